@@ -1,0 +1,1 @@
+//! candump and cansend notation, both ways: the one place that reads or writes frames as text.

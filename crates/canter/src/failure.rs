@@ -1,0 +1,71 @@
+//! How a command ends: its exit code, and the one line that says why.
+
+use std::fmt;
+
+/// The exit codes of every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All was done.
+    Done = 0,
+    /// It failed, or a stated limit was passed.
+    Failed = 1,
+    /// The command line cannot be understood.
+    Usage = 2,
+    /// Frames were lost.
+    Lost = 3,
+    /// This machine cannot do or measure that.
+    Unable = 4,
+    /// The lab itself failed (`canter lab` only).
+    Lab = 125,
+    /// A finite command was interrupted, after a clean flush.
+    Interrupted = 130,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    /// One line: the thing, the step, the way out.
+    pub message: String,
+}
+
+/// What a command answers.
+pub type Result<T = Exit> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    pub fn unable(message: impl Into<String>) -> Self {
+        Self::new(Exit::Unable, message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<canter_io::Error> for Failure {
+    fn from(error: canter_io::Error) -> Self {
+        use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+        let exit = match error.kind() {
+            InvalidInput => Exit::Usage,
+            PermissionDenied | Unsupported => Exit::Unable,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.to_string())
+    }
+}

@@ -1,0 +1,3 @@
+//! What a measurement leaves behind.
+
+pub mod result;
