@@ -126,6 +126,12 @@ impl Batch {
         self.len += 1;
     }
 
+    /// The next unused place, if there is one; [`commit`](Self::commit) counts it in.
+    #[inline]
+    pub fn place(&mut self) -> Option<(&mut Frame, &mut Meta)> {
+        self.frames.get_mut(self.len).zip(self.meta.get_mut(self.len))
+    }
+
     /// The unused places, for a method that lets the kernel write into them; [`commit`](Self::commit) counts them in.
     pub fn spare(&mut self) -> (&mut [Frame], &mut [Meta]) {
         (&mut self.frames[self.len..], &mut self.meta[self.len..])
@@ -135,6 +141,7 @@ impl Batch {
     ///
     /// # Panics
     /// When there are fewer.
+    #[inline]
     pub fn commit(&mut self, count: usize) {
         assert!(count <= self.room(), "a receiver filled more places than there were");
         self.len += count;

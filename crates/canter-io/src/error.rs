@@ -34,6 +34,17 @@ impl Error {
         Self::new(thing, step, io::Error::new(io::ErrorKind::Unsupported, why.into()))
     }
 
+    /// An error of an interface that frames move through, with the way out where the answer suggests one.
+    pub fn moving(interface: &str, step: &'static str, source: io::Error) -> Self {
+        let way_out = match source.raw_os_error() {
+            Some(libc::ENETDOWN) => format!("it is down: ip link set {interface} up, and start again"),
+            Some(libc::ENODEV | libc::ENXIO) => "it has disappeared".to_owned(),
+            Some(libc::EPERM | libc::EACCES) => "needs CAP_NET_RAW: run as root".to_owned(),
+            _ => String::new(),
+        };
+        Self::new(interface, step, source).hint(way_out)
+    }
+
     /// The same error with a way out.
     #[must_use]
     pub fn hint(mut self, way_out: impl Into<String>) -> Self {
@@ -80,7 +91,8 @@ mod tests {
 
     #[test]
     fn an_error_names_the_thing_the_step_and_the_way_out() {
-        let error = Error::new("can9", "bind", io::Error::from_raw_os_error(19)).hint("ip link lists interfaces");
+        let error =
+            Error::new("can9", "bind", io::Error::from_raw_os_error(19)).hint("ip link lists interfaces");
         assert_eq!(error.to_string(), "can9: bind: no such device (ip link lists interfaces)");
     }
 }

@@ -1,7 +1,11 @@
 //! A CAN frame, classic or FD, as the kernel lays it out: `struct can_frame` is the first 16 bytes of
 //! `struct canfd_frame`, so one type serves both and no method converts anything.
 //!
-//! Layout and flags: linux/can.h.
+//! Layout and flags: linux/can.h. Its text is in [`crate::text`], its length on the wire in [`bits`].
+
+pub mod bits;
+
+pub use bits::{BitRate, FrameBits, INTERFRAME_BITS};
 
 /// Bytes of a classic frame on a socket (`CAN_MTU`).
 pub const CAN_MTU: usize = 16;
@@ -201,15 +205,10 @@ pub fn dlc_of_len(len: usize) -> Option<u8> {
 
 impl PartialEq for Frame {
     fn eq(&self, other: &Self) -> bool {
-        (self.can_id, self.len, self.flags, self.len8_dlc) == (other.can_id, other.len, other.flags, other.len8_dlc)
+        (self.can_id, self.len, self.flags, self.len8_dlc)
+            == (other.can_id, other.len, other.flags, other.len8_dlc)
             && self.data() == other.data()
     }
 }
 
 impl Eq for Frame {}
-
-impl std::fmt::Debug for Frame {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:08X}#{:02X?}", self.can_id, self.data())
-    }
-}

@@ -2,15 +2,49 @@
 //!
 //! A *method* is a row of a table: [`method::RECEIVERS`] and [`method::TRANSMITTERS`]. Each opens on an
 //! [`Interface`] and then moves [`Frame`]s in [`Batch`]es; what happens on a full queue is the caller's policy.
+//! Beside them: [`interface`] and [`netlink`] set interfaces up and give the kernel's own gateway its jobs, [`loss`]
+//! says where frames got lost, [`text`] and [`filter`] speak candump's notation.
+//!
+//! ```
+//! use canter_io::{Batch, Frame, Interface, method::{Pair, ReceiveOptions, TransmitOptions, sim}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A bus in memory; on a machine with CAN, "can0" and "ring/spin+write".
+//! let interface = Interface::find("sim:example/bus")?;
+//! let pair: Pair = "sim+sim".parse()?;
+//! let mut receiver = pair.receive.open(&interface, &ReceiveOptions::default())?;
+//! let mut sender = pair.transmit.open(&interface, &TransmitOptions::default())?;
+//!
+//! let frame: Frame = "123#DEADBEEF".parse()?;
+//! let taken = sender.transmit(&[frame])?; // fewer than given: a queue is full
+//! sender.flush()?; // what a method has gathered goes out now
+//! sim::world("example").advance(1_000_000); // a simulated bus has its own time: 1 ms passes
+//!
+//! let mut batch = Batch::new(64);
+//! receiver.receive(&mut batch)?;
+//! assert_eq!((taken, batch.frames()), (1, &[frame][..]));
+//! assert_eq!(receiver.drops()?, 0); // frames that the receiver's queue has lost
+//! # Ok(())
+//! # }
+//! ```
 #![deny(unsafe_code)]
 
 pub mod batch;
+pub mod capture_ring;
 pub mod error;
 pub mod filter;
 pub mod frame;
+pub mod interface;
+pub mod loss;
+pub mod method;
+pub mod netlink;
+pub mod sys;
 pub mod text;
+pub(crate) mod uapi;
 
 pub use batch::{Batch, Meta};
 pub use error::{Error, Result};
-pub use filter::{Filter, Filters};
-pub use frame::{Frame, Identifier};
+pub use filter::{Filter, Filters, InterfaceFilters};
+pub use frame::{BitRate, Frame, FrameBits, Identifier};
+pub use interface::Interface;
+pub use text::{CandumpLine, Direction, LogLine, TextError};

@@ -1,0 +1,80 @@
+//! Where frames get lost: one ledger of differences between two readings of everything that counts losses.
+//!
+//! | place | who counts | unit |
+//! | --- | --- | --- |
+//! | the controller's FIFO | the driver, `rx_over_errors` | overrun events, each at least one frame |
+//! | a processor's backlog | the network stack, `/proc/net/softnet_stat` | frames of all interfaces |
+//! | a socket or ring | [`Receive::drops`](crate::method::Receive::drops) | frames |
+//! | an output | the driver, `tx_dropped` | frames |
+
+use crate::{Error, Interface, Result, interface::Counters};
+use std::fs;
+
+/// A reading of the counters of some interfaces.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    interfaces: Vec<(Interface, Counters)>,
+    backlog: u64,
+}
+
+/// What was lost since a reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Overruns of controllers' FIFOs: events, each of at least one frame.
+    pub controller_events: u64,
+    /// Frames dropped because a processor's backlog was full; of any interface.
+    pub backlog: u64,
+    /// Frames that drivers or queues threw away on sending.
+    pub output: u64,
+}
+
+impl Watch {
+    /// Reads the counters now.
+    ///
+    /// # Errors
+    /// When an interface has gone or /proc cannot be read.
+    pub fn start(interfaces: &[&Interface]) -> Result<Self> {
+        let read = |interface: &&Interface| Ok(((*interface).clone(), interface.counters()?));
+        let interfaces = interfaces.iter().map(read).collect::<Result<_>>()?;
+        Ok(Self { interfaces, backlog: backlog_drops()? })
+    }
+
+    /// What was lost since.
+    ///
+    /// # Errors
+    /// When an interface has gone or /proc cannot be read.
+    pub fn losses(&self) -> Result<Losses> {
+        let mut losses =
+            Losses { backlog: backlog_drops()?.saturating_sub(self.backlog), ..Losses::default() };
+        for (interface, earlier) in &self.interfaces {
+            let grown = interface.counters()?.since(earlier);
+            losses.controller_events += grown.rx_over_errors;
+            losses.output += grown.tx_dropped;
+        }
+        Ok(losses)
+    }
+}
+
+fn backlog_drops() -> Result<u64> {
+    const SOFTNET: &str = "/proc/net/softnet_stat";
+    let text = fs::read_to_string(SOFTNET).map_err(|error| Error::new(SOFTNET, "read", error))?;
+    Ok(softnet_drops(&text))
+}
+
+/// The second column of every processor's row, hexadecimal (net/core/net-procfs.c).
+fn softnet_drops(text: &str) -> u64 {
+    let column = |row: &str| u64::from_str_radix(row.split_whitespace().nth(1)?, 16).ok();
+    text.lines().filter_map(column).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backlog_drops_are_summed_over_processors() {
+        let text = "0000272d 00000001 00000000 0 0\n000034d9 000000ff 00000001 0 0\n";
+        assert_eq!(softnet_drops(text), 256);
+        assert_eq!(softnet_drops(""), 0);
+    }
+}

@@ -1,0 +1,292 @@
+//! `read` and `write`: one frame per system call. What everybody uses; the measure of everything else.
+//!
+//! They call recv(2) and send(2), which save about 300 instructions a frame over read(2) and write(2) and do the
+//! same. With stamps, recvmsg(2).
+#![allow(unsafe_code)]
+
+use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait};
+use crate::{
+    Batch, Error, Frame, Interface, Meta, Result,
+    interface::Kind,
+    sys::{self, can_raw, control::Control, poll, socket::Socket},
+};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+};
+
+/// How long `SO_BUSY_POLL` polls the driver before it blocks; the 2014 paper's figure.
+const BUSY_POLL_US: i32 = 300;
+
+/// Why this family cannot receive from `interface`.
+pub(super) fn check_receiver(interface: &Interface, wait: Wait) -> Result<()> {
+    check_socket(interface)?;
+    if wait == Wait::BusyPoll {
+        let socket = can_raw::receiving(interface, &ReceiveOptions::default())?;
+        set_busy_poll(&socket, interface)?;
+        let known = socket.get::<1>(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).is_ok_and(|[id]| id != 0);
+        if !known {
+            return Err(Error::unsupported(&interface.name, "SO_BUSY_POLL", no_busy_poll(interface)));
+        }
+    }
+    Ok(())
+}
+
+fn no_busy_poll(interface: &Interface) -> String {
+    format!(
+        "has no effect on {}: its driver gives CAN sockets no NAPI context (SO_INCOMING_NAPI_ID is 0)",
+        &interface.name
+    )
+}
+
+/// Why this family cannot send to `interface`.
+pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
+    check_socket(interface)
+}
+
+fn check_socket(interface: &Interface) -> Result<()> {
+    if matches!(interface.kind, Kind::Sim) {
+        return Err(
+            Error::unsupported(&interface.name, "open", "a simulated bus has no sockets").hint("use sim")
+        );
+    }
+    can_raw::sending(interface, &TransmitOptions::default()).map(drop)
+}
+
+pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
+    let socket = can_raw::receiving(interface, options)?;
+    let wait = options.wait.unwrap_or(Wait::Block);
+    if wait == Wait::BusyPoll {
+        set_busy_poll(&socket, interface)?;
+    }
+    let source = Source::new(socket, wait, interface.index);
+    if options.stamps {
+        return Ok(Box::new(Stamping(source, Control::default())));
+    }
+    Ok(Box::new(Reader(source)))
+}
+
+fn set_busy_poll(socket: &Socket, interface: &Interface) -> Result<()> {
+    socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, BUSY_POLL_US).map_err(|error| {
+        let refused = error.raw_os_error() == Some(libc::ENOPROTOOPT);
+        let error =
+            if refused { io::Error::new(io::ErrorKind::Unsupported, "not in this kernel") } else { error };
+        Error::new(&interface.name, "SO_BUSY_POLL", error)
+    })
+}
+
+/// What both receivers have.
+struct Source {
+    socket: Socket,
+    wait: Wait,
+    /// Of the receiving call: whether it blocks.
+    flags: libc::c_int,
+    index: u32,
+    /// An error that waits behind frames. The kernel tells it before them and only once.
+    delayed: Option<io::Error>,
+}
+
+/// Receives frames alone.
+struct Reader(Source);
+
+impl Receive for Reader {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        self.0.receive(batch, |socket, frame, _, flags| {
+            // SAFETY: a Frame is CANFD_MTU bytes, any of whose values are valid, and outlives the call. recv(2).
+            sys::check_size(unsafe {
+                libc::recv(socket.as_raw_fd(), std::ptr::from_mut(frame).cast(), size_of::<Frame>(), flags)
+            })
+        })
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        self.0.socket.drops()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.socket.as_fd())
+    }
+}
+
+/// Receives frames with stamp, origin and drop count.
+struct Stamping(Source, Control);
+
+impl Receive for Stamping {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let Self(source, control) = self;
+        source.receive(batch, |socket, frame, meta, flags| control.receive(socket, frame, meta, flags))
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        self.0.socket.drops()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.socket.as_fd())
+    }
+}
+
+impl Source {
+    fn new(socket: Socket, wait: Wait, index: u32) -> Self {
+        Self { socket, wait, flags: Self::flags(wait), index, delayed: None }
+    }
+
+    fn flags(wait: Wait) -> libc::c_int {
+        if matches!(wait, Wait::Block | Wait::BusyPoll) { 0 } else { libc::MSG_DONTWAIT }
+    }
+
+    /// Receives as the wait says: blocking or spinning one frame, polling all that are there. The straight way through
+    /// is what the seam costs a frame, so all else is elsewhere.
+    #[inline]
+    fn receive(&mut self, batch: &mut Batch, mut call: impl Call) -> io::Result<usize> {
+        if self.wait == Wait::Poll {
+            return self.receive_all(batch, call, None);
+        }
+        let Some((frame, meta)) = batch.place() else { return Ok(0) };
+        *meta = Meta { interface: self.index, ..Meta::default() };
+        match call(&self.socket, frame, meta, self.flags) {
+            Ok(bytes) => {
+                frame.received_as(bytes);
+                batch.commit(1);
+                Ok(1)
+            }
+            Err(error) => self.receive_all(batch, call, Some(error)),
+        }
+    }
+
+    /// Receives until nothing more is there, or the batch is full; `failed` is the answer of a call made already.
+    #[cold]
+    #[inline(never)]
+    fn receive_all(
+        &mut self,
+        batch: &mut Batch,
+        mut call: impl Call,
+        mut failed: Option<io::Error>,
+    ) -> io::Result<usize> {
+        let mut count = 0;
+        while let Some((frame, meta)) = batch.place() {
+            *meta = Meta { interface: self.index, ..Meta::default() };
+            let answer = match failed.take() {
+                Some(error) => Err(error),
+                None => call(&self.socket, frame, meta, self.flags),
+            };
+            match answer {
+                Ok(bytes) => {
+                    frame.received_as(bytes);
+                    batch.commit(1);
+                    count += 1;
+                    if self.wait != Wait::Poll {
+                        break;
+                    }
+                }
+                Err(error) => match self.none_came(count, error)? {
+                    Again::Yes => {}
+                    Again::No => break,
+                },
+            }
+        }
+        Ok(count)
+    }
+
+    /// What to do when the call answered no frame, `count` having come before.
+    fn none_came(&mut self, count: usize, error: io::Error) -> io::Result<Again> {
+        match error.kind() {
+            io::ErrorKind::Interrupted => Ok(Again::No),
+            io::ErrorKind::WouldBlock if count > 0 => Ok(Again::No),
+            io::ErrorKind::WouldBlock if self.delayed.is_some() => Err(self.tell(error)), // all before it have come
+            io::ErrorKind::WouldBlock if self.wait == Wait::Poll => {
+                let ready = poll::readable(&[self.socket.as_fd()], None)?;
+                Ok(if ready > 0 { Again::Yes } else { Again::No }) // not ready: a signal
+            }
+            io::ErrorKind::WouldBlock => {
+                std::hint::spin_loop(); // lets a sibling thread, or in a virtual clock the other processor, run
+                Ok(Again::No)
+            }
+            _ if self.delayed.is_none() => {
+                self.delayed = Some(error);
+                self.flags = libc::MSG_DONTWAIT;
+                Ok(Again::Yes)
+            }
+            _ => Err(self.tell(error)), // a second one, with or without frames between
+        }
+    }
+
+    /// The error that waited, or else this one; the next call waits again.
+    fn tell(&mut self, error: io::Error) -> io::Error {
+        self.flags = Self::flags(self.wait);
+        self.delayed.take().unwrap_or(error)
+    }
+}
+
+/// A receiving call: into a frame and its meta, with flags; answers the bytes of the frame.
+trait Call: FnMut(&Socket, &mut Frame, &mut Meta, libc::c_int) -> io::Result<usize> {}
+impl<T: FnMut(&Socket, &mut Frame, &mut Meta, libc::c_int) -> io::Result<usize>> Call for T {}
+
+enum Again {
+    Yes,
+    No,
+}
+
+pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
+    let socket = can_raw::sending(interface, options)?;
+    let flags = if options.no_wait { libc::MSG_DONTWAIT } else { 0 };
+    Ok(Box::new(Writer { socket, flags }))
+}
+
+struct Writer {
+    socket: Socket,
+    flags: libc::c_int,
+}
+
+impl Transmit for Writer {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        for (sent, frame) in frames.iter().enumerate() {
+            // SAFETY: a Frame is at least `mtu()` bytes and outlives the call. send(2).
+            let answer = unsafe {
+                libc::send(self.socket.as_raw_fd(), std::ptr::from_ref(frame).cast(), frame.mtu(), self.flags)
+            };
+            if let Err(error) = sys::check_size(answer) {
+                return short_count(sent, error);
+            }
+        }
+        Ok(frames.len())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+}
+
+/// What a sender answers after `sent` frames when the next one failed: a full queue and a signal are a short count;
+/// any other error is one only when nothing was sent, and comes again with the next call if it lasts.
+pub(super) fn short_count(sent: usize, error: io::Error) -> io::Result<usize> {
+    match error.raw_os_error() {
+        // netdevice queue full, even on a blocking socket; send buffer full; signal
+        Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(sent),
+        _ if sent > 0 => Ok(sent),
+        _ => Err(when_gone(error)),
+    }
+}
+
+/// Sending to an interface that has disappeared answers `ENXIO`, receiving from it `ENODEV`: one name for both.
+pub(super) fn when_gone(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(libc::ENXIO) { io::Error::from_raw_os_error(libc::ENODEV) } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_is_a_short_count_and_never_an_error() {
+        for errno in [libc::ENOBUFS, libc::EAGAIN, libc::EINTR] {
+            assert_eq!(short_count(0, io::Error::from_raw_os_error(errno)).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn an_error_is_answered_only_when_nothing_was_taken_over() {
+        assert_eq!(short_count(3, io::Error::from_raw_os_error(libc::ENETDOWN)).unwrap(), 3);
+        assert!(short_count(0, io::Error::from_raw_os_error(libc::ENETDOWN)).is_err());
+    }
+}

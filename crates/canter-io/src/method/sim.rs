@@ -1,0 +1,340 @@
+//! `sim`: an in-memory bus with a clock and finite queues, so that gateways and meters can be tested without a
+//! kernel, deterministically, and against loss, duplicates and reordering.
+//!
+//! An interface named `sim:WORLD/BUS` is a node of that bus. The buses of a world share one clock, which moves only
+//! when [`World::advance`] says so. One frame at a time is on a bus; of the waiting ones the lowest identifier goes
+//! first; it reaches every receiver of the bus when it ends.
+
+use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait};
+use crate::{
+    Batch, Error, Filters, Frame, Interface, Meta, Result,
+    batch::{Clock, Origin},
+    frame::BitRate,
+    interface::Kind,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    os::fd::BorrowedFd,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+};
+
+/// Frames in a sender's queue, as `txqueuelen` has it.
+const SEND_QUEUE_FRAMES: usize = 10;
+/// Frames in a receiver's queue, as many as fit into a socket by default.
+const RECEIVE_QUEUE_FRAMES: usize = 222;
+
+static WORLDS: LazyLock<Mutex<BTreeMap<String, World>>> = LazyLock::new(Mutex::default);
+
+/// Buses that share a clock.
+#[derive(Clone, Default)]
+pub struct World(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    now_ns: u64,
+    buses: BTreeMap<String, Bus>,
+}
+
+/// What a faulty bus does to its `n`-th frame, counted from 1: deliver it so many times (1: as it should), and after
+/// so many later frames (0: in order).
+pub type Fault = Box<dyn Fn(u64) -> (u32, usize) + Send>;
+
+struct Bus {
+    rate: BitRate,
+    fault: Fault,
+    free_ns: u64,
+    carried: u64,
+    senders: Vec<VecDeque<(u64, Frame)>>,
+    receivers: Vec<Queue>,
+    /// Frames that a fault holds back: how many more must pass first.
+    held: Vec<(usize, Frame)>,
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        let rate = BitRate { nominal: 1_000_000, data: 1_000_000 };
+        let (senders, receivers, held) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rate, fault: Box::new(|_| (1, 0)), free_ns: 0, carried: 0, senders, receivers, held }
+    }
+}
+
+/// A frame that has a bus, or will have it.
+struct Next {
+    sender: usize,
+    frame: Frame,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+struct Queue {
+    filters: Filters,
+    frames: VecDeque<(u64, Frame)>,
+    capacity: usize,
+    drops: u64,
+}
+
+/// The world of that name; made on first use.
+pub fn world(name: &str) -> World {
+    lock(&WORLDS).entry(name.to_owned()).or_default().clone()
+}
+
+impl World {
+    /// What time it is there, in ns.
+    pub fn now_ns(&self) -> u64 {
+        lock(&self.0).now_ns
+    }
+
+    /// Sets the bit rates of a bus; 1 Mbit/s unless set.
+    pub fn set_bit_rate(&self, bus: &str, rate: BitRate) {
+        lock(&self.0).bus(bus).rate = rate;
+    }
+
+    /// Makes a bus lose, repeat or reorder frames, as a [`Fault`] says.
+    pub fn set_fault(&self, bus: &str, fault: impl Fn(u64) -> (u32, usize) + Send + 'static) {
+        lock(&self.0).bus(bus).fault = Box::new(fault);
+    }
+
+    /// When the next frame ends that is on a bus or waits for one, unless another is sent before; `None`: none waits.
+    pub fn next_ns(&self) -> Option<u64> {
+        let state = lock(&self.0);
+        state.buses.values().filter_map(|bus| bus.next().map(|next| next.end_ns)).min()
+    }
+
+    /// Lets time run until `until_ns`.
+    pub fn advance(&self, until_ns: u64) {
+        let mut state = lock(&self.0);
+        for bus in state.buses.values_mut() {
+            while bus.carry(until_ns) {}
+        }
+        state.now_ns = state.now_ns.max(until_ns);
+    }
+}
+
+impl State {
+    fn bus(&mut self, name: &str) -> &mut Bus {
+        self.buses.entry(name.to_owned()).or_default()
+    }
+}
+
+impl Bus {
+    /// The frame that is on the bus, or is the next to be: the first to wait, and of several the most urgent.
+    fn next(&self) -> Option<Next> {
+        let waiting = || {
+            self.senders.iter().enumerate().filter_map(|(at, queue)| queue.front().map(|first| (at, first)))
+        };
+        let earliest_ns = waiting().map(|(_, (since_ns, _))| *since_ns).min()?;
+        let start_ns = earliest_ns.max(self.free_ns);
+        let contenders = waiting().filter(|(_, (since_ns, _))| *since_ns <= start_ns);
+        let (sender, &(_, frame)) = contenders.min_by_key(|(_, (_, frame))| priority(frame))?;
+        Some(Next { sender, frame, start_ns, end_ns: start_ns + frame.duration_ns(self.rate) })
+    }
+
+    /// Carries the next frame if it ends by `until_ns`.
+    fn carry(&mut self, until_ns: u64) -> bool {
+        let Some(next) = self.next().filter(|next| next.end_ns <= until_ns) else { return false };
+        self.senders[next.sender].pop_front();
+        self.free_ns = next.start_ns + next.frame.duration_with_interframe_ns(self.rate);
+        self.deliver(&next.frame, next.end_ns);
+        true
+    }
+
+    fn deliver(&mut self, frame: &Frame, end_ns: u64) {
+        self.carried += 1;
+        let (times, later) = (self.fault)(self.carried);
+        let mut ready = Vec::new();
+        self.held.retain_mut(|(passes, held)| {
+            *passes -= 1;
+            if *passes == 0 {
+                ready.push(*held);
+            }
+            *passes > 0
+        });
+        if later == 0 {
+            ready.splice(0..0, (0..times).map(|_| *frame));
+        } else {
+            self.held.extend((0..times).map(|_| (later, *frame)));
+        }
+        for frame in ready {
+            for receiver in &mut self.receivers {
+                receiver.queue(&frame, end_ns);
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn queue(&mut self, frame: &Frame, stamp_ns: u64) {
+        if !self.filters.matches(frame) {
+            return;
+        }
+        if self.frames.len() == self.capacity {
+            self.drops += 1;
+        } else {
+            self.frames.push_back((stamp_ns, *frame));
+        }
+    }
+}
+
+/// What arbitration compares: dominant bits win, SFF before EFF of the same first 11 bits.
+fn priority(frame: &Frame) -> (u32, bool, u32) {
+    let bits = frame.can_id & crate::frame::EFF_MASK;
+    if frame.is_eff() { (bits >> 18, true, bits & 0x3_ffff) } else { (bits, false, 0) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Splits `sim:WORLD/BUS`.
+fn place(interface: &Interface) -> Result<(World, String)> {
+    let name = &interface.name;
+    let place = name.strip_prefix("sim:").filter(|_| matches!(interface.kind, Kind::Sim));
+    let Some((in_world, bus)) = place.and_then(|place| place.split_once('/')) else {
+        let why = "only interfaces named sim:WORLD/BUS are simulated";
+        return Err(
+            Error::unsupported(name, "sim", why).hint("canter methods lists what this interface can do")
+        );
+    };
+    Ok((world(in_world), bus.to_owned()))
+}
+
+pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
+    place(interface).map(drop)
+}
+
+pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
+    place(interface).map(drop)
+}
+
+pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
+    let (world, bus) = place(interface)?;
+    let capacity = options.queue_frames.map_or(RECEIVE_QUEUE_FRAMES, |frames| frames as usize);
+    let mut state = lock(&world.0);
+    let receivers = &mut state.bus(&bus).receivers;
+    receivers.push(Queue { filters: options.filters.clone(), frames: VecDeque::new(), capacity, drops: 0 });
+    let at = receivers.len() - 1;
+    drop(state);
+    Ok(Box::new(Node { world, bus, at }))
+}
+
+pub(super) fn transmitter(interface: &Interface, _options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
+    let (world, bus) = place(interface)?;
+    let mut state = lock(&world.0);
+    let senders = &mut state.bus(&bus).senders;
+    senders.push(VecDeque::new());
+    let at = senders.len() - 1;
+    drop(state);
+    Ok(Box::new(Node { world, bus, at }))
+}
+
+/// A receiver or a sender on a bus.
+struct Node {
+    world: World,
+    bus: String,
+    at: usize,
+}
+
+impl Receive for Node {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let mut state = lock(&self.world.0);
+        let queue = &mut state.bus(&self.bus).receivers[self.at].frames;
+        let count = batch.room().min(queue.len());
+        for (stamp_ns, frame) in queue.drain(..count) {
+            let (clock, origin) = (Clock::Simulated, Origin::Unknown);
+            batch.push(&frame, Meta { stamp_ns, clock, origin, ..Meta::default() });
+        }
+        Ok(count)
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        Ok(lock(&self.world.0).bus(&self.bus).receivers[self.at].drops)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+impl Transmit for Node {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let mut state = lock(&self.world.0);
+        let now_ns = state.now_ns;
+        let queue = &mut state.bus(&self.bus).senders[self.at];
+        let count = frames.len().min(SEND_QUEUE_FRAMES - queue.len());
+        queue.extend(frames[..count].iter().map(|frame| (now_ns, *frame)));
+        Ok(count)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Identifier;
+
+    fn open(name: &str) -> (World, Box<dyn Transmit>, Box<dyn Receive>) {
+        let interface = Interface::find(&format!("sim:{name}/a")).unwrap();
+        let sender = transmitter(&interface, &TransmitOptions::default()).unwrap();
+        let receiver = receiver(&interface, &ReceiveOptions::default()).unwrap();
+        (world(name), sender, receiver)
+    }
+
+    fn frame(id: u16) -> Frame {
+        Frame::classic(Identifier::Sff(id), &[id as u8]).unwrap()
+    }
+
+    #[test]
+    fn a_frame_arrives_when_its_last_bit_has_passed_and_not_before() {
+        let (world, mut sender, mut receiver) = open("end-of-frame");
+        let mut batch = Batch::new(4);
+        assert_eq!(sender.transmit(&[frame(0x123)]).unwrap(), 1);
+        let end = frame(0x123).duration_ns(BitRate { nominal: 1_000_000, data: 1_000_000 });
+        world.advance(end - 1);
+        assert_eq!(receiver.receive(&mut batch).unwrap(), 0);
+        world.advance(end);
+        assert_eq!(receiver.receive(&mut batch).unwrap(), 1);
+        assert_eq!(batch.meta()[0].stamp_ns, end);
+    }
+
+    #[test]
+    fn of_two_that_wait_the_lower_identifier_goes_first() {
+        let (world, mut first, mut receiver) = open("arbitration");
+        let interface = Interface::find("sim:arbitration/a").unwrap();
+        let mut second = transmitter(&interface, &TransmitOptions::default()).unwrap();
+        first.transmit(&[frame(0x300), frame(0x200)]).unwrap();
+        second.transmit(&[frame(0x100)]).unwrap();
+        world.advance(1_000_000);
+        let mut batch = Batch::new(4);
+        receiver.receive(&mut batch).unwrap();
+        let ids: Vec<_> = batch.frames().iter().map(|frame| frame.can_id).collect();
+        assert_eq!(ids, [0x100, 0x300, 0x200]);
+    }
+
+    #[test]
+    fn a_full_queue_returns_a_short_count() {
+        let (_, mut sender, _) = open("full");
+        assert_eq!(sender.transmit(&[frame(1); 64]).unwrap(), SEND_QUEUE_FRAMES);
+        assert_eq!(sender.transmit(&[frame(1)]).unwrap(), 0);
+    }
+
+    #[test]
+    fn faults_lose_repeat_and_reorder() {
+        let (world, mut sender, mut receiver) = open("faults");
+        world.set_fault("a", |n| match n {
+            2 => (0, 0),
+            3 => (2, 0),
+            4 => (1, 1),
+            _ => (1, 0),
+        });
+        sender.transmit(&[frame(1), frame(2), frame(3), frame(4), frame(5)]).unwrap();
+        world.advance(1_000_000);
+        let mut batch = Batch::new(16);
+        receiver.receive(&mut batch).unwrap();
+        let ids: Vec<_> = batch.frames().iter().map(|frame| frame.can_id).collect();
+        assert_eq!(ids, [1, 3, 3, 5, 4]);
+    }
+}

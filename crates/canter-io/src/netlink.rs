@@ -1,0 +1,102 @@
+//! rtnetlink, the kernel's interface to interfaces and can-gw jobs: one request, its answers, nothing asynchronous.
+//!
+//! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link` and
+//! [`can_gw`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).
+
+pub(crate) mod answer;
+pub(crate) mod attribute;
+pub mod can_gw;
+pub(crate) mod controller;
+pub(crate) mod counters;
+pub(crate) mod link;
+pub(crate) mod request;
+mod socket;
+
+use std::io;
+
+use crate::Error;
+use answer::{Messages, Refusal};
+use request::Request;
+use socket::Socket;
+
+/// How often a dump is repeated when the kernel's list changes meanwhile.
+const DUMP_ATTEMPTS_MAX: usize = 10;
+
+/// One answer: its type (`RTM_…`) and all behind the message header.
+pub(crate) type Answer = (u16, Vec<u8>);
+
+/// A question with one answer, or a change: returns when the kernel has acknowledged it.
+pub(crate) fn ask(request: Request) -> Result<Vec<Answer>, Refusal> {
+    match exchange(request)? {
+        Some(answers) => Ok(answers),
+        None => Err(io::Error::from(io::ErrorKind::InvalidData).into()), // only dumps are interrupted
+    }
+}
+
+/// A list. Repeated when it changed while it was read (`NLM_F_DUMP_INTR`), since it would be neither old nor new.
+pub(crate) fn dump(request: Request) -> Result<Vec<Answer>, Refusal> {
+    for _ in 0..DUMP_ATTEMPTS_MAX {
+        if let Some(answers) = exchange(request.clone())? {
+            return Ok(answers);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the list kept changing while it was read").into())
+}
+
+/// Sends the request on its own socket and collects the answers up to the acknowledgement. `None`: the dump was
+/// interrupted by a change.
+fn exchange(request: Request) -> Result<Option<Vec<Answer>>, Refusal> {
+    const SEQUENCE: u32 = 1; // one request per socket
+    let socket = Socket::open()?;
+    socket.send(&request.finish(SEQUENCE))?;
+    let (mut answers, mut consistent, mut datagram) = (Vec::new(), true, Vec::new());
+    loop {
+        socket.receive(&mut datagram)?;
+        for message in Messages::new(&datagram).filter(|message| message.sequence == SEQUENCE) {
+            consistent &= i32::from(message.flags) & libc::NLM_F_DUMP_INTR == 0;
+            match message.end() {
+                None => answers.push((message.kind, message.payload.to_vec())),
+                Some(end) => return end.map(|()| consistent.then_some(answers)),
+            }
+        }
+    }
+}
+
+/// What to do when the kernel wants `CAP_NET_ADMIN`.
+const NEEDS_CAP_NET_ADMIN: &str = "needs CAP_NET_ADMIN: run as root, or setcap cap_net_admin,cap_net_raw+ep on \
+                                   the program, or run in canter lab";
+
+impl Refusal {
+    /// The error of this crate: the kernel's own words and `hint`, as far as there are any, become the way out.
+    /// A missing capability is named whatever the hint.
+    pub(crate) fn of(self, thing: &str, step: &'static str, hint: &str) -> Error {
+        let said =
+            if self.said.is_empty() { String::new() } else { format!("the kernel says: {}", self.said) };
+        let hint = if self.source.raw_os_error() == Some(libc::EPERM) { NEEDS_CAP_NET_ADMIN } else { hint };
+        let way_out: Vec<&str> = [said.as_str(), hint].into_iter().filter(|part| !part.is_empty()).collect();
+        Error::new(thing, step, self.source).hint(way_out.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_carries_the_kernels_words_and_the_way_out() {
+        let refusal =
+            Refusal { source: io::Error::from_raw_os_error(libc::EINVAL), said: "no bit rate".into() };
+        let error = refusal.of("can0", "up", "set a bit rate first");
+        assert_eq!(
+            error.to_string(),
+            "can0: up: invalid argument (the kernel says: no bit rate; set a bit rate first)"
+        );
+        let refusal = Refusal::from(io::Error::from_raw_os_error(libc::EPERM));
+        assert!(
+            refusal
+                .of("vcan0", "create", "")
+                .to_string()
+                .contains("needs CAP_NET_ADMIN: run as root, or setcap")
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! System calls, thin and safe: one file per family. What a call may answer comes back as `io::Error`.
+#![allow(unsafe_code)]
+
+pub mod can_raw;
+pub mod clock;
+pub mod control;
+pub mod file;
+pub mod map;
+pub mod poll;
+pub mod process;
+pub mod socket;
+pub mod thread;
+
+use std::io;
+
+/// The `-1` of a system call as the error that `errno` holds.
+pub(crate) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// The same for calls that answer a size.
+pub(crate) fn check_size(answer: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+}

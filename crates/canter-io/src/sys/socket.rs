@@ -1,0 +1,160 @@
+//! Sockets of the two families that carry CAN: `PF_CAN` raw sockets and `PF_PACKET`.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+/// `ETH_P_CAN`, what a packet socket must say of a classic frame: with 0, drivers drop it without a word.
+pub const ETH_P_CAN: u16 = 0x000c;
+/// `ETH_P_CANFD`, the same for FD frames.
+pub const ETH_P_CANFD: u16 = 0x000d;
+/// `ETH_P_ALL`: every protocol.
+pub const ETH_P_ALL: u16 = 0x0003;
+
+/// An open socket.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// A `CAN_RAW` socket, not bound yet.
+    ///
+    /// # Errors
+    /// What socket(2) answers: `EAFNOSUPPORT` without the module `can`, `EPROTONOSUPPORT` without `can_raw`.
+    pub fn can_raw() -> io::Result<Self> {
+        Self::open(libc::PF_CAN, libc::CAN_RAW)
+    }
+
+    /// A packet socket that receives nothing until it is bound to a protocol.
+    ///
+    /// # Errors
+    /// What socket(2) answers: `EPERM` without CAP_NET_RAW.
+    pub fn packet() -> io::Result<Self> {
+        Self::open(libc::PF_PACKET, 0)
+    }
+
+    fn open(family: libc::c_int, protocol: libc::c_int) -> io::Result<Self> {
+        // SAFETY: no memory is passed. socket(2).
+        let raw = unsafe { libc::socket(family, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
+        let raw = super::check(raw)?;
+        // SAFETY: the kernel has just made this descriptor, and nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
+    }
+
+    /// Binds a `CAN_RAW` socket to an interface; index 0 is every interface.
+    ///
+    /// # Errors
+    /// What bind(2) answers.
+    pub fn bind_can(&self, index: u32) -> io::Result<()> {
+        // SAFETY: an all-zero sockaddr_can is a valid value.
+        let mut address: libc::sockaddr_can = unsafe { std::mem::zeroed() };
+        address.can_family = libc::AF_CAN as libc::sa_family_t;
+        address.can_ifindex = index as libc::c_int;
+        self.bind(&address)
+    }
+
+    /// Binds a packet socket to an interface and a protocol (0: it receives nothing).
+    ///
+    /// # Errors
+    /// What bind(2) answers.
+    pub fn bind_packet(&self, index: u32, protocol: u16) -> io::Result<()> {
+        self.bind(&packet_address(index, protocol))
+    }
+
+    fn bind<T>(&self, address: &T) -> io::Result<()> {
+        let length = size_of::<T>() as libc::socklen_t;
+        // SAFETY: `address` is a socket address of `length` bytes and outlives the call. bind(2).
+        let answer = unsafe { libc::bind(self.0.as_raw_fd(), std::ptr::from_ref(address).cast(), length) };
+        super::check(answer).map(drop)
+    }
+
+    /// Sets an option whose value is a plain kernel structure or integer.
+    ///
+    /// # Errors
+    /// What setsockopt(2) answers.
+    pub fn set<T: Copy>(&self, level: libc::c_int, name: libc::c_int, value: T) -> io::Result<()> {
+        self.set_slice(level, name, std::slice::from_ref(&value))
+    }
+
+    /// Sets an option whose value is an array.
+    ///
+    /// # Errors
+    /// What setsockopt(2) answers.
+    pub fn set_slice<T: Copy>(&self, level: libc::c_int, name: libc::c_int, values: &[T]) -> io::Result<()> {
+        let length = size_of_val(values) as libc::socklen_t;
+        // SAFETY: `values` has `length` bytes and outlives the call. setsockopt(2): "The arguments optval and optlen
+        // are used to access option values".
+        let answer =
+            unsafe { libc::setsockopt(self.0.as_raw_fd(), level, name, values.as_ptr().cast(), length) };
+        super::check(answer).map(drop)
+    }
+
+    /// Reads an option whose value is a plain kernel structure or integer array, all of whose bit patterns are valid.
+    ///
+    /// # Errors
+    /// What getsockopt(2) answers.
+    pub fn get<const N: usize>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; N]> {
+        let mut value = [0u32; N];
+        let mut length = size_of_val(&value) as libc::socklen_t;
+        // SAFETY: `value` has `length` bytes and outlives the call; any bytes are valid u32s. getsockopt(2).
+        let answer = unsafe {
+            libc::getsockopt(self.0.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut length)
+        };
+        super::check(answer).map(|_| value)
+    }
+
+    /// Sizes the receive queue, past the system's limit where permitted. The kernel doubles what it is told.
+    ///
+    /// # Errors
+    /// What setsockopt(2) answers.
+    pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
+        let bytes = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX);
+        self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+            .or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+    }
+
+    /// Frames that this socket's receive queue has lost since it was opened, exact at once (`SK_MEMINFO_DROPS`);
+    /// `SO_RXQ_OVFL` tells it only with the next frame.
+    ///
+    /// # Errors
+    /// What getsockopt(2) answers.
+    pub fn drops(&self) -> io::Result<u64> {
+        const SK_MEMINFO_DROPS: usize = 8; // linux/sock_diag.h
+        let memory: [u32; 9] = self.get(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+        Ok(u64::from(memory[SK_MEMINFO_DROPS]))
+    }
+
+    /// The error that waits on the socket, if any; reading it clears it.
+    ///
+    /// # Errors
+    /// That error: `ENETDOWN` when the interface went down, `ENODEV` when it disappeared.
+    pub fn take_error(&self) -> io::Result<()> {
+        let [errno] = self.get(libc::SOL_SOCKET, libc::SO_ERROR)?;
+        if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno as i32)) }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> libc::c_int {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Where a packet socket sends to or receives from; packet(7): "sll_protocol is … in network byte order".
+pub fn packet_address(index: u32, protocol: u16) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: index as libc::c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    }
+}

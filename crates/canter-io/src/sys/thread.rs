@@ -1,0 +1,124 @@
+//! Where and how urgently a thread runs, and how it is interrupted.
+
+use std::{
+    io,
+    os::unix::thread::JoinHandleExt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+/// Keeps the calling thread on one processor.
+///
+/// # Errors
+/// `EINVAL` when there is no such processor.
+pub fn pin(processor: usize) -> io::Result<()> {
+    if processor >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: an all-zero cpu_set_t is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `processor` is below CPU_SETSIZE.
+    unsafe { libc::CPU_SET(processor, &mut set) };
+    // SAFETY: the set outlives the call; 0 is the calling thread. sched_setaffinity(2).
+    super::check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
+}
+
+/// Runs the calling thread, and threads it starts later, under SCHED_FIFO at `priority` (1…99).
+///
+/// # Errors
+/// `EPERM` without CAP_SYS_NICE.
+pub fn set_realtime(priority: u8) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // SAFETY: the parameter outlives the call. sched_setscheduler(2).
+    super::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }).map(drop)
+}
+
+/// Locks all memory of the process, present and future, so that no page fault delays it.
+///
+/// # Errors
+/// `EPERM` without CAP_IPC_LOCK, `ENOMEM` past RLIMIT_MEMLOCK.
+pub fn lock_memory() -> io::Result<()> {
+    // SAFETY: no memory is passed. mlockall(2).
+    super::check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+}
+
+/// The signal that interrupts a worker's blocking call; its handler does nothing.
+const INTERRUPT: libc::c_int = libc::SIGUSR1;
+
+/// How long a worker may take to notice before it is interrupted again: a signal that comes between its look at the
+/// flag and its system call would otherwise be missed.
+const INTERRUPT_AGAIN: Duration = Duration::from_millis(5);
+
+/// A thread that moves frames until it is told to stop, wherever it blocks.
+#[derive(Debug)]
+pub struct Worker<T> {
+    thread: JoinHandle<T>,
+    stop: Arc<AtomicBool>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    /// Starts `work`, which looks at the flag between system calls and returns soon after it is set.
+    ///
+    /// # Errors
+    /// When no thread or signal handler can be had.
+    pub fn start(name: &str, work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> io::Result<Self> {
+        handle_interrupt()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&flag))?;
+        Ok(Self { thread, stop })
+    }
+
+    /// Whether it has ended by itself.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Tells it to stop, interrupts what it blocks in, waits, and answers what it returned.
+    ///
+    /// # Panics
+    /// With the worker's panic, if it had one.
+    pub fn stop(self) -> T {
+        self.stop.store(true, Ordering::Release); // pairs with the worker's Acquire load
+        while !self.thread.is_finished() {
+            // SAFETY: the thread is not joined yet, so its handle is valid. pthread_kill(3).
+            unsafe { libc::pthread_kill(self.thread.as_pthread_t(), INTERRUPT) };
+            std::thread::sleep(INTERRUPT_AGAIN);
+        }
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn handle_interrupt() -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: an all-zero sigaction is a valid value: no flags (so no SA_RESTART), an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing, so it is async-signal-safe. sigaction(2).
+    super::check(unsafe { libc::sigaction(INTERRUPT, &action, std::ptr::null_mut()) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_blocks_for_ever_stops_when_told() {
+        let (begin, begun) = std::sync::mpsc::channel();
+        let worker = Worker::start("sleeper", move |stop| {
+            begin.send(()).unwrap();
+            while !stop.load(Ordering::Acquire) {
+                super::super::clock::sleep_until_ns(u64::MAX / 4);
+            }
+        })
+        .unwrap();
+        begun.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(20)); // it is asleep by now, most likely
+        assert!(!worker.is_finished());
+        worker.stop();
+    }
+}

@@ -1,0 +1,3 @@
+//! Mirrors of kernel headers that the libc crate does not have, with their sizes asserted.
+
+pub mod can_gw;

@@ -1,0 +1,244 @@
+//! Every row of the tables of methods, on every kind of link, through the same sentences.
+//!
+//! What a receiver must do stands in `receivers`, what a transmitter must do in `transmitters`, each as a list of
+//! sentences. A link is a place where frames go in at one end and come out at the other; `links` makes them. Which
+//! method cannot work on which link is a table too, so that nothing is skipped unseen: a method that its own check
+//! refuses where the table has no entry is a failure, and so is one that it lets through where the table has one.
+//!
+//! A sentence runs in its own thread with a deadline, so that a method that hangs fails its sentence and no other.
+#![allow(clippy::unwrap_used)] // helpers of tests, outside of #[test]
+
+#[path = "conformance/frames.rs"]
+mod frames;
+#[path = "conformance/links.rs"]
+mod links;
+#[path = "conformance/pairs.rs"]
+mod pairs;
+#[path = "conformance/receivers.rs"]
+mod receivers;
+#[path = "conformance/transmitters.rs"]
+mod transmitters;
+
+use std::any::Any;
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use canter_io::method::{Pair, ReceiveMethod, TransmitMethod};
+use canter_io::sys::socket::Socket;
+use links::{Kind, Link};
+
+/// How long a sentence may take. The slowest takes about a second.
+const SENTENCE_DEADLINE: Duration = Duration::from_secs(20);
+
+/// What a method promises, where the promise makes sense, and how it is checked: by not panicking.
+pub struct Sentence<Method> {
+    name: &'static str,
+    on: fn(&Link) -> bool,
+    check: fn(Method, &Link),
+}
+
+/// A list of sentences: where it applies (a method of [`Link`]) and the function's name.
+macro_rules! sentences {
+    ($($on:ident: $name:ident,)*) => {
+        &[$(crate::Sentence { name: stringify!($name), on: crate::links::Link::$on, check: $name }),*]
+    };
+}
+pub(crate) use sentences;
+
+/// Methods that refuse a kind of link, and whether that is all there is to say: a method that would only have no
+/// effect is put through the sentences all the same.
+const REFUSALS: &[(&str, &[Kind], Refusal)] = &[
+    ("sim", Kind::WITH_KERNEL, Refusal::Final),
+    ("read", &[Kind::Sim], Refusal::Final),
+    ("read/poll", &[Kind::Sim], Refusal::Final),
+    ("read/spin", &[Kind::Sim], Refusal::Final),
+    ("read/busy-poll", &[Kind::Sim], Refusal::Final),
+    ("read/busy-poll", Kind::WITH_KERNEL, Refusal::NoEffect), // no driver of CAN gives sockets a NAPI context
+    ("recvmmsg", &[Kind::Sim], Refusal::Final),
+    ("recvmmsg/poll", &[Kind::Sim], Refusal::Final),
+    ("recvmmsg/spin", &[Kind::Sim], Refusal::Final),
+    ("ring", &[Kind::Sim], Refusal::Final),
+    ("ring/spin", &[Kind::Sim], Refusal::Final),
+    ("write", &[Kind::Sim], Refusal::Final),
+    ("sendmmsg", &[Kind::Sim], Refusal::Final),
+    ("ring as transmitter", &[Kind::Sim, Kind::Vcan, Kind::VcanFd], Refusal::Final),
+    ("sim as transmitter", Kind::WITH_KERNEL, Refusal::Final),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Final,
+    NoEffect,
+}
+
+/// The table's name of a transmitter that shares it with a receiver.
+fn name_of_transmitter(method: &TransmitMethod) -> String {
+    match method.row.name {
+        shared @ ("ring" | "sim") => format!("{shared} as transmitter"),
+        name => name.to_owned(),
+    }
+}
+
+/// What came out on one link.
+struct Tally {
+    link: Arc<Link>,
+    checks: usize,
+    failures: Vec<String>,
+    started: Instant,
+}
+
+impl Tally {
+    fn new(link: Link) -> Self {
+        Self { link: Arc::new(link), checks: 0, failures: Vec::new(), started: Instant::now() }
+    }
+
+    /// Whether the method is to be put through the sentences; says why when not, and fails when the table of
+    /// refusals is of another opinion than the method's own check.
+    fn takes(&mut self, name: &str, answer: canter_io::Result<()>) -> bool {
+        let kind = self.link.kind;
+        let expected = REFUSALS.iter().find(|(method, kinds, _)| *method == name && kinds.contains(&kind));
+        match (answer, expected) {
+            (Ok(()), None) => true,
+            (Err(reason), Some((_, _, refusal))) => {
+                say(&format!(
+                    "{} {name} on {kind}: {reason}",
+                    match refusal {
+                        Refusal::Final => "SKIP",
+                        Refusal::NoEffect => "NOTE",
+                    }
+                ));
+                *refusal == Refusal::NoEffect
+            }
+            (answer, _) => {
+                let answer = answer.map_err(|error| error.to_string());
+                self.failures.push(format!("{name} on {kind}: its check answered {answer:?}"));
+                false
+            }
+        }
+    }
+
+    /// Puts a method through the sentences.
+    fn put<M: Copy + Display + Send + 'static>(&mut self, method: M, sentences: &'static [Sentence<M>]) {
+        for sentence in sentences.iter().filter(|sentence| (sentence.on)(&self.link)) {
+            let link = Arc::clone(&self.link);
+            self.checks += 1;
+            let verdict = within(SENTENCE_DEADLINE, move || {
+                link.make_ready();
+                (sentence.check)(method, &link);
+            });
+            if let Err(why) = verdict {
+                let failure = format!("{method} on {}: {}: {why}", self.link.kind, sentence.name);
+                say(&format!("FAIL {failure}"));
+                self.failures.push(failure);
+            }
+        }
+    }
+
+    fn finish(self) {
+        let Self { link, checks, failures, started } = self;
+        let seconds = started.elapsed().as_secs_f32();
+        say(&format!("{}: {checks} checks, {} failures, {seconds:.1} s", link.kind, failures.len()));
+        assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    }
+}
+
+/// Past the test harness, which hides what a passing test prints.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Runs `work` in its own thread; the thread stays behind when it is not done in time.
+fn within(deadline: Duration, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let (done, finished) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        let _at_the_end = done; // dropped when the work returns and when it panics
+        // Virtual links queue a frame on the processor that sends it, so a sender that wanders reorders its frames.
+        // Workers of the sentences run on the next one, when there is one.
+        let _ = canter_io::sys::thread::pin(0);
+        work();
+    });
+    match finished.recv_timeout(deadline) {
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("not done after {deadline:?}")),
+        _ => thread.join().map_err(|panic| text(panic.as_ref())),
+    }
+}
+
+fn text(panic: &dyn Any) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+}
+
+/// Every method that works on a link of this kind keeps every promise that makes sense there.
+fn every_method_keeps_its_promises_on(kind: Kind) {
+    let _stamped = (kind != Kind::Sim).then(keep_stamping);
+    let link = match Link::new(kind, "c") {
+        Ok(link) => link,
+        Err(why) if kind == Kind::Ctucanfd => return say(&format!("SKIP all methods on {kind}: {why}")),
+        Err(why) => panic!("{kind}: {why}"),
+    };
+    let mut tally = Tally::new(link);
+    let (near, far) = (tally.link.near(), tally.link.far());
+    let receive: Vec<_> =
+        ReceiveMethod::all().filter(|method| tally.takes(&method.to_string(), method.check(&far))).collect();
+    let transmit: Vec<_> = TransmitMethod::all()
+        .filter(|method| tally.takes(&name_of_transmitter(method), method.check(&near)))
+        .collect();
+    receive.iter().for_each(|&method| tally.put(method, receivers::SENTENCES));
+    transmit.iter().for_each(|&method| tally.put(method, transmitters::SENTENCES));
+    for &receive in &receive {
+        transmit.iter().for_each(|&transmit| tally.put(Pair { receive, transmit }, pairs::SENTENCES));
+    }
+    tally.finish();
+}
+
+/// A socket that asks for stamps, held open: the kernel patches its code when the first asks and when the last has
+/// gone, and QEMU 7.2 with several processors at a time sometimes kills the guest then ("Oops: int3").
+fn keep_stamping() -> Socket {
+    let socket = Socket::can_raw().unwrap();
+    socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).unwrap();
+    socket
+}
+
+#[test]
+fn on_a_simulated_bus() {
+    every_method_keeps_its_promises_on(Kind::Sim);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn on_a_vcan() {
+    every_method_keeps_its_promises_on(Kind::Vcan);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn on_a_vcan_that_carries_fd_frames() {
+    every_method_keeps_its_promises_on(Kind::VcanFd);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn on_a_vxcan() {
+    every_method_keeps_its_promises_on(Kind::Vxcan);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn on_a_vxcan_that_carries_fd_frames() {
+    every_method_keeps_its_promises_on(Kind::VxcanFd);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn between_two_sja1000_cards() {
+    every_method_keeps_its_promises_on(Kind::Sja1000);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn between_two_ctucanfd_cards() {
+    every_method_keeps_its_promises_on(Kind::Ctucanfd);
+}

@@ -1,0 +1,465 @@
+//! Links: frames go in at the near end and come out at the far end. What goes in and comes out is told by the plainest
+//! means there are, a raw socket with read(2) and write(2), against which the methods are held.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use canter_io::frame::{CAN_MTU, CANFD_MTU, EFF_MASK};
+use canter_io::interface::BitTiming;
+use canter_io::method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions};
+use canter_io::sys::{poll, socket::Socket};
+use canter_io::{Batch, Frame, Interface, Meta, method::sim};
+
+/// What joins the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A bus in the memory of this process.
+    Sim,
+    /// One vcan: both ends are the same interface.
+    Vcan,
+    /// The same with FD.
+    VcanFd,
+    /// A vxcan.
+    Vxcan,
+    /// The same with FD.
+    VxcanFd,
+    /// Two of the lab's SJA1000 cards on one bus.
+    Sja1000,
+    /// Two of the lab's CTU CAN FD cards on one bus, when it has them.
+    Ctucanfd,
+}
+
+impl Kind {
+    pub const WITH_KERNEL: &[Self] =
+        &[Self::Vcan, Self::VcanFd, Self::Vxcan, Self::VxcanFd, Self::Sja1000, Self::Ctucanfd];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sim => "a simulated bus",
+            Self::Vcan => "a vcan",
+            Self::VcanFd => "an FD vcan",
+            Self::Vxcan => "a vxcan",
+            Self::VxcanFd => "an FD vxcan",
+            Self::Sja1000 => "SJA1000 cards",
+            Self::Ctucanfd => "CTU CAN FD cards",
+        })
+    }
+}
+
+/// A place where frames go in at one end and come out at the other.
+pub struct Link {
+    pub kind: Kind,
+    near: String,
+    far: String,
+    /// How many worlds the simulated link has had; each sentence gets its own.
+    worlds: AtomicU32,
+}
+
+impl Link {
+    /// Makes it; its interfaces' names begin with `prefix`.
+    pub fn new(kind: Kind, prefix: &str) -> Result<Self, String> {
+        let (near, far) = match kind {
+            Kind::Sja1000 => ("can0".to_owned(), "can1".to_owned()),
+            Kind::Ctucanfd => ("can5".to_owned(), "can7".to_owned()),
+            Kind::Sim | Kind::Vcan | Kind::VcanFd => (format!("{prefix}v0"), format!("{prefix}v0")),
+            Kind::Vxcan | Kind::VxcanFd => (format!("{prefix}x0"), format!("{prefix}x1")),
+        };
+        match kind {
+            Kind::Sim => {}
+            Kind::Vcan | Kind::VcanFd => drop(Interface::create_vcan(&near).unwrap()),
+            Kind::Vxcan | Kind::VxcanFd => drop(Interface::create_vxcan(&near, &far).unwrap()),
+            Kind::Sja1000 | Kind::Ctucanfd => {
+                for name in [&near, &far] {
+                    set_up_card(kind, name)?;
+                }
+            }
+        }
+        let link = Self { kind, near, far, worlds: AtomicU32::new(0) };
+        if link.is_virtual() {
+            let mtu = if matches!(kind, Kind::VcanFd | Kind::VxcanFd) { CANFD_MTU } else { CAN_MTU };
+            link.near().set_mtu(mtu as u32).unwrap();
+            link.far().set_mtu(mtu as u32).unwrap();
+        }
+        link.make_ready();
+        Ok(link)
+    }
+
+    /// Another one like it, to be spoilt.
+    pub fn another(&self) -> Self {
+        let link = Self::new(self.kind, "t").unwrap();
+        link.make_ready();
+        link
+    }
+
+    /// Brings both ends up, however the last sentence left them.
+    pub fn make_ready(&self) {
+        self.worlds.fetch_add(1, Ordering::Relaxed);
+        for mut end in [self.near(), self.far()] {
+            if !end.up {
+                end.up().unwrap();
+            }
+        }
+        // When one end of a vxcan goes down, the other loses its carrier; and until the kernel's work queue has noticed
+        // that it is back, that end takes frames and throws them away without a word.
+        let deadline = Instant::now() + ARRIVAL;
+        while self.is_virtual() && !(self.near().running && self.far().running) {
+            assert!(Instant::now() < deadline, "{} does not run", self.kind);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Where frames go in.
+    pub fn near(&self) -> Interface {
+        self.end(&self.near)
+    }
+
+    /// Where they come out.
+    pub fn far(&self) -> Interface {
+        self.end(&self.far)
+    }
+
+    fn end(&self, name: &str) -> Interface {
+        match self.kind {
+            Kind::Sim => Interface::find(&format!("sim:{}/bus", self.world_name())).unwrap(),
+            _ => Interface::find(name).unwrap(),
+        }
+    }
+
+    fn world_name(&self) -> String {
+        format!("conformance-{}", self.worlds.load(Ordering::Relaxed))
+    }
+
+    // Where a sentence makes sense.
+
+    pub fn everywhere(&self) -> bool {
+        true
+    }
+
+    pub fn simulated(&self) -> bool {
+        self.kind == Kind::Sim
+    }
+
+    pub fn with_kernel(&self) -> bool {
+        self.kind != Kind::Sim
+    }
+
+    /// It can be made and deleted at will.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.kind, Kind::Vcan | Kind::VcanFd | Kind::Vxcan | Kind::VxcanFd)
+    }
+
+    /// The driver sends own frames back (`IFF_ECHO`).
+    pub fn echoes(&self) -> bool {
+        self.with_kernel() && self.far().echo
+    }
+
+    /// What is sent waits in the queue of an interface for the other end.
+    pub fn has_queue(&self) -> bool {
+        self.with_kernel() && self.near != self.far
+    }
+
+    pub fn carries_error_frames(&self) -> bool {
+        self.is_virtual()
+    }
+
+    pub fn classic_with_kernel(&self) -> bool {
+        self.with_kernel() && !self.fd()
+    }
+
+    /// It carries frames as fast as they are sent, or has a clock that waits.
+    pub fn takes_floods(&self) -> bool {
+        self.is_virtual() || self.simulated()
+    }
+
+    // What it carries.
+
+    pub fn fd(&self) -> bool {
+        self.far().supports_fd()
+    }
+
+    /// An RTR frame with a length. QEMU's SJA1000 delivers garbage after one.
+    pub fn carries_rtr_length(&self) -> bool {
+        self.kind != Kind::Sja1000
+    }
+
+    /// DLC 9…15 of classic frames: controllers would need `cc-len8-dlc on`.
+    pub fn carries_len8_dlc(&self) -> bool {
+        !matches!(self.kind, Kind::Sja1000 | Kind::Ctucanfd)
+    }
+
+    /// The ESI flag as sent: a controller sets its own.
+    pub fn carries_esi(&self) -> bool {
+        self.kind != Kind::Ctucanfd
+    }
+
+    /// How many frames it takes at once. The emulated cards take no time on the bus, and their receive FIFO overruns:
+    /// that of the SJA1000 has 64 bytes, an extended frame with 8 bytes takes 13.
+    pub fn burst(&self) -> usize {
+        match self.kind {
+            Kind::Sim => 10,
+            Kind::Sja1000 => 4,
+            Kind::Ctucanfd => 4,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Lets what was sent arrive.
+    pub fn settle(&self) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        match self.kind {
+            Kind::Sim => {
+                let world = sim::world(&self.world_name());
+                world.advance(world.now_ns() + SECOND_NS);
+            }
+            Kind::Sja1000 | Kind::Ctucanfd => std::thread::sleep(Duration::from_millis(2)),
+            _ => {}
+        }
+    }
+
+    /// Opens a receiver at the far end.
+    pub fn receiver(&self, method: ReceiveMethod, options: &ReceiveOptions) -> Box<dyn Receive> {
+        method.open(&self.far(), options).unwrap()
+    }
+
+    /// Opens a transmitter at the near end.
+    pub fn transmitter(&self, method: TransmitMethod, options: &TransmitOptions) -> Box<dyn Transmit> {
+        method.open(&self.near(), options).unwrap()
+    }
+
+    /// Sends at the near end, and returns when all frames have arrived at the far end.
+    pub fn send(&self, frames: &[Frame]) {
+        match self.kind {
+            Kind::Sim => {
+                let mut sender = self.transmitter("sim".parse().unwrap(), &TransmitOptions::default());
+                for burst in frames.chunks(self.burst()) {
+                    assert_eq!(sender.transmit(burst).unwrap(), burst.len());
+                    self.settle();
+                }
+            }
+            _ => {
+                let mut socket = RawSocket::open(&self.near());
+                let mut witness = RawSocket::open(&self.far());
+                for burst in frames.chunks(self.burst()) {
+                    burst.iter().for_each(|frame| socket.send(frame));
+                    let deadline = Instant::now() + ARRIVAL;
+                    let mut arrived = 0;
+                    while arrived < burst.len() {
+                        assert!(Instant::now() < deadline, "the link itself has lost frames");
+                        arrived += usize::from(witness.receive().is_some());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Listens at the far end.
+    pub fn listen(&self) -> Listener<'_> {
+        let ear = match self.kind {
+            Kind::Sim => {
+                let options = ReceiveOptions { queue_frames: Some(10_000), ..ReceiveOptions::default() };
+                Ear::Sim(self.receiver("sim".parse().unwrap(), &options))
+            }
+            _ => Ear::Raw(RawSocket::open(&self.far())),
+        };
+        Listener { link: self, ear }
+    }
+
+    /// Makes the near end slow: a token bucket of `rate` (as tc(8) spells it), which lets four classic frames or one FD
+    /// frame through at once, and behind it a queue of `limit` bytes.
+    pub fn slow(&self, rate: &str, limit: u32) -> Slow<'_> {
+        let bucket = if self.fd() { CANFD_MTU } else { 4 * CAN_MTU };
+        let mut near = self.near();
+        let tx_queue_len = near.tx_queue_len;
+        near.set_tx_queue_len(10).unwrap();
+        tc(&format!("qdisc replace dev {} root tbf rate {rate} burst {bucket} limit {limit}", self.near));
+        Slow { link: self, tx_queue_len }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.is_virtual() {
+            let _ = Interface::find(&self.near).and_then(Interface::delete); // it may have gone
+        }
+    }
+}
+
+fn set_up_card(kind: Kind, name: &str) -> Result<(), String> {
+    let mut card = Interface::find(name).map_err(|error| error.to_string())?;
+    let driver = if kind == Kind::Ctucanfd { "ctucanfd" } else { "kvaser_pci" };
+    if card.driver.as_deref().is_none_or(|its| !its.starts_with(driver)) {
+        return Err(format!("the driver of {name} is {:?}, not {driver}", card.driver));
+    }
+    let timing =
+        if kind == Kind::Ctucanfd { BitTiming::fd(500_000, 2_000_000) } else { BitTiming::classic(500_000) };
+    card.down().map_err(|error| error.to_string())?;
+    // Sentences send from the first processor. When it also takes the cards' interrupts, each frame has left the
+    // receiver's FIFO before the next is sent; otherwise an emulated processor that gets no time loses frames. The
+    // driver asks for its interrupt when the card comes up.
+    std::fs::write("/proc/irq/default_smp_affinity", "1").unwrap();
+    card.set_bit_timing(&timing).map_err(|error| error.to_string())
+}
+
+/// An interface made slow, until this is dropped.
+pub struct Slow<'a> {
+    link: &'a Link,
+    tx_queue_len: u32,
+}
+
+impl Drop for Slow<'_> {
+    fn drop(&mut self) {
+        tc(&format!("qdisc delete dev {} root", self.link.near));
+        self.link.near().set_tx_queue_len(self.tx_queue_len).unwrap();
+    }
+}
+
+fn tc(arguments: &str) {
+    let done = Command::new("tc").args(arguments.split_whitespace()).output().unwrap();
+    assert!(done.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A raw socket that sends, and hears all frames, error frames too, with write(2) and read(2).
+pub struct RawSocket(File);
+
+impl RawSocket {
+    pub fn open(interface: &Interface) -> Self {
+        let socket = Socket::can_raw().unwrap();
+        if interface.supports_fd() {
+            socket.set(libc::SOL_CAN_RAW, libc::CAN_RAW_FD_FRAMES, 1i32).unwrap();
+        }
+        socket.set(libc::SOL_CAN_RAW, libc::CAN_RAW_ERR_FILTER, EFF_MASK).unwrap();
+        socket.set_receive_buffer(16 << 20).unwrap();
+        socket.bind_can(interface.index).unwrap();
+        Self(File::from(socket.as_fd().try_clone_to_owned().unwrap()))
+    }
+
+    pub fn send(&mut self, frame: &Frame) {
+        write_frame(&mut self.0, frame);
+    }
+
+    fn receive(&mut self) -> Option<Frame> {
+        if poll::readable(&[self.0.as_fd()], Some(0)).unwrap() == 0 {
+            return None;
+        }
+        let mut bytes = [0; CANFD_MTU];
+        let count = self.0.read(&mut bytes).unwrap();
+        let mut frame = Frame::default();
+        frame.can_id = u32::from_ne_bytes(bytes[..4].try_into().unwrap());
+        (frame.len, frame.flags, frame.len8_dlc) = (bytes[4], bytes[5], bytes[7]);
+        frame.data.copy_from_slice(&bytes[8..]);
+        frame.received_as(count);
+        Some(frame)
+    }
+}
+
+/// Sends by write(2) on the very socket of a receiver.
+pub fn send_by(descriptor: BorrowedFd<'_>, frame: &Frame) {
+    write_frame(&mut File::from(descriptor.try_clone_to_owned().unwrap()), frame);
+}
+
+fn write_frame(socket: &mut File, frame: &Frame) {
+    let mut bytes = [0; CANFD_MTU];
+    bytes[..4].copy_from_slice(&frame.can_id.to_ne_bytes());
+    (bytes[4], bytes[5], bytes[7]) = (frame.len, frame.flags, frame.len8_dlc);
+    bytes[8..].copy_from_slice(&frame.data);
+    assert_eq!(socket.write(&bytes[..frame.mtu()]).unwrap(), frame.mtu());
+}
+
+/// Hears what arrives at the far end of a link.
+pub struct Listener<'a> {
+    link: &'a Link,
+    ear: Ear,
+}
+
+enum Ear {
+    Raw(RawSocket),
+    Sim(Box<dyn Receive>),
+}
+
+impl Listener<'_> {
+    /// What has arrived by now.
+    pub fn heard(&mut self) -> Vec<Frame> {
+        self.link.settle();
+        match &mut self.ear {
+            Ear::Raw(socket) => std::iter::from_fn(|| socket.receive()).collect(),
+            Ear::Sim(receiver) => {
+                let mut batch = Batch::new(10_000);
+                receiver.receive(&mut batch).unwrap();
+                batch.frames().to_vec()
+            }
+        }
+    }
+
+    /// What arrives until there are `count` frames, and a moment more.
+    pub fn hear(&mut self, count: usize) -> Vec<Frame> {
+        let deadline = Instant::now() + ARRIVAL;
+        let mut frames = self.heard();
+        while frames.len() < count && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(200));
+            frames.extend(self.heard());
+        }
+        std::thread::sleep(MOMENT);
+        frames.extend(self.heard());
+        frames
+    }
+}
+
+/// How long a frame may be on its way.
+const ARRIVAL: Duration = Duration::from_secs(5);
+/// How long it is waited for frames that should not come.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// Receives until there are `count` frames; fails when they do not come.
+pub fn receive_all(link: &Link, receiver: &mut dyn Receive, count: usize) -> Vec<(Frame, Meta)> {
+    let deadline = Instant::now() + ARRIVAL;
+    let (mut batch, mut all) = (Batch::new(16), Vec::new());
+    while all.len() < count {
+        assert!(Instant::now() < deadline, "{} of {count} frames came", all.len());
+        link.settle();
+        batch.clear();
+        let came = receiver.receive(&mut batch).unwrap();
+        assert_eq!(came, batch.len());
+        all.extend(batch.iter().map(|(frame, meta)| (*frame, *meta)));
+    }
+    all
+}
+
+/// Fails when something comes within a moment.
+pub fn assert_nothing_comes(link: &Link, receiver: &mut dyn Receive) {
+    link.settle();
+    if link.with_kernel() {
+        std::thread::sleep(MOMENT);
+    }
+    let is_quiet = |descriptor| poll::readable(&[descriptor], Some(0)).unwrap() == 0;
+    if receiver.descriptor().is_some_and(is_quiet) {
+        return;
+    }
+    let mut batch = Batch::new(16);
+    receiver.receive(&mut batch).unwrap();
+    assert_frames(batch.frames(), &[]);
+}
+
+/// Fails when other frames came than expected.
+pub fn assert_frames(came: &[Frame], expected: &[Frame]) {
+    if let Some(difference) = difference(came, expected) {
+        panic!("{difference}");
+    }
+}
+
+/// The first difference, in words.
+pub fn difference(came: &[Frame], expected: &[Frame]) -> Option<String> {
+    if came == expected {
+        return None;
+    }
+    let first = came.iter().zip(expected).position(|(came, expected)| came != expected);
+    let at = first.unwrap_or(came.len().min(expected.len()));
+    let (count, of, came, expected) = (came.len(), expected.len(), came.get(at), expected.get(at));
+    Some(format!("{count} frames came, should be {of}; number {at} is {came:?}, should be {expected:?}"))
+}
