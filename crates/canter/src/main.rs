@@ -1,23 +1,31 @@
 //! canter: measures, routes and captures CAN on Linux. Parse, run, exit code.
 #![forbid(unsafe_code)]
-
-#![allow(dead_code, reason = "the first parts of a foundation")]
-
+mod capture;
 mod failure;
+mod gateway;
 mod lab;
 mod measure;
+mod meter;
+mod methods;
 mod options;
 mod report;
+mod study;
+mod traffic;
 
 use clap::Parser;
-use failure::Exit;
 use options::{Command, Options};
 
 fn main() -> std::process::ExitCode {
     let options = Options::parse();
     let done = match options.command {
-        Command::Lab(arguments) => lab::run(arguments, &options.common),
+        Command::Methods(arguments) => methods::run(arguments, &options.common),
+        Command::Syscalls(arguments) => meter::syscalls::run(arguments, &options.common),
+        Command::Gateway(arguments) => gateway::run(arguments, &options.common),
+        Command::Latency(arguments) => meter::latency::run(arguments, &options.common),
+        Command::Capture(arguments) => capture::run(arguments, &options.common),
+        Command::Study(arguments) => study::run(arguments, &options.common),
         Command::Report(arguments) => report::run(arguments, &options.common),
+        Command::Lab(arguments) => lab::run(arguments, &options.common),
     };
     match done {
         Ok(exit) => exit.into(),

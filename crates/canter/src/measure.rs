@@ -1,3 +1,7 @@
-//! What a measurement leaves behind.
+//! What a measurement leaves behind: a histogram while it runs, a result file when it ends, a profile to look at.
 
+pub mod duration;
+pub mod environment;
+pub mod histogram;
+pub mod profile;
 pub mod result;

@@ -1,11 +1,20 @@
 //! The command line: every option is defined once, here or in its command's `Arguments`.
 
+use crate::{
+    failure::{self, Failure},
+    measure::result::ResultFile,
+};
+use canter_io::{Error, sys::thread};
 use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 /// Measures, routes and captures CAN on Linux.
 #[derive(Parser)]
-#[command(name = "canter", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "canter", version, max_term_width = 100)]
 pub struct Options {
     #[command(flatten)]
     pub common: Common,
@@ -34,8 +43,88 @@ pub struct Common {
     pub verbose: u8,
 }
 
+impl Common {
+    /// Places the calling thread, and all that it starts later, as `--cpu` and `--realtime` say. Before that, refuses
+    /// a result file that cannot be written: not to be learnt when all has been measured.
+    pub fn apply(&self) -> failure::Result<()> {
+        self.refuse_unwritable()?;
+        if let Some(processor) = self.cpu {
+            thread::pin(processor).map_err(|error| {
+                let error = Error::new(format!("--cpu {processor}"), "pin", error);
+                Failure::unable(error.hint("nproc says how many there are").to_string())
+            })?;
+        }
+        if let Some(priority) = self.realtime {
+            thread::lock_memory().and_then(|()| thread::set_realtime(priority)).map_err(|error| {
+                let error = Error::new(format!("--realtime {priority}"), "set", error);
+                let way_out = "needs CAP_SYS_NICE and CAP_IPC_LOCK: run as root";
+                Failure::unable(error.hint(way_out).to_string())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Where `--json` is a file and not the standard output.
+    fn json_file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|path| path.as_os_str() != "-")
+    }
+
+    fn refuse_unwritable(&self) -> failure::Result<()> {
+        let Some(path) = self.json_file() else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if path.is_dir() {
+            return Err(unwritten(path, io::ErrorKind::IsADirectory.into()));
+        }
+        fs::metadata(folder).map(drop).map_err(|error| unwritten(path, error))
+    }
+
+    /// Whether a table for people goes to the standard output: not when `--json -` has it.
+    pub fn shows_table(&self) -> bool {
+        !self.quiet && self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
+    }
+
+    /// Writes a result where `--json` says, if it says so: whole or not at all.
+    pub fn write_result(&self, result: &ResultFile) -> failure::Result<()> {
+        match self.json_file() {
+            // A device or a pipe is not to be replaced by a file.
+            Some(path) if path.is_file() || !path.exists() => result.save(path),
+            _ => self.write_text(&result.to_json()),
+        }
+    }
+
+    /// Writes `document` where `--json` says, if it says so.
+    pub fn write_json(&self, document: &impl serde::Serialize) -> failure::Result<()> {
+        if self.json.is_none() {
+            return Ok(());
+        }
+        let text = serde_json::to_string_pretty(document)
+            .map_err(|error| Failure::failed(format!("--json: {error}")))?;
+        self.write_text(&(text + "\n"))
+    }
+
+    fn write_text(&self, text: &str) -> failure::Result<()> {
+        match (&self.json, self.json_file()) {
+            (None, _) => Ok(()),
+            (_, Some(path)) => fs::write(path, text).map_err(|error| unwritten(path, error)),
+            (Some(dash), None) => {
+                io::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(dash, error))
+            }
+        }
+    }
+}
+
+fn unwritten(path: &Path, error: io::Error) -> Failure {
+    Failure::failed(Error::new(path.display().to_string(), "write", error).to_string())
+}
+
 #[derive(Subcommand)]
 pub enum Command {
-    Lab(crate::lab::Arguments),
+    Methods(crate::methods::Arguments),
+    Syscalls(crate::meter::syscalls::Arguments),
+    Gateway(crate::gateway::Arguments),
+    Latency(crate::meter::latency::Arguments),
+    Capture(crate::capture::Arguments),
+    Study(crate::study::Arguments),
     Report(crate::report::Arguments),
+    Lab(crate::lab::Arguments),
 }

@@ -1,0 +1,87 @@
+//! What a recording is written as. Only formats that are whole up to their last complete entry wherever they are cut
+//! off, so that neither a crash nor a full disk costs more than what was not written yet.
+
+mod candump_log;
+mod pcapng;
+
+use canter_io::capture_ring::Record;
+use clap::ValueEnum;
+use std::path::Path;
+
+/// A format by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// What `candump -l` writes, a line a frame
+    Log,
+    /// What Wireshark reads: stamps in ns, the drop counters inside
+    Pcapng,
+}
+
+impl Kind {
+    /// By a file's extension.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "log" => Some(Self::Log),
+            "pcapng" => Some(Self::Pcapng),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Pcapng => "pcapng",
+        }
+    }
+
+    /// A writer of this format; `ns`: a log's stamps have 9 digits.
+    pub fn writer(self, ns: bool) -> Box<dyn Format> {
+        match self {
+            Self::Log => Box::new(candump_log::CandumpLog::new(ns)),
+            Self::Pcapng => Box::new(pcapng::Pcapng::default()),
+        }
+    }
+}
+
+/// What is said of an interface at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closing {
+    /// ns of the real-time clock.
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    /// Frames that the interface has received, by its own count; `None` when it is gone.
+    pub received: Option<u64>,
+    /// Frames lost before the file, as far as they are known to be this interface's.
+    pub lost: u64,
+}
+
+/// Appends entries to a buffer. A record's `interface` is here the place of its interface in the order of
+/// [`interface`](Self::interface) calls, from 0.
+pub trait Format: Send {
+    /// The file's head.
+    fn begin(&mut self, out: &mut Vec<u8>);
+    /// A new interface.
+    fn interface(&mut self, out: &mut Vec<u8>, name: &str);
+    /// A frame; `late`: it comes behind younger ones.
+    fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, late: bool);
+    /// What is known of each interface at the end, and the verdict.
+    fn finish(&mut self, out: &mut Vec<u8>, interfaces: &[Closing], verdict: &str);
+}
+
+#[cfg(test)]
+pub mod examples {
+    use canter_io::{Frame, capture_ring::Record, frame::CAN_MTU};
+
+    /// A frame as the kernel lays it out.
+    pub fn bytes(frame: &Frame) -> Vec<u8> {
+        let mut bytes = frame.can_id.to_ne_bytes().to_vec();
+        bytes.extend([frame.len, frame.flags, 0, frame.len8_dlc]);
+        bytes.extend(frame.data);
+        bytes.truncate(frame.mtu().max(CAN_MTU));
+        bytes
+    }
+
+    pub fn record(bytes: &[u8], interface: u32, stamp_ns: u64) -> Record<'_> {
+        Record { stamp_ns, interface, bytes }
+    }
+}

@@ -1,0 +1,206 @@
+//! candump's log: `(1700000000.123456) can0 123#DEADBEEF`, byte for byte what `candump -l` writes. Printed here by
+//! hand because the general formatting would cost more than receiving (a table of hex pairs, the second kept).
+
+use super::{Closing, Format};
+use canter_io::{
+    capture_ring::Record,
+    frame::{BRS, CANFD_MTU, EFF_FLAG, EFF_MASK, ERR_FLAG, ESI, FDF, RTR_FLAG, SFF_MASK},
+};
+
+/// Both digits of every byte.
+static HEX: [[u8; 2]; 256] = pairs(b"0123456789ABCDEF", 16);
+/// Both digits of every number below 100.
+static DECIMAL: [[u8; 2]; 256] = pairs(b"0123456789......", 10);
+
+const fn pairs(digits: &[u8; 16], base: usize) -> [[u8; 2]; 256] {
+    let mut pairs = [[0; 2]; 256];
+    let mut n = 0;
+    while n < base * base {
+        pairs[n] = [digits[n / base], digits[n % base]];
+        n += 1;
+    }
+    pairs
+}
+
+/// The longest line: stamp 23, two spaces, name, a frame of 8 + 2 + 1 + 128, line break; the name is 15 at most but
+/// checked nowhere, so it is appended apart.
+const LINE_BYTES_MAX: usize = 192;
+
+/// Bytes of `(1700000000.` and of what may stand between `)` and the identifier.
+pub struct CandumpLog {
+    ns: bool,
+    /// `) can0 `, each name as wide as the widest so far, as candump pads them.
+    names: Vec<String>,
+    labels: Vec<Vec<u8>>,
+    /// The second whose digits are in `second_text`.
+    second: u64,
+    second_text: Vec<u8>,
+}
+
+impl CandumpLog {
+    pub fn new(ns: bool) -> Self {
+        Self { ns, names: Vec::new(), labels: Vec::new(), second: u64::MAX, second_text: Vec::new() }
+    }
+
+    fn stamp(&mut self, line: &mut Line, stamp_ns: u64) {
+        let (second, ns) = (stamp_ns / 1_000_000_000, (stamp_ns % 1_000_000_000) as u32);
+        if second != self.second {
+            self.second = second;
+            self.second_text = format!("({second:010}.").into_bytes();
+        }
+        line.slice(&self.second_text);
+        let us = ns / 1000;
+        line.pair(&DECIMAL, us / 10_000);
+        line.pair(&DECIMAL, us / 100 % 100);
+        line.pair(&DECIMAL, us % 100);
+        if self.ns {
+            let rest = ns % 1000;
+            line.byte(b'0' + (rest / 100) as u8);
+            line.pair(&DECIMAL, rest % 100);
+        }
+    }
+}
+
+/// A line being made.
+struct Line {
+    bytes: [u8; LINE_BYTES_MAX],
+    len: usize,
+}
+
+impl Line {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn slice(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    #[inline]
+    fn pair(&mut self, table: &[[u8; 2]; 256], value: u32) {
+        self.slice(&table[(value & 0xff) as usize]);
+    }
+
+    #[inline]
+    fn digit(&mut self, value: u8) {
+        self.byte(HEX[usize::from(value & 15)][1]);
+    }
+
+    fn identifier(&mut self, can_id: u32) {
+        let id = match can_id {
+            error if error & ERR_FLAG != 0 => error & (EFF_MASK | ERR_FLAG),
+            extended if extended & EFF_FLAG != 0 => extended & EFF_MASK,
+            standard => {
+                self.digit((standard >> 8) as u8 & 7);
+                return self.pair(&HEX, standard & SFF_MASK & 0xff);
+            }
+        };
+        for shift in [24, 16, 8, 0] {
+            self.pair(&HEX, id >> shift);
+        }
+    }
+
+    /// The frame, from its identifier on.
+    fn frame(&mut self, bytes: &[u8]) {
+        let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk::<8>() else { return };
+        let can_id = u32::from_ne_bytes([a, b, c, d]);
+        self.identifier(can_id);
+        self.byte(b'#');
+        let fd = bytes.len() == CANFD_MTU;
+        let error = can_id & ERR_FLAG != 0;
+        if can_id & RTR_FLAG != 0 && !fd && !error {
+            self.byte(b'R');
+            if (1..=8).contains(&len) {
+                self.digit(len);
+            }
+        } else {
+            if fd && !error {
+                self.byte(b'#');
+                self.digit(flags & (BRS | ESI) | FDF);
+            }
+            let data = &bytes[8..];
+            for &byte in &data[..data.len().min(len.into())] {
+                self.slice(&HEX[usize::from(byte)]);
+            }
+        }
+        if !fd && len == 8 && (9..=15).contains(&len8_dlc) {
+            self.byte(b'_');
+            self.digit(len8_dlc);
+        }
+    }
+}
+
+impl Format for CandumpLog {
+    fn begin(&mut self, _out: &mut Vec<u8>) {}
+
+    fn interface(&mut self, _out: &mut Vec<u8>, name: &str) {
+        self.names.push(name.to_owned());
+        let width = self.names.iter().map(String::len).max().unwrap_or_default();
+        self.labels = self.names.iter().map(|name| format!(") {name:>width$} ").into_bytes()).collect();
+    }
+
+    fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, _late: bool) {
+        let mut line = Line { bytes: [0; LINE_BYTES_MAX], len: 0 };
+        self.stamp(&mut line, record.stamp_ns);
+        out.extend_from_slice(&line.bytes[..line.len]);
+        out.extend_from_slice(self.labels.get(record.interface as usize).map_or(b") ? ", Vec::as_slice));
+        line.len = 0;
+        line.frame(record.bytes);
+        line.byte(b'\n');
+        out.extend_from_slice(&line.bytes[..line.len]);
+    }
+
+    /// Nothing: readers of logs stop at lines that are no frames. The account is in its own file.
+    fn finish(&mut self, _out: &mut Vec<u8>, _interfaces: &[Closing], _verdict: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::examples, *};
+    use canter_io::{Frame, LogLine};
+    use proptest::prelude::*;
+
+    fn line(ns: bool, names: &[&str], record: &Record<'_>) -> String {
+        let (mut log, mut out) = (CandumpLog::new(ns), Vec::new());
+        log.begin(&mut out);
+        names.iter().for_each(|name| log.interface(&mut out, name));
+        log.frame(&mut out, record, false);
+        log.finish(&mut out, &[], "complete");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_what_candump_writes() {
+        let bytes = examples::bytes(&"123#DEADBEEF".parse().unwrap());
+        let record = examples::record(&bytes, 0, 1_700_000_000_123_456_789);
+        assert_eq!(line(false, &["can0"], &record), "(1700000000.123456) can0 123#DEADBEEF\n");
+        assert_eq!(line(true, &["can0"], &record), "(1700000000.123456789) can0 123#DEADBEEF\n");
+        assert_eq!(line(false, &["can0", "vcan10"], &record), "(1700000000.123456)   can0 123#DEADBEEF\n");
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_is_printed_as_the_library_prints_it(
+            can_id: u32, head: [u8; 4], data in prop::collection::vec(any::<u8>(), 64), fd: bool,
+            stamp_ns in 0u64..4_000_000_000_000_000_000, ns: bool,
+        ) {
+            let mut bytes = [&can_id.to_ne_bytes()[..], &head, &data].concat();
+            bytes[4] %= if fd { 65 } else { 9 };
+            bytes.truncate(if fd { 72 } else { 16 });
+            let record = examples::record(&bytes, 0, stamp_ns);
+            let frame: Frame = record.frame();
+            let want = LogLine { stamp_ns, interface: "can0", frame, direction: None };
+            let want = if ns { format!("{want:.9}\n") } else { format!("{want}\n") };
+            prop_assert_eq!(line(ns, &["can0"], &record), want);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..73), interface: u32, stamp_ns: u64) {
+            line(true, &["can0"], &examples::record(&bytes, interface, stamp_ns));
+        }
+    }
+}

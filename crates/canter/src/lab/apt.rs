@@ -1,0 +1,248 @@
+//! Packages of the host's own apt configuration: found by pattern, downloaded, extracted, never installed.
+
+use super::{lab_failure, progress::Progress};
+use crate::failure::Result;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A kernel by what it is called: `6.12`, `6.1-rt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// Major and minor number.
+    pub version: String,
+    pub realtime: bool,
+}
+
+impl Series {
+    /// `6.12` or `6.12-rt`; anything else is not a series.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (version, realtime) = match text.strip_suffix("-rt") {
+            Some(version) => (version, true),
+            None => (text, false),
+        };
+        let (major, minor) = version.split_once('.')?;
+        let number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+        (number(major) && number(minor)).then(|| Self { version: version.to_owned(), realtime })
+    }
+
+    pub fn name(&self) -> String {
+        format!("{}{}", self.version, if self.realtime { "-rt" } else { "" })
+    }
+
+    /// What a package of this series is called, for a reader.
+    fn pattern(&self) -> String {
+        format!("linux-image-{}.*{}-amd64", self.version, if self.realtime { "-rt" } else { "" })
+    }
+}
+
+/// A kernel image package: what its name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub series: Series,
+    /// What `uname -r` says.
+    pub release: String,
+    /// All numbers of the version, to sort by.
+    numbers: Vec<u64>,
+}
+
+impl Image {
+    /// `linux-image-6.12.117+deb12-rt-amd64`. Meta packages (`linux-image-6.12-amd64`), cloud kernels, debug
+    /// symbols, unsigned images and templates are not meant.
+    pub fn parse(package: &str) -> Option<Self> {
+        let release = package.strip_prefix("linux-image-")?;
+        let version = release.strip_suffix("-amd64")?;
+        let (version, realtime) = match version.strip_suffix("-rt") {
+            Some(version) => (version, true),
+            None => (version, false),
+        };
+        let tokens: Vec<_> = version.split(['.', '+', '~', '-']).collect();
+        let numbers = tokens.iter().map(|token| number(token)).collect::<Option<Vec<_>>>()?;
+        let [major, minor, _, ..] = numbers[..] else { return None };
+        let series = Series { version: format!("{major}.{minor}"), realtime };
+        Some(Self { series, release: release.to_owned(), numbers })
+    }
+
+    pub fn package(&self) -> String {
+        format!("linux-image-{}", self.release)
+    }
+}
+
+/// The number in `117`, `deb12`, `bpo12`, `rc3`.
+fn number(token: &str) -> Option<u64> {
+    let digits = ["deb", "bpo", "rc"].iter().find_map(|word| token.strip_prefix(word)).unwrap_or(token);
+    digits.parse().ok()
+}
+
+/// The images of `series` among package names, the newest first.
+pub fn select<'a>(packages: impl Iterator<Item = &'a str>, series: &Series) -> Vec<Image> {
+    let mut images: Vec<_> =
+        packages.filter_map(Image::parse).filter(|image| image.series == *series).collect();
+    images.sort_by(|a, b| b.numbers.cmp(&a.numbers));
+    images.dedup();
+    images
+}
+
+/// The newest image of a series that apt can download.
+pub fn newest_image(series: &Series) -> Result<Image> {
+    let names = names("linux-image-")?;
+    let images = select(names.lines(), series);
+    match images.iter().find(|image| is_offered(&image.package())) {
+        Some(image) => Ok(image.clone()),
+        None => Err(lab_failure(format!(
+            "kernel {}: apt offers no package matching {} (apt-get update first? offered: {})",
+            series.name(),
+            series.pattern(),
+            offered(&names)
+        ))),
+    }
+}
+
+/// The series that apt knows, for the message that the one asked for is not among them.
+fn offered(names: &str) -> String {
+    let mut images: Vec<_> = names.lines().filter_map(Image::parse).collect();
+    images.sort_by_key(|image| (image.numbers[..2].to_vec(), image.series.realtime));
+    let mut series: Vec<_> = images.iter().map(|image| image.series.name()).collect();
+    let mut seen = std::collections::HashSet::new();
+    series.retain(|name| seen.insert(name.clone()));
+    if series.is_empty() { "none".to_owned() } else { series.join(", ") }
+}
+
+/// All package names that begin with `prefix`.
+fn names(prefix: &str) -> Result<String> {
+    let output = run("apt-cache", &["pkgnames", prefix], Path::new("/"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// pkgnames also knows packages that are only mentioned: is there one to download?
+pub fn is_offered(package: &str) -> bool {
+    run("apt-cache", &["policy", package], Path::new("/"))
+        .is_ok_and(|output| has_candidate(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn has_candidate(policy: &str) -> bool {
+    policy.lines().any(|line| line.trim().strip_prefix("Candidate:").is_some_and(|v| v.trim() != "(none)"))
+}
+
+/// What a package depends on, alternatives included.
+pub fn depends(package: &str) -> Result<Vec<String>> {
+    let output = run("apt-cache", &["depends", package], Path::new("/"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once("Depends: "))
+        .map(|(_, name)| name.to_owned())
+        .collect())
+}
+
+/// Downloads one package into `folder` and returns its file.
+pub fn download(package: &str, folder: &Path, progress: &Progress) -> Result<PathBuf> {
+    let _step = progress.step(&format!("downloading {package}"));
+    let before = debs(folder);
+    run("apt-get", &["download", package], folder).map_err(|failure| {
+        lab_failure(format!("{} (apt-get update first?)", failure.message.trim_start_matches("lab: ")))
+    })?;
+    let new = debs(folder).into_iter().find(|deb| !before.contains(deb));
+    new.ok_or_else(|| {
+        lab_failure(format!("apt-get download {package}: it left no .deb in {}", folder.display()))
+    })
+}
+
+/// Downloads `package` and extracts it into `folder`.
+pub fn extract(package: &str, folder: &Path, progress: &Progress) -> Result<()> {
+    let deb = download(package, folder, progress)?;
+    let _step = progress.step(&format!("extracting {package}"));
+    run("dpkg-deb", &["-x", &deb.to_string_lossy(), &folder.to_string_lossy()], folder)?;
+    std::fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))
+}
+
+fn debs(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|e| e == "deb")).collect()
+}
+
+/// Runs a program to its end; its failure is the lab's, with what it said.
+pub fn run(program: &str, arguments: &[&str], folder: &Path) -> Result<Output> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| match program.starts_with("apt") {
+            true => {
+                lab_failure(format!("{program}: {e} (no apt here? --kernel takes the folder of a kernel)"))
+            }
+            false => lab_failure(format!("{program}: {e}")),
+        })?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let tail: Vec<_> = said.lines().filter(|line| !line.starts_with("W: Download is performed")).collect();
+    let tail = tail[tail.len().saturating_sub(8)..].join("; ");
+    Err(lab_failure(format!("{program} {}: {tail}", arguments.join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &str = "linux-image-6.1.0-9-amd64\nlinux-image-6.1.0-56-amd64\nlinux-image-6.1.0-56-rt-amd64\n\
+        linux-image-6.1.0-56-amd64-unsigned\nlinux-image-6.1.0-56-cloud-amd64\nlinux-image-6.1-amd64\n\
+        linux-image-6.12-amd64-signed-template\nlinux-image-6.12.9+deb12-amd64\nlinux-image-6.12.117+deb12-amd64\n\
+        linux-image-6.12.117+deb12-rt-amd64\nlinux-image-6.12.117+deb12-amd64-dbg\nlinux-image-6.12-rt-amd64\n\
+        linux-image-6.12.12+bpo-amd64\nlinux-image-6.17.13+deb13-amd64\nlinux-image-6.12.12-2-amd64\n";
+
+    #[test]
+    fn the_newest_plain_or_realtime_image_of_a_series_is_chosen() {
+        let table = [
+            ("6.12", Some("6.12.117+deb12-amd64")),
+            ("6.12-rt", Some("6.12.117+deb12-rt-amd64")),
+            ("6.1", Some("6.1.0-56-amd64")),
+            ("6.1-rt", Some("6.1.0-56-rt-amd64")),
+            ("6.17", Some("6.17.13+deb13-amd64")),
+            ("6.17-rt", None),
+            ("5.10", None),
+        ];
+        for (name, release) in table {
+            let series = Series::parse(name).unwrap();
+            let first = select(NAMES.lines(), &series).into_iter().next();
+            assert_eq!(first.map(|image| image.release).as_deref(), release, "{name}");
+            assert_eq!(series.name(), name);
+        }
+    }
+
+    #[test]
+    fn cloud_debug_unsigned_and_meta_packages_are_not_kernels() {
+        for name in [
+            "linux-image-6.12-amd64",
+            "linux-image-6.12.117+deb12-cloud-amd64",
+            "linux-image-6.12.117+deb12-amd64-dbg",
+            "linux-image-6.12.117+deb12-amd64-unsigned",
+            "linux-image-amd64",
+            "linux-image-6.12.117+deb12-arm64",
+        ] {
+            assert_eq!(Image::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_offered_is_told_once_each_in_order() {
+        assert_eq!(offered(NAMES), "6.1, 6.1-rt, 6.12, 6.12-rt, 6.17");
+        assert_eq!(offered("bash\n"), "none");
+    }
+
+    #[test]
+    fn a_path_is_not_a_series() {
+        for text in ["./6.12", "6", "6.", "6.12.1", "linux-6.12", "6.12-cloud", "/boot"] {
+            assert_eq!(Series::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_package_without_a_candidate_is_not_offered() {
+        assert!(has_candidate("x:\n  Installed: (none)\n  Candidate: 6.12.1\n"));
+        assert!(!has_candidate("x:\n  Installed: (none)\n  Candidate: (none)\n"));
+        assert!(!has_candidate(""));
+    }
+}

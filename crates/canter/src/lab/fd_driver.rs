@@ -1,0 +1,107 @@
+//! The driver of the CAN FD cards. Debian leaves ctucanfd out of its kernels but has it in its source package: built
+//! from there on first use, and kept. A kernel that has it already is left alone.
+
+use super::{Kernel, apt, apt::Image, cache::Cache, headers, lab_failure, progress::Progress};
+use crate::failure::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What drives the cards.
+pub const MODULE: &str = "ctucanfd_pci";
+/// What has to be loaded for that, in order.
+const MODULES: [&str; 2] = ["ctucanfd.ko", "ctucanfd_pci.ko"];
+const FOLDER: &str = "drivers/net/can/ctucanfd";
+const SETTINGS: [&str; 2] = ["CONFIG_CAN_CTUCANFD=m", "CONFIG_CAN_CTUCANFD_PCI=m"];
+
+/// Adds the driver to a kernel that has none.
+pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()> {
+    if kernel.index.has(MODULE) {
+        return Ok(());
+    }
+    let (name, build, source) = match &kernel.build_tree {
+        Some(tree) => {
+            // The key, because a tree is built again under the same release.
+            let name = format!("drivers/ctucanfd-{}-{}", kernel.release, kernel.key);
+            (name, tree.clone(), tree.join(FOLDER))
+        }
+        None => {
+            let build = headers::build_folder(&kernel.release, cache, progress)?;
+            (format!("drivers/ctucanfd-{}", kernel.release), build, source(&kernel.release, cache, progress)?)
+        }
+    };
+    let built = cache.entry(&name, progress, |new, _| {
+        let _step = progress.step(&format!("building ctucanfd for {}", kernel.release));
+        copy(&source, new).map_err(|e| lab_failure(format!("{}: {e}", source.display())))?;
+        headers::make(&build, new, &SETTINGS)
+    })?;
+    kernel.extra_modules = MODULES.map(|module| built.join(module)).to_vec();
+    Ok(())
+}
+
+/// The driver's folder of the kernel's source package.
+fn source(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    let image = Image::parse(&format!("linux-image-{release}")).ok_or_else(|| {
+        lab_failure(format!(
+            "kernel {release}: no CAN FD cards without CONFIG_CAN_CTUCANFD_PCI or a Debian kernel"
+        ))
+    })?;
+    let package = format!("linux-source-{}", image.series.version);
+    let folder = cache.entry(&format!("sources/ctucanfd-{}", image.series.version), progress, |new, _| {
+        let deb = apt::download(&package, new, progress)?;
+        let _step = progress.step(&format!("extracting {FOLDER} from {package}"));
+        unpack(&deb, &package, new)?;
+        fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))
+    })?;
+    Ok(folder.join(&package).join(FOLDER))
+}
+
+/// The one folder, out of an archive in an archive.
+fn unpack(deb: &Path, package: &str, to: &Path) -> Result<()> {
+    const PIPE: &str =
+        r#"dpkg-deb --fsys-tarfile "$1" | tar xO "./usr/src/$2.tar.xz" | tar xJ -C "$3" "$2/$4""#;
+    let output = Command::new("sh")
+        .args(["-c", PIPE, "sh"])
+        .arg(deb)
+        .arg(package)
+        .arg(to)
+        .arg(FOLDER)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| lab_failure(format!("sh: {e}")))?;
+    if output.status.success() && to.join(package).join(FOLDER).is_dir() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(lab_failure(format!("{}: no {FOLDER} in it: {}", deb.display(), said.trim())))
+}
+
+/// The sources and the Makefile.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        let wanted = name == "Makefile" || path.extension().is_some_and(|e| e == "c" || e == "h");
+        if wanted && !name.to_string_lossy().ends_with(".mod.c") {
+            fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sources_are_copied_to_be_built() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for name in ["Makefile", "a.c", "a.h", "a.o", "a.mod.c", "Kconfig"] {
+            fs::write(from.path().join(name), name).unwrap();
+        }
+        copy(from.path(), to.path()).unwrap();
+        let mut names: Vec<_> = fs::read_dir(to.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["Makefile", "a.c", "a.h"]);
+    }
+}

@@ -1,0 +1,448 @@
+//! One boot: QEMU, the four streams, and the ways in which it can end.
+
+use super::{Ended, Input, Machine, Streams, lab_failure, programs, topology};
+use crate::failure::{Failure, Result};
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often signals, the deadline and QEMU's end are looked at; what the guest says is seen at once.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CONSOLE_LINES: usize = 15;
+const STREAM_BYTES: usize = 64 * 1024;
+
+/// What a boot needs beside the machine's description.
+pub struct Boot<'a> {
+    pub machine: &'a Machine,
+    pub kernel: &'a Path,
+    pub initramfs: &'a Path,
+    pub shares: &'a [PathBuf],
+    /// A fresh folder for sockets and logs.
+    pub folder: &'a Path,
+    pub console: &'a Path,
+    pub token: &'a str,
+    pub qemu_version: &'a str,
+    pub signals: &'a Signals,
+}
+
+/// How a boot ended.
+pub enum Outcome {
+    Ended(Ended),
+    /// It ended by itself before the command began.
+    NotBegun(Failure),
+    Failed(Failure),
+}
+
+/// What the threads that carry the streams tell.
+enum Event {
+    /// A line of the control port.
+    Control(String),
+    /// A stream came to its end, with its mark.
+    Complete,
+    /// Our own output cannot be written to.
+    OutputFailed(io::Error),
+}
+
+/// Boots, runs, and leaves no process behind.
+pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome> {
+    let paths = topology::Paths {
+        kernel: boot.kernel,
+        initramfs: boot.initramfs,
+        console: boot.console,
+        sockets: boot.folder,
+        shares: boot.shares,
+    };
+    let listeners = topology::PORTS.map(|name| listen(&boot.folder.join(name)));
+    let [stdout, stderr, stdin, control] = listeners;
+    let listeners = [stdout?, stderr?, stdin?, control?];
+    let errors = boot.folder.join("qemu");
+    let log = fs::File::create(&errors).map_err(|e| lab_failure(format!("{}: {e}", errors.display())))?;
+    // A group of its own: Ctrl-C at the terminal reaches only canter, which then ends QEMU.
+    let child = Command::new(programs::path(programs::SETPRIV))
+        .args(["--pdeathsig", "KILL"])
+        .arg(programs::path(programs::QEMU))
+        .args(topology::qemu_arguments(boot.machine, &paths, boot.qemu_version))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .map_err(|e| lab_failure(format!("qemu-system-x86_64: {e}")))?;
+    let mut guest = Guest { child, boot, deadline: Instant::now() + boot.machine.timeout, errors };
+    match guest.connect(&listeners)? {
+        Ok(connected) => guest.attend(connected, streams),
+        Err(outcome) => Ok(outcome),
+    }
+}
+
+fn listen(path: &Path) -> Result<UnixListener> {
+    let listener = UnixListener::bind(path).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    listener.map_err(|e| lab_failure(format!("{}: {e} (TMPDIR names another folder)", path.display())))
+}
+
+/// A running QEMU; it is ended when this is dropped.
+struct Guest<'a> {
+    child: Child,
+    boot: &'a Boot<'a>,
+    deadline: Instant,
+    errors: PathBuf,
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Guest<'_> {
+    /// Accepts QEMU's four connections, in the order of its ports.
+    fn connect(
+        &mut self,
+        listeners: &[UnixListener; 4],
+    ) -> Result<std::result::Result<[UnixStream; 4], Outcome>> {
+        let mut connected = Vec::new();
+        while connected.len() < listeners.len() {
+            match listeners[connected.len()].accept() {
+                Ok((stream, _)) => connected.push(stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if let Some(outcome) = self.trouble(false)? {
+                        return Ok(Err(outcome));
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => return Err(lab_failure(format!("connection from QEMU: {error}"))),
+            }
+        }
+        Ok(Ok(connected.try_into().expect("as many as there are listeners")))
+    }
+
+    /// Carries the streams until the guest has told its exit code and all of its output.
+    fn attend(&mut self, connected: [UnixStream; 4], streams: Streams) -> Result<Outcome> {
+        let [stdout, stderr, stdin, control] = connected;
+        let (sender, events) = mpsc::channel();
+        let token = self.boot.token.as_bytes();
+        let relays = [
+            relay(stdout, streams.stdout, token.to_vec(), sender.clone()),
+            relay(stderr, streams.stderr, token.to_vec(), sender.clone()),
+            listen_to(control, sender),
+        ];
+        let mut state = State { input: Some((stdin, streams.stdin)), ..State::default() };
+        loop {
+            state.take(&events, LOOK_EVERY);
+            if let Some(outcome) = state.outcome(self) {
+                return Ok(outcome);
+            }
+            if self.child.try_wait().map_err(|e| lab_failure(format!("qemu: {e}")))?.is_some() {
+                // Its sockets are closed: the threads end, and then all that it said is known.
+                relays.into_iter().for_each(|thread| drop(thread.join()));
+                while state.take(&events, Duration::ZERO) {}
+                let outcome = state.outcome(self);
+                return Ok(outcome.unwrap_or_else(|| self.died(state.begun)));
+            }
+            if let Some(outcome) = self.trouble(state.begun)? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// A signal, the deadline, or the end of QEMU itself.
+    fn trouble(&mut self, begun: bool) -> Result<Option<Outcome>> {
+        if let Some(signal) = self.boot.signals.caught() {
+            return Ok(Some(Outcome::Ended(Ended::Interrupted(signal))));
+        }
+        if Instant::now() >= self.deadline {
+            let limit = self.boot.machine.timeout.as_secs_f64();
+            let what = if begun { "the command" } else { "the boot" };
+            let message = format!("{what} did not end within {limit} s (--timeout)");
+            return Ok(Some(Outcome::Failed(self.failure(&message))));
+        }
+        match self.child.try_wait() {
+            Ok(None) => Ok(None),
+            Ok(Some(_)) => Ok(Some(self.died(begun))),
+            Err(error) => Err(lab_failure(format!("qemu: {error}"))),
+        }
+    }
+
+    fn died(&mut self, begun: bool) -> Outcome {
+        let status = self.child.wait().ok();
+        let refused = status.is_some_and(|status| status.code().is_some_and(|code| code != 0));
+        if begun {
+            return Outcome::Failed(
+                self.failure(&format!("the guest ended without a result{}", told(status))),
+            );
+        }
+        if refused {
+            return Outcome::Failed(self.failure(&format!("QEMU refused to start{}", told(status))));
+        }
+        Outcome::NotBegun(self.failure(&format!("the guest ended before the command began{}", told(status))))
+    }
+
+    /// The reason, with what QEMU said and the last lines of the console.
+    fn failure(&self, reason: &str) -> Failure {
+        let mut message = reason.to_owned();
+        let qemu = fs::read_to_string(&self.errors).unwrap_or_default();
+        for line in qemu.lines() {
+            message += &format!("\n  qemu: {line}");
+        }
+        let console = fs::read(self.boot.console).unwrap_or_default();
+        for line in last_lines(&console, CONSOLE_LINES) {
+            message += &format!("\n  console: {line}");
+        }
+        lab_failure(message)
+    }
+}
+
+fn told(status: Option<ExitStatus>) -> String {
+    status.filter(|status| !status.success()).map_or(String::new(), |status| format!(" (QEMU: {status})"))
+}
+
+/// What is known so far of a running guest.
+#[derive(Default)]
+struct State {
+    begun: bool,
+    exit: Option<u8>,
+    failed: Option<String>,
+    complete: u32,
+    output_failed: Option<io::Error>,
+    input: Option<(UnixStream, Input)>,
+}
+
+impl State {
+    /// Takes in one event; whether there was one.
+    fn take(&mut self, events: &Receiver<Event>, wait: Duration) -> bool {
+        match events.recv_timeout(wait) {
+            Ok(Event::Complete) => self.complete += 1,
+            Ok(Event::OutputFailed(error)) => self.output_failed = Some(error),
+            Ok(Event::Control(line)) => self.control(&line),
+            Err(RecvTimeoutError::Timeout) => return false,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(wait); // all threads have ended: QEMU is about to
+                return false;
+            }
+        }
+        true
+    }
+
+    fn control(&mut self, line: &str) {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("begin", _) => {
+                self.begun = true;
+                // Only now: a boot that is tried again must find all of the input.
+                if let Some((stream, input)) = self.input.take() {
+                    feed(stream, input);
+                }
+            }
+            ("exit", code) => self.exit = code.parse().ok(),
+            ("fail", reason) => self.failed = Some(reason.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn outcome(&self, guest: &Guest) -> Option<Outcome> {
+        const OUTPUTS: u32 = 2;
+        if let Some(reason) = &self.failed {
+            return Some(Outcome::Failed(guest.failure(&format!("in the guest: {reason}"))));
+        }
+        match &self.output_failed {
+            Some(error) if error.kind() == ErrorKind::BrokenPipe => {
+                return Some(Outcome::Ended(Ended::OutputClosed));
+            }
+            Some(error) => {
+                return Some(Outcome::Failed(lab_failure(format!("output of the command: {error}"))));
+            }
+            None => {}
+        }
+        let code = self.exit.filter(|_| self.complete == OUTPUTS)?;
+        Some(Outcome::Ended(Ended::Exit(code)))
+    }
+}
+
+/// Copies a stream as it comes, up to the mark that ends it.
+fn relay(
+    mut from: UnixStream,
+    mut to: Box<dyn Write + Send>,
+    token: Vec<u8>,
+    events: Sender<Event>,
+) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut end = EndMark::new(token);
+        let mut chunk = vec![0; STREAM_BYTES];
+        loop {
+            let count = match from.read(&mut chunk) {
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => 0,
+            };
+            let passed = if count == 0 { end.rest() } else { end.pass(&chunk[..count]) };
+            if let Err(error) = to.write_all(&passed).and_then(|()| to.flush()) {
+                let _ = events.send(Event::OutputFailed(error));
+                return;
+            }
+            if end.seen {
+                let _ = events.send(Event::Complete);
+            }
+            if count == 0 || end.seen {
+                return;
+            }
+        }
+    })
+}
+
+/// Finds the mark at the end of a stream and keeps it out of what is passed on.
+struct EndMark {
+    mark: Vec<u8>,
+    /// What may be the beginning of the mark.
+    held: Vec<u8>,
+    seen: bool,
+}
+
+impl EndMark {
+    fn new(mark: Vec<u8>) -> Self {
+        Self { mark, held: Vec::new(), seen: false }
+    }
+
+    /// What of the stream so far can be passed on.
+    fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut all = std::mem::take(&mut self.held);
+        all.extend_from_slice(bytes);
+        self.seen = all.ends_with(&self.mark);
+        let longest = self.mark.len().min(all.len());
+        let held = (1..=longest).rev().find(|&length| all.ends_with(&self.mark[..length])).unwrap_or(0);
+        self.held = all.split_off(all.len() - held);
+        all
+    }
+
+    /// What was held back when the stream ended without its mark.
+    fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+fn listen_to(control: UnixStream, events: Sender<Event>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for line in io::BufRead::lines(io::BufReader::new(control)).map_while(io::Result::ok) {
+            if events.send(Event::Control(line)).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Carries our input to the guest's. The thread may stay in its read when the guest ends.
+fn feed(mut to: UnixStream, input: Input) {
+    std::thread::spawn(move || {
+        if matches!(input, Input::Inherited) {
+            let _ = io::copy(&mut io::stdin().lock(), &mut to);
+        }
+        // Half of it only: QEMU would throw away what it has not read when both halves are closed.
+        let _ = to.shutdown(Shutdown::Write);
+        // The other half ends with QEMU.
+        let _ = to.read(&mut [0]);
+    });
+}
+
+/// The last lines of a console, without its control characters; before them the line that says what went wrong.
+fn last_lines(console: &[u8], count: usize) -> Vec<String> {
+    const CAUSES: [&str; 3] = ["Oops", "BUG:", "Kernel panic"];
+    let text = String::from_utf8_lossy(console);
+    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    let lines: Vec<_> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(count));
+    let causes = before.iter().filter(|line| CAUSES.iter().any(|cause| line.contains(cause)));
+    causes.chain(last).cloned().collect()
+}
+
+/// SIGINT, SIGTERM and SIGHUP end the guest instead of us, until this is dropped.
+pub struct Signals {
+    caught: Arc<AtomicUsize>,
+    registered: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    pub fn catch() -> Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let caught = Arc::new(AtomicUsize::new(0));
+        let mut registered = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let id = signal_hook::flag::register_usize(signal, Arc::clone(&caught), signal as usize)
+                .map_err(|e| lab_failure(format!("signal {signal}: {e}")))?;
+            registered.push(id);
+        }
+        Ok(Self { caught, registered })
+    }
+
+    /// The number of the signal that came.
+    pub fn caught(&self) -> Option<i32> {
+        match self.caught.load(Ordering::Relaxed) {
+            0 => None,
+            signal => i32::try_from(signal).ok(),
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However the bytes are cut, all come through but the mark.
+        #[test]
+        fn a_stream_comes_through_whole_without_its_mark(
+            bytes in proptest::collection::vec(0_u8..4, 0..200),
+            cuts in proptest::collection::vec(1_usize..9, 1..60),
+        ) {
+            let mark = vec![1, 2, 1, 3];
+            let stream: Vec<u8> = bytes.iter().chain(&mark).copied().collect();
+            let mut end = EndMark::new(mark.clone());
+            let (mut passed, mut rest, mut sizes) = (Vec::new(), &stream[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let size = (*sizes.next().unwrap()).min(rest.len());
+                passed.extend(end.pass(&rest[..size]));
+                rest = &rest[size..];
+                if end.seen && !rest.is_empty() {
+                    return Ok(()); // the mark within the data: a random token makes that improbable
+                }
+            }
+            prop_assert!(end.seen);
+            prop_assert_eq!(passed, bytes);
+        }
+    }
+
+    #[test]
+    fn what_was_held_back_is_passed_on_when_the_guest_dies() {
+        let mut end = EndMark::new(b"MARK".to_vec());
+        assert_eq!(end.pass(b"data MA"), b"data ");
+        assert_eq!(end.rest(), b"MA");
+        assert!(!end.seen);
+    }
+
+    #[test]
+    fn the_end_of_a_console_has_no_empty_lines_and_no_control_characters() {
+        let console = b"one\r\n\r\n\x1b[0mtwo\r\nthree\xff\r\n";
+        assert_eq!(last_lines(console, 2), ["[0mtwo", "three\u{fffd}"]);
+        let console = b"Kernel panic - not syncing: x\nCall Trace:\n y\n z\n";
+        assert_eq!(last_lines(console, 2), ["Kernel panic - not syncing: x", " y", " z"]);
+    }
+}

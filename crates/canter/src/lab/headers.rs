@@ -1,0 +1,58 @@
+//! What modules are built against: the header packages of a Debian kernel, extracted into the cache. Installing them
+//! would pull in the matching kernel image and an initramfs with it.
+
+use super::{apt, cache::Cache, lab_failure, programs, progress::Progress};
+use crate::failure::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The folder that `make -C` wants for a kernel of Debian's.
+pub fn build_folder(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    let package = format!("linux-headers-{release}");
+    let root = cache.entry(&format!("headers/{release}"), progress, |new, to| {
+        if !apt::is_offered(&package) {
+            return Err(lab_failure(format!("{package}: apt does not offer it (apt-get update first?)")));
+        }
+        let parts = apt::depends(&package)?;
+        let parts =
+            parts.iter().filter(|n| n.starts_with("linux-headers-") || n.starts_with("linux-kbuild-"));
+        for name in parts.chain([&package]) {
+            apt::extract(name, new, progress)?;
+        }
+        let folder = new.join("usr/src").join(&package);
+        // Only there for the modules' type information, which needs pahole: without it there is none, and no need.
+        let _ = fs::remove_file(folder.join("vmlinux"));
+        relocate(&folder.join("Makefile"), to)
+    })?;
+    Ok(root.join("usr/src").join(package))
+}
+
+/// The one absolute path in these packages: `include /usr/src/linux-headers-…-common/Makefile`.
+fn relocate(makefile: &Path, to: &Path) -> Result<()> {
+    let wrong = |e: std::io::Error| lab_failure(format!("{}: {e}", makefile.display()));
+    let text = fs::read_to_string(makefile).map_err(wrong)?;
+    fs::write(makefile, text.replace("include /usr/", &format!("include {}/usr/", to.display())))
+        .map_err(wrong)
+}
+
+/// Builds the modules in `source` against `build`.
+pub fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
+    programs::require(&[programs::MAKE, programs::GCC])?;
+    let output = Command::new("make")
+        .arg("-C")
+        .arg(build)
+        .arg(format!("M={}", source.display()))
+        .args(settings)
+        .arg("modules")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| lab_failure(format!("make: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(8)..].join("\n  make: ");
+    Err(lab_failure(format!("modules in {} against {}:\n  make: {last}", source.display(), build.display())))
+}

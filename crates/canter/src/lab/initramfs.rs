@@ -1,0 +1,168 @@
+//! The guest's first files: busybox, the modules to reach the host's files, the two scripts and what is to be run.
+
+use super::{
+    Kernel, Machine, cpio::Archive, fd_driver, lab_failure, modules, programs, progress::Progress, shell,
+    topology,
+};
+use crate::failure::Result;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Without these there is no way to the host's files and back.
+const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
+/// What the lab is for. A kernel that lacks one boots all the same.
+const CAN: &[&str] =
+    &["can", "can-raw", "can-bcm", "can-gw", "vcan", "vxcan", "sch_tbf", "can-dev", "kvaser_pci"];
+
+/// Variables that the command sees as they are here; those that end with `_` by their beginning.
+const ENVIRONMENT: &[&str] = &["PATH", "HOME", "TERM", "LANG", "CANTER_", "RUST_", "CARGO_"];
+const SYSTEM_FOLDERS: &[&str] =
+    &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Where the guest has the binary that runs the lab, as `canter`.
+const OWN_FOLDER: &str = "/run/canter-lab/bin";
+
+/// What the scripts are told.
+pub struct Session<'a> {
+    pub command: &'a [String],
+    /// The current directory of the command.
+    pub folder: &'a Path,
+    /// The folders that are shared with the host.
+    pub shares: &'a [PathBuf],
+    /// Marks the end of a complete stream.
+    pub token: &'a str,
+}
+
+/// Writes the archive for one run.
+pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &Progress) -> Result<Vec<u8>> {
+    let busybox = programs::path(programs::BUSYBOX);
+    if !programs::is_static(&busybox) {
+        let message = format!("{}: not a static program (apt-get install busybox-static)", busybox.display());
+        return Err(lab_failure(message));
+    }
+    let mut archive = Archive::new();
+    for folder in ["bin", "dev", "proc", "sys", "ov", "modules"] {
+        archive.folder(folder);
+    }
+    let busybox_bytes =
+        std::fs::read(&busybox).map_err(|e| lab_failure(format!("{}: {e}", busybox.display())))?;
+    archive.file("bin/busybox", &busybox_bytes);
+    let order = add_modules(&mut archive, machine, kernel, progress)?;
+    archive.file("modules/order", order.as_bytes());
+    archive.file("init", include_bytes!("guest/init"));
+    archive.file("session", include_bytes!("guest/session"));
+    archive.file("lab", variables(kernel, session).as_bytes());
+    archive.file("shares", shares(session).as_bytes());
+    archive.file("command", command(session, std::env::vars()).as_bytes());
+    Ok(archive.finish())
+}
+
+/// Adds the modules, uncompressed; returns their names in the order to load them.
+fn add_modules(
+    archive: &mut Archive,
+    machine: &Machine,
+    kernel: &Kernel,
+    progress: &Progress,
+) -> Result<String> {
+    let needed = kernel.index.order(NEEDED);
+    if !needed.absent.is_empty() {
+        return Err(lab_failure(format!(
+            "kernel {}: it has no {}: the lab cannot reach its files with it",
+            kernel.release,
+            needed.absent.join(", ")
+        )));
+    }
+    let net: &[&str] = if machine.net { &["e1000"] } else { &[] };
+    // After the SJA1000 cards, so that those are can0…can4.
+    let own_fd = machine.fd_cards > 0 && kernel.index.has(fd_driver::MODULE);
+    let fd: &[&str] = if own_fd { &[fd_driver::MODULE] } else { &[] };
+    let wanted = kernel.index.order(&[NEEDED, CAN, net, fd].concat());
+    if !wanted.absent.is_empty() && machine.verbose {
+        progress.say(&format!("kernel {} has no {}", kernel.release, wanted.absent.join(", ")));
+    }
+    let folder = kernel.modules.as_ref().map(|folder| folder.join(&kernel.release)).unwrap_or_default();
+    let files = wanted.files.iter().map(|file| folder.join(file)).chain(kernel.extra_modules.iter().cloned());
+    let mut order = String::new();
+    for file in files {
+        let name = modules::plain_name(&file.to_string_lossy());
+        archive.file(&format!("modules/{name}"), &modules::read_plain(&file)?);
+        let _ = writeln!(order, "{name}");
+    }
+    Ok(order)
+}
+
+/// The variables of both scripts.
+fn variables(kernel: &Kernel, session: &Session) -> String {
+    let path = |path: Option<PathBuf>| shell::quote(&path.unwrap_or_default().to_string_lossy());
+    let program = std::env::current_exe().ok();
+    format!(
+        "MODULES={}\nPROGRAM={}\nTOKEN={}\n",
+        path(kernel.modules.clone()),
+        path(program),
+        shell::quote(session.token)
+    )
+}
+
+/// A line for each shared folder: its tag and its path.
+fn shares(session: &Session) -> String {
+    let line =
+        |(number, path): (usize, &PathBuf)| format!("{} {}\n", topology::share_tag(number), path.display());
+    session.shares.iter().enumerate().map(line).collect()
+}
+
+/// The script that becomes the command.
+fn command(session: &Session, environment: impl Iterator<Item = (String, String)>) -> String {
+    let mut script = String::new();
+    let mut path = String::new();
+    for (name, value) in environment {
+        let passed = ENVIRONMENT.iter().any(|v| name == *v || v.ends_with('_') && name.starts_with(v));
+        let a_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if name == "PATH" {
+            path = value;
+        } else if passed && a_name {
+            let _ = writeln!(script, "export {name}={}", shell::quote(&value));
+        }
+    }
+    let _ = writeln!(script, "export PATH={}", shell::quote(&search_path(&path)));
+    let _ = writeln!(script, "cd {} || exit 125", shell::quote(&session.folder.to_string_lossy()));
+    let _ = writeln!(script, "{}", shell::command_line(session.command));
+    script
+}
+
+/// The host's PATH, with the lab's own program before it and the system's folders behind it.
+fn search_path(path: &str) -> String {
+    let mut folders: Vec<_> = path.split(':').filter(|folder| !folder.is_empty()).collect();
+    for folder in SYSTEM_FOLDERS {
+        if !folders.contains(folder) {
+            folders.push(folder);
+        }
+    }
+    format!("{OWN_FOLDER}:{}", folders.join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_runs_where_and_as_it_was_given() {
+        let command_words = ["echo".to_owned(), "a b".to_owned()];
+        let folders = ["/tmp/my dir", "/srv"].map(PathBuf::from);
+        let session = Session { command: &command_words, folder: &folders[0], shares: &folders, token: "T" };
+        assert_eq!(shares(&session), "share0 /tmp/my dir\nshare1 /srv\n");
+        let environment = [
+            ("PATH", "/usr/bin:/opt/x"),
+            ("HOME", "/root"),
+            ("RUST_LOG", "a=1 b"),
+            ("SECRET", "x"),
+            ("RUSTUP", "y"),
+            ("CANTER_CACHE", "/c"),
+        ];
+        let script = command(&session, environment.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        assert_eq!(
+            script,
+            "export HOME=/root\nexport RUST_LOG='a=1 b'\nexport CANTER_CACHE=/c\n\
+             export PATH=/run/canter-lab/bin:/usr/bin:/opt/x:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin\n\
+             cd '/tmp/my dir' || exit 125\nexec echo 'a b'\n"
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! The kernel that the lab boots: one of the host's apt configuration by series, or a tree by path.
+
+use super::apt::{self, Image, Series};
+use super::{cache::Cache, lab_failure, modules, modules::Index, programs, progress::Progress, vmlinux};
+use crate::failure::Result;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A kernel ready to boot.
+#[derive(Debug)]
+pub struct Kernel {
+    /// What `uname -r` says inside.
+    pub release: String,
+    /// What QEMU starts.
+    pub image: PathBuf,
+    /// The folder `lib/modules`, when the kernel has modules.
+    pub modules: Option<PathBuf>,
+    pub index: Index,
+    /// Modules that are not in that folder, in the order to load them.
+    pub extra_modules: Vec<PathBuf>,
+    /// The kernel's build tree, when it came from one.
+    pub build_tree: Option<PathBuf>,
+    /// Names this build of it.
+    pub key: String,
+}
+
+/// Finds the kernel called `name`: `6.12`, `6.1-rt`, or the path of a tree.
+pub fn find(name: &str, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    match Series::parse(name) {
+        Some(series) => from_apt(&series, cache, progress),
+        None => {
+            let tree = fs::canonicalize(name).map_err(|e| {
+                lab_failure(format!(
+                    "kernel {name}: {e} (a series like 6.12 or 6.1-rt, or the folder of a kernel)"
+                ))
+            })?;
+            from_tree(&tree, cache, progress)
+        }
+    }
+}
+
+/// What is in the cache serves; otherwise the newest package of the series is downloaded.
+fn from_apt(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    let image = match cached(series, cache) {
+        Some(image) => image,
+        None => apt::newest_image(series)?,
+    };
+    let tree = cache.entry(&format!("kernels/{}", image.package()), progress, |new, _| {
+        apt::extract(&image.package(), new, progress)?;
+        complete_package(new, &image.release)
+    })?;
+    let index = Index::read(&tree.join("lib/modules").join(&image.release))?;
+    let image_path = tree.join("boot/vmlinux");
+    let key = key(&image_path);
+    let modules = Some(tree.join("lib/modules"));
+    let (release, extra_modules) = (image.release, vec![]);
+    Ok(Kernel { release, image: image_path, modules, index, extra_modules, build_tree: None, key })
+}
+
+/// The newest kernel of a series that is in the cache already.
+fn cached(series: &Series, cache: &Cache) -> Option<Image> {
+    let entries = fs::read_dir(cache.path("kernels")).ok()?.flatten();
+    let names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    apt::select(names.iter().map(String::as_str), series).into_iter().next()
+}
+
+/// What a package lacks to be booted: the uncompressed kernel and the index of its modules.
+fn complete_package(tree: &Path, release: &str) -> Result<()> {
+    join_lib(tree).map_err(|e| lab_failure(format!("{}: lib: {e}", tree.display())))?;
+    vmlinux::extract(&tree.join(format!("boot/vmlinuz-{release}")), &tree.join("boot/vmlinux"))?;
+    modules::index(&programs::path(programs::DEPMOD), tree, release)
+}
+
+/// Newer packages have usr/lib/modules: depmod and the rest look below lib.
+fn join_lib(tree: &Path) -> std::io::Result<()> {
+    if !tree.join("lib").exists() && tree.join("usr/lib/modules").exists() {
+        std::os::unix::fs::symlink("usr/lib", tree.join("lib"))?;
+    }
+    Ok(())
+}
+
+fn from_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    if tree.join("arch/x86/boot/bzImage").exists() {
+        return from_build_tree(tree, cache, progress);
+    }
+    from_package_tree(tree, cache, progress)
+}
+
+/// What `dpkg-deb -x linux-image-….deb TREE` made.
+fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    let wrong = |what: &str| lab_failure(format!("kernel {}: {what}", tree.display()));
+    let bzimage = first_file(&tree.join("boot"), "vmlinuz").ok_or_else(|| {
+        wrong(
+            "neither a package tree (boot/vmlinuz-…, lib/modules/) nor a build tree (arch/x86/boot/bzImage)",
+        )
+    })?;
+    let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
+    let modules =
+        modules.into_iter().find(|folder| folder.is_dir()).ok_or_else(|| wrong("no lib/modules in it"))?;
+    let named = bzimage.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("vmlinuz-"));
+    let release = match named.filter(|release| modules.join(release).is_dir()) {
+        Some(release) => release.to_owned(),
+        None => only_folder(&modules).ok_or_else(|| wrong("not exactly one kernel in lib/modules"))?,
+    };
+    if modules.starts_with(tree.join("usr")) {
+        modules::index(&programs::path(programs::DEPMOD), &tree.join("usr"), &release)?;
+    } else {
+        modules::index(&programs::path(programs::DEPMOD), tree, &release)?;
+    }
+    let key = key(&bzimage);
+    let image = cache.entry(&format!("images/{key}"), progress, |new, _| {
+        vmlinux::extract(&bzimage, &new.join("vmlinux"))
+    })?;
+    let index = Index::read(&modules.join(&release))?;
+    let config = tree.join(format!("boot/config-{release}"));
+    let image = if has_pvh(&config) { image.join("vmlinux") } else { bzimage };
+    let modules = Some(modules);
+    Ok(Kernel { release, image, modules, index, extra_modules: vec![], build_tree: None, key })
+}
+
+/// A folder in which a kernel was built.
+fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    let read = |file: &str| {
+        let path = tree.join(file);
+        fs::read_to_string(&path).map_err(|e| lab_failure(format!("kernel {}: {e}", path.display())))
+    };
+    let release = read("include/config/kernel.release")?.trim().to_owned();
+    let (bzimage, vmlinux) = (tree.join("arch/x86/boot/bzImage"), tree.join("vmlinux"));
+    let image = if has_pvh(&tree.join(".config")) && vmlinux.exists() { vmlinux } else { bzimage.clone() };
+    let has_modules = !fs::read_to_string(tree.join("modules.order")).unwrap_or_default().trim().is_empty();
+    let (build_tree, key) = (Some(tree.to_owned()), key(&bzimage));
+    if !has_modules {
+        let index = Index::builtin_only(&read("modules.builtin")?);
+        return Ok(Kernel { release, image, modules: None, index, extra_modules: vec![], build_tree, key });
+    }
+    let installed = cache.entry(&format!("builds/{release}-{key}"), progress, |new, _| {
+        let _step = progress.step(&format!("installing the modules of {}", tree.display()));
+        install_modules(tree, new, &release)
+    })?;
+    let index = Index::read(&installed.join("lib/modules").join(&release))?;
+    let modules = Some(installed.join("lib/modules"));
+    Ok(Kernel { release, image, modules, index, extra_modules: vec![], build_tree, key })
+}
+
+fn install_modules(tree: &Path, to: &Path, release: &str) -> Result<()> {
+    programs::require(&[programs::MAKE])?;
+    let output = Command::new("make")
+        .arg("-C")
+        .arg(tree)
+        .arg("modules_install")
+        .arg(format!("INSTALL_MOD_PATH={}", to.display()))
+        .arg(format!("DEPMOD={}", programs::path(programs::DEPMOD).display()))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| lab_failure(format!("make: {e}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        return Err(lab_failure(format!("kernel {}: make modules_install: {last}", tree.display())));
+    }
+    modules::index(&programs::path(programs::DEPMOD), to, release)
+}
+
+/// QEMU starts an uncompressed kernel only through PVH. Without a configuration to read: suppose so.
+fn has_pvh(config: &Path) -> bool {
+    fs::read_to_string(config).map_or(true, |text| text.lines().any(|line| line == "CONFIG_PVH=y"))
+}
+
+/// A name for a file's content: its path, size and time.
+fn key(file: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    file.hash(&mut hasher);
+    if let Ok(metadata) = fs::metadata(file) {
+        metadata.len().hash(&mut hasher);
+        metadata.modified().ok().hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+}
+
+fn first_file(folder: &Path, prefix: &str) -> Option<PathBuf> {
+    let names = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let mut names: Vec<_> = names
+        .filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(prefix)))
+        .collect();
+    names.sort();
+    names.into_iter().next()
+}
+
+fn only_folder(folder: &Path) -> Option<String> {
+    let mut names =
+        fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let first = names.next()?;
+    names.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_no_kernel_is_told_what_one_looks_like() {
+        let folder = tempfile::tempdir().unwrap();
+        // The cache is not reached: the folder is refused before.
+        let cache = Cache::at(folder.path());
+        let failure = find(&folder.path().to_string_lossy(), &cache, &Progress::new(true)).unwrap_err();
+        assert!(failure.message.contains("arch/x86/boot/bzImage"), "{}", failure.message);
+        let failure = find("/no/such/tree", &cache, &Progress::new(true)).unwrap_err();
+        assert!(failure.message.contains("/no/such/tree"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_kernel_in_the_cache_is_taken_without_asking_apt() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["linux-image-6.12.9+deb12-amd64", "linux-image-6.12.117+deb12-amd64", ".new-x"] {
+            fs::create_dir_all(folder.path().join("kernels").join(name)).unwrap();
+        }
+        let cache = Cache::at(folder.path());
+        let image = cached(&Series::parse("6.12").unwrap(), &cache).unwrap();
+        assert_eq!(image.release, "6.12.117+deb12-amd64");
+        assert_eq!(cached(&Series::parse("6.12-rt").unwrap(), &cache), None);
+    }
+
+    #[test]
+    fn a_build_tree_without_modules_boots_what_is_built_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path();
+        for (name, content) in [
+            ("arch/x86/boot/bzImage", ""),
+            ("vmlinux", ""),
+            (".config", "CONFIG_PVH=y\n"),
+            ("include/config/kernel.release", "6.12.1\n"),
+            ("modules.builtin", "kernel/fs/9p/9p.ko\n"),
+        ] {
+            let path = tree.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let kernel = from_tree(tree, &Cache::at(tree), &Progress::new(true)).unwrap();
+        assert_eq!((kernel.release.as_str(), kernel.image), ("6.12.1", tree.join("vmlinux")));
+        assert!(kernel.modules.is_none() && kernel.index.has("9p"));
+        fs::write(tree.join(".config"), "# CONFIG_PVH is not set\n").unwrap();
+        let kernel = from_tree(tree, &Cache::at(tree), &Progress::new(true)).unwrap();
+        assert_eq!(kernel.image, tree.join("arch/x86/boot/bzImage"));
+    }
+}

@@ -1,0 +1,85 @@
+//! The programs of the host that the lab needs: asked for all at once, so that one line says all that is missing.
+
+use super::lab_failure;
+use crate::failure::Result;
+use std::path::{Path, PathBuf};
+
+/// A program and the Debian package that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program(pub &'static str, pub &'static str);
+
+pub const QEMU: Program = Program("qemu-system-x86_64", "qemu-system-x86");
+pub const BUSYBOX: Program = Program("busybox", "busybox-static");
+pub const DEPMOD: Program = Program("depmod", "kmod");
+pub const XZ: Program = Program("xz", "xz-utils");
+pub const ZSTD: Program = Program("zstd", "zstd");
+/// Ends QEMU when the lab is killed: `PR_SET_PDEATHSIG` without a line of unsafe code.
+pub const SETPRIV: Program = Program("setpriv", "util-linux");
+pub const MAKE: Program = Program("make", "make");
+pub const GCC: Program = Program("gcc", "gcc");
+
+/// What every lab needs.
+pub const ALWAYS: &[Program] = &[QEMU, BUSYBOX, DEPMOD, XZ, ZSTD, SETPRIV];
+
+/// A program's path, also in the folders that are often only in root's PATH.
+pub fn find(program: Program) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join(program.0)).find(|file| file.is_file())
+}
+
+/// The path of a program that `require` has found.
+pub fn path(program: Program) -> PathBuf {
+    find(program).unwrap_or_else(|| PathBuf::from(program.0))
+}
+
+/// All of `programs` are there, or one line says what to install.
+pub fn require(programs: &[Program]) -> Result<()> {
+    match complaint(programs, |program| find(program).is_some()) {
+        Some(complaint) => Err(lab_failure(complaint)),
+        None => Ok(()),
+    }
+}
+
+fn complaint(programs: &[Program], has: impl Fn(Program) -> bool) -> Option<String> {
+    let missing: Vec<_> = programs.iter().copied().filter(|program| !has(*program)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = missing.iter().map(|p| p.0).collect();
+    let packages: Vec<_> = missing.iter().map(|p| p.1).collect();
+    Some(format!("missing here: {} (apt-get install {})", names.join(", "), packages.join(" ")))
+}
+
+/// An ELF program without an interpreter (PT_INTERP) runs where there are no libraries yet.
+pub fn is_static(program: &Path) -> bool {
+    const PT_INTERP: u32 = 3;
+    let Ok(bytes) = std::fs::read(program) else { return false };
+    let number = |at: usize, width: usize| {
+        let field = bytes.get(at..at + width)?;
+        Some(field.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte)) as usize)
+    };
+    let headers = (|| Some((number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?)))();
+    let Some((start, size, count)) = headers else { return false };
+    bytes.starts_with(b"\x7fELF")
+        && (0..count).all(|i| number(start + i * size, 4) != Some(PT_INTERP as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_names_all_that_is_missing_and_how_to_get_it() {
+        let complaint = complaint(&[QEMU, BUSYBOX, XZ], |program| program == BUSYBOX);
+        let wanted = "missing here: qemu-system-x86_64, xz (apt-get install qemu-system-x86 xz-utils)";
+        assert_eq!(complaint.as_deref(), Some(wanted));
+        assert!(super::complaint(&[QEMU], |_| true).is_none());
+    }
+
+    #[test]
+    fn a_program_with_an_interpreter_is_not_static() {
+        assert!(!is_static(&std::env::current_exe().unwrap()));
+        assert!(!is_static(Path::new("/etc/passwd")));
+    }
+}

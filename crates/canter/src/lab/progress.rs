@@ -1,0 +1,51 @@
+//! What the lab says while it works: a line per long step on standard error, a spinner on a terminal, nothing
+//! when it is to be quiet.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    quiet: bool,
+    terminal: bool,
+}
+
+/// A step under way; it ends when this is dropped.
+pub struct Step(Option<ProgressBar>);
+
+impl Progress {
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// One line.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("lab: {text}");
+        }
+    }
+
+    /// A step that takes a while.
+    pub fn step(&self, text: &str) -> Step {
+        if self.quiet || !self.terminal {
+            self.say(text);
+            return Step(None);
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("lab: {msg} {spinner} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(text.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Step(Some(bar))
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

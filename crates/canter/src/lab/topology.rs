@@ -1,0 +1,213 @@
+//! The machine as QEMU is told it: what is in which slot, on which bus, with which interrupt line.
+
+use super::{Accel, Clock, Machine};
+use std::path::{Path, PathBuf};
+
+/// A CAN card: its PCI slot and the bus of each channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    pub slot: u8,
+    pub buses: &'static [&'static str],
+}
+
+/// The SJA1000 cards, can0…can4. On q35 each of these slots has an interrupt line of its own (IO-APIC 20, 21, 22, 23
+/// and 16), so that no handler runs for another card's frame.
+pub const SJA1000_CARDS: &[Card] = &[
+    Card { slot: 0x04, buses: &["A"] },
+    Card { slot: 0x05, buses: &["A"] },
+    Card { slot: 0x06, buses: &["B"] },
+    Card { slot: 0x07, buses: &["A"] },
+    Card { slot: 0x1a, buses: &["B"] },
+];
+
+/// The FD cards, two channels and one interrupt line each (shared with can0 and can1 when those are up).
+pub const FD_CARDS: &[Card] =
+    &[Card { slot: 0x08, buses: &["A", "A"] }, Card { slot: 0x09, buses: &["A", "B"] }];
+
+/// Behind a bridge in slot 0x19 the two network cards have lines that no CAN card has (IO-APIC 17 and 18).
+const BRIDGE_SLOT: u8 = 0x19;
+const NETWORK_SLOTS: [u8; 2] = [1, 2];
+
+/// Files and sockets of one run.
+pub struct Paths<'a> {
+    pub kernel: &'a Path,
+    pub initramfs: &'a Path,
+    pub console: &'a Path,
+    /// The folder with the sockets `stdout`, `stderr`, `stdin` and `control`.
+    pub sockets: &'a Path,
+    /// The host's folders that the guest may write to.
+    pub shares: &'a [PathBuf],
+}
+
+/// The virtio-serial ports in the order of their numbers, 1 to 4: `/dev/vport0p1` and so on.
+pub const PORTS: [&str; 4] = ["stdout", "stderr", "stdin", "control"];
+
+/// The kernel's command line. What runs inside learns from it what it runs in.
+///
+/// `noautogroup`: a session of its own, as this command has, would be a group of its own to the scheduler, which adds
+/// some 1300 instructions to every wake-up; a service has none.
+pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
+    let mut words = vec!["console=ttyS0 panic=-1 quiet noautogroup canter.lab=1".to_owned()];
+    match machine.clock {
+        Clock::Real => words.push("canter.clock=real".to_owned()),
+        Clock::Virtual => words.push(format!("canter.clock=virtual canter.shift={}", machine.shift)),
+    }
+    words.push(format!("canter.accel={} canter.qemu={qemu_version}", machine.accel.name()));
+    words.extend(machine.append.clone());
+    words.join(" ")
+}
+
+/// QEMU's arguments.
+pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> Vec<String> {
+    let mut list = Arguments(Vec::new());
+    list.words("-M q35 -nodefaults -display none -no-reboot");
+    match (machine.clock, machine.accel) {
+        (Clock::Virtual, _) => list
+            .pair("-accel", "tcg")
+            .pair("-icount", format!("shift={},sleep=off", machine.shift))
+            .words("-cpu max"),
+        (Clock::Real, Accel::Kvm) => list.words("-accel kvm -cpu host"),
+        (Clock::Real, _) => list.words("-accel tcg,thread=multi -cpu max"),
+    };
+    list.pair("-smp", machine.cpus.to_string()).pair("-m", machine.memory.as_str());
+    list.pair("-kernel", text(paths.kernel)).pair("-initrd", text(paths.initramfs));
+    list.pair("-append", kernel_command_line(machine, qemu_version));
+    list.pair("-chardev", format!("file,id=console,append=on,path={}", escaped(paths.console)));
+    list.words("-serial chardev:console");
+    cards(machine, &mut list);
+    if machine.net {
+        network(&mut list);
+    }
+    list.words("-device virtio-serial-pci");
+    for (port, name) in PORTS.iter().enumerate() {
+        let socket = escaped(&paths.sockets.join(name));
+        list.pair("-chardev", format!("socket,id={name},server=off,path={socket}"));
+        list.pair("-device", format!("virtserialport,nr={},chardev={name}", port + 1));
+    }
+    share(&mut list, "root", Path::new("/"), true);
+    for (number, folder) in paths.shares.iter().enumerate() {
+        share(&mut list, &share_tag(number), folder, false);
+    }
+    list.0
+}
+
+fn cards(machine: &Machine, list: &mut Arguments) {
+    list.words("-object can-bus,id=A -object can-bus,id=B");
+    for card in &SJA1000_CARDS[..usize::from(machine.cards)] {
+        list.pair("-device", format!("kvaser_pci,canbus={},addr={:#x}", card.buses[0], card.slot));
+    }
+    for card in &FD_CARDS[..usize::from(machine.fd_cards)] {
+        let [first, second] = card.buses else { unreachable!("an FD card has two channels") };
+        list.pair("-device", format!("ctucan_pci,canbus0={first},canbus1={second},addr={:#x}", card.slot));
+    }
+}
+
+/// Two network cards on one hub: Ethernet load inside the guest. Not virtio, which stalls in the virtual clock.
+fn network(list: &mut Arguments) {
+    list.pair("-device", format!("pci-bridge,id=bridge,chassis_nr=1,addr={BRIDGE_SLOT:#x}"));
+    for (number, slot) in NETWORK_SLOTS.iter().enumerate() {
+        list.pair("-netdev", format!("hubport,id=net{number},hubid=0"));
+        list.pair("-device", format!("e1000,netdev=net{number},bus=bridge,addr={slot:#x}"));
+    }
+}
+
+/// What the guest mounts a shared folder by.
+pub fn share_tag(number: usize) -> String {
+    format!("share{number}")
+}
+
+fn share(list: &mut Arguments, tag: &str, folder: &Path, readonly: bool) {
+    let readonly = if readonly { ",readonly=on" } else { "" };
+    let path = escaped(folder);
+    list.pair("-fsdev", format!("local,id={tag},security_model=none,multidevs=remap{readonly},path={path}"));
+    list.pair("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"));
+}
+
+struct Arguments(Vec<String>);
+
+impl Arguments {
+    fn words(&mut self, words: &str) -> &mut Self {
+        self.0.extend(words.split_whitespace().map(str::to_owned));
+        self
+    }
+
+    fn pair(&mut self, option: &str, value: impl Into<String>) -> &mut Self {
+        self.0.extend([option.to_owned(), value.into()]);
+        self
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// In QEMU's option lists a comma in a value is written twice.
+fn escaped(path: &Path) -> String {
+    text(path).replace(',', ",,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(machine: &Machine) -> String {
+        let paths = Paths {
+            kernel: Path::new("/k/vmlinux"),
+            initramfs: Path::new("/t/initramfs"),
+            console: Path::new("/t/console"),
+            sockets: Path::new("/t"),
+            shares: &["/home/a,b".into(), "/srv".into()],
+        };
+        qemu_arguments(machine, &paths, "7.2.22").join(" ")
+    }
+
+    #[test]
+    fn every_option_reaches_qemu() {
+        let base = Machine::default;
+        let virtual_ = |shift| Machine { clock: Clock::Virtual, shift, ..base() };
+        let table = [
+            (base(), "-accel tcg,thread=multi -cpu max -smp 1 -m 2G"),
+            (base(), "canter.lab=1 canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
+            (virtual_(3), "-icount shift=3,sleep=off"),
+            (virtual_(3), "canter.clock=virtual canter.shift=3"),
+            (Machine { accel: Accel::Kvm, ..base() }, "-accel kvm -cpu host"),
+            (Machine { cpus: 2, memory: "512M".into(), ..base() }, "-smp 2 -m 512M"),
+            (
+                Machine { append: vec!["nokaslr".into(), "x=1".into()], ..base() },
+                "canter.qemu=7.2.22 nokaslr x=1",
+            ),
+            (Machine { fd_cards: 2, ..base() }, "ctucan_pci,canbus0=A,canbus1=B,addr=0x9"),
+            (Machine { net: true, ..base() }, "e1000,netdev=net1,bus=bridge,addr=0x2"),
+            (base(), "kvaser_pci,canbus=B,addr=0x1a"),
+            (
+                base(),
+                "-chardev socket,id=control,server=off,path=/t/control -device virtserialport,nr=4,chardev=control",
+            ),
+            (base(), "security_model=none,multidevs=remap,readonly=on,path=/ "),
+            (base(), "multidevs=remap,path=/home/a,,b "),
+            (base(), "path=/srv -device virtio-9p-pci,fsdev=share1,mount_tag=share1"),
+        ];
+        for (machine, wanted) in table {
+            let all = arguments(&machine) + " ";
+            assert!(all.contains(wanted), "{wanted} is not in {all}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_cards_is_what_was_asked_for() {
+        for cards in 0..=5 {
+            let all = arguments(&Machine { cards, ..Machine::default() });
+            assert_eq!(all.matches("kvaser_pci").count(), usize::from(cards));
+        }
+        assert_eq!(arguments(&Machine::default()).matches("ctucan_pci").count(), 0);
+    }
+
+    /// ICH9: slots 0…24 are wired to lines E…H in turn, slot 0x1a to A.
+    #[test]
+    fn no_two_sja1000_cards_share_an_interrupt_line() {
+        let line = |slot: u8| if slot < 25 { 20 + slot % 4 } else { 16 };
+        let mut lines: Vec<_> = SJA1000_CARDS.iter().map(|card| line(card.slot)).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [16, 20, 21, 22, 23]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a measurement was made: read from the machine, never typed.
+
+use crate::measure::result::{ClockKind, Environment, ResultFile, SCHEMA, Series};
+use canter_io::Interface;
+use std::fs;
+
+impl Environment {
+    /// This machine, with the interfaces that take part.
+    pub fn of(interfaces: &[Interface]) -> Self {
+        let cmdline = read("/proc/cmdline");
+        let word = |key: &str| word(&cmdline, key).to_owned();
+        let qemu = word("canter.qemu=");
+        let cpuinfo = read("/proc/cpuinfo");
+        Self {
+            kernel: format!("{} {}", read("/proc/sys/kernel/osrelease"), read("/proc/sys/kernel/version")),
+            cpu: cpu_model(&cpuinfo).to_owned(),
+            // All of them: this process may be kept on one.
+            processors: cpuinfo.lines().filter(|line| line.starts_with("processor")).count() as u32,
+            clock: if word("canter.clock=") == "virtual" { ClockKind::Virtual } else { ClockKind::Real },
+            qemu: if qemu.is_empty() { qemu } else { format!("QEMU {qemu}") },
+            canter: env!("CARGO_PKG_VERSION").to_owned(),
+            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            interfaces: interfaces.iter().map(describe).collect(),
+            cmdline,
+        }
+    }
+}
+
+/// Whether this is `canter lab`, whose SJA1000 cards carry a frame in no time.
+pub fn in_lab() -> bool {
+    word(&read("/proc/cmdline"), "canter.lab=") == "1"
+}
+
+/// A run of this command, of which `series` came.
+pub fn result(study: &str, title: &str, interfaces: &[Interface], series: Vec<Series>) -> ResultFile {
+    ResultFile {
+        schema: SCHEMA,
+        study: study.to_owned(),
+        title: title.to_owned(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        environment: Environment::of(interfaces),
+        series,
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+fn word<'a>(line: &'a str, key: &str) -> &'a str {
+    line.split_whitespace().find_map(|word| word.strip_prefix(key)).unwrap_or_default()
+}
+
+fn cpu_model(cpuinfo: &str) -> &str {
+    let model = cpuinfo.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"));
+    model.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name.trim())
+}
+
+fn describe(interface: &Interface) -> String {
+    let driver = interface.driver.as_deref().unwrap_or(interface.kind.as_str());
+    let rate = interface.bitrate().map_or(String::new(), |rate| format!(", {rate} bit/s"));
+    format!("{}: {driver}{rate}, txqueuelen {}, {}", interface.name, interface.tx_queue_len, interface.qdisc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_and_the_emulator_are_words_of_the_kernel_s_command_line() {
+        let line = "console=ttyS0 canter.clock=virtual canter.shift=0 canter.qemu=7.2.22";
+        assert_eq!(word(line, "canter.clock="), "virtual");
+        assert_eq!(word(line, "canter.qemu="), "7.2.22");
+        assert_eq!(word(line, "canter.lab="), "");
+    }
+
+    #[test]
+    fn the_processor_is_the_first_model_name() {
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: QEMU TCG CPU version 2.5+\n"),
+            "QEMU TCG CPU version 2.5+"
+        );
+        assert_eq!(cpu_model(""), "");
+    }
+}

@@ -1,0 +1,287 @@
+//! The loop of the latency meter: sends numbered frames as the traffic says, collects the stamps of both buses, and
+//! tells their differences. It runs on the machine or in a simulation; only its surroundings differ.
+
+use super::matcher::{LOST_NS, Matcher, Passage, Tally};
+use crate::traffic::{pattern::Traffic, template};
+use canter_io::{
+    Batch, Frame,
+    batch::BATCH_FRAMES,
+    frame::BitRate,
+    method::{Receive, Transmit},
+    sys::{clock, poll},
+};
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// What the meter runs in.
+pub trait Surroundings {
+    /// What time it is, in ns.
+    fn now_ns(&self) -> u64;
+    /// Lets time pass until `until_ns`, or until one of the receivers may have something.
+    fn wait(&mut self, until_ns: u64, receivers: [&dyn Receive; 2]) -> io::Result<()>;
+}
+
+/// The machine itself.
+pub struct Machine;
+
+/// How long the meter spins before it sleeps, in `pause` instructions. In a virtual clock each lets the other processors
+/// run, so that the meter's own way to sleep is not counted against a gateway there.
+const PAUSES_BEFORE_SLEEP: u32 = 400;
+
+/// A wait shorter than this is spun: sleeping and waking up takes as long.
+const SPIN_NS: u64 = 100_000;
+
+impl Surroundings for Machine {
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wait(&mut self, until_ns: u64, receivers: [&dyn Receive; 2]) -> io::Result<()> {
+        if until_ns.saturating_sub(self.now_ns()) < SPIN_NS {
+            while self.now_ns() < until_ns {
+                std::hint::spin_loop();
+            }
+            return Ok(());
+        }
+        for _ in 0..PAUSES_BEFORE_SLEEP {
+            std::hint::spin_loop();
+        }
+        let descriptors: Vec<BorrowedFd<'_>> = receivers.iter().filter_map(|one| one.descriptor()).collect();
+        let left_ns = until_ns.saturating_sub(self.now_ns()).saturating_sub(SPIN_NS / 2);
+        poll::readable(&descriptors, Some(left_ns)).map(drop)
+    }
+}
+
+/// Frames sent before stamps are collected at the latest, however dense the traffic is.
+const UNCOLLECTED_MAX: u64 = 4096;
+
+/// How long to wait when the interface's queue is full.
+const QUEUE_FULL_NS: u64 = 50_000;
+
+/// After this a bus that takes no frame is dead. Longer than [`LOST_NS`]: when not even the first frames have left,
+/// that is found out first.
+const QUEUE_STUCK_NS: u64 = 2 * LOST_NS;
+
+/// Whose system call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    Send,
+    Direct,
+    Routed,
+}
+
+/// One measurement.
+pub struct Experiment {
+    pub send: Box<dyn Transmit>,
+    pub direct: Box<dyn Receive>,
+    pub routed: Box<dyn Receive>,
+    pub traffic: Traffic,
+    /// ns between frames, where the traffic has a period.
+    pub period_ns: Option<u64>,
+    /// One at a time: ns to wait before the next frame.
+    pub gap_ns: u64,
+    pub frame: Frame,
+    pub count: u64,
+    /// The bit rates of the routed bus, whose frame duration is no part of the latency; `None` where a frame takes no
+    /// time.
+    pub wire: Option<BitRate>,
+}
+
+/// A frame that came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub number: u16,
+    pub passage: Passage,
+    /// Between the two stamps, less the frame's duration on the routed bus.
+    pub latency_ns: i64,
+}
+
+/// What came of it.
+pub struct Outcome {
+    pub tally: Tally,
+    /// Frames that the meter's own receive queues lost.
+    pub queue_drops: u64,
+    /// It ended before all frames were sent.
+    pub interrupted: bool,
+}
+
+/// Nothing has arrived of the first frames: no use in sending more.
+const HOPELESS_FRAMES: u64 = 3;
+
+impl Experiment {
+    /// Sends all frames and waits until each has arrived or is lost. `record` takes every arrival; it runs between
+    /// frames, so it must not allocate.
+    pub fn run(
+        mut self,
+        surroundings: &mut dyn Surroundings,
+        stop: &AtomicBool,
+        record: &mut dyn FnMut(Arrival),
+        progress: &mut dyn FnMut(Tally),
+    ) -> Result<Outcome, (Port, io::Error)> {
+        let mut running = Running {
+            matcher: Matcher::new(),
+            batch: Batch::new(BATCH_FRAMES),
+            start_ns: surroundings.now_ns(),
+            not_before_ns: 0,
+            uncollected: 0,
+            collected_ns: surroundings.now_ns(),
+            full_since_ns: None,
+        };
+        loop {
+            let now_ns = surroundings.now_ns();
+            let next = self.next(&running, now_ns, stop);
+            let idle_ns = if let Next::At(at_ns) = next { at_ns.saturating_sub(now_ns) } else { 0 };
+            if idle_ns >= SPIN_NS || running.overdue(now_ns) || next == Next::End {
+                let before = running.matcher.tally().received;
+                self.collect(&mut running, record)?;
+                running.matcher.expire(now_ns);
+                running.collected_ns = now_ns;
+                progress(running.matcher.tally());
+                if running.matcher.tally().received > before && self.traffic == Traffic::OneAtATime {
+                    running.not_before_ns = surroundings.now_ns() + self.gap_ns;
+                    continue;
+                }
+            }
+            match next {
+                Next::Now => {
+                    let sent = self.send(&mut running, now_ns)?;
+                    if sent && self.traffic == Traffic::OneAtATime {
+                        // Nothing to do but wait, and nothing else should run beside the gateway.
+                        self.wait(surroundings, now_ns + LOST_NS / 10)?;
+                    }
+                }
+                Next::At(at_ns) => self.wait(surroundings, at_ns)?,
+                Next::End => break,
+            }
+        }
+        running.matcher.expire(u64::MAX); // where it is hopeless, nobody waits for the last ones
+        let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
+        let queue_drops = drops(&mut *self.direct) + drops(&mut *self.routed);
+        let tally = running.matcher.tally();
+        Ok(Outcome { tally, queue_drops, interrupted: tally.sent < self.count })
+    }
+
+    /// What to do next.
+    fn next(&self, running: &Running, now_ns: u64, stop: &AtomicBool) -> Next {
+        let (tally, open) = (running.matcher.tally(), running.matcher.open());
+        let hopeless = tally.received == 0 && tally.lost >= HOPELESS_FRAMES;
+        let over = tally.sent == self.count || stop.load(Ordering::Acquire) || hopeless;
+        if over && (open == 0 || hopeless) {
+            return Next::End;
+        }
+        // Something arrives, or is lost: look again soon enough to see it.
+        let later = Next::At(now_ns + LOST_NS / 10);
+        let due_ns = match (self.period_ns, self.traffic) {
+            (Some(period_ns), _) => running.start_ns + tally.sent * period_ns,
+            (None, Traffic::OneAtATime) if open > 0 => return later,
+            _ => 0,
+        };
+        if over || running.matcher.next_number().is_none() {
+            return later;
+        }
+        let due_ns = due_ns.max(running.not_before_ns);
+        if due_ns > now_ns { Next::At(due_ns) } else { Next::Now }
+    }
+
+    fn wait(&self, surroundings: &mut dyn Surroundings, until_ns: u64) -> Result<(), (Port, io::Error)> {
+        surroundings.wait(until_ns, [&*self.direct, &*self.routed]).map_err(|error| (Port::Routed, error))
+    }
+
+    /// Sends the next frame; false when the interface's queue is full.
+    fn send(&mut self, running: &mut Running, now_ns: u64) -> Result<bool, (Port, io::Error)> {
+        let Some(number) = running.matcher.next_number() else { return Ok(false) };
+        template::set_number(&mut self.frame, number);
+        running.matcher.sending(now_ns);
+        let frames = std::slice::from_ref(&self.frame);
+        let taken = self.send.transmit(frames).and_then(|count| self.send.flush().map(|()| count));
+        let sent = taken.map_err(|error| (Port::Send, error))? > 0;
+        if sent {
+            running.uncollected += 1;
+            running.full_since_ns = None;
+        } else {
+            running.matcher.not_sent();
+            running.not_before_ns = now_ns + QUEUE_FULL_NS;
+            if now_ns >= *running.full_since_ns.get_or_insert(now_ns) + QUEUE_STUCK_NS {
+                let stuck = "no room in the queue for 2 s: nothing leaves for the bus";
+                return Err((Port::Send, io::Error::new(io::ErrorKind::TimedOut, stuck)));
+            }
+        }
+        std::hint::spin_loop(); // lets the other processors run in a virtual clock
+        Ok(sent)
+    }
+
+    /// Takes what has arrived on both buses.
+    fn collect(
+        &mut self,
+        running: &mut Running,
+        record: &mut dyn FnMut(Arrival),
+    ) -> Result<(), (Port, io::Error)> {
+        running.uncollected = 0;
+        let Running { matcher, batch, .. } = running;
+        let (wire, like) = (self.wire, self.frame);
+        let mut arrived = |number, passage: Option<Passage>, frame: &Frame| {
+            if let Some(passage) = passage {
+                let on_the_wire_ns = wire.map_or(0, |rate| frame.duration_ns(rate)) as i64;
+                let latency_ns = passage.routed_ns as i64 - passage.direct_ns as i64 - on_the_wire_ns;
+                record(Arrival { number, passage, latency_ns });
+            }
+        };
+        drain(&mut *self.direct, batch, &like, |number, stamp_ns, frame| {
+            arrived(number, matcher.direct(number, stamp_ns), frame)
+        })
+        .map_err(|error| (Port::Direct, error))?;
+        drain(&mut *self.routed, batch, &like, |number, stamp_ns, frame| {
+            arrived(number, matcher.routed(number, stamp_ns), frame)
+        })
+        .map_err(|error| (Port::Routed, error))
+    }
+}
+
+/// Reads a receiver until it is empty; frames that are not ours are passed over.
+fn drain(
+    receiver: &mut dyn Receive,
+    batch: &mut Batch,
+    like: &Frame,
+    mut take: impl FnMut(u16, u64, &Frame),
+) -> io::Result<()> {
+    loop {
+        batch.clear();
+        if receiver.receive(batch)? == 0 {
+            return Ok(());
+        }
+        for (frame, meta) in batch.iter() {
+            if let Some(number) = template::number(frame, like) {
+                take(number, meta.stamp_ns, frame);
+            }
+        }
+    }
+}
+
+/// What changes while it runs.
+struct Running {
+    matcher: Matcher,
+    batch: Batch,
+    start_ns: u64,
+    not_before_ns: u64,
+    uncollected: u64,
+    collected_ns: u64,
+    full_since_ns: Option<u64>,
+}
+
+impl Running {
+    /// Stamps must be collected although there is no time for it: they are many, or nothing can be sent and nobody
+    /// would find out that all is lost.
+    fn overdue(&self, now_ns: u64) -> bool {
+        self.uncollected >= UNCOLLECTED_MAX || now_ns >= self.collected_ns + LOST_NS
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Now,
+    At(u64),
+    End,
+}

@@ -1,0 +1,231 @@
+//! Finds, for every routed frame, the stamp of the same frame on the direct bus: by a unique number in the first two
+//! payload bytes, which gateways leave alone. Immune to loss, duplicates and reordering (the papers' method).
+
+/// Numbers that two bytes hold. A number is used again only when its frame has arrived or is lost.
+pub const NUMBERS: usize = 1 << 16;
+
+/// After this a frame of which a stamp is missing is lost.
+pub const LOST_NS: u64 = 1_000_000_000;
+
+/// A frame on its way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    /// When it was sent, by the meter's clock.
+    sent_ns: u64,
+    /// Its place in the order of sending.
+    order: u64,
+    direct_ns: Option<u64>,
+    routed_ns: Option<u64>,
+    /// Neither complete nor lost.
+    open: bool,
+    /// It has been sent at least once.
+    used: bool,
+}
+
+/// What became of the frames so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub sent: u64,
+    /// Both stamps came in time.
+    pub received: u64,
+    /// One stamp or none after [`LOST_NS`].
+    pub lost: u64,
+    /// Of the lost: the direct stamp is there, the routed is not.
+    pub lost_after_direct: u64,
+    /// Routed frames that had arrived before.
+    pub duplicated: u64,
+    /// Routed frames that came after a later one.
+    pub reordered: u64,
+    /// Frames with a number that is not on its way: too late, or somebody else's.
+    pub stray: u64,
+}
+
+/// A complete pair of stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    pub direct_ns: u64,
+    pub routed_ns: u64,
+}
+
+/// The table of stamps.
+pub struct Matcher {
+    flights: Box<[Flight]>,
+    /// The oldest frame that may still be open.
+    oldest: u64,
+    /// The latest, in the order of sending, of the routed frames so far.
+    latest_routed: Option<u64>,
+    open: usize,
+    tally: Tally,
+}
+
+impl Matcher {
+    pub fn new() -> Self {
+        let flights = vec![Flight::default(); NUMBERS].into_boxed_slice();
+        Self { flights, oldest: 0, latest_routed: None, open: 0, tally: Tally::default() }
+    }
+
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// How many frames are on their way.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// The number for the next frame; `None` while the frame that used it last is still on its way.
+    pub fn next_number(&self) -> Option<u16> {
+        let number = self.tally.sent as usize % NUMBERS;
+        if self.flights[number].open { None } else { Some(number as u16) }
+    }
+
+    /// The frame with [`next_number`](Self::next_number) is about to be sent. Call it first: stamps may come while
+    /// the sending call runs.
+    pub fn sending(&mut self, now_ns: u64) {
+        let order = self.tally.sent;
+        self.flights[order as usize % NUMBERS] =
+            Flight { sent_ns: now_ns, order, direct_ns: None, routed_ns: None, open: true, used: true };
+        self.tally.sent += 1;
+        self.open += 1;
+    }
+
+    /// The frame announced last was not sent after all.
+    pub fn not_sent(&mut self) {
+        self.tally.sent -= 1;
+        self.open -= 1;
+        self.flights[self.tally.sent as usize % NUMBERS] = Flight::default();
+    }
+
+    /// A frame was stamped on the direct bus.
+    pub fn direct(&mut self, number: u16, stamp_ns: u64) -> Option<Passage> {
+        let flight = &mut self.flights[usize::from(number)];
+        if !flight.open || flight.direct_ns.is_some() {
+            self.tally.stray += 1;
+            return None;
+        }
+        flight.direct_ns = Some(stamp_ns);
+        self.complete(number)
+    }
+
+    /// A frame was stamped on the routed bus.
+    pub fn routed(&mut self, number: u16, stamp_ns: u64) -> Option<Passage> {
+        let flight = &mut self.flights[usize::from(number)];
+        if flight.used && flight.routed_ns.is_some() {
+            self.tally.duplicated += 1;
+            return None;
+        }
+        if !flight.open {
+            self.tally.stray += 1;
+            return None;
+        }
+        flight.routed_ns = Some(stamp_ns);
+        let order = flight.order;
+        match self.latest_routed {
+            Some(latest) if latest > order => self.tally.reordered += 1,
+            _ => self.latest_routed = Some(order),
+        }
+        self.complete(number)
+    }
+
+    fn complete(&mut self, number: u16) -> Option<Passage> {
+        let flight = &mut self.flights[usize::from(number)];
+        let (Some(direct_ns), Some(routed_ns)) = (flight.direct_ns, flight.routed_ns) else { return None };
+        flight.open = false;
+        self.open -= 1;
+        self.tally.received += 1;
+        Some(Passage { direct_ns, routed_ns })
+    }
+
+    /// Gives up what was sent more than [`LOST_NS`] ago.
+    pub fn expire(&mut self, now_ns: u64) {
+        while self.oldest < self.tally.sent {
+            let flight = &mut self.flights[self.oldest as usize % NUMBERS];
+            let current = flight.order == self.oldest; // else its number is in use again, so it has ended
+            if current && flight.open {
+                if now_ns.saturating_sub(flight.sent_ns) < LOST_NS {
+                    return;
+                }
+                flight.open = false;
+                self.open -= 1;
+                self.tally.lost += 1;
+                self.tally.lost_after_direct += u64::from(flight.direct_ns.is_some());
+            }
+            self.oldest += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn send(matcher: &mut Matcher, now_ns: u64) -> u16 {
+        let number = matcher.next_number().unwrap();
+        matcher.sending(now_ns);
+        number
+    }
+
+    #[test]
+    fn a_frame_with_one_stamp_is_lost_after_a_second_and_not_before() {
+        let mut matcher = Matcher::new();
+        let number = send(&mut matcher, 5);
+        assert_eq!(matcher.direct(number, 10), None);
+        matcher.expire(5 + LOST_NS - 1);
+        assert_eq!(matcher.tally().lost, 0);
+        matcher.expire(5 + LOST_NS);
+        assert_eq!((matcher.tally().lost, matcher.tally().lost_after_direct), (1, 1));
+        assert_eq!(matcher.routed(number, 2 * LOST_NS), None);
+        assert_eq!(matcher.tally().stray, 1);
+    }
+
+    #[test]
+    fn duplicates_and_reordering_are_counted_and_change_no_latency() {
+        let mut matcher = Matcher::new();
+        let (a, b) = (send(&mut matcher, 0), send(&mut matcher, 1));
+        matcher.direct(a, 10);
+        matcher.direct(b, 20);
+        assert_eq!(matcher.routed(b, 30), Some(Passage { direct_ns: 20, routed_ns: 30 }));
+        assert_eq!(matcher.routed(a, 40), Some(Passage { direct_ns: 10, routed_ns: 40 }));
+        assert_eq!(matcher.routed(a, 50), None);
+        let tally = matcher.tally();
+        assert_eq!((tally.received, tally.duplicated, tally.reordered, tally.lost), (2, 1, 1, 0));
+    }
+
+    #[test]
+    fn a_number_is_not_used_again_while_its_frame_is_on_its_way() {
+        let mut matcher = Matcher::new();
+        for _ in 0..NUMBERS {
+            send(&mut matcher, 0);
+        }
+        assert_eq!(matcher.next_number(), None);
+        matcher.direct(0, 1);
+        matcher.routed(0, 2);
+        assert_eq!(matcher.next_number(), Some(0));
+        matcher.expire(LOST_NS);
+        assert_eq!(matcher.tally().received + matcher.tally().lost, matcher.tally().sent);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_to_frames_every_one_ends_as_received_or_lost(
+            events in prop::collection::vec((0u8..4, 0u16..200, 1u64..400_000_000), 1..400)
+        ) {
+            let mut matcher = Matcher::new();
+            let mut now_ns = 0;
+            for (event, number, step) in events {
+                now_ns += step;
+                match event {
+                    0 => { send(&mut matcher, now_ns); }
+                    1 => { matcher.direct(number, now_ns); }
+                    2 => { matcher.routed(number, now_ns); }
+                    _ => matcher.expire(now_ns),
+                }
+                let tally = matcher.tally();
+                prop_assert_eq!(tally.sent, tally.received + tally.lost + matcher.open() as u64);
+            }
+            matcher.expire(now_ns + LOST_NS);
+            prop_assert_eq!(matcher.open(), 0);
+        }
+    }
+}

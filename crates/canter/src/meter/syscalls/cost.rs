@@ -1,0 +1,318 @@
+//! The runs behind `canter syscalls`: interfaces, timed calls, and a straight line through the figures.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    gateway::{explain, refuse_down},
+    measure::result::Fit,
+};
+use canter_io::{
+    Batch, Frame, Interface, Result,
+    batch::BATCH_FRAMES,
+    frame::CAN_MTU,
+    method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions},
+    sys::clock,
+};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// The most frames a run may queue: 960 bytes each in the kernel.
+pub const FRAMES_MAX: u64 = 200_000;
+
+/// Made here when no interface is given.
+const VCAN: &str = "canter-v";
+const VXCAN: [&str; 2] = ["canter-x0", "canter-x1"];
+
+/// A processor that is busy sending may leave the delivery to its kernel thread (ksoftirqd), which runs when this one
+/// sleeps: frames that are missing are lost only when so many such sleeps have brought none.
+const DELIVERY_WAITS_MAX: u32 = 20;
+const DELIVERY_WAIT_NS: u64 = 1_000_000;
+
+/// Interfaces to measure on.
+pub struct Bench {
+    vcan: Interface,
+    vxcan: [Interface; 2],
+    made: Vec<Made>,
+    frame: Frame,
+    /// Set: the runs that are left are not made.
+    interrupted: Arc<AtomicBool>,
+    /// What reading the clock twice adds to a timed call.
+    clock_ns: u64,
+}
+
+/// One timed run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub frames: u64,
+    pub received: u64,
+    /// The method's own calls.
+    pub calls_ns: u64,
+    /// What the other side's calls grew by: for receivers the sending calls; for senders, what a receiver adds.
+    pub delivery_ns: i64,
+}
+
+/// An interface made here, deleted however the measurement ends.
+struct Made(Option<Interface>);
+
+impl Made {
+    fn delete(mut self) -> Result<()> {
+        self.0.take().map_or(Ok(()), Interface::delete)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // Another error is on its way, and the one to tell.
+        let _ = self.0.take().map(Interface::delete);
+    }
+}
+
+impl Bench {
+    pub fn set_up(
+        interface: Option<&str>,
+        frame: Frame,
+        interrupted: Arc<AtomicBool>,
+    ) -> failure::Result<Self> {
+        let mut made = Vec::new();
+        let vcan = match interface {
+            Some(name) => {
+                let vcan = Interface::find(name)?;
+                refuse_down(&vcan)?;
+                vcan
+            }
+            None => classic(Interface::create_vcan(VCAN)?, &mut made)?,
+        };
+        let near = classic(Interface::create_vxcan(VXCAN[0], VXCAN[1])?, &mut made)?;
+        let mut far = Interface::find(VXCAN[1])?; // goes with the near end
+        set_classic(&mut far)?;
+        Ok(Self { vcan, vxcan: [near, far], made, frame, interrupted, clock_ns: clock_ns() })
+    }
+
+    pub fn vcan(&self) -> &Interface {
+        &self.vcan
+    }
+
+    /// The end that senders are measured on.
+    pub fn vxcan(&self) -> &Interface {
+        &self.vxcan[0]
+    }
+
+    pub fn interfaces(&self) -> Vec<Interface> {
+        vec![self.vcan.clone(), self.vxcan[0].clone()]
+    }
+
+    pub fn tear_down(self) -> Result<()> {
+        self.made.into_iter().try_for_each(Made::delete)
+    }
+
+    /// Queues `queue` frames and reads them by `method`, until `frames` have passed.
+    pub fn receive(
+        &self,
+        method: ReceiveMethod,
+        frames: u64,
+        queue: u64,
+        batch: usize,
+    ) -> failure::Result<Run> {
+        let nobody = self.queue_all(frames, queue, batch, None)?;
+        let somebody = self.queue_all(frames, queue, batch, Some(method))?;
+        let delivery_ns = somebody.sending_ns as i64 - nobody.sending_ns as i64;
+        Ok(Run { frames, received: somebody.received, calls_ns: somebody.receiving_ns, delivery_ns })
+    }
+
+    fn queue_all(
+        &self,
+        frames: u64,
+        queue: u64,
+        batch: usize,
+        method: Option<ReceiveMethod>,
+    ) -> failure::Result<Passed> {
+        let mut sender = by("write")?.open(&self.vcan, &TransmitOptions::default())?;
+        let options = ReceiveOptions { queue_frames: Some(queue as u32 + 1), ..ReceiveOptions::default() };
+        let mut receiver = method.map(|method| method.open(&self.vcan, &options)).transpose()?;
+        let mut batch = Batch::new(batch);
+        let burst = vec![self.frame; queue as usize];
+        let mut passed = Passed::default();
+        let mut left = frames;
+        while left > 0 {
+            self.refuse_interrupted()?;
+            let count = queue.min(left) as usize;
+            passed.sending_ns +=
+                self.timed(&self.vcan, "send", |_| send_all(&mut *sender, &burst[..count], 1))?;
+            if let Some(receiver) = &mut receiver {
+                let mut received = 0;
+                passed.receiving_ns += self.timed(&self.vcan, "receive", |waited_ns| {
+                    received = receive_all(&mut **receiver, &mut batch, count, waited_ns)?;
+                    Ok(())
+                })?;
+                passed.received += received as u64;
+            }
+            left -= count as u64;
+        }
+        Ok(passed)
+    }
+
+    /// Sends `frames` frames by `method`, `batch` a call: once to nobody, once to a receiver.
+    pub fn send(&self, method: TransmitMethod, frames: u64, batch: usize) -> failure::Result<Run> {
+        let (alone_ns, _) = self.send_to(method, frames, batch, false)?;
+        let (heard_ns, received) = self.send_to(method, frames, batch, true)?;
+        Ok(Run { frames, received, calls_ns: alone_ns, delivery_ns: heard_ns as i64 - alone_ns as i64 })
+    }
+
+    fn send_to(
+        &self,
+        method: TransmitMethod,
+        frames: u64,
+        batch: usize,
+        heard: bool,
+    ) -> failure::Result<(u64, u64)> {
+        self.refuse_interrupted()?;
+        let [near, far] = &self.vxcan;
+        let mut sender = method.open(near, &TransmitOptions::default())?;
+        // What a packet ring sends takes more of a queue than what a socket sends, so there is room for twice as many.
+        let options = ReceiveOptions { queue_frames: Some(2 * frames as u32), ..ReceiveOptions::default() };
+        let reader: ReceiveMethod = "recvmmsg/spin".parse()?;
+        let mut receiver = if heard { Some(reader.open(far, &options)?) } else { None };
+        let burst = vec![self.frame; frames as usize];
+        let sending_ns = self.timed(near, "send", |_| send_all(&mut *sender, &burst, batch))?;
+        let received = match &mut receiver {
+            Some(receiver) => {
+                let mut batch = Batch::new(BATCH_FRAMES);
+                receive_all(&mut **receiver, &mut batch, frames as usize, &mut 0)
+                    .map_err(|error| explain(&far.name, "receive", error))?
+            }
+            None => 0,
+        };
+        Ok((sending_ns, received as u64))
+    }
+
+    /// How long `work` takes, less what it says that it has waited.
+    fn timed(
+        &self,
+        interface: &Interface,
+        step: &'static str,
+        work: impl FnOnce(&mut u64) -> io::Result<()>,
+    ) -> failure::Result<u64> {
+        let mut waited_ns = 0;
+        let start_ns = clock::monotonic_ns();
+        let done = work(&mut waited_ns);
+        let end_ns = clock::monotonic_ns();
+        done.map_err(|error| explain(&interface.name, step, error))?;
+        Ok((end_ns - start_ns).saturating_sub(self.clock_ns + waited_ns))
+    }
+
+    /// Looked at between timed calls, never inside.
+    fn refuse_interrupted(&self) -> failure::Result<()> {
+        if self.interrupted.load(Ordering::Acquire) {
+            return Err(Failure::new(Exit::Interrupted, "syscalls: interrupted"));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Passed {
+    sending_ns: u64,
+    receiving_ns: u64,
+    received: u64,
+}
+
+fn by(name: &str) -> Result<TransmitMethod> {
+    name.parse()
+}
+
+/// For classic frames, as the paper's interfaces were: where FD frames are possible, a ring has to listen to all
+/// protocols, and every sender of the machine pays for that.
+fn classic(mut interface: Interface, made: &mut Vec<Made>) -> Result<Interface> {
+    made.push(Made(Some(interface.clone())));
+    set_classic(&mut interface)?;
+    Ok(interface)
+}
+
+fn set_classic(interface: &mut Interface) -> Result<()> {
+    interface.set_mtu(CAN_MTU as u32)?;
+    interface.up()
+}
+
+fn send_all(sender: &mut dyn Transmit, frames: &[Frame], batch: usize) -> io::Result<()> {
+    for part in frames.chunks(batch) {
+        let taken = sender.transmit(part)?;
+        sender.flush()?;
+        if taken < part.len() || sender.pending() > 0 {
+            return Err(io::Error::other("the virtual interface took no more frames"));
+        }
+    }
+    Ok(())
+}
+
+/// Receives what is queued, up to `count` frames; fewer when some were lost.
+fn receive_all(
+    receiver: &mut dyn Receive,
+    batch: &mut Batch,
+    count: usize,
+    waited_ns: &mut u64,
+) -> io::Result<usize> {
+    let (mut received, mut waits) = (0, 0);
+    while received < count {
+        batch.clear();
+        match receiver.receive(batch)? {
+            0 if waits == DELIVERY_WAITS_MAX => break,
+            0 => {
+                let start_ns = clock::monotonic_ns();
+                clock::sleep_until_ns(start_ns + DELIVERY_WAIT_NS);
+                *waited_ns += clock::monotonic_ns() - start_ns;
+                waits += 1;
+            }
+            more => {
+                received += more;
+                waits = 0;
+            }
+        }
+    }
+    Ok(received.min(count)) // more: somebody else's
+}
+
+/// The least that two readings of the clock are apart.
+fn clock_ns() -> u64 {
+    let reading = |_| {
+        let start_ns = clock::monotonic_ns();
+        clock::monotonic_ns() - start_ns
+    };
+    (0..1000).map(reading).min().unwrap_or(0)
+}
+
+/// The straight line through `[frames, ns]` with the least squares; `None` through fewer than two places.
+pub fn fit(points: &[[u64; 2]]) -> Option<Fit> {
+    let n = points.len() as f64;
+    let mean = |at: usize| points.iter().map(|point| point[at] as f64).sum::<f64>() / n;
+    let (x_mean, y_mean) = (mean(0), mean(1));
+    let spread: f64 = points.iter().map(|point| (point[0] as f64 - x_mean).powi(2)).sum();
+    if spread == 0.0 || points.len() < 2 {
+        return None;
+    }
+    let joint: f64 = points.iter().map(|point| (point[0] as f64 - x_mean) * (point[1] as f64 - y_mean)).sum();
+    let slope = joint / spread;
+    let intercept = (y_mean - slope * x_mean).round() as i64;
+    Some(Fit { intercept, slope_per_1000: (slope * 1000.0).round() as i64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_straight_line_is_found_again() {
+        let points = [1000, 2000, 5000].map(|frames| [frames, 700 + 31 * frames]);
+        assert_eq!(fit(&points), Some(Fit { intercept: 700, slope_per_1000: 31_000 }));
+    }
+
+    #[test]
+    fn one_place_makes_no_line() {
+        assert_eq!(fit(&[[10, 5]]), None);
+        assert_eq!(fit(&[[10, 5], [10, 6]]), None);
+        assert_eq!(fit(&[]), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! `canter methods`: every way to receive and to send, and whether this machine can do it.
+
+use crate::{
+    failure::{self, Exit},
+    options::Common,
+};
+use canter_io::{
+    Error, Interface,
+    method::{Capabilities, PAPER_PAIRS, ReceiveMethod, TransmitMethod},
+    netlink::can_gw,
+};
+use clap::Args;
+use serde::Serialize;
+
+/// List every way to receive and to send frames, and what this machine can do
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter methods              whether this kernel has what each method needs
+  canter methods -i can3      whether it works on can3, and why not")]
+pub struct Arguments {
+    /// On this interface; else on a CAN interface that is there
+    #[arg(long, short, value_name = "INTERFACE")]
+    interface: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    kind: &'static str,
+    name: String,
+    about: &'static str,
+    /// Empty when it works.
+    unavailable: String,
+    fd: bool,
+    batch: bool,
+    origin: bool,
+}
+
+impl Row {
+    fn new(
+        kind: &'static str,
+        name: String,
+        about: &'static str,
+        can: Capabilities,
+        check: Result<(), Error>,
+    ) -> Self {
+        let unavailable = check.err().map_or(String::new(), |error| error.to_string());
+        Self { kind, name, about, unavailable, fd: can.fd, batch: can.batch, origin: can.origin }
+    }
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let interface = match &arguments.interface {
+        Some(name) => Some(Interface::find(name)?),
+        None => Interface::list()?.into_iter().next(),
+    };
+    let rows = rows(interface.as_ref());
+    common.write_json(&rows)?;
+    if common.shows_table() {
+        print!("{}", table(&rows, interface.as_ref()));
+    }
+    Ok(Exit::Done)
+}
+
+fn rows(interface: Option<&Interface>) -> Vec<Row> {
+    let nowhere = || {
+        let why = "this machine has no CAN interface to try it on";
+        Error::unsupported("CAN", "find", why).hint("ip link add vcan0 type vcan, or run in canter lab")
+    };
+    let receivers = ReceiveMethod::all().map(|method| {
+        let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
+        Row::new("receive", method.to_string(), method.row.about, method.row.capabilities, check)
+    });
+    let transmitters = TransmitMethod::all().map(|method| {
+        let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
+        Row::new("send", method.to_string(), method.row.about, method.row.capabilities, check)
+    });
+    let kernel = Row::new(
+        "gateway",
+        "can-gw".to_owned(),
+        "the kernel's own gateway: no process takes part",
+        Capabilities { fd: true, batch: false, origin: false },
+        can_gw::available(),
+    );
+    receivers.chain(transmitters).chain([kernel]).collect()
+}
+
+fn table(rows: &[Row], interface: Option<&Interface>) -> String {
+    let mut text = match interface {
+        Some(interface) => format!("On {} ({}):\n", interface.name, interface.kind),
+        None => String::new(),
+    };
+    for kind in ["receive", "send", "gateway"] {
+        text += &format!("\n{kind}\n");
+        for row in rows.iter().filter(|row| row.kind == kind) {
+            let mark = if row.unavailable.is_empty() { "yes" } else { "no " };
+            text += &format!("  {mark}  {:<15} {}\n", row.name, row.about);
+            if !row.unavailable.is_empty() {
+                text += &format!("       {:<15} {}\n", "", row.unavailable);
+            }
+        }
+    }
+    text += "\nA gateway is a pair, RECEIVER+TRANSMITTER. Pairs of the 2014 paper:\n";
+    for (paper, ours) in PAPER_PAIRS {
+        text += &format!("  {paper:<16} {ours}\n");
+    }
+    text + "  kernel           can-gw\n"
+}

@@ -1,0 +1,283 @@
+//! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
+
+use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series};
+use crate::report::unit::{self, Unit};
+
+/// The kernel's own gateway is what the others are compared with.
+pub const LATENCY_REFERENCE: &str = "can-gw";
+const COST_REFERENCES: [&str; 2] = ["read", "write"];
+
+/// How a method waits for a frame, or where it runs: what explains most of its latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    BareMetal,
+    Kernel,
+    Spin,
+    Poll,
+    Block,
+}
+
+impl Family {
+    pub const ALL: [Self; 5] = [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block];
+
+    /// From the name alone: the wait is after the receiver's slash, or the receiver's default.
+    pub fn of(method: &str) -> Self {
+        let receiver = method.split('+').next().unwrap_or(method);
+        let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
+        match (receiver, wait) {
+            ("bare-metal", _) => Self::BareMetal,
+            ("can-gw" | "bpf", _) => Self::Kernel,
+            (_, "spin" | "busy-poll" | "chip-poll") | ("port", "") => Self::Spin,
+            (_, "poll") | ("ring" | "canchar-ring", "") => Self::Poll,
+            _ => Self::Block,
+        }
+    }
+
+    /// The class of its colours.
+    pub fn class(self) -> &'static str {
+        ["bare", "kernel", "spin", "poll", "block"][self as usize]
+    }
+
+    pub fn about(self) -> &'static str {
+        [
+            "no operating system",
+            "in the kernel",
+            "user space, busy waiting",
+            "user space, poll",
+            "user space, blocking",
+        ][self as usize]
+    }
+
+    pub fn user_space(self) -> bool {
+        self > Self::Kernel
+    }
+}
+
+/// One series with figures, in its place.
+pub struct Row<'a, Figure> {
+    pub series: &'a Series,
+    pub figure: &'a Figure,
+    pub family: Family,
+    /// How many of the same family are before it: picks the line's shade and dashes.
+    pub nth: usize,
+}
+
+impl<Figure> Row<'_, Figure> {
+    /// The method, and the batch where one call moves several frames.
+    pub fn label(&self) -> String {
+        label(self.series)
+    }
+
+    /// The class of its line, bar and badge.
+    pub fn class(&self) -> String {
+        format!("{} shade-{} dash-{}", self.family.class(), self.nth % 3, self.nth / 3 % 4)
+    }
+
+    pub fn paper_ns(&self) -> Option<u64> {
+        self.series.paper.as_ref().map(|paper| paper.ns).filter(|&ns| ns > 0)
+    }
+}
+
+/// The latencies under one condition.
+pub struct Latencies<'a> {
+    pub condition: &'a Condition,
+    /// Ascending by median.
+    pub rows: Vec<Row<'a, Latency>>,
+    /// Nothing arrived.
+    pub silent: Vec<&'a Series>,
+}
+
+impl<'a> Latencies<'a> {
+    /// In the order in which the conditions occur.
+    pub fn of(result: &'a ResultFile) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
+            let Some(figure) = &series.latency_ns else { continue };
+            let place = groups.iter().position(|group| same_condition(group.condition, &series.condition));
+            let place = place.unwrap_or_else(|| {
+                groups.push(Self { condition: &series.condition, rows: Vec::new(), silent: Vec::new() });
+                groups.len() - 1
+            });
+            let group = &mut groups[place];
+            match figure.count {
+                0 => group.silent.push(series),
+                _ => group.rows.push(Row { series, figure, family: Family::of(&series.method), nth: 0 }),
+            }
+        }
+        for group in &mut groups {
+            group.rows.sort_by_key(|row| row.figure.p50);
+            number_families(&mut group.rows);
+        }
+        groups
+    }
+
+    /// The unit of all its figures.
+    pub fn unit(&self) -> Unit {
+        Unit::of_smallest(self.rows.iter().map(|row| row.figure.p50))
+    }
+
+    /// Everything that has a ledger, rows first.
+    pub fn series(&self) -> impl Iterator<Item = &'a Series> {
+        self.rows.iter().map(|row| row.series).chain(self.silent.iter().copied())
+    }
+
+    pub fn reference(&self) -> Option<&Row<'a, Latency>> {
+        self.rows.iter().find(|row| row.series.method == LATENCY_REFERENCE)
+    }
+
+    pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
+        unit::ratio(row.figure.p50, self.reference()?.figure.p50)
+    }
+
+    pub fn paper_ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
+        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+    }
+
+    /// The paper's median if its machine were so much faster that its reference equals ours: same ratio.
+    pub fn paper_scaled(&self, row: &Row<'_, Latency>) -> Option<u64> {
+        let reference = self.reference()?;
+        let scaled = u128::from(row.paper_ns()?) * u128::from(reference.figure.p50);
+        u64::try_from(scaled / u128::from(reference.paper_ns()?)).ok()
+    }
+}
+
+/// What system calls cost in one direction.
+pub struct Costs<'a> {
+    /// `receive` or `send`.
+    pub direction: &'a str,
+    /// Ascending by total.
+    pub rows: Vec<Row<'a, Cost>>,
+}
+
+impl<'a> Costs<'a> {
+    /// In the order in which the directions occur.
+    pub fn of(result: &'a ResultFile) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
+            let Some(figure) = &series.cost_ns else { continue };
+            let direction = direction(&series.condition);
+            let place = groups.iter().position(|group| group.direction == direction).unwrap_or_else(|| {
+                groups.push(Self { direction, rows: Vec::new() });
+                groups.len() - 1
+            });
+            groups[place].rows.push(Row { series, figure, family: Family::of(&series.method), nth: 0 });
+        }
+        for group in &mut groups {
+            group.rows.sort_by_key(|row| row.figure.total);
+            group.rows.iter_mut().enumerate().for_each(|(n, row)| row.nth = n);
+        }
+        groups
+    }
+
+    /// The unit of all its figures.
+    pub fn unit(&self) -> Unit {
+        Unit::of_smallest_call(self.rows.iter().map(|row| row.figure.total.unsigned_abs()))
+    }
+
+    pub fn reference(&self) -> Option<&Row<'a, Cost>> {
+        self.rows.iter().find(|row| COST_REFERENCES.contains(&row.series.method.as_str()))
+    }
+
+    pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
+        let positive = |ns: i64| u64::try_from(ns).ok();
+        unit::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
+    }
+
+    pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
+        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+    }
+
+    /// Colours by rank: here the wait hardly matters, and every line is its own method.
+    pub fn class(row: &Row<'_, Cost>) -> String {
+        format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
+    }
+}
+
+/// Series without figures, and why.
+pub fn unavailable(result: &ResultFile) -> Vec<(&Series, &str)> {
+    let without = result.series.iter().filter(|series| {
+        !series.unavailable.is_empty() || (series.latency_ns.is_none() && series.cost_ns.is_none())
+    });
+    without
+        .map(|series| match series.unavailable.as_str() {
+            "" => (series, "the result file has neither figures nor a reason"),
+            reason => (series, reason),
+        })
+        .collect()
+}
+
+/// Series whose frames are not all accounted for.
+pub fn unbalanced(result: &ResultFile) -> Vec<&Series> {
+    result.series.iter().filter(|series| !series.ledger.balances()).collect()
+}
+
+pub fn label(series: &Series) -> String {
+    match series.condition.batch {
+        0 | 1 => series.method.clone(),
+        batch => format!("{} ×{batch}", series.method),
+    }
+}
+
+fn direction(condition: &Condition) -> &str {
+    if condition.direction.is_empty() { &condition.traffic } else { &condition.direction }
+}
+
+fn same_condition(a: &Condition, b: &Condition) -> bool {
+    let key = |c: &Condition| (c.period_ns, c.load_percent, c.len);
+    key(a) == key(b) && a.traffic == b.traffic && idle(&a.load) == idle(&b.load)
+}
+
+fn idle(load: &str) -> &str {
+    if load.is_empty() { "none" } else { load }
+}
+
+fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
+    let mut seen = [0; Family::ALL.len()];
+    for row in rows {
+        row.nth = seen[row.family as usize];
+        seen[row.family as usize] += 1;
+    }
+}
+
+/// `one frame at a time, 2 bytes`.
+pub fn describe(condition: &Condition) -> String {
+    let mut parts = vec![match condition.traffic.as_str() {
+        "one-at-a-time" => "one frame at a time".to_owned(),
+        "period" => format!("a frame every {}", unit::round_span(condition.period_ns)),
+        "load" => format!("{} % bus load", condition.load_percent),
+        "flood" => "as many frames as fit (flood)".to_owned(),
+        other => other.to_owned(),
+    }];
+    if condition.len > 0 {
+        parts.push(unit::counted(condition.len.into(), "byte"));
+    }
+    if idle(&condition.load) != "none" {
+        parts.push(format!("under load: {}", condition.load));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_read_off_the_name() {
+        for (method, family) in [
+            ("bare-metal", Family::BareMetal),
+            ("can-gw", Family::Kernel),
+            ("bpf", Family::Kernel),
+            ("read+write", Family::Block),
+            ("read/spin+ring", Family::Spin),
+            ("read/busy-poll+write", Family::Spin),
+            ("ring+write", Family::Poll),
+            ("read/poll+write", Family::Poll),
+            ("canchar/chip-poll+canchar", Family::Spin),
+            ("port+port", Family::Spin),
+            ("", Family::Block),
+        ] {
+            assert_eq!(Family::of(method), family, "{method}");
+        }
+    }
+}

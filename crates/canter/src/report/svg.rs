@@ -1,0 +1,138 @@
+//! A small SVG writer: deterministic text, everything escaped, never a number that is not finite.
+//!
+//! Colours, fonts and text anchors are classes of the page's style sheet, so that dark, light and print share
+//! one drawing.
+
+use std::fmt::Write;
+
+/// A drawing that grows element by element.
+pub struct Svg {
+    body: String,
+    width: f64,
+    height: f64,
+    label: String,
+}
+
+impl Svg {
+    /// `label` is what a screen reader says.
+    pub fn new(width: f64, height: f64, label: &str) -> Self {
+        Self { body: String::new(), width, height, label: escape(label) }
+    }
+
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
+        self.element(format_args!(r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
+    }
+
+    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
+        let [x, y, w, h] = [at.0, at.1, size.0.max(0.0), size.1.max(0.0)].map(number);
+        self.element(format_args!(r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}"/>"#));
+    }
+
+    pub fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
+        let [x, y, r] = [centre.0, centre.1, radius].map(number);
+        self.element(format_args!(r#"<circle class="{class}" cx="{x}" cy="{y}" r="{r}"/>"#));
+    }
+
+    pub fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
+        let ([x, y], text) = ([at.0, at.1].map(number), escape(text));
+        self.element(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#));
+    }
+
+    /// A line through points; `tip` shows under the pointer.
+    pub fn path(&mut self, class: &str, path: &Path, tip: &str) {
+        let (d, tip) = (&path.0, escape(tip));
+        self.element(format_args!(r#"<path class="{class}" d="{d}"><title>{tip}</title></path>"#));
+    }
+
+    /// A number in a disc, that names a line.
+    pub fn badge(&mut self, class: &str, centre: (f64, f64), number: usize) {
+        self.circle(&format!("badge {class}"), centre, 7.5);
+        self.text("badge-text", (centre.0, centre.1 + 3.3), &number.to_string());
+    }
+
+    pub fn finish(self) -> String {
+        let Self { body, label, .. } = &self;
+        let [w, h] = [self.width, self.height].map(number);
+        format!("<svg role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {w} {h}\">\n{body}</svg>\n")
+    }
+
+    fn element(&mut self, element: std::fmt::Arguments<'_>) {
+        writeln!(self.body, "{element}").expect("a String takes everything");
+    }
+}
+
+/// The `d` of a path.
+#[derive(Default)]
+pub struct Path(String);
+
+impl Path {
+    pub fn move_to(&mut self, x: f64, y: f64) {
+        self.step('M', &[x, y]);
+    }
+
+    pub fn line_to(&mut self, x: f64, y: f64) {
+        self.step('L', &[x, y]);
+    }
+
+    pub fn across_to(&mut self, x: f64) {
+        self.step('H', &[x]);
+    }
+
+    pub fn down_to(&mut self, y: f64) {
+        self.step('V', &[y]);
+    }
+
+    fn step(&mut self, command: char, numbers: &[f64]) {
+        self.0.push(command);
+        let numbers: Vec<String> = numbers.iter().copied().map(number).collect();
+        self.0.push_str(&numbers.join(" "));
+    }
+}
+
+/// A tenth of a pixel is enough; what is not finite becomes 0.
+fn number(value: f64) -> String {
+    let tenths = if value.is_finite() { (value * 10.0).round() as i64 } else { 0 };
+    let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
+    let sign = if tenths < 0 { "-" } else { "" };
+    if tenth == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{tenth}") }
+}
+
+/// For element content and attributes in double quotes. Control characters are not allowed in XML at all.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ if character.is_control() => out.push('\u{fffd}'),
+            _ => out.push(character),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_finite() {
+        let all = [0.0, -0.01, 1.04, -1.06, 12.0, f64::NAN, f64::INFINITY].map(number);
+        assert_eq!(all, ["0", "0", "1", "-1.1", "12", "0", "0"]);
+    }
+
+    #[test]
+    fn text_cannot_leave_its_element() {
+        let mut svg = Svg::new(1.0, 1.0, "\"><script>");
+        svg.text("a", (0.0, 0.0), "</text><script>'\u{1b}");
+        let svg = svg.finish();
+        assert!(
+            !svg.contains("<script>") && svg.contains("&lt;/text&gt;&lt;script&gt;&#39;\u{fffd}"),
+            "{svg}"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Numbers for people: one unit and one precision per table or axis, ratios with three digits.
+
+/// Between thousands; as wide as a digit's gap and never a line break.
+pub const THIN_SPACE: char = '\u{202f}';
+
+/// A unit of time and how many decimals to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    pub name: &'static str,
+    ns: u64,
+    decimals: u32,
+}
+
+impl Unit {
+    /// The unit in which the smallest of `values` has three digits; all others are given in the same one.
+    pub fn of_smallest(values: impl IntoIterator<Item = u64>) -> Self {
+        let smallest = values.into_iter().filter(|&ns| ns > 0).min().unwrap_or(0);
+        let (name, ns) = match smallest {
+            0..1_000 => ("ns", 1),
+            1_000..1_000_000 => ("µs", 1_000),
+            1_000_000..1_000_000_000 => ("ms", 1_000_000),
+            _ => ("s", 1_000_000_000),
+        };
+        let decimals = match smallest / ns {
+            _ if ns == 1 => 0,
+            0..10 => 2,
+            10..100 => 1,
+            _ => 0,
+        };
+        Self { name, ns, decimals }
+    }
+
+    /// The same for system calls, which are compared in ns up to ten thousand.
+    pub fn of_smallest_call(values: impl IntoIterator<Item = u64>) -> Self {
+        match values.into_iter().filter(|&ns| ns > 0).min().unwrap_or(0) {
+            0..10_000 => Self { name: "ns", ns: 1, decimals: 0 },
+            smallest => Self::of_smallest([smallest]),
+        }
+    }
+
+    /// `13.7`, without the unit's name.
+    pub fn number(&self, ns: u64) -> String {
+        let scale = 10_u128.pow(self.decimals);
+        let unit = u128::from(self.ns);
+        let scaled = (u128::from(ns) * scale + unit / 2) / unit;
+        let whole = grouped(scaled / scale);
+        if self.decimals == 0 {
+            return whole;
+        }
+        format!("{whole}.{:0width$}", scaled % scale, width = self.decimals as usize)
+    }
+
+    /// The same with a sign, for what can shrink.
+    pub fn signed(&self, ns: i64) -> String {
+        let sign = if ns < 0 { "−" } else { "" };
+        format!("{sign}{}", self.number(ns.unsigned_abs()))
+    }
+}
+
+/// One span on its own: `13.7 µs`.
+pub fn span(ns: u64) -> String {
+    let unit = Unit::of_smallest([ns]);
+    format!("{} {}", unit.number(ns), unit.name)
+}
+
+/// A span without needless zeros, for axes and for the papers' round numbers: `100 µs`, `2.5 ms`.
+pub fn round_span(ns: u64) -> String {
+    let (name, unit) = match ns {
+        0 => return "0".into(),
+        1..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("µs", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000_u64),
+    };
+    let thousandths = (u128::from(ns) * 1000 + u128::from(unit) / 2) / u128::from(unit);
+    let (whole, rest) = (grouped(thousandths / 1000), format!("{:03}", thousandths % 1000));
+    let rest = rest.trim_end_matches('0');
+    let dot = if rest.is_empty() { "" } else { "." };
+    format!("{whole}{dot}{rest} {name}")
+}
+
+/// `a / b` as `1.09×`; nothing when there is nothing to divide by.
+pub fn ratio(a: u64, b: u64) -> Option<String> {
+    (b > 0).then(|| {
+        let ratio = a as f64 / b as f64;
+        match ratio {
+            0.0..0.0005 if a > 0 => "<0.001×".into(),
+            0.0..0.0995 => format!("{ratio:.3}×"),
+            0.0..9.995 => format!("{ratio:.2}×"),
+            0.0..99.95 => format!("{ratio:.1}×"),
+            _ => format!("{}×", grouped(ratio.round() as u128)),
+        }
+    })
+}
+
+/// `50 000`.
+pub fn grouped(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
+    let mut out = String::with_capacity(digits.len() * 2);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(THIN_SPACE);
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 frame`, `3 200 frames`.
+pub fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_one_unit() {
+        let unit = Unit::of_smallest([13_670, 23_080, 1_200_499]);
+        assert_eq!([13_670, 23_080, 1_200_499].map(|ns| unit.number(ns)), ["13.7", "23.1", "1\u{202f}200.5"]);
+        assert_eq!(Unit::of_smallest([28, 1_850]).number(1_850), "1\u{202f}850");
+        assert_eq!(Unit::of_smallest([]).name, "ns");
+        assert_eq!(Unit::of_smallest([250_000]).signed(-250_400), "−250");
+    }
+
+    #[test]
+    fn a_span_alone_has_its_own_unit() {
+        assert_eq!(
+            [9, 999, 1_000, 12_340, 999_999].map(span),
+            ["9 ns", "999 ns", "1.00 µs", "12.3 µs", "1\u{202f}000 µs"]
+        );
+        assert_eq!([0, 100_000, 2_500_000].map(round_span), ["0", "100 µs", "2.5 ms"]);
+    }
+
+    #[test]
+    fn a_ratio_has_three_digits() {
+        assert_eq!(ratio(109, 100).as_deref(), Some("1.09×"));
+        assert_eq!(ratio(15, 1000).as_deref(), Some("0.015×"));
+        assert_eq!(ratio(23_000, 49).as_deref(), Some("469×"));
+        assert_eq!(ratio(1, 0), None);
+        assert_eq!(ratio(1, u64::MAX).as_deref(), Some("<0.001×"));
+        assert_eq!(ratio(0, 7).as_deref(), Some("0.000×"));
+    }
+}

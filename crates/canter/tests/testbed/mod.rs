@@ -1,0 +1,336 @@
+//! What the lab tests of the command line share: children that a deadline ends, the guest's cards and virtual
+//! interfaces, a gateway as a process of its own, and candump as the witness of what comes out.
+//!
+//! There is one kernel for all tests of a file, so each begins with [`alone`].
+#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use canter_io::interface::{BitTiming, Interface};
+use serde_json::Value;
+use std::{
+    fmt, fs,
+    io::{Read, Write},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// Nothing that a test waits for takes so long, on the slowest machine.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What "at once" means for whoever stops a gateway or pulls an interface from under it.
+pub const PROMPT: Duration = Duration::from_secs(2);
+
+/// Longer than a frame takes through any gateway of the lab.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Bus A is can0, can1, can3; bus B is can2, can4.
+pub const CARDS: [&str; 5] = ["can0", "can1", "can2", "can3", "can4"];
+
+/// One test at a time, whatever the runner's threads; none finds jobs of can-gw that a failed one has left.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static KERNEL: Mutex<()> = Mutex::new(());
+    let alone = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
+    start("cangw", &["-F"]).ended(DEADLINE); // its exit code says nothing
+    alone
+}
+
+/// Waits until `holds`; fails after [`DEADLINE`].
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < DEADLINE, "still not: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A child, ended when this is dropped.
+pub struct Running {
+    child: Child,
+    words: String,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// A child that has ended.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub words: String,
+}
+
+struct Stream {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn of(mut source: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let collected = Arc::clone(&text);
+        let reader = std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(count @ 1..) = source.read(&mut part) {
+                collected.lock().unwrap().extend_from_slice(&part[..count]);
+            }
+        });
+        Self { text, reader }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+
+    fn all(self) -> String {
+        self.reader.join().unwrap();
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+}
+
+/// Starts a program.
+pub fn start(program: &str, arguments: &[&str]) -> Running {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
+    let stdout = Stream::of(child.stdout.take().unwrap());
+    let stderr = Stream::of(child.stderr.take().unwrap());
+    let name = program.rsplit('/').next().unwrap();
+    Running { child, words: format!("{name} {}", arguments.join(" ")), stdout, stderr }
+}
+
+/// Starts canter.
+pub fn canter(arguments: &[&str]) -> Running {
+    start(env!("CARGO_BIN_EXE_canter"), arguments)
+}
+
+/// What a program prints that must succeed.
+#[track_caller]
+pub fn output(program: &str, arguments: &[&str]) -> String {
+    let ended = start(program, arguments).ended(DEADLINE);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+/// `ip` with a line of arguments.
+#[track_caller]
+pub fn ip(line: &str) {
+    output("ip", &line.split_whitespace().collect::<Vec<_>>());
+}
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        output("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+    }
+
+    /// Waits until standard error has `text`.
+    #[track_caller]
+    pub fn until_it_says(&mut self, text: &str) {
+        let since = Instant::now();
+        while !self.stderr.so_far().contains(text) {
+            let gone = self.child.try_wait().unwrap().is_some();
+            assert!(!gone && since.elapsed() < DEADLINE, "{}: {}", self.words, self.stderr.so_far());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end; one that takes longer than `limit` is killed and fails the test.
+    #[track_caller]
+    pub fn ended(mut self, limit: Duration) -> Ended {
+        let since = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            if since.elapsed() > limit {
+                let said = (self.stdout.so_far(), self.stderr.so_far());
+                panic!("{}: has not ended after {limit:?}: {said:?}", self.words); // drop kills it
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let empty = || Stream::of(std::io::empty());
+        let stdout = std::mem::replace(&mut self.stdout, empty()).all();
+        let stderr = std::mem::replace(&mut self.stderr, empty()).all();
+        Ended { code, stdout, stderr, words: self.words.clone() }
+    }
+}
+
+impl Drop for Running {
+    /// Asks first: a gateway in the kernel would outlive a kill.
+    fn drop(&mut self) {
+        let since = Instant::now();
+        if let Ok(None) = self.child.try_wait() {
+            let _ = canter_io::sys::process::terminate(&self.child);
+        }
+        while let Ok(None) = self.child.try_wait() {
+            if since.elapsed() > PROMPT {
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { words, code, stdout, stderr } = self;
+        let end = stdout.len().saturating_sub(800);
+        let stdout = stdout.get(end..).unwrap_or(stdout);
+        write!(f, "{words}: exit code {code:?}\nstdout: {stdout}\nstderr: {stderr}")
+    }
+}
+
+impl Ended {
+    /// The document that `--json -` wrote, and nothing else may be there.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The one error line, without `canter: `; lines of the gateway's own are passed over.
+    #[track_caller]
+    pub fn complaint(&self) -> &str {
+        let lines: Vec<_> = self.stderr.lines().filter(|line| !line.starts_with("gateway: ")).collect();
+        let [line] = lines[..] else { panic!("not one line: {self:?}") };
+        line.strip_prefix("canter: ").unwrap_or_else(|| panic!("not canter's: {self:?}"))
+    }
+}
+
+/// The five cards, up at 1 Mbit/s. cangen and canplayer give up where a queue is full, so theirs is long.
+pub fn cards() {
+    for name in CARDS {
+        let mut card = Interface::find(name).unwrap();
+        card.set_tx_queue_len(if name == "can0" { 1000 } else { 10 }).unwrap();
+        if card.bitrate() != Some(1_000_000) {
+            card.down().unwrap();
+            card.set_bit_timing(&BitTiming::classic(1_000_000)).unwrap();
+        }
+        card.up().unwrap();
+    }
+}
+
+/// Virtual interfaces, up, deleted when this is dropped.
+pub struct Virtual(Vec<Interface>);
+
+impl Virtual {
+    pub fn vcan(names: &[&str], mtu: u32) -> Self {
+        let made = names.iter().map(|name| up(Interface::create_vcan(name).unwrap(), mtu));
+        Self(made.collect())
+    }
+
+    /// vx0=vx1 and vx2=vx3, two cables: a gateway goes from vx1 to vx2.
+    pub fn cables(mtu: u32) -> Self {
+        let cable = |near, far| {
+            let near = up(Interface::create_vxcan(near, far).unwrap(), mtu);
+            up(Interface::find(far).unwrap(), mtu);
+            near
+        };
+        Self(vec![cable("vx0", "vx1"), cable("vx2", "vx3")])
+    }
+}
+
+fn up(mut interface: Interface, mtu: u32) -> Interface {
+    interface.set_mtu(mtu).unwrap();
+    interface.up().unwrap();
+    interface
+}
+
+impl Drop for Virtual {
+    fn drop(&mut self) {
+        for interface in self.0.drain(..) {
+            let _ = interface.delete(); // a test may have deleted it
+        }
+    }
+}
+
+/// Whether there is such an interface.
+pub fn exists(interface: &str) -> bool {
+    std::path::Path::new("/sys/class/net").join(interface).exists()
+}
+
+/// `canter gateway` as a process of its own; it routes when this is there.
+pub struct Gateway(Running);
+
+impl Gateway {
+    #[track_caller]
+    pub fn start(from: &str, to: &str, method: &str, options: &[&str]) -> Self {
+        let arguments = ["gateway", from, to, "--method", method, "--json", "-"];
+        let mut running = canter(&[&arguments, options].concat());
+        running.until_it_says("gateway: ");
+        Self(running)
+    }
+
+    /// Ends it by a signal, in time.
+    #[track_caller]
+    pub fn stop(self, signal: &str) -> Ended {
+        self.0.signal(signal);
+        self.0.ended(PROMPT)
+    }
+
+    /// Its end, which it comes to by itself, in time.
+    #[track_caller]
+    pub fn ended(self) -> Ended {
+        self.0.ended(PROMPT)
+    }
+}
+
+/// A number of a gateway's account, which must balance.
+#[track_caller]
+pub fn counts(ended: &Ended) -> [u64; 4] {
+    let account = ended.json();
+    let [received, transmitted, filtered, dropped] = ["received", "transmitted", "filtered", "dropped"]
+        .map(|name| account["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {account}")));
+    assert_eq!(received, transmitted + filtered + dropped, "{account}");
+    [received, transmitted, filtered, dropped]
+}
+
+/// candump on an interface, with filters as it takes them: `can1,123:7FF`.
+pub struct Candump(Running);
+
+impl Candump {
+    pub fn on(interface_and_filters: &str) -> Self {
+        let mut parts = interface_and_filters.split(',');
+        let interface = parts.next().unwrap();
+        let filters = parts.filter(|part| *part != "J").count();
+        let wanted = listeners(interface) + filters.max(1);
+        let running = start("candump", &["-L", interface_and_filters]);
+        eventually("candump listens", || listeners(interface) >= wanted);
+        Self(running)
+    }
+
+    /// The frames in cansend's notation, once `count` are there and no more come.
+    #[track_caller]
+    pub fn frames(self, count: usize) -> Vec<String> {
+        let lines = || self.0.stdout.so_far().lines().count();
+        let since = Instant::now();
+        while lines() < count && since.elapsed() < DEADLINE / 3 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(QUIET);
+        let text = self.0.stdout.so_far();
+        let frame = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
+        text.lines().map(|line| frame(line).unwrap_or_else(|| panic!("not a log line: {line}"))).collect()
+    }
+}
+
+/// How many receivers the kernel has on an interface.
+pub fn listeners(interface: &str) -> usize {
+    let list = |kind| fs::read_to_string(format!("/proc/net/can/rcvlist_{kind}")).unwrap_or_default();
+    let on =
+        |text: String| text.lines().filter(|line| line.split_whitespace().next() == Some(interface)).count();
+    ["all", "fil", "inv", "sff", "eff"].into_iter().map(|kind| on(list(kind))).sum()
+}
+
+/// canplayer sends `frames` on `interface`, `gap_us` apart.
+#[track_caller]
+pub fn play(frames: &[impl AsRef<str>], interface: &str, gap_us: usize) {
+    let mut log = tempfile::NamedTempFile::new().unwrap();
+    for (at, frame) in frames.iter().enumerate() {
+        let us = at * gap_us;
+        writeln!(log, "({}.{:06}) log {}", us / 1_000_000, us % 1_000_000, frame.as_ref()).unwrap();
+    }
+    let path = log.path().to_str().unwrap().to_owned();
+    output("canplayer", &["-I", &path, "-g", "1", &format!("{interface}=log")]);
+}
