@@ -1,0 +1,58 @@
+# canter: `make study` measures, `make test` checks. Each line is a command that can be typed by hand.
+
+CANTER  := target/release/canter
+LAB     := $(CURDIR)/target/debug/canter lab --quiet
+# Cargo starts every test program by this, so that it runs in the lab's guest.
+IN_LAB   = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) $(1) --"
+# One after the other, those that are not for the host.
+ONLY_LAB := -- --ignored --test-threads=1
+
+# What Debian has to provide; kernels are fetched by the lab itself and never installed.
+PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils
+
+.PHONY: study test test-host test-lab test-6.1 lint lint-if-possible bench setup
+
+study: setup
+	cargo build --release --locked
+	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
+
+test: setup lint-if-possible test-host test-lab test-6.1
+
+test-host:
+	cargo test --workspace --locked
+
+test-lab: setup
+	cargo build --locked
+	cargo test --locked -p canter --test lab -- --ignored --test-threads=2
+	$(call IN_LAB,--fd-cards 2 --cpus 2) cargo test --locked -p canter-io --test conformance $(ONLY_LAB)
+	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
+	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
+	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble $(ONLY_LAB)
+
+test-6.1: setup
+	cargo build --locked
+	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway $(ONLY_LAB)
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# A toolchain of the minimal profile has neither.
+lint-if-possible:
+	@if cargo clippy --version >/dev/null 2>&1 && cargo fmt --version >/dev/null 2>&1; then $(MAKE) lint; \
+	else echo 'lint: SKIPPED: this toolchain has no clippy or rustfmt (rustup component add clippy rustfmt)'; fi
+
+bench: setup
+	cargo build --release --locked
+	$(CANTER) study run bench-syscalls 2014-fig4.2 --out target/bench --ceilings
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
+	  cargo bench --locked -p canter-io --bench seam
+
+# Installs what is missing when it may, and says what to type when it may not.
+setup:
+	@missing=; for package in $(PACKAGES); do \
+	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ]; then echo "setup: installing$$missing"; \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
+	else echo "setup: missing packages; run: sudo apt-get install --no-install-recommends$$missing" >&2; exit 1; fi
