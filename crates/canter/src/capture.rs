@@ -13,9 +13,9 @@ mod writer;
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway,
     measure::duration,
     options::Common,
+    trouble,
 };
 use account::Account;
 use canter_io::{
@@ -143,7 +143,7 @@ fn find(wanted: &[InterfaceFilters]) -> failure::Result<Vec<Interface>> {
             if interface.kind == canter_io::interface::Kind::Sim {
                 return Err(Failure::unable(format!("{name}: capture: a simulated bus has no ring")));
             }
-            gateway::refuse_down(&interface)?;
+            trouble::refuse_down(&interface)?;
             found.push(interface);
         }
     }
@@ -166,10 +166,11 @@ fn open_ring(arguments: &Arguments, found: &[Interface]) -> failure::Result<Capt
 
 fn open_file(arguments: &Arguments) -> failure::Result<File> {
     let path = &arguments.output;
-    let failed = |step: &str, error: std::io::Error| {
-        let way_out =
-            if error.kind() == std::io::ErrorKind::AlreadyExists { " (--overwrite replaces it)" } else { "" };
-        Failure::failed(format!("{}: {step}: {error}{way_out}", path.display()))
+    let failed = |error: std::io::Error| {
+        let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let failure = trouble::of_file(path, "open", error);
+        let way_out = if exists { " (--overwrite replaces it)" } else { "" };
+        Failure::failed(failure.message + way_out)
     };
     let mut options = File::options();
     options.write(true);
@@ -179,9 +180,9 @@ fn open_file(arguments: &Arguments) -> failure::Result<File> {
     } else {
         options.create_new(true);
     }
-    let file = options.open(path).map_err(|error| failed("open", error))?;
+    let file = options.open(path).map_err(failed)?;
     let beside = account_path(path);
-    File::create(&beside).map_err(|error| Failure::failed(format!("{}: open: {error}", beside.display())))?;
+    File::create(&beside).map_err(|error| trouble::of_file(&beside, "open", error))?;
     Ok(file)
 }
 

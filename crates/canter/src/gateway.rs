@@ -6,11 +6,11 @@ pub mod route;
 use crate::{
     failure::{self, Exit, Failure},
     options::Common,
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Error, Filters, Interface,
     batch::BATCH_FRAMES,
-    interface::State,
     method::{PAPER_PAIRS, Pair, ReceiveOptions, TransmitOptions, Wait},
     sys::thread::Worker,
 };
@@ -21,7 +21,7 @@ use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
 };
-use std::{fmt, io, str::FromStr};
+use std::{fmt, str::FromStr};
 
 /// Route frames from one interface to another, until stopped
 #[derive(Args)]
@@ -120,19 +120,6 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     finish(&arguments, counts, ended, common)
 }
 
-/// Says so before anything is opened: a route on an interface that is down would wait for ever.
-pub fn refuse_down(interface: &Interface) -> failure::Result<()> {
-    let name = &interface.name;
-    if !interface.up && !name.starts_with(canter_io::interface::SIMULATED) {
-        let rate = if interface.controller.is_some() { " type can bitrate 500000" } else { "" };
-        return Err(Failure::failed(format!("{name}: is down (ip link set {name} up{rate})")));
-    }
-    if interface.controller.as_ref().is_some_and(|controller| controller.state == Some(State::BusOff)) {
-        return Err(Failure::failed(format!("{name}: is off the bus (ip link set {name} type can restart)")));
-    }
-    Ok(())
-}
-
 type Ended = Result<(), String>;
 
 fn in_user_space(
@@ -178,13 +165,6 @@ fn announce(arguments: &Arguments, common: &Common) {
     if !common.quiet {
         eprintln!("gateway: {from} → {to} by {method}; Ctrl-C ends it");
     }
-}
-
-/// Why frames no longer move through an interface. One that is being deleted goes down first, and that may be all that
-/// its sockets have been told.
-pub fn explain(name: &str, step: &'static str, error: io::Error) -> Error {
-    let gone = if error.kind() == io::ErrorKind::NetworkDown { Interface::find(name).err() } else { None };
-    Error::moving(name, step, gone.map_or(error, |gone| gone.source))
 }
 
 fn finish(arguments: &Arguments, counts: Counts, ended: Ended, common: &Common) -> failure::Result {

@@ -11,6 +11,7 @@ mod options;
 mod report;
 mod study;
 mod traffic;
+mod trouble;
 
 use clap::Parser;
 use options::{Command, Options};

@@ -3,6 +3,7 @@
 use crate::{
     failure::{self, Failure},
     measure::result::ResultFile,
+    trouble,
 };
 use canter_io::{Error, sys::thread};
 use clap::{Args, Parser, Subcommand};
@@ -114,7 +115,7 @@ impl Common {
 }
 
 fn unwritten(path: &Path, error: io::Error) -> Failure {
-    Failure::failed(Error::new(path.display().to_string(), "write", error).to_string())
+    trouble::of_file(path, "write", error)
 }
 
 #[derive(Subcommand)]

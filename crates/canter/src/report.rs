@@ -13,7 +13,7 @@ mod unit;
 mod verdict;
 
 use crate::failure::{self, Exit, Failure};
-use crate::{measure::result::ResultFile, options::Common};
+use crate::{measure::result::ResultFile, options::Common, trouble};
 use clap::Args;
 use std::{fs, path::Path, path::PathBuf};
 
@@ -53,8 +53,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         return Err(Failure::failed(why.unwrap_or_else(|| nothing.into())));
     }
     let output = &arguments.output;
-    fs::write(output, page(&results)?)
-        .map_err(|error| Failure::failed(format!("{}: write the page: {error}", output.display())))?;
+    fs::write(output, page(&results)?).map_err(|error| trouble::of_file(output, "write the page", error))?;
     if !common.quiet {
         for result in &results {
             println!("{}", summary(result));

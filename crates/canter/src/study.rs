@@ -10,7 +10,7 @@ use crate::{
     measure::{environment, result::ResultFile},
     meter::syscalls,
     options::Common,
-    report,
+    report, trouble,
 };
 use canter_io::Interface;
 use clap::{Args, Subcommand};
@@ -119,8 +119,7 @@ fn check_ceilings(studies: &[Study], results: &[ResultFile]) -> bool {
 }
 
 fn write_page(path: &Path, results: &[ResultFile]) -> failure::Result<()> {
-    std::fs::write(path, report::page(results)?)
-        .map_err(|error| Failure::failed(format!("{}: write: {error}", path.display())))
+    std::fs::write(path, report::page(results)?).map_err(|error| trouble::of_file(path, "write", error))
 }
 
 /// Boots the study's machine, runs this same program inside, and reads the result from its output.

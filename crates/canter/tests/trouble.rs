@@ -114,6 +114,7 @@ const REFUSED: &[Case] = &[
         2,
         &["2014-fig9.9: no such study (there are 2014-fig4.1, 2014-fig4.2, "],
     ),
+    case("report /nowhere/it.json", 1, &["/nowhere/it.json: read: no such file or directory"]),
     case("study run 2014-fig9.9", 2, &["2014-fig9.9: no such study (there are 2014-fig4.1, 2014-fig4.2, "]),
 ];
 

@@ -99,7 +99,7 @@ impl Output {
                 let ends = self.entries.iter().map(|&(end, _)| end as usize);
                 whole = ends.take_while(|&end| end <= taken).last().unwrap_or(0);
                 let _ = self.file.set_len(self.report.bytes + whole as u64);
-                self.fail(format!("{}: write: {error}", self.path.display()));
+                self.fail(crate::trouble::of_file(&self.path, "write", error).message);
             }
             self.report.bytes += whole as u64;
         }

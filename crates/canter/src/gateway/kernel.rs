@@ -1,9 +1,10 @@
 //! The kernel's own gateway, `can-gw`: its jobs are there while this command runs.
 
-use super::{Arguments, Counts, Ended, announce, refuse_down, signals};
+use super::{Arguments, Counts, Ended, announce, signals};
 use crate::{
     failure::{self, Failure},
     options::Common,
+    trouble::refuse_down,
 };
 use canter_io::{
     Error, Interface,

@@ -2,7 +2,10 @@
 //!
 //! All times are integers of nanoseconds of the clock that `environment.clock` names.
 
-use crate::failure::{self, Failure};
+use crate::{
+    failure::{self, Failure},
+    trouble,
+};
 use serde::{Deserialize, Serialize};
 use std::{fs, io, io::Write, path::Path};
 
@@ -28,7 +31,7 @@ impl ResultFile {
     /// Reads one. The error names the file and says what to do.
     pub fn load(path: &Path) -> failure::Result<Self> {
         let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
         let head: Head = serde_json::from_str(&text).map_err(|error| {
             fail(format!("not a result file of canter (--json FILE writes one): {error}"))
         })?;
@@ -42,8 +45,7 @@ impl ResultFile {
 
     /// Writes it beside `path` and renames it, so that there is never half a result; makes the folder.
     pub fn save(&self, path: &Path) -> failure::Result<()> {
-        let fail =
-            |error: io::Error| Failure::failed(format!("{}: write the result: {error}", path.display()));
+        let fail = |error: io::Error| trouble::of_file(path, "write the result", error);
         let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -374,7 +376,7 @@ mod tests {
             assert!(error.starts_with(&path.display().to_string()) && error.contains(says), "{error}");
         }
         let error = ResultFile::load(Path::new("/nowhere/it.json")).expect_err("no file").to_string();
-        assert!(error.starts_with("/nowhere/it.json: No such file"), "{error}");
+        assert!(error.starts_with("/nowhere/it.json: read: no such file"), "{error}");
     }
 
     #[test]

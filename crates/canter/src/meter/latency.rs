@@ -3,11 +3,12 @@
 
 use super::{
     experiment::{Arrival, Experiment, Machine, Outcome, Port},
+    interrupt_flag,
     matcher::Tally,
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::{explain, refuse_down, route::Counts},
+    gateway::route::Counts,
     measure::{
         duration, environment,
         histogram::Histogram,
@@ -19,6 +20,7 @@ use crate::{
         pattern::Traffic,
         template::{self, Template},
     },
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Frame, Interface,
@@ -29,13 +31,7 @@ use canter_io::{
 };
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{io, sync::atomic::Ordering};
 
 /// Measure how late a gateway is
 #[derive(Args)]
@@ -315,16 +311,6 @@ fn emulated_without_time(interface: &Interface) -> bool {
 fn rates(interface: &Interface) -> BitRate {
     let nominal = interface.bitrate().unwrap_or(1_000_000);
     BitRate { nominal, data: interface.data_bitrate().unwrap_or(nominal) }
-}
-
-/// Set by SIGINT and SIGTERM.
-pub fn interrupt_flag() -> failure::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&flag))
-            .map_err(|error| Failure::failed(format!("signals: {error}")))?;
-    }
-    Ok(flag)
 }
 
 /// Drawn only on a terminal, at most a few times a second.

@@ -11,7 +11,7 @@
 
 mod cost;
 
-use super::latency::interrupt_flag;
+use super::interrupt_flag;
 use crate::{
     failure::{self, Exit, Failure},
     measure::{

@@ -2,8 +2,8 @@
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::{explain, refuse_down},
     measure::result::Fit,
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Batch, Frame, Interface, Result,
