@@ -7,25 +7,14 @@ use canter_io::{
     Frame, Identifier, Interface,
     method::{PAPER_PAIRS, TransmitMethod, TransmitOptions},
 };
-use testbed::{Candump, DEADLINE, Gateway, Virtual, alone, canter, cards, counts, ip, output, play, start};
+use testbed::{
+    Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, counts, ip, output, play, start,
+};
 
 /// The pairs that work on a driver without NAPI, by their names in the 2014 paper and by ours.
 fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
     PAPER_PAIRS.iter().copied().filter(|(_, ours)| !ours.contains("busy-poll"))
 }
-
-/// Every way to wait.
-const WAITS: &[&str] = &[
-    "read+write",
-    "read/poll+write",
-    "read/spin+write",
-    "recvmmsg+sendmmsg",
-    "recvmmsg/poll+sendmmsg",
-    "recvmmsg/spin+sendmmsg",
-    "ring+ring",
-    "ring/spin+ring",
-    "can-gw",
-];
 
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]

@@ -5,8 +5,8 @@ mod testbed;
 
 use std::time::Duration;
 use testbed::{
-    Candump, DEADLINE, Ended, Gateway, PROMPT, Running, Virtual, alone, canter, cards, counts, exists, ip,
-    output, start,
+    Candump, DEADLINE, Ended, Gateway, PROMPT, Running, Virtual, WAITS, alone, canter, cards, counts, exists,
+    ip, output, start,
 };
 
 /// A command that is refused.
@@ -226,19 +226,6 @@ fn a_kernel_without_can_gw_is_told_how_to_get_it() {
     let row = methods.as_array().unwrap().iter().find(|row| row["name"] == "can-gw").unwrap();
     assert!(row["unavailable"].as_str().unwrap().contains("modprobe can-gw"), "{row}");
 }
-
-/// Every way to wait, and the kernel's gateway.
-const WAITS: &[&str] = &[
-    "read+write",
-    "read/poll+write",
-    "read/spin+write",
-    "recvmmsg+sendmmsg",
-    "recvmmsg/poll+sendmmsg",
-    "recvmmsg/spin+sendmmsg",
-    "ring+ring",
-    "ring/spin+ring",
-    "can-gw",
-];
 
 /// The gateway has ended by itself: announced, counted, and one line that says why.
 #[track_caller]

@@ -226,8 +226,8 @@ impl Interfaces {
         if frame.is_fd() {
             self.refuse_classic()?;
         }
-        // The queue holds all frames that can be on their way; twice, as those that a packet ring sends take more of it.
-        let queue_frames = Some(2 * setup.count.clamp(256, 1 << 16) as u32);
+        // The queue holds all frames that can be on their way.
+        let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
         let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
         let receiver: ReceiveMethod = "recvmmsg/spin".parse()?;
         let sender: TransmitMethod = "write".parse()?;

@@ -25,6 +25,19 @@ pub const PROMPT: Duration = Duration::from_secs(2);
 /// Longer than a frame takes through any gateway of the lab.
 const QUIET: Duration = Duration::from_millis(200);
 
+/// Every way to wait, and the kernel's gateway.
+pub const WAITS: &[&str] = &[
+    "read+write",
+    "read/poll+write",
+    "read/spin+write",
+    "recvmmsg+sendmmsg",
+    "recvmmsg/poll+sendmmsg",
+    "recvmmsg/spin+sendmmsg",
+    "ring+ring",
+    "ring/spin+ring",
+    "can-gw",
+];
+
 /// Bus A is can0, can1, can3; bus B is can2, can4.
 pub const CARDS: [&str; 5] = ["can0", "can1", "can2", "can3", "can4"];
 

@@ -172,8 +172,7 @@ impl Bench {
         self.refuse_interrupted()?;
         let [near, far] = &self.vxcan;
         let mut sender = method.open(near, &TransmitOptions::default())?;
-        // What a packet ring sends takes more of a queue than what a socket sends, so there is room for twice as many.
-        let options = ReceiveOptions { queue_frames: Some(2 * frames as u32), ..ReceiveOptions::default() };
+        let options = ReceiveOptions { queue_frames: Some(frames as u32 + 1), ..ReceiveOptions::default() };
         let reader: ReceiveMethod = "recvmmsg/spin".parse()?;
         let mut receiver = if heard { Some(reader.open(far, &options)?) } else { None };
         let burst = vec![self.frame; frames as usize];
