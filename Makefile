@@ -8,7 +8,8 @@ IN_LAB   = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) $(1) --"
 ONLY_LAB := -- --ignored --test-threads=1
 
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
-PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils
+PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
+  tshark tcpdump python3-venv
 
 .PHONY: study test test-host test-lab test-6.1 lint lint-if-possible bench setup
 
@@ -16,7 +17,7 @@ study: setup
 	cargo build --release --locked
 	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
 
-test: setup lint-if-possible test-host test-lab test-6.1
+test: setup target/python lint-if-possible test-host test-lab test-6.1
 
 test-host:
 	cargo test --workspace --locked
@@ -47,6 +48,13 @@ bench: setup
 	$(CANTER) study run bench-syscalls 2014-fig4.2 --out target/bench --ceilings
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
 	  cargo bench --locked -p canter-io --bench seam
+
+# Other people's readers of our files, pinned.
+target/python: tests/requirements.txt
+	rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	touch $@
 
 # Installs what is missing when it may, and says what to type when it may not.
 setup:
