@@ -28,7 +28,8 @@ test-lab: setup
 	$(call IN_LAB,--fd-cards 2 --cpus 2) cargo test --locked -p canter-io --test conformance $(ONLY_LAB)
 	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
 	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
-	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble $(ONLY_LAB)
+	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble --test doctor $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
 
 test-6.1: setup
 	cargo build --locked

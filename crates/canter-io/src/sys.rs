@@ -4,6 +4,7 @@
 pub mod can_raw;
 pub mod clock;
 pub mod control;
+pub mod ethtool;
 pub mod file;
 pub mod map;
 pub mod poll;

@@ -1,6 +1,7 @@
 //! canter: measures, routes and captures CAN on Linux. Parse, run, exit code.
 #![forbid(unsafe_code)]
 mod capture;
+mod doctor;
 mod failure;
 mod gateway;
 mod lab;
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
         Command::Gateway(arguments) => gateway::run(arguments, &options.common),
         Command::Latency(arguments) => meter::latency::run(arguments, &options.common),
         Command::Capture(arguments) => capture::run(arguments, &options.common),
+        Command::Doctor(arguments) => doctor::run(arguments, &options.common),
         Command::Study(arguments) => study::run(arguments, &options.common),
         Command::Report(arguments) => report::run(arguments, &options.common),
         Command::Lab(arguments) => lab::run(arguments, &options.common),

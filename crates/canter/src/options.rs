@@ -125,6 +125,7 @@ pub enum Command {
     Gateway(crate::gateway::Arguments),
     Latency(crate::meter::latency::Arguments),
     Capture(crate::capture::Arguments),
+    Doctor(crate::doctor::Arguments),
     Study(crate::study::Arguments),
     Report(crate::report::Arguments),
     Lab(crate::lab::Arguments),

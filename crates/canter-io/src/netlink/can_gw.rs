@@ -25,6 +25,7 @@ use crate::{Error, Result};
 pub use checksum::{Crc8, Profile, Span, Xor};
 pub use gateway::CanGateway;
 pub use job::Job;
+pub use kernel_fix::relative_crc8_is_safe;
 pub use modification::Modification;
 
 /// What a job has done so far, in frames; each wraps at 2³².
@@ -82,7 +83,7 @@ pub fn add(job: &Job) -> Result<()> {
     if let Some(fault) = job.fault() {
         return Err(Error::new(route(job), STEP, io::Error::new(io::ErrorKind::InvalidInput, fault)));
     }
-    if job.has_relative_crc8() && !kernel_fix::relative_crc8_is_safe() {
+    if job.has_relative_crc8() && !relative_crc8_is_safe() {
         let why =
             "this kernel may write in front of the frame when a place of a CRC8 is relative (CVE-2026-31570)";
         return Err(Error::unsupported(route(job), STEP, why).hint(

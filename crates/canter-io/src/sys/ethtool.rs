@@ -1,0 +1,47 @@
+//! What a driver tells by `SIOCETHTOOL`: how long it holds received frames back to save interrupts.
+
+use super::socket::Socket;
+use std::{io, os::fd::AsRawFd};
+
+const SIOCETHTOOL: libc::Ioctl = 0x8946; // linux/sockios.h
+const ETHTOOL_GCOALESCE: u32 = 0x0e; // linux/ethtool.h
+/// `struct ethtool_coalesce`: a command and 22 numbers.
+const COALESCE_WORDS: usize = 23;
+
+/// How an interface collects received frames before it interrupts (`ethtool -c`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coalescing {
+    /// At most so long, in µs; 0: not at all.
+    pub rx_us: u32,
+    /// At most so many frames.
+    pub rx_frames: u32,
+    /// As `rx_us`, while an interrupt is being served; what mcp251xfd goes by.
+    pub rx_us_irq: u32,
+    /// As `rx_frames`, while an interrupt is being served.
+    pub rx_frames_irq: u32,
+}
+
+/// Asks the driver of the interface `name`.
+///
+/// # Errors
+/// `EOPNOTSUPP` when the driver has nothing to tell, `ENODEV` without such an interface, `EINVAL` for a name that is
+/// too long.
+pub fn coalescing(name: &str) -> io::Result<Coalescing> {
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let socket = Socket::can_raw()?;
+    let mut words = [0u32; COALESCE_WORDS];
+    words[0] = ETHTOOL_GCOALESCE;
+    // SAFETY: an all-zero ifreq is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: the request names an interface and points at a whole struct ethtool_coalesce; both outlive the call.
+    // netdevice(7), linux/ethtool.h.
+    super::check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &mut request) })?;
+    let [_, rx_us, rx_frames, rx_us_irq, rx_frames_irq, ..] = words;
+    Ok(Coalescing { rx_us, rx_frames, rx_us_irq, rx_frames_irq })
+}

@@ -1,0 +1,218 @@
+//! `canter doctor`: what on this machine costs frames or latency, how that is known, and what to type.
+
+mod controller;
+mod finding;
+mod interrupts;
+mod machine;
+mod processor;
+mod queues;
+mod rights;
+
+use crate::{
+    failure::{self, Exit},
+    options::Common,
+};
+use clap::Args;
+use finding::{Check, Cost, Finding};
+use machine::Machine;
+use serde::Serialize;
+use std::io::IsTerminal;
+
+/// Say what on this machine costs frames or latency, and what to type
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter doctor                 all CAN interfaces that are up, and the machine
+  canter doctor can0 can1       these, and the machine
+  canter doctor --checks        what it looks at
+  canter doctor --json - | jq -r '.findings[].remedy'
+Exit code 1 when something would lose frames, else 0. It reads only; nothing is changed.")]
+pub struct Arguments {
+    /// Interfaces; else all that are up
+    #[arg(value_name = "IFACE")]
+    interfaces: Vec<String>,
+    /// List what it looks at, and look at nothing
+    #[arg(long)]
+    checks: bool,
+}
+
+/// What `--json` writes.
+#[derive(Serialize)]
+struct Report {
+    interfaces: Vec<String>,
+    checks: usize,
+    findings: Vec<Finding>,
+}
+
+fn checks() -> impl Iterator<Item = &'static Check> {
+    [queues::CHECKS, controller::CHECKS, interrupts::CHECKS, processor::CHECKS, rights::CHECKS]
+        .into_iter()
+        .flatten()
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    if arguments.checks {
+        for check in checks() {
+            println!("{:<8} {:<20} {}", check.cost.name(), check.name, check.about);
+        }
+        return Ok(Exit::Done);
+    }
+    let machine = Machine::here(&arguments.interfaces)?;
+    let report = examine(&machine);
+    common.write_json(&report)?;
+    if common.shows_table() {
+        print!(
+            "{}",
+            table(&report, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        );
+    }
+    let loses = report.findings.iter().any(|finding| finding.cost == Cost::Frames);
+    Ok(if loses { Exit::Failed } else { Exit::Done })
+}
+
+fn examine(machine: &Machine) -> Report {
+    let interfaces = machine.interfaces.iter().map(|patient| patient.interface.name.clone()).collect();
+    let mut findings: Vec<Finding> = checks().flat_map(|check| check.findings(machine)).collect();
+    findings.sort_by_key(|finding| finding.cost == Cost::Latency);
+    Report { interfaces, checks: checks().count(), findings }
+}
+
+/// How wide the reasons are set.
+const COLUMNS: usize = 100;
+
+fn table(report: &Report, colour: bool) -> String {
+    let mut text = String::new();
+    let same = |one: &Finding, next: &Finding| one.check == next.check && one.evidence == next.evidence;
+    for group in report.findings.chunk_by(same) {
+        let Finding { check, cost, evidence, reason, .. } = &group[0];
+        let (red, yellow, plain) = if colour { ("\x1b[31m", "\x1b[33m", "\x1b[0m") } else { ("", "", "") };
+        let mark = if *cost == Cost::Frames { red } else { yellow };
+        let things: Vec<&str> = group.iter().map(|finding| finding.thing.as_str()).collect();
+        let found = wrapped(&format!("{}: {evidence} [{check}]", things.join(" ")));
+        text += &format!("{mark}{:<9}{plain}{found}\n", cost.name());
+        text += &format!("    why  {}\n", wrapped(reason));
+        for finding in group {
+            text += &format!("    do   {}\n", finding.remedy);
+        }
+        text += "\n";
+    }
+    let count = |cost| report.findings.iter().filter(|finding| finding.cost == cost).count();
+    let where_ = match report.interfaces.as_slice() {
+        [] => "no CAN interface is up".to_owned(),
+        names => names.join(" "),
+    };
+    text += &match (count(Cost::Frames), count(Cost::Latency)) {
+        (0, 0) => format!("Nothing found by {} checks ({where_}).\n", report.checks),
+        (frames, latency) => {
+            format!("{} checks ({where_}): {frames} cost frames, {latency} cost latency.\n", report.checks)
+        }
+    };
+    text
+}
+
+/// In lines that fit the terminal, those behind the first set in by nine columns.
+fn wrapped(text: &str) -> String {
+    const INDENT: usize = 9;
+    let (mut lines, mut column) = (String::new(), INDENT);
+    for word in text.split(' ') {
+        let width = word.chars().count() + 1;
+        if column > INDENT && column + width > COLUMNS {
+            lines += &format!("\n{:INDENT$}", "");
+            column = INDENT;
+        } else if column > INDENT {
+            lines.push(' ');
+        }
+        lines += word;
+        column += width;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod examples {
+    use super::machine::{Machine, Patient};
+    use canter_io::{
+        Interface,
+        interface::{Controller, Counters, Kind, Timing},
+    };
+    use std::{fs, path::Path};
+
+    /// A machine of these files.
+    pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    pub fn machine(root: &tempfile::TempDir, interfaces: Vec<Patient>) -> Machine {
+        Machine::made_up(root.path(), interfaces)
+    }
+
+    /// A machine of one interface and no files.
+    pub fn machine_of(patient: Patient) -> Machine {
+        Machine::made_up(Path::new("/nonexistent"), vec![patient])
+    }
+
+    /// A healthy controller at 1 Mbit/s.
+    pub fn patient(name: &str) -> Patient {
+        let timing = Timing { bitrate: 1_000_000, sample_point: 750, ..Timing::default() };
+        let interface = Interface {
+            name: name.into(),
+            index: 3,
+            mtu: 16,
+            kind: Kind::Can,
+            up: true,
+            running: true,
+            echo: true,
+            driver: Some("kvaser_pci".into()),
+            qdisc: "pfifo_fast".into(),
+            tx_queue_len: 300,
+            peer: None,
+            controller: Some(Controller { timing, ..Controller::default() }),
+        };
+        Patient { interface, counters: Counters::default(), coalescing: None }
+    }
+
+    pub fn with_controller(change: impl FnOnce(&mut Controller)) -> Patient {
+        let mut patient = patient("can0");
+        patient.interface.controller.as_mut().map(change);
+        patient
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_that_cost_frames_come_first_and_each_says_what_to_do() {
+        let mut sick = examples::patient("can0");
+        sick.interface.qdisc = "fq_codel".into();
+        let files = [("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave")];
+        let root = examples::folder(&files);
+        let report = examine(&examples::machine(&root, vec![sick]));
+        insta::assert_snapshot!(table(&report, false), @r#"
+        frames   can0: its queueing discipline is fq_codel [queueing-discipline]
+            why  made for flows of packets: it drops or reorders frames to keep a queue short
+            do   tc qdisc replace dev can0 root pfifo_fast
+
+        latency  machine: cpu0 is governed by powersave [governor]
+            why  after a quiet time the first frames are handled at a low clock
+            do   cpupower frequency-set -g performance
+
+        21 checks (can0): 1 cost frames, 1 cost latency.
+        "#);
+    }
+
+    #[test]
+    fn every_check_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = checks().map(|check| check.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), checks().count());
+    }
+}

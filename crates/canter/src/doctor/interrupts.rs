@@ -1,0 +1,262 @@
+//! Interrupts: who else is on the line, on which processor they are served, and how urgently.
+
+use super::{
+    finding::{Check, Cost, Symptom},
+    machine::{Machine, Patient},
+};
+
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "coalescing",
+        about: "interrupts held back to save some",
+        cost: Cost::Latency,
+        look: coalescing,
+    },
+    Check {
+        name: "shared-line",
+        about: "interrupt lines shared with other devices",
+        cost: Cost::Latency,
+        look: shared,
+    },
+    Check {
+        name: "affinity",
+        about: "interrupts served where the network card's are",
+        cost: Cost::Latency,
+        look: affinity,
+    },
+    Check {
+        name: "thread-priority",
+        about: "interrupt threads on PREEMPT_RT that wait for others",
+        cost: Cost::Latency,
+        look: thread_priority,
+    },
+];
+
+/// A line of /proc/interrupts that some device has asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    number: u32,
+    served: u64,
+    /// Whom the kernel calls.
+    devices: Vec<String>,
+}
+
+impl Line {
+    fn is_of(&self, interface: &str) -> bool {
+        self.devices.iter().any(|device| device == interface)
+    }
+}
+
+fn lines(machine: &Machine) -> Vec<Line> {
+    machine.text("proc/interrupts").unwrap_or_default().lines().filter_map(parse).collect()
+}
+
+/// ` 23:  10  4   IO-APIC  23-fasteoi   can0, eth0`
+fn parse(line: &str) -> Option<Line> {
+    let (number, rest) = line.split_once(':')?;
+    let number = number.trim().parse().ok()?;
+    let mut words = rest.split_whitespace().peekable();
+    let mut served = 0;
+    while let Some(count) = words.peek().and_then(|word| word.parse::<u64>().ok()) {
+        served += count;
+        words.next();
+    }
+    let rest: Vec<&str> = words.collect();
+    // Chip, line and type come before the devices; how many words they are depends on the chip.
+    let list = rest.join(" ");
+    let devices = list.split(", ").map(|device| device.rsplit(' ').next().unwrap_or(device).to_owned());
+    Some(Line { number, served, devices: devices.collect() })
+}
+
+fn coalescing(machine: &Machine) -> Vec<Symptom> {
+    let held = |patient: &Patient| {
+        let set = patient.coalescing?;
+        let us = set.rx_us.max(set.rx_us_irq);
+        let frames = set.rx_frames.max(set.rx_frames_irq);
+        (us > 0 && frames > 1).then(|| Symptom {
+            thing: patient.interface.name.clone(),
+            evidence: format!(
+                "ethtool -c: received frames are held back for up to {us} µs or {frames} frames"
+            ),
+            reason: "fewer interrupts, but the first frame waits for the others".into(),
+            remedy: format!(
+                "ip link set {0} down; ethtool -C {0} rx-usecs-irq 0 rx-frames-irq 1; ip link set {0} up",
+                patient.interface.name
+            ),
+        })
+    };
+    machine.interfaces.iter().filter_map(held).collect()
+}
+
+fn shared(machine: &Machine) -> Vec<Symptom> {
+    let lines = lines(machine);
+    let symptom = |patient: &Patient| {
+        let name = &patient.interface.name;
+        let line = lines.iter().find(|line| line.is_of(name) && line.devices.len() > 1)?;
+        let others: Vec<&str> =
+            line.devices.iter().map(String::as_str).filter(|device| device != name).collect();
+        Some(Symptom {
+            thing: name.clone(),
+            evidence: format!("interrupt {} is shared with {}", line.number, others.join(", ")),
+            reason: "each interrupt of one asks the other's driver too, and on PREEMPT_RT one handler delays the other"
+                .into(),
+            remedy: "another slot, or MSI where the card has it".into(),
+        })
+    };
+    machine.interfaces.iter().filter_map(symptom).collect()
+}
+
+fn affinity(machine: &Machine) -> Vec<Symptom> {
+    let processors = machine.list("sys/devices/system/cpu", "cpu");
+    let processors = processors.iter().filter(|name| name[3..].parse::<u32>().is_ok()).count();
+    let lines = lines(machine);
+    let served_by = |line: &Line| machine.text(&format!("proc/irq/{}/effective_affinity_list", line.number));
+    let own: Vec<String> = machine.interfaces.iter().map(|patient| patient.interface.name.clone()).collect();
+    let cards: Vec<String> =
+        machine.list("sys/class/net", "").into_iter().filter(|name| !own.contains(name)).collect();
+    let symptom = |patient: &Patient| {
+        let name = &patient.interface.name;
+        let line = lines.iter().find(|line| line.is_of(name))?;
+        let processor = served_by(line)?;
+        // Lines of several queues have names such as eth0-rx-0.
+        let of_card = |line: &&Line| {
+            line.devices.iter().any(|device| cards.iter().any(|card| device.split('-').next() == Some(card)))
+        };
+        let busy = lines.iter().filter(of_card).find(|other| {
+            other.served > line.served && served_by(other).as_deref() == Some(processor.as_str())
+        })?;
+        Some(Symptom {
+            thing: name.clone(),
+            evidence: format!(
+                "processor {processor} serves it (interrupt {}) and {} ({}, {} interrupts so far)",
+                line.number,
+                busy.devices.join(", "),
+                busy.number,
+                busy.served
+            ),
+            reason: "its frames wait while the network card's packets are handled".into(),
+            remedy: format!(
+                "echo PROCESSOR > /proc/irq/{}/smp_affinity_list, another than {processor}",
+                line.number
+            ),
+        })
+    };
+    if processors < 2 { Vec::new() } else { machine.interfaces.iter().filter_map(symptom).collect() }
+}
+
+/// An interrupt's thread on PREEMPT_RT.
+struct Thread {
+    process: String,
+    /// `irq/23-can0`
+    name: String,
+    priority: u32,
+}
+
+fn threads(machine: &Machine) -> Vec<Thread> {
+    let thread = |process: String| {
+        let name = machine.text(&format!("proc/{process}/comm"))?;
+        let stat = machine.text(&format!("proc/{process}/stat"))?;
+        // proc(5): field 40 is rt_priority; the fields are counted behind the name, which may have spaces.
+        let priority = stat.rsplit_once(')')?.1.split_whitespace().nth(40 - 3)?.parse().ok()?;
+        // irq/23-s-can0 runs only where a handler has a second half, and then behind the first.
+        (name.starts_with("irq/") && !name.contains("-s-")).then_some(Thread { process, name, priority })
+    };
+    let processes = machine.list("proc", "").into_iter().filter(|name| name.parse::<u32>().is_ok());
+    processes.filter_map(thread).collect()
+}
+
+fn thread_priority(machine: &Machine) -> Vec<Symptom> {
+    if !machine.is_realtime() {
+        return Vec::new();
+    }
+    let threads = threads(machine);
+    let names: Vec<&str> = machine.interfaces.iter().map(|patient| patient.interface.name.as_str()).collect();
+    let interface = |thread: &Thread| {
+        let device = thread.name.split_once('-')?.1;
+        names.iter().copied().find(|&name| name == device)
+    };
+    let urgent =
+        threads.iter().filter(|thread| interface(thread).is_none()).max_by_key(|thread| thread.priority);
+    let Some(urgent) = urgent else { return Vec::new() };
+    let symptom = |thread: &Thread| {
+        let name = interface(thread)?;
+        (thread.priority <= urgent.priority).then(|| Symptom {
+            thing: name.into(),
+            evidence: format!(
+                "{} has priority {}, {} has {}",
+                thread.name, thread.priority, urgent.name, urgent.priority
+            ),
+            reason: "at equal priority its frames wait until the other handler has finished".into(),
+            remedy: format!("chrt -f -p {} {}", (urgent.priority + 10).min(98), thread.process),
+        })
+    };
+    threads.iter().filter_map(symptom).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::examples::{folder, machine, patient};
+    use canter_io::sys::ethtool::Coalescing;
+
+    const TABLE: &str = "           CPU0       CPU1\n  1:  9  0  IO-APIC   1-edge      i8042\n \
+                         23:  10   5   IO-APIC  23-fasteoi   can0, can1\n \
+                         24: 900   0  PCI-MSI 409600-edge      eth0-rx-0\nNMI:  0  0   Non-maskable interrupts\n";
+
+    #[test]
+    fn a_line_of_the_table_has_a_number_a_count_and_devices() {
+        let line = parse(" 23:  10   5   IO-APIC  23-fasteoi   can0, can1").unwrap();
+        assert_eq!(line, Line { number: 23, served: 15, devices: vec!["can0".into(), "can1".into()] });
+        assert_eq!(parse("NMI:  0  0   Non-maskable interrupts"), None);
+        assert_eq!(parse("           CPU0"), None);
+    }
+
+    #[test]
+    fn a_shared_line_and_a_shared_processor_are_found() {
+        let root = folder(&[
+            ("proc/interrupts", TABLE),
+            ("proc/irq/23/effective_affinity_list", "0\n"),
+            ("proc/irq/24/effective_affinity_list", "0\n"),
+            ("sys/devices/system/cpu/cpu0/x", ""),
+            ("sys/devices/system/cpu/cpu1/x", ""),
+            ("sys/class/net/eth0/x", ""),
+            ("sys/class/net/can0/x", ""),
+        ]);
+        let sick = machine(&root, vec![patient("can0")]);
+        assert_eq!(shared(&sick)[0].evidence, "interrupt 23 is shared with can1");
+        let found = affinity(&sick);
+        assert_eq!(
+            found[0].evidence,
+            "processor 0 serves it (interrupt 23) and eth0-rx-0 (24, 900 interrupts so far)"
+        );
+        std::fs::write(root.path().join("proc/irq/23/effective_affinity_list"), "1\n").unwrap();
+        assert_eq!(affinity(&sick), []);
+    }
+
+    #[test]
+    fn an_interrupt_thread_that_is_no_more_urgent_than_others_is_found_on_a_realtime_kernel() {
+        let stat = |priority: u32| format!("70 (irq/23-can0) S {} {priority} 1 0", "0 ".repeat(36).trim());
+        let root = folder(&[
+            ("proc/version", "Linux version 6.12-rt SMP PREEMPT_RT Debian"),
+            ("proc/70/comm", "irq/23-can0\n"),
+            ("proc/70/stat", &stat(50)),
+            ("proc/71/comm", "irq/24-eth0\n"),
+            ("proc/71/stat", &stat(50)),
+        ]);
+        let found = thread_priority(&machine(&root, vec![patient("can0")]));
+        assert_eq!(found[0].remedy, "chrt -f -p 60 70");
+        std::fs::write(root.path().join("proc/70/stat"), stat(60)).unwrap();
+        assert_eq!(thread_priority(&machine(&root, vec![patient("can0")])), []);
+    }
+
+    #[test]
+    fn frames_that_are_held_back_are_found() {
+        let root = folder(&[]);
+        let mut one = patient("can0");
+        one.coalescing = Some(Coalescing { rx_us_irq: 200, rx_frames_irq: 8, ..Coalescing::default() });
+        assert!(coalescing(&machine(&root, vec![one]))[0].evidence.contains("200 µs or 8 frames"));
+        let mut one = patient("can0");
+        one.coalescing = Some(Coalescing { rx_frames_irq: 1, ..Coalescing::default() });
+        assert_eq!(coalescing(&machine(&root, vec![one])), []);
+    }
+}

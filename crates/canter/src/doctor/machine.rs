@@ -1,0 +1,89 @@
+//! What the doctor looks at: interfaces as the kernel tells of them, and files below /proc and /sys. In tests both
+//! are made up.
+
+use crate::{failure, trouble};
+use canter_io::{
+    Interface,
+    interface::Counters,
+    sys::ethtool::{self, Coalescing},
+};
+use std::{fs, path::PathBuf};
+
+/// A machine, or a made-up one.
+#[derive(Debug)]
+pub struct Machine {
+    /// What stands for `/`.
+    root: PathBuf,
+    pub interfaces: Vec<Patient>,
+}
+
+/// An interface with what its driver has counted so far.
+#[derive(Debug)]
+pub struct Patient {
+    pub interface: Interface,
+    pub counters: Counters,
+    /// `None` when the driver has nothing to tell.
+    pub coalescing: Option<Coalescing>,
+}
+
+impl Machine {
+    /// This machine with the interfaces of these names, or with all that are up.
+    pub fn here(names: &[String]) -> failure::Result<Self> {
+        let interfaces = if names.is_empty() {
+            Interface::list()?.into_iter().filter(|interface| interface.up).collect()
+        } else {
+            let find = |name: &String| -> failure::Result<Interface> {
+                let interface = Interface::find(name)?;
+                // What is off the bus is a finding; what is down cannot be examined.
+                if interface.up {
+                    Ok(interface)
+                } else {
+                    trouble::refuse_down(&interface).map(|()| interface)
+                }
+            };
+            names.iter().map(find).collect::<failure::Result<Vec<_>>>()?
+        };
+        let patient = |interface: Interface| {
+            let counters = interface.counters()?;
+            let coalescing = ethtool::coalescing(&interface.name).ok();
+            Ok(Patient { interface, counters, coalescing })
+        };
+        let interfaces = interfaces.into_iter().map(patient).collect::<failure::Result<_>>()?;
+        Ok(Self { root: PathBuf::from("/"), interfaces })
+    }
+
+    #[cfg(test)]
+    pub fn made_up(root: &std::path::Path, interfaces: Vec<Patient>) -> Self {
+        Self { root: root.to_owned(), interfaces }
+    }
+
+    /// A file without its last line end; `None` when it is not there or not ours to read.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let text = fs::read(self.root.join(path)).ok()?;
+        Some(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+
+    /// A file that holds a number.
+    pub fn number(&self, path: &str) -> Option<i64> {
+        self.text(path)?.trim().parse().ok()
+    }
+
+    /// The names in a folder whose start is `prefix`, in order.
+    pub fn list(&self, folder: &str, prefix: &str) -> Vec<String> {
+        let names = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        names
+    }
+
+    /// Whether the kernel is PREEMPT_RT.
+    pub fn is_realtime(&self) -> bool {
+        self.text("proc/version").is_some_and(|version| version.contains("PREEMPT_RT"))
+    }
+
+    /// Interfaces with a controller behind them.
+    pub fn controllers(&self) -> impl Iterator<Item = &Patient> {
+        self.interfaces.iter().filter(|patient| patient.interface.controller.is_some())
+    }
+}

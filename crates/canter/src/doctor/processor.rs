@@ -1,0 +1,164 @@
+//! Processors and clocks: how fast they wake up, and what a stamp costs.
+
+use super::{
+    finding::{Check, Cost, MACHINE, Symptom},
+    machine::Machine,
+};
+
+/// Leaving an idle state may take so long, in µs, before it shows beside a frame's own time.
+const IDLE_EXIT_US: i64 = 20;
+/// Clock sources that are read with a few instructions; others cost a trap or a bus access a stamp.
+const FAST_CLOCKS: &[&str] = &[
+    "tsc",
+    "tsc-early",
+    "arch_sys_counter",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "riscv_clocksource",
+];
+
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "governor",
+        about: "processors that change their speed",
+        cost: Cost::Latency,
+        look: governor,
+    },
+    Check {
+        name: "idle-states",
+        about: "idle states that take long to leave",
+        cost: Cost::Latency,
+        look: idle_states,
+    },
+    Check {
+        name: "clock-source",
+        about: "what reading the time costs",
+        cost: Cost::Latency,
+        look: clock_source,
+    },
+    Check {
+        name: "realtime-throttling",
+        about: "real-time tasks stopped by the kernel",
+        cost: Cost::Latency,
+        look: throttling,
+    },
+];
+
+const PROCESSORS: &str = "sys/devices/system/cpu";
+
+fn governor(machine: &Machine) -> Vec<Symptom> {
+    let slow = |processor: String| {
+        let governor = machine.text(&format!("{PROCESSORS}/{processor}/cpufreq/scaling_governor"))?;
+        (governor != "performance").then_some((processor, governor))
+    };
+    let slow: Vec<_> = machine.list(PROCESSORS, "cpu").into_iter().filter_map(slow).collect();
+    let Some((first, governor)) = slow.first() else { return Vec::new() };
+    vec![Symptom {
+        thing: MACHINE.into(),
+        evidence: match slow.len() {
+            1 => format!("{first} is governed by {governor}"),
+            count => {
+                format!("{first} is governed by {governor}, and {} more are not by performance", count - 1)
+            }
+        },
+        reason: "after a quiet time the first frames are handled at a low clock".into(),
+        remedy: "cpupower frequency-set -g performance".into(),
+    }]
+}
+
+fn idle_states(machine: &Machine) -> Vec<Symptom> {
+    const FIRST: &str = "sys/devices/system/cpu/cpu0/cpuidle";
+    let deep = machine.list(FIRST, "state").into_iter().filter_map(|state| {
+        let read = |what: &str| machine.number(&format!("{FIRST}/{state}/{what}"));
+        let exit_us =
+            read("latency").filter(|&exit_us| exit_us > IDLE_EXIT_US && read("disable") != Some(1))?;
+        let name = machine.text(&format!("{FIRST}/{state}/name")).unwrap_or(state);
+        Some((exit_us, name))
+    });
+    let Some((exit_us, name)) = deep.max() else { return Vec::new() };
+    vec![Symptom {
+        thing: MACHINE.into(),
+        evidence: format!("the idle state {name} takes {exit_us} µs to leave"),
+        reason: "an interrupt that comes while the processor sleeps deeply waits for so long".into(),
+        remedy: format!("cpupower idle-set -D {IDLE_EXIT_US}, or a program that holds /dev/cpu_dma_latency"),
+    }]
+}
+
+fn clock_source(machine: &Machine) -> Vec<Symptom> {
+    const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let Some(current) = machine.text(&format!("{FOLDER}/current_clocksource")) else { return Vec::new() };
+    if FAST_CLOCKS.contains(&current.as_str()) {
+        return Vec::new();
+    }
+    let available = machine.text(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let better = available.split_whitespace().find(|name| FAST_CLOCKS.contains(name));
+    let remedy = better.map_or_else(
+        || "the kernel found no faster one; its log says why (dmesg | grep -i clocksource)".to_owned(),
+        |better| format!("echo {better} > /{FOLDER}/current_clocksource"),
+    );
+    vec![Symptom {
+        thing: MACHINE.into(),
+        evidence: format!("the clock source is {current} (available: {available})"),
+        reason: "each stamp and each wait reads it, and it is a device access of a microsecond or more"
+            .into(),
+        remedy,
+    }]
+}
+
+fn throttling(machine: &Machine) -> Vec<Symptom> {
+    let runtime = machine.number("proc/sys/kernel/sched_rt_runtime_us");
+    let Some(runtime) = runtime.filter(|&us| us >= 0 && machine.is_realtime()) else { return Vec::new() };
+    let period = machine.number("proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    vec![Symptom {
+        thing: MACHINE.into(),
+        evidence: format!("kernel.sched_rt_runtime_us {runtime} of {period}"),
+        reason: format!(
+            "real-time tasks that are busy all the time, interrupt threads with them, are stopped for {} ms once a period",
+            (period - runtime) / 1000
+        ),
+        remedy: "sysctl -w kernel.sched_rt_runtime_us=-1".into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::examples::{folder, machine};
+
+    #[test]
+    fn processors_that_slow_down_or_sleep_deeply_are_found() {
+        let root = folder(&[
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+            ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "133\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/name", "C6\n"),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/disable", "0\n"),
+        ]);
+        let sick = machine(&root, vec![]);
+        assert_eq!(governor(&sick)[0].evidence, "cpu1 is governed by powersave");
+        assert_eq!(idle_states(&sick)[0].evidence, "the idle state C6 takes 133 µs to leave");
+        std::fs::write(root.path().join("sys/devices/system/cpu/cpu0/cpuidle/state1/disable"), "1\n")
+            .unwrap();
+        assert_eq!(idle_states(&sick), []);
+    }
+
+    #[test]
+    fn a_slow_clock_source_names_the_faster_one() {
+        let root = folder(&[
+            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+            ("sys/devices/system/clocksource/clocksource0/available_clocksource", "hpet tsc acpi_pm\n"),
+        ]);
+        assert!(clock_source(&machine(&root, vec![]))[0].remedy.starts_with("echo tsc >"));
+    }
+
+    #[test]
+    fn throttling_matters_on_a_realtime_kernel_only() {
+        let files = |version| {
+            folder(&[("proc/version", version), ("proc/sys/kernel/sched_rt_runtime_us", "950000\n")])
+        };
+        assert_eq!(throttling(&machine(&files("Linux PREEMPT_DYNAMIC"), vec![])), []);
+        let found = throttling(&machine(&files("Linux PREEMPT_RT"), vec![]));
+        assert!(found[0].reason.contains("50 ms"), "{found:?}");
+    }
+}

@@ -1,0 +1,152 @@
+//! `canter doctor` in the lab: faults are planted one by one, and a healthy machine has none.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod testbed;
+
+use std::fs;
+use testbed::{CARDS, DEADLINE, Ended, alone, canter, ip, output, start};
+
+const HEALTHY_QUEUE: &str = "300";
+
+/// The cards as a careful engineer would set them.
+fn healthy_cards() {
+    for card in CARDS {
+        ip(&format!("link set {card} down"));
+        ip(&format!("link set {card} up txqueuelen {HEALTHY_QUEUE} type can bitrate 1000000 one-shot off"));
+    }
+}
+
+/// Writes a kernel setting, and writes it back when dropped.
+struct Setting(&'static str, String);
+
+impl Setting {
+    fn change(path: &'static str, value: &str) -> Self {
+        let before = fs::read_to_string(path).unwrap();
+        fs::write(path, value).unwrap();
+        Self(path, before.trim().to_owned())
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        fs::write(self.0, &self.1).unwrap();
+    }
+}
+
+/// What `canter doctor --json -` found: check, thing and cost of each.
+#[track_caller]
+fn findings(ended: &Ended) -> Vec<(String, String, String)> {
+    let report = ended.json();
+    let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    let all = report["findings"].as_array().unwrap();
+    for finding in all {
+        for key in ["evidence", "reason", "remedy"] {
+            assert!(!text(finding, key).is_empty(), "{finding}");
+        }
+    }
+    all.iter()
+        .map(|finding| (text(finding, "check"), text(finding, "thing"), text(finding, "cost")))
+        .collect()
+}
+
+/// Examines, and expects exactly this finding.
+#[track_caller]
+fn finds(check: &str, thing: &str, cost: &str) {
+    let ended = canter(&["doctor", "--json", "-"]).ended(DEADLINE);
+    assert_eq!(findings(&ended), [(check.into(), thing.into(), cost.into())], "{ended:?}");
+    assert_eq!(ended.code, Some(i32::from(cost == "frames")), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs CAN: run in canter lab"]
+fn a_healthy_machine_has_no_findings_and_each_planted_fault_is_found_alone() {
+    let _alone = alone();
+    healthy_cards();
+    let ended = canter(&["doctor"]).ended(DEADLINE);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.starts_with("Nothing found by "), "{ended:?}");
+
+    ip("link set can0 txqueuelen 10");
+    finds("transmit-queue", "can0", "frames");
+    ip("link set can0 txqueuelen 300");
+
+    output("modprobe", &["sch_fq_codel"]);
+    output("tc", &["qdisc", "replace", "dev", "can1", "root", "fq_codel"]);
+    finds("queueing-discipline", "can1", "frames");
+    output("tc", &["qdisc", "replace", "dev", "can1", "root", "pfifo_fast"]);
+
+    ip("link set can2 down");
+    ip("link set can2 up type can bitrate 1000000 one-shot on");
+    finds("modes", "can2", "frames");
+    ip("link set can2 down");
+    ip("link set can2 up type can one-shot off");
+
+    ip("link set can3 down");
+    ip("link set can3 up type can bitrate 500000 sample-point 0.5");
+    finds("sample-point", "can3", "frames");
+    healthy_cards();
+
+    let planted = Setting::change("/proc/sys/net/core/rmem_default", "65536");
+    finds("receive-queue", "machine", "frames");
+    drop(planted);
+
+    let planted = Setting::change("/proc/sys/net/core/netdev_max_backlog", "10");
+    finds("backlog", "machine", "frames");
+    drop(planted);
+
+    const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let planted = Setting::change(CLOCK, "acpi_pm");
+    finds("clock-source", "machine", "latency");
+    drop(planted);
+}
+
+#[test]
+#[ignore = "needs CAN: run in canter lab"]
+fn what_a_user_without_rights_lacks_is_found() {
+    let _alone = alone();
+    healthy_cards();
+    let canter = env!("CARGO_BIN_EXE_canter");
+    let nobody = ["--reuid", "65534", "--clear-groups", "--inh-caps=-all", canter, "doctor", "--json", "-"];
+    let ended = start("setpriv", &nobody).ended(DEADLINE);
+    let found: Vec<String> = findings(&ended).into_iter().map(|(check, ..)| check).collect();
+    assert_eq!(found, ["receive-limit", "capabilities", "capabilities", "capabilities"], "{ended:?}");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs CAN: run in canter lab"]
+fn interfaces_that_are_named_must_be_there_and_up() {
+    let _alone = alone();
+    healthy_cards();
+    let ended = canter(&["doctor", "can9"]).ended(DEADLINE);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.complaint().starts_with("can9: find: no such device"), "{ended:?}");
+    ip("link set can4 down");
+    let ended = canter(&["doctor", "can4"]).ended(DEADLINE);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.complaint().starts_with("can4: is down"), "{ended:?}");
+    // All that are up: it is passed over.
+    assert_eq!(canter(&["doctor"]).ended(DEADLINE).code, Some(0));
+    ip("link set can4 up");
+}
+
+#[test]
+#[ignore = "needs CAN and a PREEMPT_RT kernel: run in canter lab --kernel 6.12-rt"]
+fn on_a_realtime_kernel_equal_priorities_and_throttling_are_found() {
+    if !fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT") {
+        return println!("SKIP: not a PREEMPT_RT kernel");
+    }
+    let _alone = alone();
+    healthy_cards();
+    let ended = canter(&["doctor", "can0", "--json", "-"]).ended(DEADLINE);
+    let found = findings(&ended);
+    let expected = ["thread-priority", "realtime-throttling"];
+    assert_eq!(found.iter().map(|(check, ..)| check.as_str()).collect::<Vec<_>>(), expected, "{ended:?}");
+    assert_eq!(ended.code, Some(0), "nothing is lost: {ended:?}");
+    // What it says to type helps.
+    for finding in ended.json()["findings"].as_array().unwrap() {
+        output("sh", &["-c", finding["remedy"].as_str().unwrap()]);
+    }
+    let ended = canter(&["doctor", "can0", "--json", "-"]).ended(DEADLINE);
+    assert_eq!(findings(&ended), [], "{ended:?}");
+}
