@@ -11,7 +11,7 @@ ONLY_LAB := -- --ignored --test-threads=1
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump python3-venv
 
-.PHONY: study test test-host test-lab test-6.1 lint lint-if-possible bench setup
+.PHONY: study test test-host test-lab test-6.1 test-arm setup-arm lint lint-if-possible bench setup
 
 study: setup
 	cargo build --release --locked
@@ -35,6 +35,15 @@ test-6.1: setup
 	cargo build --locked
 	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway $(ONLY_LAB)
 
+# Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
+test-arm: setup-arm
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-io --lib --test notation
+	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
+	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER="qemu-arm-static -L /usr/arm-linux-gnueabihf" \
+	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-io --lib --test notation
+
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -56,6 +65,10 @@ target/python: tests/requirements.txt
 	python3 -m venv $@
 	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 	touch $@
+
+setup-arm:
+	rustup target add aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
+	$(MAKE) setup PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static"
 
 # Installs what is missing when it may, and says what to type when it may not.
 setup:

@@ -5,6 +5,7 @@ mod doctor;
 mod failure;
 mod gateway;
 mod lab;
+mod manual;
 mod measure;
 mod meter;
 mod methods;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         Command::Doctor(arguments) => doctor::run(arguments, &options.common),
         Command::Study(arguments) => study::run(arguments, &options.common),
         Command::Report(arguments) => report::run(arguments, &options.common),
+        Command::Manual(arguments) => manual::run(arguments),
         Command::Lab(arguments) => lab::run(arguments, &options.common),
     };
     match done {

@@ -129,4 +129,5 @@ pub enum Command {
     Study(crate::study::Arguments),
     Report(crate::report::Arguments),
     Lab(crate::lab::Arguments),
+    Manual(crate::manual::Arguments),
 }

@@ -1,0 +1,41 @@
+//! `canter manual`: man pages and shell completions, made from the one definition of every option.
+
+use crate::{
+    failure::{self, Exit},
+    options::Options,
+    trouble,
+};
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use std::{fs, io, path::PathBuf};
+
+/// Write the man pages, or a shell's completions
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter manual --completions bash > /etc/bash_completion.d/canter
+  canter manual --completions zsh > /usr/share/zsh/vendor-completions/_canter
+  canter manual --completions fish > ~/.config/fish/completions/canter.fish
+  canter manual --pages /usr/local/share/man/man1     canter.1, canter-capture.1, …; then: man canter-capture")]
+#[group(required = true, multiple = false)]
+pub struct Arguments {
+    /// Print what this shell needs to complete canter's commands and options
+    #[arg(long, value_enum, value_name = "SHELL")]
+    completions: Option<Shell>,
+    /// Write a man page for each command into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pages: Option<PathBuf>,
+}
+
+pub fn run(arguments: Arguments) -> failure::Result {
+    let mut command = Options::command();
+    if let Some(shell) = arguments.completions {
+        clap_complete::generate(shell, &mut command, "canter", &mut io::stdout());
+    }
+    if let Some(folder) = arguments.pages {
+        fs::create_dir_all(&folder).map_err(|error| trouble::of_file(&folder, "create", error))?;
+        clap_mangen::generate_to(command, &folder)
+            .map_err(|error| trouble::of_file(&folder, "write", error))?;
+    }
+    Ok(Exit::Done)
+}
