@@ -43,6 +43,26 @@ test-arm: setup-arm
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER="qemu-arm-static -L /usr/arm-linux-gnueabihf" \
 	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-io --lib --test notation
+# python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
+test-python: setup target/python target/python-can
+	cargo build --locked
+	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan test/back2back_test.py \
+	  test/test_socketcan_loopback.py -k SocketCan
+	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can $(CURDIR)/python/tests
+	$(LAB) --clock virtual -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan \
+	  test/test_cyclic_socketcan.py
+
+# What a frame costs a Python program, beside python-can's own back-end.
+bench-python: setup target/python
+	cargo build --locked
+	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+	$(LAB) --clock virtual -- sh -c 'modprobe vcan; ip link add vcan0 type vcan; ip link set vcan0 up; \
+	  sysctl -qw net.core.rmem_default=20000000; exec target/python/bin/python python/bench/cost.py'
+
+# A wheel for every Python from 3.10: target/wheels/.
+wheel: target/python
+	target/python/bin/maturin build --release --manifest-path python/Cargo.toml --out target/wheels
 
 lint:
 	cargo fmt --all --check
@@ -69,6 +89,13 @@ target/python: tests/requirements.txt
 setup-arm:
 	rustup target add aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
 	$(MAKE) setup PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static"
+# Its tests are in the source distribution only.
+target/python-can: target/python
+	rm -rf $@ && mkdir -p $@
+	target/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d $@ \
+	  $$(grep '^python-can==' tests/requirements.txt)
+	tar -xf $@/python_can-*.tar.gz -C $@ --strip-components=1
+	touch $@
 
 # Installs what is missing when it may, and says what to type when it may not.
 setup:

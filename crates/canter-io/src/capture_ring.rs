@@ -13,6 +13,7 @@
 
 use crate::{
     Error, Frame, Result,
+    batch::Origin,
     frame::{CAN_MTU, CANFD_MTU},
     sys::{
         clock,
@@ -75,9 +76,19 @@ pub struct Record<'a> {
     pub interface: u32,
     /// `struct can_frame` (16 bytes) or `struct canfd_frame` (72), as the kernel has it.
     pub bytes: &'a [u8],
+    /// Who sent it, as far as it can be told: a ring cannot.
+    pub origin: Origin,
+    /// The controller's own stamp in ns of its own clock; 0 where there is none.
+    pub hardware_ns: u64,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// A frame of which no more is known.
+    #[inline]
+    pub fn new(stamp_ns: u64, interface: u32, bytes: &'a [u8]) -> Self {
+        Self { stamp_ns, interface, bytes, origin: Origin::Unknown, hardware_ns: 0 }
+    }
+
     /// The frame itself.
     pub fn frame(&self) -> Frame {
         let mut frame = Frame::default();
@@ -159,7 +170,7 @@ impl<'a> Iterator for Records<'a> {
             let start = usize::from(u16::from_ne_bytes([header[24], header[25]]));
             let bytes = place.get(start..start + self.mtu)?;
             let stamp_ns = u64::from(field(4)) * 1_000_000_000 + u64::from(field(8));
-            return Some(Record { stamp_ns, interface: field(INTERFACE_AT), bytes });
+            return Some(Record::new(stamp_ns, field(INTERFACE_AT), bytes));
         }
     }
 }
@@ -199,9 +210,14 @@ impl Lane {
         // The stamp is that of the driver's hand-over only while some socket asks for such stamps.
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
         let map = Map::of(socket.as_fd(), blocks * BLOCK_BYTES).map_err(step("mmap"))?;
-        let protocol = if mtu == CANFD_MTU { socket::ETH_P_CANFD } else { socket::ETH_P_CAN };
-        socket.bind_packet(index, protocol).map_err(step("bind"))?;
-        Ok(Self { map, socket, blocks, next: 0, mtu, lost: 0 })
+        let lane = Self { map, socket, blocks, next: 0, mtu, lost: 0 };
+        lane.bind(index).map_err(step("bind"))?;
+        Ok(lane)
+    }
+
+    fn bind(&self, index: u32) -> io::Result<()> {
+        let protocol = if self.mtu == CANFD_MTU { socket::ETH_P_CANFD } else { socket::ETH_P_CAN };
+        self.socket.bind_packet(index, protocol)
     }
 
     fn status(&self) -> &AtomicU32 {
@@ -278,6 +294,15 @@ impl CaptureRing {
         let mtus: &[usize] = if fd { &[CAN_MTU, CANFD_MTU] } else { &[CAN_MTU] };
         let lane = |&mtu: &usize| Lane::open(thing, index, mtu, bytes / mtus.len());
         Ok(Self { lanes: mtus.iter().map(lane).collect::<Result<_>>()? })
+    }
+
+    /// Receives from the interface of another index, 0 for every one: when the one that it was bound to was removed and
+    /// made again.
+    ///
+    /// # Errors
+    /// What bind(2) answers.
+    pub fn bind(&self, index: u32) -> io::Result<()> {
+        self.lanes.iter().try_for_each(|lane| lane.bind(index))
     }
 
     /// Hands the blocks that are there to `take` and gives them back to the kernel, waiting up to `timeout_ns` for the

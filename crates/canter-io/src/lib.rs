@@ -31,13 +31,16 @@
 
 pub mod batch;
 pub mod capture_ring;
+pub mod capture_sockets;
 pub mod error;
+pub mod error_frame;
 pub mod filter;
 pub mod frame;
 pub mod interface;
 pub mod loss;
 pub mod method;
 pub mod netlink;
+pub mod node;
 pub mod sys;
 pub mod text;
 pub(crate) mod uapi;

@@ -44,8 +44,7 @@ impl Watch {
     /// # Errors
     /// When an interface has gone or /proc cannot be read.
     pub fn losses(&self) -> Result<Losses> {
-        let mut losses =
-            Losses { backlog: backlog_drops()?.saturating_sub(self.backlog), ..Losses::default() };
+        let mut losses = Losses { backlog: grown(backlog_drops()?, self.backlog), ..Losses::default() };
         for (interface, earlier) in &self.interfaces {
             let grown = interface.counters()?.since(earlier);
             losses.controller_events += grown.rx_over_errors;
@@ -59,6 +58,11 @@ fn backlog_drops() -> Result<u64> {
     const SOFTNET: &str = "/proc/net/softnet_stat";
     let text = fs::read_to_string(SOFTNET).map_err(|error| Error::new(SOFTNET, "read", error))?;
     Ok(softnet_drops(&text))
+}
+
+/// Each processor's count has 32 bits; one that wraps takes 2³² from the sum.
+fn grown(later: u64, earlier: u64) -> u64 {
+    u64::from((later as u32).wrapping_sub(earlier as u32))
 }
 
 /// The second column of every processor's row, hexadecimal (net/core/net-procfs.c).
@@ -76,5 +80,12 @@ mod tests {
         let text = "0000272d 00000001 00000000 0 0\n000034d9 000000ff 00000001 0 0\n";
         assert_eq!(softnet_drops(text), 256);
         assert_eq!(softnet_drops(""), 0);
+    }
+
+    #[test]
+    fn a_backlog_count_that_wraps_still_grows() {
+        let [before, after] =
+            ["0 ffffffff 0\n0 00000004 0\n", "0 00000001 0\n0 00000005 0\n"].map(softnet_drops);
+        assert_eq!(grown(after, before), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! rtnetlink, the kernel's interface to interfaces and can-gw jobs: one request, its answers, nothing asynchronous.
+//! rtnetlink, the kernel's interface to interfaces and can-gw jobs: one request and its answers; [`monitor`] listens.
 //!
 //! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link` and
 //! [`can_gw`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).
@@ -9,6 +9,7 @@ pub mod can_gw;
 pub(crate) mod controller;
 pub(crate) mod counters;
 pub(crate) mod link;
+pub mod monitor;
 pub(crate) mod request;
 mod socket;
 

@@ -5,6 +5,7 @@ pub mod can_raw;
 pub mod clock;
 pub mod control;
 pub mod ethtool;
+pub mod event;
 pub mod file;
 pub mod map;
 pub mod poll;

@@ -15,12 +15,22 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// How much each has grown since `earlier`. The controller's have 32 bits and may wrap once.
+            /// How much each has grown since `earlier`. The controller's have 32 bits, and on machines of 32 bits the
+            /// others too; those may wrap once.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self {
-                    $($link: self.$link.wrapping_sub(earlier.$link),)*
+                    $($link: grown(self.$link, earlier.$link),)*
                     $($controller: self.$controller.wrapping_sub(earlier.$controller),)*
+                }
+            }
+
+            /// The sum of two differences.
+            #[must_use]
+            pub fn plus(&self, other: &Self) -> Self {
+                Self {
+                    $($link: self.$link.saturating_add(other.$link),)*
+                    $($controller: self.$controller.saturating_add(other.$controller),)*
                 }
             }
 
@@ -38,6 +48,12 @@ macro_rules! counters {
             }
         }
     };
+}
+
+/// The growth of a counter that wraps at 2⁶⁴, or at 2³² where a driver counts in a `long` of 32 bits.
+fn grown(later: u64, earlier: u64) -> u64 {
+    let narrow = later < earlier && earlier <= u64::from(u32::MAX);
+    if narrow { (1 << 32) - earlier + later } else { later.wrapping_sub(earlier) }
 }
 
 counters! {
@@ -77,6 +93,12 @@ mod tests {
         let grown = later.since(&earlier);
         assert_eq!((grown.rx_frames, grown.bus_error), (4, 2));
         assert_eq!(grown.rows().map(|(_, count)| count).sum::<u64>(), 6);
+        assert_eq!(grown.plus(&grown).rows().map(|(_, count)| count).sum::<u64>(), 12);
+        for (earlier, later) in [(u64::from(u32::MAX) - 1, 3), (u64::MAX - 1, 3)] {
+            let [earlier, later] =
+                [earlier, later].map(|rx_frames| Counters { rx_frames, ..Counters::default() });
+            assert_eq!(later.since(&earlier).rx_frames, 5, "{earlier:?}");
+        }
     }
 
     #[test]

@@ -46,6 +46,11 @@ impl Socket {
         positive(answer as isize).map(drop)
     }
 
+    /// Receives from now on what the kernel tells the members of this group (`RTNLGRP_…`).
+    pub fn join(&self, group: u32) -> io::Result<()> {
+        self.set(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &group)
+    }
+
     fn connect(&self) -> io::Result<()> {
         // SAFETY: netlink(7): `struct sockaddr_nl` has integers only, for which zero is a value: "nl_pid is the
         // unicast address of netlink socket. It's always 0 if the destination is in the kernel."
@@ -77,6 +82,22 @@ impl Socket {
         let len = self.receive_into(buffer, 0)?;
         buffer.truncate(len);
         Ok(())
+    }
+
+    /// The same without waiting; false when there is nothing.
+    ///
+    /// # Errors
+    /// `ENOBUFS` when the kernel had to drop something.
+    pub fn receive_now(&self, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        buffer.clear();
+        let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+        match self.receive_into(buffer, flags) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
+            answer => buffer.resize(answer?, 0),
+        }
+        let len = self.receive_into(buffer, libc::MSG_DONTWAIT)?;
+        buffer.truncate(len);
+        Ok(true)
     }
 
     fn receive_into(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<usize> {

@@ -23,7 +23,7 @@ const SEND_BUFFER_MIN: u32 = 4608;
 /// # Errors
 /// What the kernel answers, with the step.
 pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Socket> {
-    let socket = open(interface)?;
+    let socket = open(&interface.name)?;
     let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
     set_filters(&socket, &options.filters).map_err(step("CAN_RAW_FILTER"))?;
     if interface.supports_fd() {
@@ -49,7 +49,7 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
 /// # Errors
 /// What the kernel answers, with the step.
 pub fn sending(interface: &Interface, options: &TransmitOptions) -> Result<Socket> {
-    let socket = open(interface)?;
+    let socket = open(&interface.name)?;
     let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
     socket
         .set_slice::<Filter>(libc::SOL_CAN_RAW, libc::CAN_RAW_FILTER, &[])
@@ -82,7 +82,11 @@ pub fn set_send_buffer(socket: &Socket, interface: &Interface) -> io::Result<()>
     socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, (bytes.max(SEND_BUFFER_MIN) / 2) as i32)
 }
 
-fn open(interface: &Interface) -> Result<Socket> {
+/// A socket that is not bound yet, for `thing`.
+///
+/// # Errors
+/// What the kernel answers, with the way out where a module is missing.
+pub fn open(thing: &str) -> Result<Socket> {
     Socket::can_raw().map_err(|error| {
         let way_out = match error.raw_os_error() {
             Some(libc::EAFNOSUPPORT) => "this kernel has no CAN: modprobe can, or run in canter lab",
@@ -91,7 +95,7 @@ fn open(interface: &Interface) -> Result<Socket> {
         };
         let kind = io::Error::new(io::ErrorKind::Unsupported, error.to_string());
         let source = if way_out.is_empty() { error } else { kind };
-        Error::new(&interface.name, "socket", source).hint(way_out)
+        Error::new(thing, "socket", source).hint(way_out)
     })
 }
 

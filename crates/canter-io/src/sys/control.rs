@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{io, os::fd::AsRawFd};
 
-/// Room for a stamp (`timespec`, 32 bytes with its header) and a drop count (24), 8-aligned.
+/// Room for a stamp (`timespec`, 32 bytes with its header), a drop count (24) and three stamps (64), 8-aligned.
 pub const CONTROL_WORDS: usize = 16;
 
 /// A buffer for the control messages of one frame.
@@ -56,6 +56,40 @@ pub fn note(header: &libc::msghdr, meta: &mut Meta) {
         flags if flags & libc::MSG_DONTROUTE != 0 => Origin::Local,
         _ => Origin::Bus,
     };
+    each_message(header, |level, kind, data| match (level, kind) {
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+            // SAFETY: the kernel puts a timespec there; the data need not be aligned for it.
+            meta.stamp_ns = ns(unsafe { data.cast::<libc::timespec>().read_unaligned() });
+            meta.clock = Clock::Software;
+        }
+        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+            // SAFETY: the kernel puts a u32 there.
+            meta.drops = unsafe { data.cast::<u32>().read_unaligned() };
+        }
+        _ => {}
+    });
+}
+
+/// The controller's own stamp in ns of its own clock, as `SO_TIMESTAMPING` tells it; 0 when it has none.
+pub fn hardware_ns(header: &libc::msghdr) -> u64 {
+    let mut stamp_ns = 0;
+    each_message(header, |level, kind, data| {
+        if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
+            // SAFETY: Documentation/networking/timestamping.rst: struct scm_timestamping has three timespecs, "the
+            // third" of which is the hardware's; they need not be aligned.
+            let [_, _, hardware] = unsafe { data.cast::<[libc::timespec; 3]>().read_unaligned() };
+            stamp_ns = ns(hardware);
+        }
+    });
+    stamp_ns
+}
+
+fn ns(time: libc::timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Walks the control messages of a received `header`: level, type, data.
+fn each_message(header: &libc::msghdr, mut each: impl FnMut(libc::c_int, libc::c_int, *const u8)) {
     // SAFETY: the kernel filled the control buffer and set its length. cmsg(3).
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
     while !message.is_null() {
@@ -63,19 +97,7 @@ pub fn note(header: &libc::msghdr, meta: &mut Meta) {
         let about = unsafe { &*message };
         // SAFETY: as above; cmsg(3): the data follows the header.
         let data = unsafe { libc::CMSG_DATA(message) };
-        match (about.cmsg_level, about.cmsg_type) {
-            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                // SAFETY: the kernel puts a timespec there; the data need not be aligned for it.
-                let stamp = unsafe { data.cast::<libc::timespec>().read_unaligned() };
-                meta.stamp_ns = stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64;
-                meta.clock = Clock::Software;
-            }
-            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                // SAFETY: the kernel puts a u32 there.
-                meta.drops = unsafe { data.cast::<u32>().read_unaligned() };
-            }
-            _ => {}
-        }
+        each(about.cmsg_level, about.cmsg_type, data);
         // SAFETY: `message` is a header of this buffer. cmsg(3): null after the last.
         message = unsafe { libc::CMSG_NXTHDR(header, message) };
     }

@@ -46,11 +46,7 @@ impl Socket {
     /// # Errors
     /// What bind(2) answers.
     pub fn bind_can(&self, index: u32) -> io::Result<()> {
-        // SAFETY: an all-zero sockaddr_can is a valid value.
-        let mut address: libc::sockaddr_can = unsafe { std::mem::zeroed() };
-        address.can_family = libc::AF_CAN as libc::sa_family_t;
-        address.can_ifindex = index as libc::c_int;
-        self.bind(&address)
+        self.bind(&can_address(index))
     }
 
     /// Binds a packet socket to an interface and a protocol (0: it receives nothing).
@@ -144,6 +140,15 @@ impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> libc::c_int {
         self.0.as_raw_fd()
     }
+}
+
+/// Where a `CAN_RAW` socket sends to or receives from.
+pub fn can_address(index: u32) -> libc::sockaddr_can {
+    // SAFETY: an all-zero sockaddr_can is a valid value.
+    let mut address: libc::sockaddr_can = unsafe { std::mem::zeroed() };
+    address.can_family = libc::AF_CAN as libc::sa_family_t;
+    address.can_ifindex = index as libc::c_int;
+    address
 }
 
 /// Where a packet socket sends to or receives from; packet(7): "sll_protocol is … in network byte order".

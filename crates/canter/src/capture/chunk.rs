@@ -86,7 +86,7 @@ fn push<const BYTES: usize>(entries: &mut Vec<Entry<BYTES>>, record: &Record<'_>
 
 #[inline]
 fn view<const BYTES: usize>(entry: &Entry<BYTES>) -> Record<'_> {
-    Record { stamp_ns: entry.stamp_ns, interface: entry.interface, bytes: &entry.bytes }
+    Record::new(entry.stamp_ns, entry.interface, &entry.bytes)
 }
 
 fn sort<const BYTES: usize>(entries: &mut [Entry<BYTES>]) {

@@ -82,6 +82,6 @@ pub mod examples {
     }
 
     pub fn record(bytes: &[u8], interface: u32, stamp_ns: u64) -> Record<'_> {
-        Record { stamp_ns, interface, bytes }
+        Record::new(stamp_ns, interface, bytes)
     }
 }

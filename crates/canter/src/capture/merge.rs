@@ -138,11 +138,8 @@ mod tests {
     fn chunk(fd: bool, stamps: &[u64]) -> Chunk {
         let mut chunk = Chunk::new(fd, stamps.len());
         for &stamp_ns in stamps {
-            assert!(chunk.push(&Record {
-                stamp_ns,
-                interface: 0,
-                bytes: &[0; 72][..if fd { 72 } else { 16 }]
-            }));
+            let bytes = &[0; 72][..if fd { 72 } else { 16 }];
+            assert!(chunk.push(&Record::new(stamp_ns, 0, bytes)));
         }
         chunk
     }

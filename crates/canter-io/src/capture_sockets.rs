@@ -1,0 +1,218 @@
+//! Sockets for recording: recvmmsg(2) on one `CAN_RAW` socket a bus, where packet rings are not permitted or where more
+//! than a ring tells of a frame is asked for, namely who sent it and the controller's own stamp.
+//!
+//! One socket a bus, not one for all: each has a queue of its own (222 frames where the system's limit is untouched),
+//! and its losses are that bus's, exact at once. The order between buses comes from the stamps.
+#![allow(unsafe_code)]
+
+use crate::{
+    Error, Interface, Meta, Result,
+    capture_ring::Record,
+    frame::CANFD_MTU,
+    method::ReceiveOptions,
+    sys::{
+        self, can_raw, clock,
+        control::{self, Control},
+        poll,
+        socket::Socket,
+    },
+};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::Duration,
+};
+
+/// Frames of one system call at most.
+const CALL_FRAMES: usize = 256;
+/// System calls for one bus in a row at most, so that no bus waits for another.
+const CALLS_IN_A_ROW: usize = 16;
+/// How long it lets frames gather after it was woken: a wake-up costs more than ten frames. A queue of 222 frames holds
+/// 10 ms of the fullest bus.
+const GATHER: Duration = Duration::from_millis(2);
+/// What poll(2) is asked about at most; with more buses it looks at all of them every [`GATHER`].
+const POLLED_MAX: usize = 64;
+
+/// `CAN_ERR_MASK` (linux/can/error.h): every class of error frames.
+const EVERY_ERROR: u32 = 0x1fff_ffff;
+
+struct Bus {
+    socket: Socket,
+    index: u32,
+    name: String,
+    /// The kernel's count of lost frames has 32 bits; what it was, and all so far.
+    counted: u32,
+    lost: u64,
+}
+
+/// Receives from any number of interfaces.
+pub struct CaptureSockets {
+    buses: Vec<Bus>,
+    inbox: Inbox,
+    hardware: bool,
+    queue_bytes: u32,
+    /// All frames with an older stamp have been handed out, ns.
+    complete_until_ns: u64,
+}
+
+impl CaptureSockets {
+    /// Without any interface yet. Each will have a queue of `queue_bytes`, or as much as is permitted (`rmem_max`
+    /// without CAP_NET_ADMIN); `hardware`: controllers' own stamps are asked for.
+    pub fn new(queue_bytes: u32, hardware: bool) -> Self {
+        Self { buses: Vec::new(), inbox: Inbox::new(), hardware, queue_bytes, complete_until_ns: 0 }
+    }
+
+    /// Starts to receive from `interface`, error frames too. It may be down.
+    ///
+    /// # Errors
+    /// What the kernel answers, with the step.
+    pub fn add(&mut self, interface: &Interface) -> Result<()> {
+        let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
+        let frames = self.queue_bytes / can_raw::RECEIVED_FRAME_BYTES;
+        let mut options =
+            ReceiveOptions { queue_frames: Some(frames), stamps: true, ..ReceiveOptions::default() };
+        options.filters.error_mask = EVERY_ERROR;
+        let socket = can_raw::receiving(interface, &options)?;
+        if self.hardware {
+            let wanted = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+            socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, wanted).map_err(step("SO_TIMESTAMPING"))?;
+        }
+        let name = interface.name.clone();
+        self.buses.push(Bus { socket, index: interface.index, name, counted: 0, lost: 0 });
+        Ok(())
+    }
+
+    /// Frames that the queue of the interface with this index has lost; 0 for one that is not received.
+    ///
+    /// # Errors
+    /// What getsockopt(2) answers.
+    pub fn drops(&mut self, index: u32) -> io::Result<u64> {
+        let Some(bus) = self.buses.iter_mut().find(|bus| bus.index == index) else { return Ok(0) };
+        let counted = bus.socket.drops()? as u32;
+        bus.lost += u64::from(counted.wrapping_sub(bus.counted));
+        bus.counted = counted;
+        Ok(bus.lost)
+    }
+
+    /// Receives no more from the interface with this index, which is gone.
+    pub fn remove(&mut self, index: u32) {
+        self.buses.retain(|bus| bus.index != index);
+    }
+
+    /// How many frames the smallest queue holds; `None` without any interface.
+    pub fn queue_frames(&self) -> Option<u32> {
+        let size = |bus: &Bus| bus.socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF).ok().map(|[bytes]| bytes);
+        self.buses.iter().filter_map(size).min().map(|bytes| bytes / can_raw::SENT_FRAME_BYTES)
+    }
+
+    /// Hands frames of a bus, in order, to `take`, and so bus by bus; waits up to `timeout_ns` for the first.
+    ///
+    /// # Errors
+    /// What poll(2) or recvmmsg(2) answers, except for an interface that is down or gone.
+    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(&[Record<'_>])) -> io::Result<()> {
+        self.wait(timeout_ns)?;
+        let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
+        let mut all = true;
+        for bus in &self.buses {
+            all &= self.inbox.empty(bus, self.hardware, &mut take)?;
+        }
+        if all {
+            self.complete_until_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    /// Every frame with a stamp (ns) below this has been handed out; a frame may be on its way for a moment.
+    pub fn complete_until_ns(&self) -> u64 {
+        self.complete_until_ns
+    }
+
+    /// Until there is something, and a little longer.
+    fn wait(&self, timeout_ns: u64) -> io::Result<()> {
+        let polled: Vec<BorrowedFd<'_>> =
+            self.buses.iter().take(POLLED_MAX).map(|bus| bus.socket.as_fd()).collect();
+        let gather_ns = GATHER.as_nanos() as u64;
+        let more = self.buses.len() > POLLED_MAX;
+        let timeout_ns = if more { timeout_ns.min(gather_ns) } else { timeout_ns };
+        if poll::readable(&polled, Some(timeout_ns))? > 0 {
+            std::thread::sleep(GATHER.min(Duration::from_nanos(timeout_ns)));
+        }
+        Ok(())
+    }
+}
+
+/// Room for the frames of one system call.
+struct Inbox {
+    frames: Box<[[u8; CANFD_MTU]]>,
+    controls: Box<[Control]>,
+    vectors: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in the headers are set anew before each call.
+unsafe impl Send for Inbox {}
+
+impl Inbox {
+    fn new() -> Self {
+        let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: an all-zero mmsghdr is a valid value.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        Self {
+            frames: vec![[0; CANFD_MTU]; CALL_FRAMES].into(),
+            controls: vec![Control::default(); CALL_FRAMES].into(),
+            vectors: vec![vector; CALL_FRAMES].into(),
+            messages: vec![message; CALL_FRAMES].into(),
+        }
+    }
+
+    /// Takes what waits on a bus; true when nothing is left.
+    fn empty(&mut self, bus: &Bus, hardware: bool, take: &mut impl FnMut(&[Record<'_>])) -> io::Result<bool> {
+        for _ in 0..CALLS_IN_A_ROW {
+            let count = match self.receive(&bus.socket) {
+                Ok(count) => count,
+                Err(error) => {
+                    return match error.raw_os_error() {
+                        // Told once when it goes down or away; frames may wait behind that.
+                        Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => continue,
+                        Some(libc::EINTR) => continue,
+                        Some(libc::EAGAIN) => Ok(true),
+                        _ => Err(io::Error::new(error.kind(), format!("{}: {error}", bus.name))),
+                    };
+                }
+            };
+            let received = self.messages[..count].iter().zip(&self.frames);
+            let records: Vec<Record<'_>> = received
+                .map(|(message, frame)| {
+                    let mut meta = Meta::default();
+                    control::note(&message.msg_hdr, &mut meta);
+                    let hardware_ns = if hardware { control::hardware_ns(&message.msg_hdr) } else { 0 };
+                    let bytes = &frame[..CANFD_MTU.min(message.msg_len as usize)];
+                    Record {
+                        origin: meta.origin,
+                        hardware_ns,
+                        ..Record::new(meta.stamp_ns, bus.index, bytes)
+                    }
+                })
+                .collect();
+            take(&records);
+            if count < CALL_FRAMES {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
+        let places = self.frames.iter_mut().zip(self.controls.iter_mut()).zip(self.vectors.iter_mut());
+        for (message, ((frame, control), vector)) in self.messages.iter_mut().zip(places) {
+            *vector = libc::iovec { iov_base: std::ptr::from_mut(frame).cast(), iov_len: CANFD_MTU };
+            message.msg_hdr = control.header(vector);
+        }
+        let messages = self.messages.as_mut_ptr();
+        let (fd, most, flags) = (socket.as_raw_fd(), CALL_FRAMES as u32, libc::MSG_DONTWAIT);
+        // SAFETY: recvmmsg(2): "msgvec is a pointer to an array of mmsghdr structures … vlen is its size"; the headers
+        // point at our vectors and controls, those at our frames, and all outlive the call.
+        let answer = unsafe { libc::recvmmsg(fd, messages, most, flags, std::ptr::null_mut()) };
+        Ok(sys::check(answer)? as usize)
+    }
+}

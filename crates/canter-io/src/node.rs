@@ -1,0 +1,238 @@
+//! One `CAN_RAW` socket that receives and sends: what a program needs that takes part in a bus rather than routing or
+//! recording it. The kernel knows whose frames are its own, so it need not hear them.
+//!
+//! It receives many frames a system call and never waits there: whoever waits polls the descriptor.
+#![allow(unsafe_code)]
+
+use crate::{
+    Error, Filter, Filters, Frame, Interface, Meta, Result,
+    frame::CANFD_MTU,
+    sys::{
+        self, can_raw,
+        control::{self, Control},
+        socket::Socket,
+    },
+};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+};
+
+/// Frames of one system call at most.
+pub const CALL_FRAMES: usize = 64;
+
+/// How a node takes part.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// It hears its own frames too (`CAN_RAW_RECV_OWN_MSGS`).
+    pub own_frames: bool,
+    /// Other sockets of this machine hear what it sends (`CAN_RAW_LOOPBACK`).
+    pub echo: bool,
+    /// It takes FD frames.
+    pub fd: bool,
+    /// Which frames it wants.
+    pub filters: Filters,
+    /// The size of its receive queue in bytes, as the kernel counts them; `None`: as the system has it.
+    pub queue_bytes: Option<u32>,
+    /// It asks for the controller's own stamps (`SO_TIMESTAMPING`).
+    pub hardware_stamps: bool,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self {
+            own_frames: false,
+            echo: true,
+            fd: false,
+            filters: Filters::default(),
+            queue_bytes: None,
+            hardware_stamps: false,
+        }
+    }
+}
+
+/// A received frame and what is known of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
+    /// The frame.
+    pub frame: Frame,
+    /// Stamp, interface, origin.
+    pub meta: Meta,
+    /// The controller's own stamp in ns of its own clock; 0: none.
+    pub hardware_ns: u64,
+}
+
+/// The socket.
+#[derive(Debug)]
+pub struct Node {
+    socket: Socket,
+    name: String,
+}
+
+impl Node {
+    /// Takes part on `interface`, or on all interfaces.
+    ///
+    /// # Errors
+    /// What the kernel answers, with the step: `ENODEV`, `ENETDOWN`.
+    pub fn open(interface: Option<&Interface>, options: &NodeOptions) -> Result<Self> {
+        let name = interface.map_or("any", |interface| &interface.name).to_owned();
+        let index = interface.map_or(0, |interface| interface.index);
+        let step = |step: &'static str| {
+            let name = name.clone();
+            move |error| Error::new(name, step, error)
+        };
+        let socket = can_raw::open(&name)?;
+        let switch = |option, on: bool| socket.set(libc::SOL_CAN_RAW, option, libc::c_int::from(on));
+        switch(libc::CAN_RAW_LOOPBACK, options.echo).map_err(step("CAN_RAW_LOOPBACK"))?;
+        switch(libc::CAN_RAW_RECV_OWN_MSGS, options.own_frames).map_err(step("CAN_RAW_RECV_OWN_MSGS"))?;
+        switch(libc::CAN_RAW_FD_FRAMES, options.fd).map_err(step("CAN_RAW_FD_FRAMES"))?;
+        socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
+        if options.hardware_stamps {
+            let wanted = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+            socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, wanted).map_err(step("SO_TIMESTAMPING"))?;
+        }
+        if let Some(bytes) = options.queue_bytes {
+            socket.set_receive_buffer(bytes).map_err(step("SO_RCVBUF"))?;
+        }
+        let node = Self { socket, name: name.clone() };
+        node.set_filters(&options.filters)?;
+        node.socket.bind_can(index).map_err(|error| Error::moving(&name, "bind", error))?;
+        Ok(node)
+    }
+
+    /// Wants other frames from now on. What is queued already stays.
+    ///
+    /// # Errors
+    /// What setsockopt(2) answers.
+    pub fn set_filters(&self, filters: &Filters) -> Result<()> {
+        let everything = [Filter { id: 0, mask: 0 }];
+        let list = if filters.list.is_empty() { &everything[..] } else { &filters.list };
+        let step = |step: &'static str| move |error| Error::new(self.name.clone(), step, error);
+        let raw = libc::SOL_CAN_RAW;
+        self.socket.set_slice(raw, libc::CAN_RAW_FILTER, list).map_err(step("CAN_RAW_FILTER"))?;
+        self.socket.set(raw, libc::CAN_RAW_ERR_FILTER, filters.error_mask).map_err(step("CAN_RAW_ERR_FILTER"))
+    }
+
+    /// Appends what has come, up to [`CALL_FRAMES`], and answers how many; 0 when none has.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when an interface went down, once; `ENODEV` when it is gone.
+    pub fn receive(&self, inbox: &mut Inbox, to: &mut impl Extend<Received>) -> io::Result<usize> {
+        match inbox.receive(&self.socket) {
+            Ok(count) => {
+                to.extend(inbox.received(count));
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends one frame, on the interface with index `interface` where the node is on all; 0: on its own. Does not wait.
+    ///
+    /// # Errors
+    /// `ENOBUFS` and `EAGAIN` when a queue is full, `ENETDOWN`, `EINVAL` for an FD frame on a classic interface.
+    pub fn send(&self, frame: &Frame, interface: u32) -> io::Result<()> {
+        let (bytes, length) = (std::ptr::from_ref(frame).cast(), frame.mtu());
+        let fd = self.socket.as_raw_fd();
+        if interface == 0 {
+            // SAFETY: a Frame has at least `length` bytes and outlives the call. send(2).
+            return sys::check_size(unsafe { libc::send(fd, bytes, length, libc::MSG_DONTWAIT) }).map(drop);
+        }
+        let address = sys::socket::can_address(interface);
+        let to = std::ptr::from_ref(&address).cast();
+        let size = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: as above, and the address outlives the call. sendto(2).
+        let answer = unsafe { libc::sendto(fd, bytes, length, libc::MSG_DONTWAIT, to, size) };
+        sys::check_size(answer).map(drop)
+    }
+
+    /// Frames that its queue has lost so far, exact at once.
+    ///
+    /// # Errors
+    /// What getsockopt(2) answers.
+    pub fn drops(&self) -> io::Result<u64> {
+        self.socket.drops()
+    }
+
+    /// The size of its receive queue in bytes, as the kernel counts them.
+    ///
+    /// # Errors
+    /// What getsockopt(2) answers.
+    pub fn queue_bytes(&self) -> io::Result<u32> {
+        self.socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF).map(|[bytes]| bytes)
+    }
+}
+
+impl AsFd for Node {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Room for the frames of one system call. Kept apart from [`Node`], so that one thread may send while another
+/// receives.
+pub struct Inbox {
+    frames: Box<[Frame]>,
+    controls: Box<[Control]>,
+    addresses: Box<[libc::sockaddr_can]>,
+    vectors: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in the headers lead to this value's own boxes and are set anew before each call.
+unsafe impl Send for Inbox {}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        // SAFETY: an all-zero sockaddr_can is a valid value.
+        let address: libc::sockaddr_can = unsafe { std::mem::zeroed() };
+        // SAFETY: an all-zero mmsghdr is a valid value.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        Self {
+            frames: vec![Frame::default(); CALL_FRAMES].into(),
+            controls: vec![Control::default(); CALL_FRAMES].into(),
+            addresses: vec![address; CALL_FRAMES].into(),
+            vectors: vec![vector; CALL_FRAMES].into(),
+            messages: vec![message; CALL_FRAMES].into(),
+        }
+    }
+}
+
+impl Inbox {
+    fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
+        let places = self.frames.iter_mut().zip(self.vectors.iter_mut());
+        let places = places.zip(self.controls.iter_mut()).zip(self.addresses.iter_mut());
+        for (message, (((frame, vector), control), address)) in self.messages.iter_mut().zip(places) {
+            *vector = libc::iovec { iov_base: std::ptr::from_mut(frame).cast(), iov_len: CANFD_MTU };
+            message.msg_hdr = control.header(vector);
+            message.msg_hdr.msg_name = std::ptr::from_mut(address).cast();
+            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_can>() as libc::socklen_t;
+        }
+        let messages = self.messages.as_mut_ptr();
+        let (fd, most) = (socket.as_raw_fd(), CALL_FRAMES as u32);
+        // SAFETY: recvmmsg(2): "msgvec is a pointer to an array of mmsghdr structures … vlen is its size"; the headers
+        // point at our own boxes, which outlive the call, and any bytes make a valid Frame.
+        let answer = unsafe { libc::recvmmsg(fd, messages, most, libc::MSG_DONTWAIT, std::ptr::null_mut()) };
+        Ok(sys::check(answer)? as usize)
+    }
+
+    fn received(&self, count: usize) -> impl Iterator<Item = Received> + '_ {
+        let parts = self.messages.iter().zip(&self.frames).zip(&self.addresses).take(count);
+        parts.map(|((message, frame), address)| {
+            let mut frame = *frame;
+            frame.received_as(message.msg_len as usize);
+            let mut meta = Meta { interface: address.can_ifindex as u32, ..Meta::default() };
+            control::note(&message.msg_hdr, &mut meta);
+            Received { frame, meta, hardware_ns: control::hardware_ns(&message.msg_hdr) }
+        })
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}

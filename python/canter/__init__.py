@@ -1,0 +1,14 @@
+"""canter for Python: the fast SocketCAN back-end of python-can.
+
+    import can
+    with can.Bus(interface="canter", channel="can0") as bus:
+        for message in bus:
+            print(message)
+
+It receives many frames per system call and keeps the interpreter out of it; what comes out are real ``can.Message``
+objects. See :class:`canter.bus.CanterBus` for channels, options and what it can tell of losses.
+"""
+
+from canter.bus import CanterBus
+
+__all__ = ["CanterBus"]

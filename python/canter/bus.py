@@ -1,0 +1,197 @@
+"""The python-can back-end ``canter``."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import can
+from can import BusABC, BusState, CanProtocol, Message
+from can.broadcastmanager import CyclicSendTaskABC, LimitedDurationCyclicSendTaskABC
+
+from canter import _native
+
+__all__ = ["CanterBus"]
+
+#: The kernel takes so many filters a socket (``CAN_RAW_FILTER_MAX``); with more, they are applied here.
+KERNEL_FILTERS_MAX = 512
+
+_EFF_FLAG = 0x80000000
+
+_STATES = {
+    "ERROR-ACTIVE": BusState.ACTIVE,
+    "ERROR-WARNING": BusState.ACTIVE,
+    "ERROR-PASSIVE": BusState.PASSIVE,
+    "BUS-OFF": BusState.ERROR,
+}
+
+
+class CanterBus(BusABC):
+    """SocketCAN by batches.
+
+    :param channel:
+        An interface (``"can0"``), several (``"can0,can1"``), or all of them (``"any"`` or ``""``). With several,
+        :attr:`can.Message.channel` says where a message came from, and where one goes that is sent.
+    :param fd: Receive and send CAN FD frames too.
+    :param receive_own_messages: Receive what this bus sends.
+    :param local_loopback: Let other sockets of this machine hear what this bus sends.
+    :param ignore_rx_error_frames: No error frames.
+    :param rcvbuf:
+        Size of the receive queue in bytes, as the kernel counts them: 960 and more a frame. Beyond
+        ``net.core.rmem_max`` it takes CAP_NET_ADMIN. :attr:`stats` tells what it is.
+    :param can_hardware_timestamps: Stamp messages with the controller's own clock where it has one.
+    :param can_filters: See :meth:`can.BusABC.set_filters`; up to 512 are applied by the kernel.
+
+    :raises ~can.exceptions.CanInitializationError: When a channel cannot be opened, with the reason in one line.
+    """
+
+    def __init__(
+        self,
+        channel: str = "",
+        receive_own_messages: bool = False,
+        local_loopback: bool = True,
+        fd: bool = False,
+        can_filters: can.typechecking.CanFilters | None = None,
+        ignore_rx_error_frames: bool = False,
+        rcvbuf: int | None = None,
+        can_hardware_timestamps: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        names = [""] if channel in ("", "any", None) else [name.strip() for name in str(channel).split(",")]
+        self.channel = channel
+        self.channel_info = f"canter channel '{channel}'"
+        self._can_protocol = CanProtocol.CAN_FD if fd else CanProtocol.CAN_20
+        self._error_frames = not ignore_rx_error_frames
+        self._filtered_here = False
+        self._bcm_sockets: dict[str, Any] = {}
+        self._task_ids = itertools.count(1)
+        self._task_guard = threading.Lock()
+        self._native = _native.Bus(
+            names,
+            own_frames=receive_own_messages,
+            echo=local_loopback,
+            fd=fd,
+            error_frames=self._error_frames,
+            queue_bytes=rcvbuf,
+            hardware_stamps=can_hardware_timestamps,
+        )
+        super().__init__(channel=channel, can_filters=can_filters, **kwargs)
+
+    # Receiving
+
+    def recv(self, timeout: float | None = None) -> Message | None:
+        """The next message, or None after ``timeout`` seconds (None: wait for ever).
+
+        :raises ~can.exceptions.CanOperationError: When an interface goes down or away.
+        """
+        if not self._filtered_here:
+            return self._native.recv(timeout)
+        return super().recv(timeout)
+
+    def _recv_internal(self, timeout: float | None) -> tuple[Message | None, bool]:
+        return self._native.recv(timeout), not self._filtered_here
+
+    def recv_many(self, max: int = 256, timeout: float | None = None) -> list[Message]:
+        """Up to ``max`` messages at once: what is there, or what comes within ``timeout`` seconds; else an empty list.
+
+        The cheapest way to receive: ``for message in bus.recv_many(): …``.
+        """
+        messages = self._native.recv_many(max, timeout)
+        if self._filtered_here:
+            messages = [message for message in messages if self._matches_filters(message)]
+        return messages
+
+    def __iter__(self) -> Iterator[Message]:
+        """All messages, for ever; several at a time inside."""
+        while True:
+            yield from self.recv_many(timeout=1.0)
+
+    def fileno(self) -> int:
+        """A descriptor for select, poll and asyncio: readable while :meth:`recv` would not wait."""
+        return self._native.fileno()
+
+    def _apply_filters(self, filters: can.typechecking.CanFilters | None) -> None:
+        pairs = []
+        for wanted in filters or []:
+            identifier, mask = wanted["can_id"], wanted["can_mask"]
+            if "extended" in wanted:
+                mask |= _EFF_FLAG
+                identifier |= _EFF_FLAG if wanted["extended"] else 0
+            pairs.append((identifier, mask))
+        self._filtered_here = len(pairs) > KERNEL_FILTERS_MAX
+        self._native.set_filters([] if self._filtered_here else pairs, self._error_frames)
+
+    # Sending
+
+    def send(self, msg: Message, timeout: float | None = None) -> None:
+        """Sends a message; when the interface's queue is full, tries again for ``timeout`` seconds.
+
+        :raises ~can.exceptions.CanOperationError: When the queue stays full, or the interface is down or gone.
+        :raises ValueError: When the message is no CAN frame.
+        """
+        self._native.send(msg, timeout or 0.0)
+
+    def send_many(self, messages: Sequence[Message], timeout: float | None = None) -> None:
+        """Sends messages in order; ``timeout`` is for each."""
+        for message in messages:
+            self._native.send(message, timeout or 0.0)
+
+    def _send_periodic_internal(
+        self,
+        msgs: Sequence[Message] | Message,
+        period: float,
+        duration: float | None = None,
+        autostart: bool = True,
+        modifier_callback: Callable[[Message], None] | None = None,
+    ) -> CyclicSendTaskABC:
+        if modifier_callback is not None:
+            warnings.warn("a modifier_callback needs a thread: less exact than the kernel's timer", stacklevel=3)
+            return BusABC._send_periodic_internal(self, msgs, period, duration, autostart, modifier_callback)
+        # The kernel's broadcast manager, as python-can already speaks to it.
+        from can.interfaces.socketcan.socketcan import CyclicSendTask, create_bcm_socket
+
+        messages = LimitedDurationCyclicSendTaskABC._check_and_convert_messages(msgs)
+        channel = str(messages[0].channel or self.channel)
+        with self._task_guard:
+            if channel not in self._bcm_sockets:
+                self._bcm_sockets[channel] = create_bcm_socket(channel)
+            task_id = next(self._task_ids)
+        return CyclicSendTask(
+            self._bcm_sockets[channel], task_id, messages, period, duration, autostart=autostart
+        )
+
+    # What is known of it
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """What was received and lost since the bus was opened, by place.
+
+        ``received``, ``sent``, ``queued`` (received, not handed out yet), ``lost_socket`` (the receive queue was full;
+        exact), ``lost_driver``, ``overrun_events`` (the controller's FIFO was full; each at least one frame) and
+        ``receive_buffer`` (bytes).
+        """
+        return self._native.stats()
+
+    @property
+    def state(self) -> BusState:
+        """The controller's state; ACTIVE for virtual interfaces."""
+        return _STATES.get(self._native.state() or "", BusState.ACTIVE)
+
+    @state.setter
+    def state(self, new_state: BusState) -> None:
+        raise NotImplementedError("the state of an interface is set by: ip link set … type can …")
+
+    def shutdown(self) -> None:
+        """Ends all periodic tasks and all waiting. It may be called twice."""
+        super().shutdown()
+        self._native.close()
+        for bcm_socket in self._bcm_sockets.values():
+            bcm_socket.close()
+        self._bcm_sockets.clear()
+
+    @staticmethod
+    def _detect_available_configs() -> list[can.typechecking.AutoDetectedConfig]:
+        return [{"interface": "canter", "channel": name} for name in _native.interfaces()]

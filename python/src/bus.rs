@@ -1,0 +1,396 @@
+//! A bus of one or more channels: receives many frames a system call without the GIL, and hands them out one by one.
+
+use crate::message::{self, Maker};
+use canter_io::{
+    Error, Filter, Filters, Interface,
+    interface::Counters,
+    node::{Inbox, Node, NodeOptions, Received},
+    sys::{event, poll},
+};
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyList, PyString},
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+    os::fd::{AsFd, AsRawFd},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Every class of error frames (`CAN_ERR_MASK`).
+const EVERY_ERROR: u32 = 0x1fff_ffff;
+/// How long a sender waits between two tries at a full queue, which cannot be polled for.
+const TRY_AGAIN: Duration = Duration::from_micros(500);
+
+struct Channel {
+    node: Node,
+    /// `None`: all interfaces.
+    interface: Option<Interface>,
+    /// What the interface had counted when the bus was opened.
+    before: Counters,
+}
+
+struct Inside {
+    inbox: Inbox,
+    queue: VecDeque<Received>,
+    /// The names of interfaces by their index, as Python has them.
+    names: HashMap<u32, Py<PyString>>,
+    /// What to say once the frames that came before it are handed out. The kernel says it first, and only once.
+    failure: Option<Error>,
+}
+
+/// One or more channels. Receiving and sending may be done by different threads.
+#[pyclass(frozen, module = "canter._native")]
+pub struct Bus {
+    channels: Vec<Channel>,
+    inside: Mutex<Inside>,
+    maker: Maker,
+    hardware: bool,
+    /// Readable when a channel is, when frames are queued here, or when the bus is closed.
+    ready: event::Any,
+    queued: event::Flag,
+    /// Somebody polls `ready`, so that `queued` must be kept right.
+    polled: AtomicBool,
+    closing: event::Flag,
+    closed: AtomicBool,
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+#[pymethods]
+impl Bus {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "each has a name in Python")]
+    #[pyo3(signature = (channels, *, own_frames, echo, fd, error_frames, queue_bytes, hardware_stamps))]
+    fn new(
+        py: Python<'_>,
+        channels: Vec<String>,
+        own_frames: bool,
+        echo: bool,
+        fd: bool,
+        error_frames: bool,
+        queue_bytes: Option<u32>,
+        hardware_stamps: bool,
+    ) -> PyResult<Self> {
+        let filters =
+            Filters { error_mask: if error_frames { EVERY_ERROR } else { 0 }, ..Filters::default() };
+        let options = NodeOptions { own_frames, echo, fd, filters, queue_bytes, hardware_stamps };
+        let channels = channels.iter().map(|name| Channel::open(name, &options));
+        let channels = channels.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let parts = || -> io::Result<_> {
+            let (ready, queued, closing) = (event::Any::new()?, event::Flag::new()?, event::Flag::new()?);
+            ready.add(queued.as_fd())?;
+            ready.add(closing.as_fd())?;
+            for channel in &channels {
+                ready.add(channel.node.as_fd())?;
+            }
+            Ok((ready, queued, closing))
+        };
+        let (ready, queued, closing) = parts()?;
+        let named = channels.iter().filter_map(|channel| channel.interface.as_ref());
+        let names = named.map(|one| (one.index, PyString::new(py, &one.name).unbind())).collect();
+        let inside = Inside { inbox: Inbox::default(), queue: VecDeque::new(), names, failure: None };
+        Ok(Self {
+            channels,
+            inside: Mutex::new(inside),
+            maker: Maker::new(py)?,
+            hardware: hardware_stamps,
+            ready,
+            queued,
+            polled: AtomicBool::new(false),
+            closing,
+            closed: AtomicBool::new(false),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+        })
+    }
+
+    /// The next message; None after `timeout` seconds (None: for ever).
+    #[pyo3(signature = (timeout=None))]
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(received) = self.pop() {
+            return self.message(py, &received).map(Some);
+        }
+        if !self.wait(py, timeout)? {
+            return Ok(None);
+        }
+        self.pop().map(|received| self.message(py, &received)).transpose()
+    }
+
+    /// Up to `max` messages: those that are there, or after a wait those that came; an empty list after `timeout`.
+    #[pyo3(signature = (max, timeout=None))]
+    fn recv_many<'py>(
+        &self,
+        py: Python<'py>,
+        max: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        while list.len() < max {
+            let batch = self.take(max - list.len());
+            // Frames of one bus come in a row: its name is looked up once for all of them.
+            for row in batch.chunk_by(|one, next| one.meta.interface == next.meta.interface) {
+                let name = self.name_of(py, row[0].meta.interface);
+                for received in row {
+                    list.append(self.maker.message(py, received, self.stamp_ns(received), &name)?)?;
+                }
+            }
+            // Waits for the first only.
+            let wait = if list.is_empty() { timeout } else { Some(0.0) };
+            if list.len() == max || !self.wait(py, wait)? {
+                break;
+            }
+        }
+        Ok(list)
+    }
+
+    /// Sends a message, waiting up to `timeout` seconds for room in a full queue.
+    fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>, timeout: f64) -> PyResult<()> {
+        let frame = message::frame(message)?;
+        let (channel, index) = self.destination(message)?;
+        let deadline = Instant::now() + seconds(timeout);
+        loop {
+            let Err(error) = channel.node.send(&frame, index) else {
+                self.sent.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            };
+            let full = matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR));
+            if !full {
+                return Err(failed(Error::moving(channel.name(), "send", error)));
+            }
+            if Instant::now() >= deadline {
+                let hint = format!("ip link set {} txqueuelen 1000, or send with a timeout", channel.name());
+                return Err(failed(
+                    Error::new(channel.name(), "send: transmit queue full", error).hint(hint),
+                ));
+            }
+            py.detach(|| std::thread::sleep(TRY_AGAIN));
+            py.check_signals()?;
+        }
+    }
+
+    /// Passes only frames that match one of these (id, mask) pairs, as the kernel has them.
+    fn set_filters(&self, filters: Vec<(u32, u32)>, error_frames: bool) -> PyResult<()> {
+        let list = filters.into_iter().map(|(id, mask)| Filter { id, mask }).collect();
+        let filters = Filters { list, error_mask: if error_frames { EVERY_ERROR } else { 0 }, join: false };
+        self.channels.iter().try_for_each(|channel| channel.node.set_filters(&filters)).map_err(refused)
+    }
+
+    /// A descriptor that is readable while a message can be received without waiting.
+    fn fileno(&self) -> PyResult<i32> {
+        self.still_open()?;
+        let inside = self.inside();
+        self.polled.store(true, Ordering::Relaxed);
+        self.note_queued(&inside);
+        Ok(self.ready.as_fd().as_raw_fd())
+    }
+
+    /// What was received and lost so far, by place.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = PyDict::new(py);
+        let mut dropped = 0;
+        let (mut overruns, mut driver) = (0, 0);
+        for channel in &self.channels {
+            dropped += channel.node.drops()?;
+            if let Some(interface) = &channel.interface {
+                let grown = interface.counters().map_err(failed)?.since(&channel.before);
+                overruns += grown.rx_over_errors + grown.rx_fifo_errors + grown.rx_missed;
+                driver += grown.rx_dropped;
+            }
+        }
+        stats.set_item("received", self.received.load(Ordering::Relaxed))?;
+        stats.set_item("sent", self.sent.load(Ordering::Relaxed))?;
+        stats.set_item("queued", self.inside().queue.len())?;
+        stats.set_item("lost_socket", dropped)?;
+        stats.set_item("lost_driver", driver)?;
+        stats.set_item("overrun_events", overruns)?;
+        let sizes = self.channels.iter().map(|channel| channel.node.queue_bytes());
+        stats.set_item("receive_buffer", sizes.collect::<io::Result<Vec<_>>>()?.into_iter().min())?;
+        Ok(stats)
+    }
+
+    /// The state of the first controller, as the kernel names it; None without one.
+    fn state(&self) -> PyResult<Option<String>> {
+        let first = self.channels.iter().find_map(|channel| channel.interface.as_ref());
+        let Some(first) = first else { return Ok(None) };
+        let now = Interface::by_index(first.index).map_err(failed)?;
+        Ok(now.controller.and_then(|controller| controller.state).map(|state| state.to_string()))
+    }
+
+    /// Ends all waiting; everything but `stats` then fails.
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.closing.set();
+    }
+}
+
+impl Channel {
+    /// An interface by its name; an empty one stands for all.
+    fn open(name: &str, options: &NodeOptions) -> Result<Self, Error> {
+        let interface = if name.is_empty() { None } else { Some(Interface::find(name)?) };
+        let before = interface.as_ref().map(Interface::counters).transpose()?.unwrap_or_default();
+        let node = Node::open(interface.as_ref(), options)?;
+        Ok(Self { node, interface, before })
+    }
+
+    fn name(&self) -> &str {
+        self.interface.as_ref().map_or("any", |interface| &interface.name)
+    }
+}
+
+impl Bus {
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn still_open(&self) -> PyResult<()> {
+        let closed = || failed(Error::new("bus", "use", io::Error::other("it is shut down")));
+        if self.closed.load(Ordering::Acquire) { Err(closed()) } else { Ok(()) }
+    }
+
+    fn pop(&self) -> Option<Received> {
+        let mut inside = self.inside();
+        let received = inside.queue.pop_front()?;
+        self.note_queued(&inside);
+        Some(received)
+    }
+
+    fn take(&self, max: usize) -> Vec<Received> {
+        let mut inside = self.inside();
+        let count = max.min(inside.queue.len());
+        let batch = inside.queue.drain(..count).collect();
+        self.note_queued(&inside);
+        batch
+    }
+
+    /// Keeps the descriptor right for whoever polls it. Only under the lock.
+    fn note_queued(&self, inside: &Inside) {
+        if self.polled.load(Ordering::Relaxed) {
+            if inside.queue.is_empty() { self.queued.clear() } else { self.queued.set() }
+        }
+    }
+
+    /// Until a frame is queued; false after the time-out. Without the GIL.
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let deadline = timeout.map(|timeout| Instant::now() + seconds(timeout));
+        loop {
+            self.still_open()?;
+            if py.detach(|| self.fill())? {
+                return Ok(true);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(false);
+            }
+            let left_ns = left.map(|left| left.as_nanos() as u64);
+            py.detach(|| poll::readable(&[self.ready.as_fd()], left_ns))?;
+            py.check_signals()?;
+        }
+    }
+
+    /// Takes what has come on every channel; whether anything is queued now.
+    fn fill(&self) -> PyResult<bool> {
+        let mut inside = self.inside();
+        let Inside { inbox, queue, failure, .. } = &mut *inside;
+        let mut count = 0;
+        for channel in &self.channels {
+            count += channel.node.receive(inbox, queue).or_else(|error| {
+                *failure = Some(Error::moving(channel.name(), "receive", error));
+                channel.node.receive(inbox, queue).or(Ok::<_, io::Error>(0))
+            })?;
+        }
+        self.received.fetch_add(count as u64, Ordering::Relaxed);
+        if queue.is_empty()
+            && let Some(failure) = failure.take()
+        {
+            return Err(failed(failure));
+        }
+        if self.channels.len() > 1 {
+            queue.make_contiguous().sort_by_key(|received| received.meta.stamp_ns);
+        }
+        self.note_queued(&inside);
+        Ok(!inside.queue.is_empty())
+    }
+
+    fn message<'py>(&self, py: Python<'py>, received: &Received) -> PyResult<Bound<'py, PyAny>> {
+        let name = self.name_of(py, received.meta.interface);
+        self.maker.message(py, received, self.stamp_ns(received), &name)
+    }
+
+    fn stamp_ns(&self, received: &Received) -> u64 {
+        let hardware = self.hardware && received.hardware_ns != 0;
+        if hardware { received.hardware_ns } else { received.meta.stamp_ns }
+    }
+
+    fn name_of<'py>(&self, py: Python<'py>, index: u32) -> Bound<'py, PyString> {
+        let known = self.inside().names.get(&index).map(|name| name.clone_ref(py));
+        known
+            .unwrap_or_else(|| {
+                let name =
+                    Interface::by_index(index).map_or_else(|_| index.to_string(), |interface| interface.name);
+                let name = PyString::new(py, &name).unbind();
+                self.inside().names.insert(index, name.clone_ref(py));
+                name
+            })
+            .into_bound(py)
+    }
+
+    /// Where a message goes: the channel it names, or the only one there is.
+    fn destination(&self, message: &Bound<'_, PyAny>) -> PyResult<(&Channel, u32)> {
+        self.still_open()?;
+        let wanted: Option<String> = message.getattr("channel")?.extract().unwrap_or_default();
+        match (self.channels.as_slice(), wanted) {
+            ([one], _) if one.interface.is_some() => Ok((one, 0)),
+            ([any], Some(name)) => Ok((any, Interface::find(&name).map_err(failed)?.index)),
+            (several, Some(name)) if several.len() > 1 => {
+                let channel = several.iter().find(|channel| channel.name() == name);
+                let unknown = || io::Error::other("it is no channel of this bus");
+                channel
+                    .map(|channel| (channel, 0))
+                    .ok_or_else(|| failed(Error::new(name.clone(), "send", unknown())))
+            }
+            _ => Err(failed(Error::new(
+                "bus",
+                "send",
+                io::Error::other("which channel? it has several; set message.channel"),
+            ))),
+        }
+    }
+}
+
+/// As far as a clock goes; negative is none.
+fn seconds(timeout: f64) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(1 << 30);
+    if timeout.is_nan() {
+        return Duration::ZERO;
+    }
+    Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(LONGEST).min(LONGEST)
+}
+
+/// What could not be opened or set: `can.CanInitializationError` with the errno.
+pub fn refused(error: Error) -> PyErr {
+    exception("CanInitializationError", &error)
+}
+
+/// What went wrong while frames moved: `can.CanOperationError` with the errno.
+fn failed(error: Error) -> PyErr {
+    exception("CanOperationError", &error)
+}
+
+fn exception(class: &str, error: &Error) -> PyErr {
+    Python::attach(|py| {
+        let class = match py.import("can").and_then(|can| can.getattr(class)) {
+            Ok(class) => class,
+            Err(missing) => return missing,
+        };
+        match class.call1((error.to_string(), error.source.raw_os_error())) {
+            Ok(value) => PyErr::from_value(value),
+            Err(wrong) => wrong,
+        }
+    })
+}

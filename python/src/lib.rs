@@ -1,0 +1,22 @@
+//! The native half of the python-can plug-in: batches of frames from canter-io, one `can.Message` each.
+
+mod bus;
+mod message;
+
+use pyo3::prelude::*;
+
+/// canter._native: see canter.bus for what is meant to be used.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::bus::Bus;
+    #[pymodule_export]
+    use super::interfaces;
+}
+
+/// The names of all CAN interfaces of this machine.
+#[pyfunction]
+fn interfaces() -> PyResult<Vec<String>> {
+    let list = canter_io::Interface::list().map_err(bus::refused)?;
+    Ok(list.into_iter().map(|interface| interface.name).collect())
+}

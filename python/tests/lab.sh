@@ -1,0 +1,12 @@
+#!/bin/sh
+# In the lab's guest: interfaces, then pytest with these arguments, in the folder of python-can's sources ($1).
+set -eu
+here=$(pwd) sources=$1
+shift
+for module in vcan vxcan can-bcm; do modprobe $module; done
+ip link add vcan0 type vcan
+ip link add vx0 type vxcan peer name vx1
+for name in vcan0 vx0 vx1; do ip link set $name mtu 72 up; done
+cd "$sources"
+export TEST_SOCKETCAN=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$here/python/tests:$sources"
+exec "$here/target/python/bin/python" -m pytest -c /dev/null --rootdir "$sources" -p no:cacheprovider -q -rs "$@"

@@ -1,0 +1,181 @@
+"""canter's own promises, in the lab: what a user of python-can relies on and its own tests do not ask."""
+
+import asyncio
+import errno
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import can
+import pytest
+
+from test.back2back_test import TestThreadSafeBus as ThreadSafeBusOfPythonCan
+
+
+class TestThreadSafe(ThreadSafeBusOfPythonCan):
+    """python-can's own test, on canter. It wants frames that come from elsewhere: over a cable."""
+
+    INTERFACE_1 = INTERFACE_2 = "canter"
+    CHANNEL_1, CHANNEL_2 = "vx0", "vx1"
+
+
+def ip(line: str) -> None:
+    subprocess.run(["ip", *line.split()], check=True)
+
+
+@pytest.fixture
+def vcan():
+    """A vcan of this test's own."""
+    ip("link add vcan7 type vcan")
+    ip("link set vcan7 mtu 72 up")
+    yield "vcan7"
+    subprocess.run(["ip", "link", "delete", "vcan7"], check=False, capture_output=True)
+
+
+def bus(channel: str, **options) -> can.BusABC:
+    return can.Bus(interface="canter", channel=channel, **options)
+
+
+def flood(channel: str, count: int) -> None:
+    """Sends numbered frames by a socket of its own."""
+    with socket.socket(socket.PF_CAN, socket.SOCK_RAW, socket.CAN_RAW) as sender:
+        sender.bind((channel,))
+        for number in range(count):
+            sender.send(struct.pack("=IB3x8s", number & 0x7FF, 8, struct.pack("<Q", number)))
+
+
+def number(message: can.Message) -> int:
+    return struct.unpack("<Q", message.data)[0]
+
+
+def test_losses_are_told_exactly_and_a_larger_queue_has_none(vcan):
+    with bus(vcan) as small, bus(vcan, rcvbuf=4 << 20) as large:
+        flood(vcan, 1000)
+        received = []
+        while messages := small.recv_many(timeout=0.2):
+            received += messages
+        assert 0 < len(received) < 1000
+        assert small.stats["lost_socket"] == 1000 - len(received)
+        assert [number(message) for message in received] == list(range(len(received)))
+        assert len(large.recv_many(2000, 0.2)) == 1000
+        assert large.stats["lost_socket"] == 0 and large.stats["received"] == 1000
+        assert large.stats["receive_buffer"] >= 4 << 20
+
+
+def test_a_polled_descriptor_is_readable_while_frames_wait_in_the_batch(vcan):
+    with bus(vcan) as node:
+        readable = lambda wait: select.select([node], [], [], wait)[0] != []  # noqa: E731
+        assert not readable(0)
+        flood(vcan, 3)
+        for expected in range(3):
+            assert readable(1), f"frame {expected} waits unseen"
+            assert number(node.recv(0)) == expected
+        assert not readable(0)
+
+
+def test_asyncio_s_notifier_hears_every_frame(vcan):
+    async def hear() -> list[int]:
+        with bus(vcan) as node:
+            reader = can.AsyncBufferedReader()
+            notifier = can.Notifier(node, [reader], loop=asyncio.get_running_loop())
+            await asyncio.to_thread(flood, vcan, 100)
+            heard = [number(await asyncio.wait_for(reader.get_message(), 10)) for _ in range(100)]
+            notifier.stop()
+            return heard
+
+    assert asyncio.run(hear()) == list(range(100))
+
+
+def test_several_channels_are_one_bus_in_order_and_each_can_be_sent_to(vcan):
+    with bus("vcan0,vcan7") as both, bus("vcan0") as first, bus("vcan7") as second:
+        first.send(can.Message(arbitration_id=1, is_extended_id=False))
+        second.send(can.Message(arbitration_id=2, is_extended_id=False))
+        first.send(can.Message(arbitration_id=3, is_extended_id=False))
+        heard = [both.recv(1) for _ in range(3)]
+        assert [(one.arbitration_id, one.channel) for one in heard] == [(1, "vcan0"), (2, "vcan7"), (3, "vcan0")]
+        both.send(can.Message(arbitration_id=4, channel="vcan7", is_extended_id=False))
+        assert second.recv(1).arbitration_id == 4
+        with pytest.raises(can.CanOperationError, match="which channel"):
+            both.send(can.Message(arbitration_id=5))
+
+
+def test_any_hears_all_interfaces_and_names_them(vcan):
+    with bus("any") as everywhere:
+        flood(vcan, 1)
+        assert everywhere.recv(1).channel == vcan
+
+
+def test_more_filters_than_the_kernel_takes_still_filter(vcan):
+    filters = [{"can_id": 2 * n, "can_mask": 0x7FF, "extended": False} for n in range(600)]
+    with bus(vcan, can_filters=filters, rcvbuf=4 << 20) as node:
+        flood(vcan, 100)
+        messages = node.recv_many(200, 1)
+        assert [message.arbitration_id for message in messages] == list(range(0, 100, 2))
+
+
+def test_an_unknown_channel_is_refused_with_python_can_s_exception_and_the_way_out():
+    with pytest.raises(can.CanInitializationError, match=r"nocan9: find: no such device \(CAN interfaces: .*vcan0") as error:
+        bus("nocan9")
+    assert error.value.error_code == errno.ENODEV
+
+
+def test_an_interface_that_is_removed_ends_a_waiting_recv(vcan):
+    with bus(vcan) as node:
+        threading.Timer(0.3, lambda: ip("link delete vcan7")).start()
+        with pytest.raises(can.CanOperationError, match="vcan7: receive: "):
+            node.recv(20)
+
+
+def test_frames_before_a_failure_are_received_before_it_is_told(vcan):
+    with bus(vcan) as node:
+        flood(vcan, 5)
+        ip("link set vcan7 down")
+        assert [number(node.recv(1)) for _ in range(5)] == list(range(5))
+        with pytest.raises(can.CanOperationError, match="it is down"):
+            node.recv(1)
+
+
+def test_shutting_down_ends_a_waiting_recv_of_another_thread(vcan):
+    node = bus(vcan)
+    ended = []
+
+    def wait() -> None:
+        with pytest.raises(can.CanOperationError, match="shut down"):
+            node.recv()
+        ended.append(True)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.2)
+    node.shutdown()
+    node.shutdown()
+    waiting.join(10)
+    assert ended == [True]
+
+
+def test_a_message_that_is_no_frame_is_refused(vcan):
+    with bus(vcan) as node:
+        with pytest.raises(ValueError, match="length"):
+            node.send(can.Message(arbitration_id=1, data=bytes(9)))
+        with pytest.raises(ValueError, match="identifier"):
+            node.send(can.Message(arbitration_id=0x800, is_extended_id=False))
+
+
+def test_fd_and_remote_frames_come_out_as_they_went_in(vcan):
+    with bus(vcan, fd=True) as one, bus(vcan, fd=True) as other:
+        sent = [
+            can.Message(arbitration_id=0x123, is_extended_id=False, is_remote_frame=True, dlc=5),
+            can.Message(arbitration_id=0x1ABCDEF, data=bytes(range(64)), is_fd=True, bitrate_switch=True),
+            can.Message(arbitration_id=0x7FF, is_extended_id=False, data=b"\x01", is_fd=True, error_state_indicator=True),
+        ]
+        one.send_many(sent)
+        for expected, message in zip(sent, other.recv_many(3, 1), strict=True):
+            assert message.equals(expected, timestamp_delta=None, check_channel=False, check_direction=False)
+
+
+def test_its_interfaces_are_detected(vcan):
+    found = can.detect_available_configs("canter")
+    assert {"interface": "canter", "channel": vcan} in found
