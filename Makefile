@@ -9,27 +9,37 @@ ONLY_LAB := -- --ignored --test-threads=1
 
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
-  tshark tcpdump python3-venv
+  tshark tcpdump tmux python3-venv
 
 .PHONY: study test test-host test-lab test-6.1 test-arm setup-arm lint lint-if-possible bench setup
+.PHONY: study test test-host test-peers test-lab test-6.1 lint lint-if-possible bench setup
 
 study: setup
 	cargo build --release --locked
 	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
 
-test: setup target/python lint-if-possible test-host test-lab test-6.1
+test: setup target/python lint-if-possible test-host test-peers test-lab test-6.1
 
 test-host:
 	cargo test --workspace --locked
 
+# Independent readers and writers of recordings; no CAN needed.
+test-peers: setup target/python
+	cargo test --locked -p canter --test convert_peers -- --ignored
+
 test-lab: setup
 	cargo build --locked
+	cargo build --locked -p canter --example record
 	cargo test --locked -p canter --test lab -- --ignored --test-threads=2
 	$(call IN_LAB,--fd-cards 2 --cpus 2) cargo test --locked -p canter-io --test conformance $(ONLY_LAB)
 	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
 	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
 	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble --test doctor $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
+	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
+	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture \
+	  --test capture_files --test capture_trouble $(ONLY_LAB)
+	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble $(ONLY_LAB)
 
 test-6.1: setup
 	cargo build --locked
@@ -78,6 +88,8 @@ bench: setup
 	$(CANTER) study run bench-syscalls 2014-fig4.2 --out target/bench --ceilings
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
 	  cargo bench --locked -p canter-io --bench seam
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
+	  cargo bench --locked -p canter --bench record
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt

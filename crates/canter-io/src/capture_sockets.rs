@@ -29,7 +29,7 @@ const CALL_FRAMES: usize = 256;
 const CALLS_IN_A_ROW: usize = 16;
 /// How long it lets frames gather after it was woken: a wake-up costs more than ten frames. A queue of 222 frames holds
 /// 10 ms of the fullest bus.
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER: Duration = Duration::from_millis(4);
 /// What poll(2) is asked about at most; with more buses it looks at all of them every [`GATHER`].
 const POLLED_MAX: usize = 64;
 
@@ -144,25 +144,32 @@ impl CaptureSockets {
 /// Room for the frames of one system call.
 struct Inbox {
     frames: Box<[[u8; CANFD_MTU]]>,
-    controls: Box<[Control]>,
-    vectors: Box<[libc::iovec]>,
+    /// Where the headers point; the kernel writes there.
+    _controls: Box<[Control]>,
+    _vectors: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
+    /// How many of the headers the kernel has written into.
+    used: usize,
 }
 
-// SAFETY: the pointers in the headers are set anew before each call.
+// SAFETY: the pointers in the headers lead to this value's own boxes.
 unsafe impl Send for Inbox {}
 
 impl Inbox {
     fn new() -> Self {
-        let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        // SAFETY: an all-zero mmsghdr is a valid value.
-        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-        Self {
-            frames: vec![[0; CANFD_MTU]; CALL_FRAMES].into(),
-            controls: vec![Control::default(); CALL_FRAMES].into(),
-            vectors: vec![vector; CALL_FRAMES].into(),
-            messages: vec![message; CALL_FRAMES].into(),
-        }
+        let mut frames: Box<[[u8; CANFD_MTU]]> = vec![[0; CANFD_MTU]; CALL_FRAMES].into();
+        let mut controls: Box<[Control]> = vec![Control::default(); CALL_FRAMES].into();
+        let vector = |frame: &mut [u8; CANFD_MTU]| libc::iovec {
+            iov_base: frame.as_mut_ptr().cast(),
+            iov_len: CANFD_MTU,
+        };
+        let mut vectors: Box<[libc::iovec]> = frames.iter_mut().map(vector).collect();
+        let header = |(control, vector): (&mut Control, &mut libc::iovec)| libc::mmsghdr {
+            msg_hdr: control.header(vector),
+            msg_len: 0,
+        };
+        let messages = controls.iter_mut().zip(vectors.iter_mut()).map(header).collect();
+        Self { frames, _controls: controls, _vectors: vectors, messages, used: 0 }
     }
 
     /// Takes what waits on a bus; true when nothing is left.
@@ -203,16 +210,15 @@ impl Inbox {
     }
 
     fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
-        let places = self.frames.iter_mut().zip(self.controls.iter_mut()).zip(self.vectors.iter_mut());
-        for (message, ((frame, control), vector)) in self.messages.iter_mut().zip(places) {
-            *vector = libc::iovec { iov_base: std::ptr::from_mut(frame).cast(), iov_len: CANFD_MTU };
-            message.msg_hdr = control.header(vector);
+        for message in &mut self.messages[..self.used] {
+            message.msg_hdr.msg_controllen = size_of::<Control>() as _; // the kernel wrote what it used
         }
         let messages = self.messages.as_mut_ptr();
         let (fd, most, flags) = (socket.as_raw_fd(), CALL_FRAMES as u32, libc::MSG_DONTWAIT);
         // SAFETY: recvmmsg(2): "msgvec is a pointer to an array of mmsghdr structures … vlen is its size"; the headers
         // point at our vectors and controls, those at our frames, and all outlive the call.
         let answer = unsafe { libc::recvmmsg(fd, messages, most, flags, std::ptr::null_mut()) };
-        Ok(sys::check(answer)? as usize)
+        self.used = sys::check(answer)? as usize;
+        Ok(self.used)
     }
 }

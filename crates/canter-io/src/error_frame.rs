@@ -50,9 +50,9 @@ const VIOLATIONS: [&str; 8] = [
     "error-on-tx",
 ];
 
-/// `data[3]`: where in the frame.
+/// `data[3]`: where in the frame; 0 says nothing.
 const PLACES: [&str; 29] = [
-    "unspecified",
+    "",
     "unspecified",
     "id.28-to-id.21",
     "start-of-frame",
@@ -139,7 +139,7 @@ impl fmt::Display for ErrorFrame {
                 LOST_ARBITRATION => write!(f, "{{at bit {}}}", data[0])?,
                 CONTROLLER_AT => write!(f, "{{{}}}", list(data[1], &CONTROLLER_PROBLEMS))?,
                 PROTOCOL_AT => {
-                    let place = PLACES.get(usize::from(data[3])).copied().unwrap_or(PLACES[0]);
+                    let place = PLACES.get(usize::from(data[3])).copied().unwrap_or_default();
                     write!(f, "{{{{{}}}{{{place}}}}}", list(data[2], &VIOLATIONS))?;
                 }
                 _ => {}

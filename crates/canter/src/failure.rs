@@ -30,6 +30,7 @@ impl From<Exit> for std::process::ExitCode {
 /// Why a command could not do what it was asked.
 #[derive(Debug)]
 pub struct Failure {
+    /// What the program answers.
     pub exit: Exit,
     /// One line: the thing, the step, the way out.
     pub message: String,
@@ -39,15 +40,15 @@ pub struct Failure {
 pub type Result<T = Exit> = std::result::Result<T, Failure>;
 
 impl Failure {
-    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
 
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    pub fn unable(message: impl Into<String>) -> Self {
+    pub(crate) fn unable(message: impl Into<String>) -> Self {
         Self::new(Exit::Unable, message)
     }
 }
@@ -57,6 +58,8 @@ impl fmt::Display for Failure {
         f.write_str(&self.message)
     }
 }
+
+impl std::error::Error for Failure {}
 
 impl From<canter_io::Error> for Failure {
     fn from(error: canter_io::Error) -> Self {

@@ -9,7 +9,7 @@ mod profiles;
 mod ranking;
 mod summary;
 mod svg;
-mod unit;
+pub mod unit;
 mod verdict;
 
 use crate::failure::{self, Exit, Failure};

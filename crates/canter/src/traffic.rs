@@ -1,4 +1,13 @@
-//! What sends, in one place: when the next frame is due, and what it looks like.
+//! What sends, in one place: when the next frame is due, what it looks like, and how it gets out in time.
 
+pub mod assignment;
+pub mod car;
+pub mod content;
 pub mod pattern;
+mod random;
+pub mod recipe;
+pub mod schedule;
+pub mod sender;
+pub mod source;
+mod table;
 pub mod template;

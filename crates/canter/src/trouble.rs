@@ -2,7 +2,21 @@
 
 use crate::failure::{self, Failure};
 use canter_io::{Error, Interface, interface::State};
-use std::{io, path::Path};
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+/// Set by SIGINT and SIGTERM.
+pub fn interrupt_flag() -> failure::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))
+            .map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    }
+    Ok(flag)
+}
 
 /// Says so before anything is opened: what waits on an interface that is down waits for ever.
 pub fn refuse_down(interface: &Interface) -> failure::Result<()> {

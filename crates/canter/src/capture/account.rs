@@ -1,11 +1,11 @@
 //! The account of a recording: what each interface has counted against what is in the file, every place where frames
 //! are lost, and a verdict. `docs/capture.md` explains each field.
 
-use super::{receiver, writer};
+use super::{buses, receiver, writer};
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-pub const SCHEMA: &str = "canter-capture/1";
+const SCHEMA: &str = "canter-capture/1";
 
 /// Where frames were lost, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Lost {
     pub driver: u64,
     /// No room in a processor's backlog; frames of any interface, even Ethernet.
     pub backlog: u64,
-    /// No room in the capture's ring.
+    /// No room in the capture's ring, or in its sockets.
     pub ring: u64,
     /// No room in the RAM queue (`--buffer`).
     pub queue: u64,
@@ -26,9 +26,54 @@ pub struct Lost {
     pub unaccounted: u64,
 }
 
+/// A file of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Its path.
+    pub name: String,
+    /// Frames in it.
+    pub frames: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// The stamp of its first frame, in ns; 0 when it has none.
+    pub first_ns: u64,
+    /// The stamp of its last frame.
+    pub last_ns: u64,
+}
+
+/// Files that made room for younger ones, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// How many files.
+    pub files: u64,
+    /// Frames that were in them.
+    pub frames: u64,
+    /// Bytes that they had.
+    pub bytes: u64,
+}
+
+impl Deleted {
+    /// Adds a file.
+    pub fn add(&mut self, file: &Written) {
+        self.files += 1;
+        self.frames += file.frames;
+        self.bytes += file.bytes;
+    }
+}
+
+/// Something that happened meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// ns of the real-time clock.
+    pub at_ns: u64,
+    /// In words, the interface or file first.
+    pub what: String,
+}
+
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bus {
+    /// Its name when it was found first.
     pub name: String,
     /// Frames in the file.
     pub in_file: u64,
@@ -36,6 +81,8 @@ pub struct Bus {
     pub seen: u64,
     /// Error frames among them.
     pub error_frames: u64,
+    /// What the error frames have reported, by kind.
+    pub errors: BTreeMap<String, u64>,
     /// Passed over by a filter.
     pub filtered: u64,
     /// Behind the last one of `--count`.
@@ -46,36 +93,60 @@ pub struct Bus {
     pub uncounted: u64,
     /// So near to start or end that the interface may have counted them on the other side.
     pub ambiguous: u64,
+    /// Overruns of its controller or driver: events, each of at least one frame.
     pub overrun_events: u64,
+    /// Frames thrown away by its driver or the stack.
     pub driver_lost: u64,
-    /// `None`: the ring lost frames, and it cannot be told whose.
+    /// Lost in the ring or in the socket; `None`: the ring lost frames, and it cannot be told whose.
     pub ring_lost: Option<u64>,
+    /// Lost because the RAM queue was full.
     pub queue_lost: u64,
+    /// Not taken by the disk.
     pub disk_lost: u64,
 }
 
 /// The whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
+    /// Which version of this structure it is.
     pub schema: String,
+    /// The file that was asked for.
     pub file: String,
+    /// Its format.
     pub format: String,
-    /// ns of the real-time clock.
+    /// How frames were received: `ring` or `sockets`.
+    pub method: String,
+    /// When counting began, in ns of the real-time clock.
     pub started_ns: u64,
+    /// When counting ended.
     pub ended_ns: u64,
     /// `complete`, or where it is not.
     pub verdict: String,
+    /// Whether nothing is missing.
     pub complete: bool,
+    /// Frames in the files.
     pub frames: u64,
+    /// The size of the files.
     pub bytes: u64,
     /// Frames behind younger ones in the file.
     pub late: u64,
     /// How often the clock was set meanwhile.
     pub clock_steps: u64,
+    /// Frames lost, by place.
     pub lost: Lost,
+    /// Each interface.
     pub buses: Vec<Bus>,
+    /// The files, in order; of a rotation with `keep` the youngest.
+    pub files: Vec<Written>,
+    /// Those that were removed to make room; their frames are counted in `frames`.
+    pub deleted: Deleted,
+    /// What happened meanwhile, the first thousand.
+    pub events: Vec<Event>,
+    /// Memory of the ring, or of all sockets' queues.
     pub ring_bytes: u64,
+    /// Memory of the RAM queue.
     pub queue_bytes: u64,
+    /// How much of that was in use at most.
     pub queue_high_water_bytes: u64,
     /// Why it ended by itself, or stopped writing; empty when it was told to.
     pub failure: String,
@@ -83,10 +154,12 @@ pub struct Account {
 
 impl Account {
     /// From what the receiver saw; the writer has its say later.
-    pub fn new(received: &receiver::Report) -> Self {
+    pub(super) fn new(received: &receiver::Report) -> Self {
         let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
         let mut account = Self {
             schema: SCHEMA.to_owned(),
+            method: if received.by_sockets { SOCKETS } else { RING }.to_owned(),
+            ring_bytes: received.ring_bytes,
             started_ns: received.started_ns,
             ended_ns: received.ended_ns,
             clock_steps: received.clock_steps,
@@ -101,15 +174,29 @@ impl Account {
     }
 
     /// What became of the frames in the writer.
-    pub fn add_written(&mut self, written: &writer::Report) {
+    pub(super) fn add_written(&mut self, written: &writer::Report) {
         for (at, bus) in self.buses.iter_mut().enumerate() {
             bus.in_file = written.in_file.get(at).copied().unwrap_or_default();
             bus.beyond = written.beyond.get(at).copied().unwrap_or_default();
             bus.disk_lost = written.lost.get(at).copied().unwrap_or_default();
         }
         (self.bytes, self.late) = (written.bytes, written.late);
+        (self.files, self.deleted) = (written.files.clone(), written.deleted);
         if let Some(error) = &written.error {
             self.failure.clone_from(error);
+        }
+        self.close();
+    }
+
+    /// The disk did not answer: what is not known to be in a file is given up.
+    pub(super) fn give_up(&mut self, written: &writer::Report) {
+        self.add_written(written);
+        for bus in &mut self.buses {
+            let left = bus.seen.saturating_sub(bus.filtered + bus.queue_lost + bus.beyond + bus.in_file);
+            bus.disk_lost = bus.disk_lost.max(left);
+        }
+        if self.failure.is_empty() {
+            self.failure = "given up before the disk had taken all".to_owned();
         }
         self.close();
     }
@@ -129,7 +216,7 @@ impl Account {
         };
         let frames = sum(|bus| bus.in_file);
         (self.lost, self.frames) = (lost, frames);
-        for bus in &mut self.buses {
+        for bus in self.buses.iter_mut().filter(|_| self.method != SOCKETS) {
             // Each bus's share is known when the shares make the whole.
             bus.ring_lost = match lost.ring {
                 0 => Some(0),
@@ -139,12 +226,15 @@ impl Account {
         }
         let gone: Vec<&str> =
             self.buses.iter().filter(|bus| bus.counted.is_none()).map(|bus| bus.name.as_str()).collect();
-        self.verdict = lost.verdict(&gone, self.failure.as_str());
+        self.verdict = lost.verdict(&gone, self.failure.as_str(), &self.method);
         self.complete = self.verdict == COMPLETE;
     }
 }
 
 const COMPLETE: &str = "complete";
+/// What received the frames.
+const RING: &str = "ring";
+const SOCKETS: &str = "sockets";
 
 impl Bus {
     /// Frames that the interface has counted and the ring did not hand out.
@@ -153,15 +243,16 @@ impl Bus {
     }
 }
 
-fn bus(bus: &receiver::Bus) -> Bus {
+fn bus(bus: &buses::Bus) -> Bus {
     let tally = &bus.tally;
     let counters = tally.counted.unwrap_or_default();
     let counted = tally.counted.map(|counters| counters.rx_frames);
     Bus {
-        name: bus.interface.name.clone(),
+        name: bus.name.clone(),
         in_file: 0,
         seen: tally.seen,
         error_frames: tally.errors,
+        errors: bus.errors.iter().map(|(&kind, &count)| (kind.to_owned(), count)).collect(),
         filtered: tally.filtered,
         beyond: 0,
         counted,
@@ -169,7 +260,7 @@ fn bus(bus: &receiver::Bus) -> Bus {
         ambiguous: tally.ambiguous,
         overrun_events: counters.rx_over_errors + counters.rx_fifo_errors + counters.rx_missed,
         driver_lost: counters.rx_dropped,
-        ring_lost: Some(0),
+        ring_lost: Some(tally.socket_lost),
         queue_lost: tally.queue_lost,
         disk_lost: 0,
     }
@@ -178,22 +269,23 @@ fn bus(bus: &receiver::Bus) -> Bus {
 impl Lost {
     /// Frames lost, as far as they were counted.
     pub fn frames(&self) -> u64 {
-        self.places().iter().map(|(_, frames)| frames).sum()
+        self.places(RING).iter().map(|(_, frames)| frames).sum()
     }
 
-    fn places(&self) -> [(&'static str, u64); 6] {
+    fn places(&self, method: &str) -> [(&'static str, u64); 6] {
+        let ring = if method == SOCKETS { "the sockets" } else { "the ring" };
         [
             ("the driver", self.driver),
             ("the backlog", self.backlog),
-            ("the ring", self.ring),
+            (ring, self.ring),
             ("the RAM queue", self.queue),
             ("the disk", self.disk),
             ("an unknown place", self.unaccounted),
         ]
     }
 
-    fn verdict(&self, gone: &[&str], failure: &str) -> String {
-        let places = self.places().into_iter().filter(|&(_, frames)| frames > 0);
+    fn verdict(&self, gone: &[&str], failure: &str, method: &str) -> String {
+        let places = self.places(method).into_iter().filter(|&(_, frames)| frames > 0);
         let places: Vec<String> = places.map(|(place, frames)| format!("{place} ({frames})")).collect();
         let frames = format!("{} frames lost at {}", self.frames(), places.join(", "));
         let mut parts = Vec::new();
@@ -221,7 +313,7 @@ impl fmt::Display for Account {
         writeln!(
             f,
             "{:<width$} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-            "interface", "counted", "in file", "filtered", "errors", "overruns", "ring", "queue", "disk"
+            "interface", "counted", "in file", "filtered", "errors", "overruns", RING, "queue", "disk"
         )?;
         for bus in &self.buses {
             let number = |value: Option<u64>| value.map_or("?".to_owned(), |value| value.to_string());
@@ -239,7 +331,30 @@ impl fmt::Display for Account {
                 bus.disk_lost
             )?;
         }
-        write!(f, "{} frames, {} bytes in {}", self.frames, self.bytes, self.file)?;
+        for bus in self.buses.iter().filter(|bus| !bus.errors.is_empty()) {
+            let kinds: Vec<String> =
+                bus.errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            writeln!(f, "{}: {}", bus.name, kinds.join(", "))?;
+        }
+        match (self.files.len(), self.deleted.files) {
+            (0 | 1, 0) => write!(f, "{} frames, {} bytes in {}", self.frames, self.bytes, self.file)?,
+            (files, deleted) => {
+                write!(
+                    f,
+                    "{} frames, {} bytes in {} files",
+                    self.frames,
+                    self.bytes,
+                    files as u64 + deleted
+                )?;
+                if let Some(last) = self.files.last() {
+                    write!(f, " up to {}", last.name)?;
+                }
+                if deleted > 0 {
+                    let frames = self.deleted.frames;
+                    write!(f, "; the oldest {deleted}, with {frames} frames, made room")?;
+                }
+            }
+        }
         if self.late > 0 {
             write!(f, ", {} of them late", self.late)?;
         }
@@ -286,7 +401,7 @@ mod tests {
     #[test]
     fn overruns_are_events_and_never_frames() {
         let lost = Lost { overrun_events: 3, disk: 2, ..Lost::default() };
-        let verdict = lost.verdict(&["can7"], "");
+        let verdict = lost.verdict(&["can7"], "", RING);
         assert_eq!(
             verdict,
             "incomplete: at least 3 overrun events, number of frames unknown; \

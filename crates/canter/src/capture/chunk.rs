@@ -1,6 +1,7 @@
 //! Frames on their way from the ring to the file: what a block of the ring held, in as little memory as it takes.
 
 use canter_io::{
+    batch::Origin,
     capture_ring::Record,
     frame::{CAN_MTU, CANFD_MTU},
 };
@@ -12,22 +13,38 @@ pub struct Entry<const BYTES: usize> {
     bytes: [u8; BYTES],
 }
 
+/// A frame of either size with all that a socket tells of it.
+pub struct NotedEntry {
+    frame: Entry<CANFD_MTU>,
+    len: u8,
+    origin: Origin,
+    hardware_ns: u64,
+}
+
 // What a second of full buses takes in memory follows from these.
 const _: () = assert!(size_of::<Entry<CAN_MTU>>() == 32 && size_of::<Entry<CANFD_MTU>>() == 88);
+const _: () = assert!(size_of::<NotedEntry>() == 104);
 
 /// Frames of one kind, in the order of their stamps once it is sorted.
 pub enum Chunk {
     Classic(Vec<Entry<CAN_MTU>>),
     Fd(Vec<Entry<CANFD_MTU>>),
+    /// Of both kinds.
+    Noted(Vec<NotedEntry>),
 }
 
 /// What a chunk itself takes beside its frames.
 const CHUNK_BYTES: usize = 64;
 
 impl Chunk {
-    /// An empty one with room for `frames`.
+    /// An empty one with room for `frames`, all of them FD or none.
     pub fn new(fd: bool, frames: usize) -> Self {
         if fd { Self::Fd(Vec::with_capacity(frames)) } else { Self::Classic(Vec::with_capacity(frames)) }
+    }
+
+    /// An empty one for what sockets tell.
+    pub fn noted(frames: usize) -> Self {
+        Self::Noted(Vec::with_capacity(frames))
     }
 
     /// Adds a frame; one of the other kind is refused.
@@ -36,6 +53,14 @@ impl Chunk {
         match self {
             Self::Classic(entries) => push(entries, record),
             Self::Fd(entries) => push(entries, record),
+            Self::Noted(entries) => {
+                let Record { stamp_ns, interface, bytes, origin, hardware_ns } = *record;
+                let mut frame = Entry { stamp_ns, interface, bytes: [0; CANFD_MTU] };
+                let Some(place) = frame.bytes.get_mut(..bytes.len()) else { return false };
+                place.copy_from_slice(bytes);
+                entries.push(NotedEntry { frame, len: bytes.len() as u8, origin, hardware_ns });
+                true
+            }
         }
     }
 
@@ -43,6 +68,7 @@ impl Chunk {
         match self {
             Self::Classic(entries) => entries.len(),
             Self::Fd(entries) => entries.len(),
+            Self::Noted(entries) => entries.len(),
         }
     }
 
@@ -52,6 +78,12 @@ impl Chunk {
         match self {
             Self::Classic(entries) => view(&entries[at]),
             Self::Fd(entries) => view(&entries[at]),
+            Self::Noted(entries) => {
+                let NotedEntry { frame, len, origin, hardware_ns } = &entries[at];
+                let bytes = &frame.bytes[..usize::from(*len)];
+                let record = Record::new(frame.stamp_ns, frame.interface, bytes);
+                Record { origin: *origin, hardware_ns: *hardware_ns, ..record }
+            }
         }
     }
 
@@ -62,8 +94,9 @@ impl Chunk {
     /// Sorts by stamp; frames of one stamp keep their order. Mostly there is nothing to do.
     pub fn sort(&mut self) {
         match self {
-            Self::Classic(entries) => sort(entries),
-            Self::Fd(entries) => sort(entries),
+            Self::Classic(entries) => sort(entries, |entry| entry.stamp_ns),
+            Self::Fd(entries) => sort(entries, |entry| entry.stamp_ns),
+            Self::Noted(entries) => sort(entries, |entry| entry.frame.stamp_ns),
         }
     }
 
@@ -73,6 +106,7 @@ impl Chunk {
             + match self {
                 Self::Classic(entries) => entries.capacity() * size_of::<Entry<CAN_MTU>>(),
                 Self::Fd(entries) => entries.capacity() * size_of::<Entry<CANFD_MTU>>(),
+                Self::Noted(entries) => entries.capacity() * size_of::<NotedEntry>(),
             }
     }
 }
@@ -89,8 +123,68 @@ fn view<const BYTES: usize>(entry: &Entry<BYTES>) -> Record<'_> {
     Record::new(entry.stamp_ns, entry.interface, &entry.bytes)
 }
 
-fn sort<const BYTES: usize>(entries: &mut [Entry<BYTES>]) {
-    if !entries.is_sorted_by_key(|entry| entry.stamp_ns) {
-        entries.sort_by_key(|entry| entry.stamp_ns);
+fn sort<T>(entries: &mut [T], stamp_ns: impl Fn(&T) -> u64) {
+    if !entries.is_sorted_by_key(&stamp_ns) {
+        entries.sort_by_key(&stamp_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames a second of 20 buses at 1 Mbit/s that carry nothing but 47-bit frames: the most there can be.
+    const WORST: u64 = 425_540;
+
+    #[test]
+    fn the_default_buffers_survive_the_worst_case_as_long_as_the_documents_say() {
+        use super::super::queue::{Item, Queue};
+        use canter_io::capture_ring::{BLOCK_BYTES, RING_BYTES};
+        assert_eq!(20 * 1_000_000_u64.div_ceil(47), WORST);
+        // The queue, filled by full blocks as the receiver does while the disk takes nothing.
+        const HEAD_BYTES: usize = 48; // of a block
+        const PART: usize = 16; // of the queue is enough
+        let queue = Queue::new(super::super::recording::QUEUE_BYTES / PART);
+        let fill = |fd: bool, slot: usize| {
+            let a_block = (BLOCK_BYTES - HEAD_BYTES) / slot;
+            let bytes = if fd { CANFD_MTU } else { CAN_MTU };
+            let mut frames = 0u64;
+            loop {
+                let mut chunk = Chunk::new(fd, a_block);
+                (0..a_block).for_each(|_| assert!(chunk.push(&Record::new(0, 0, &[0; CANFD_MTU][..bytes]))));
+                if queue.push(chunk).is_err() {
+                    break frames;
+                }
+                frames += a_block as u64;
+            }
+        };
+        let classic = fill(false, 112);
+        let (mut items, used) = (std::collections::VecDeque::<Item>::new(), queue.used().0);
+        queue.take(&mut items, std::time::Duration::ZERO);
+        drop(items);
+        queue.release(used);
+        let fd = fill(true, 168);
+        let tenths = |frames: u64| frames * PART as u64 * 10 / WORST;
+        assert_eq!((tenths(classic), tenths(fd)), (196, 71), "19.6 s and 7.1 s");
+        // The ring: a lane of half the memory for each kind when there is an FD interface, all of it when not.
+        let ring =
+            |bytes: usize, slot: usize| (bytes / BLOCK_BYTES * ((BLOCK_BYTES - HEAD_BYTES) / slot)) as u64;
+        let ms = |frames: u64| frames * 1000 / WORST;
+        let lanes = (ms(ring(RING_BYTES / 2, 112)), ms(ring(RING_BYTES / 2, 168)));
+        assert_eq!((ms(ring(RING_BYTES, 112)), lanes), (1405, (702, 468)));
+    }
+
+    #[test]
+    fn what_a_socket_told_of_a_frame_comes_out_again_sorted() {
+        let told = |stamp_ns, len, hardware_ns| Record {
+            origin: Origin::Local,
+            hardware_ns,
+            ..Record::new(stamp_ns, 7, &[3; CANFD_MTU][..len])
+        };
+        let (later, earlier) = (told(9, CAN_MTU, 1), told(8, CANFD_MTU, 0));
+        let mut chunk = Chunk::noted(2);
+        assert!(chunk.push(&later) && chunk.push(&earlier) && !chunk.push(&Record::new(0, 0, &[0; 73])));
+        chunk.sort();
+        assert_eq!(chunk.records().collect::<Vec<_>>(), [earlier, later]);
     }
 }

@@ -1,7 +1,8 @@
 //! The RAM queue between the receiver and the writer: what a stalled disk cannot take yet. Bounded in bytes; when it
 //! is full the receiver keeps the count, and the ring stays free.
 
-use super::{chunk::Chunk, formats::Closing};
+use super::chunk::Chunk;
+use crate::formats::Closing;
 use std::{
     collections::VecDeque,
     sync::{
@@ -16,8 +17,8 @@ pub enum Item {
     Chunk(Chunk),
     /// A new interface; the first is number 0.
     Interface(String),
-    /// The real-time clock was set.
-    ClockStep,
+    /// The real-time clock was set; how.
+    ClockStep(String),
     /// The end, and what is known then.
     End(Vec<Closing>, String),
 }

@@ -1,36 +1,37 @@
-//! The writer's thread: queue → merge → format → file. A disk error stops the writing at the last whole entry, not
+//! The writer's thread: queue → merge → format → files. A disk error stops the writing at the last whole entry, not
 //! the counting.
 
 use super::{
-    formats::{Closing, Format},
+    account::Written,
+    files::Files,
+    live::Live,
     merge::Merge,
     queue::{Item, Queue},
-    receiver::Live,
 };
+use crate::formats::{Closing, Format, Kind};
+use canter_io::capture_ring::Record;
 use std::{
     collections::VecDeque,
-    fs::File,
-    io::{self, Write},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::atomic::Ordering,
+    sync::{PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 /// How often it looks at the queue.
 const LOOK: Duration = Duration::from_millis(50);
-/// What is formatted is written when it is that much…
+/// What is formatted is written when it is that much, or as old as the flush interval allows.
 const WRITE_BYTES: usize = 256 << 10;
-/// …or that old. With the merge's window and a block's time this keeps the promise of one second.
-const WRITE_AGE: Duration = Duration::from_millis(750);
+/// How old a frame may be when it gets here: the merge's window, a block's time and two looks.
+pub const HOLD: Duration = Duration::from_millis(300);
 /// After so many looks in vain, no frame can precede those that are held back. Looks and not time: while the whole
 /// process is stopped, time passes and the ring fills.
 const QUIET_LOOKS: u32 = 3;
+/// How hard zstd tries: the fastest level takes a fifth off the disk's load at the least cost a frame.
+const ZSTD_LEVEL: i32 = 1;
 
 /// What was written.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Frames in the file, of each interface.
+    /// Frames in the files, of each interface.
     pub in_file: Vec<u64>,
     /// Frames that the disk did not take, of each interface.
     pub lost: Vec<u64>,
@@ -38,21 +39,50 @@ pub struct Report {
     pub beyond: Vec<u64>,
     /// Frames behind younger ones.
     pub late: u64,
-    /// The size of the file.
+    /// The size of all files.
     pub bytes: u64,
     /// Why it stopped writing.
     pub error: Option<String>,
+    /// The files, and those that made room for others.
+    pub files: Vec<Written>,
+    pub deleted: super::account::Deleted,
+}
+
+/// How it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub kind: Kind,
+    /// In a log, stamps of 9 digits.
+    pub ns: bool,
+    pub zstd: bool,
+    /// No more frames than this.
+    pub frames_max: u64,
+    /// A file is followed by another from this size on, in bytes…
+    pub rotate_bytes: Option<u64>,
+    /// …or at this age.
+    pub rotate_age: Option<Duration>,
+    pub flush: Duration,
 }
 
 /// Formats entries and writes them in large pieces.
-struct Output {
-    file: File,
-    path: PathBuf,
+struct Output<'a> {
+    style: Style,
+    files: Files,
+    live: &'a Live,
     format: Box<dyn Format>,
+    packer: Option<zstd::bulk::Compressor<'static>>,
+    names: Vec<String>,
     buffer: Vec<u8>,
+    /// The buffer is written from this size on.
+    write_at: usize,
     /// Where each entry in the buffer ends, and of which interface it is; `NO_FRAME`: of none.
     entries: Vec<(u32, u32)>,
     report: Report,
+    /// What is in the current file, and its frames of each interface.
+    current: Written,
+    in_current: Vec<u64>,
+    last_ns: u64,
+    began: Instant,
     written: Instant,
     /// How many frames may still come.
     left: u64,
@@ -60,21 +90,67 @@ struct Output {
 
 const NO_FRAME: u32 = u32::MAX;
 
-impl Output {
+impl<'a> Output<'a> {
+    fn new(files: Files, style: Style, live: &'a Live) -> Self {
+        let mut output = Self {
+            style,
+            files,
+            live,
+            format: style.kind.writer(style.ns),
+            packer: None,
+            names: Vec::new(),
+            buffer: Vec::with_capacity(2 * WRITE_BYTES),
+            write_at: WRITE_BYTES,
+            entries: Vec::new(),
+            report: Report::default(),
+            current: Written::default(),
+            in_current: Vec::new(),
+            last_ns: 0,
+            began: Instant::now(),
+            written: Instant::now(),
+            left: style.frames_max,
+        };
+        if style.zstd {
+            let packer = zstd::bulk::Compressor::new(ZSTD_LEVEL).and_then(|mut packer| {
+                packer.include_checksum(true)?;
+                Ok(packer)
+            });
+            match packer {
+                Ok(packer) => output.packer = Some(packer),
+                Err(error) => output.fail(format!("zstd: {error}")),
+            }
+        }
+        output.begin();
+        output
+    }
+
+    /// The head of a file.
+    fn begin(&mut self) {
+        self.format = self.style.kind.writer(self.style.ns);
+        self.format.begin(&mut self.buffer);
+        for name in &self.names {
+            self.format.interface(&mut self.buffer, name);
+        }
+        self.note(NO_FRAME);
+        (self.current, self.began) = (Written::default(), Instant::now());
+        self.in_current.fill(0);
+        self.set_write_at();
+    }
+
     fn note(&mut self, interface: u32) {
         self.entries.push((self.buffer.len() as u32, interface));
     }
 
-    fn interface(&mut self, name: &str) {
-        self.format.interface(&mut self.buffer, name);
-        self.report.in_file.push(0);
-        self.report.lost.push(0);
-        self.report.beyond.push(0);
+    fn interface(&mut self, name: String) {
+        self.format.interface(&mut self.buffer, &name);
+        self.names.push(name);
+        let Report { in_file, lost, beyond, .. } = &mut self.report;
+        [in_file, lost, beyond, &mut self.in_current].into_iter().for_each(|counts| counts.push(0));
         self.note(NO_FRAME);
     }
 
     #[inline]
-    fn frame(&mut self, record: &canter_io::capture_ring::Record<'_>, late: bool) {
+    fn frame(&mut self, record: &Record<'_>, late: bool) {
         if self.left == 0 {
             return if let Some(beyond) = self.report.beyond.get_mut(record.interface as usize) {
                 *beyond += 1;
@@ -83,101 +159,169 @@ impl Output {
         self.left -= 1;
         self.format.frame(&mut self.buffer, record, late);
         self.note(record.interface);
-        if self.buffer.len() >= WRITE_BYTES {
-            self.write();
+        if self.current.first_ns == 0 {
+            self.current.first_ns = record.stamp_ns;
         }
+        self.last_ns = record.stamp_ns;
+        if self.buffer.len() >= self.write_at {
+            self.write();
+            self.rotate_when_full();
+        }
+    }
+
+    fn rotate_when_full(&mut self) {
+        let full = self.style.rotate_bytes.is_some_and(|most| self.files.bytes() >= most);
+        if full && self.report.error.is_none() {
+            self.rotate();
+        }
+    }
+
+    /// A file that is not packed ends with the very frame that makes it large enough.
+    fn set_write_at(&mut self) {
+        let most = self.style.rotate_bytes.filter(|_| self.packer.is_none());
+        let left = most.map_or(WRITE_BYTES as u64, |most| most.saturating_sub(self.files.bytes()));
+        self.write_at = left.min(WRITE_BYTES as u64) as usize;
     }
 
     /// Writes the buffer, or counts it as lost.
     fn write(&mut self) {
-        let mut whole = 0;
-        if self.report.error.is_none() {
-            let (taken, error) = write_counting(&mut self.file, &self.buffer);
-            whole = taken;
-            if let Some(error) = error {
-                // What was cut off is no use to a reader.
-                let ends = self.entries.iter().map(|&(end, _)| end as usize);
-                whole = ends.take_while(|&end| end <= taken).last().unwrap_or(0);
-                let _ = self.file.set_len(self.report.bytes + whole as u64);
-                self.fail(crate::trouble::of_file(&self.path, "write", error).message);
-            }
-            self.report.bytes += whole as u64;
-        }
+        let whole = if self.report.error.is_none() { self.write_buffer() } else { 0 };
         for &(end, interface) in &self.entries {
-            let counts = if end as usize <= whole { &mut self.report.in_file } else { &mut self.report.lost };
-            if let Some(count) = counts.get_mut(interface as usize) {
+            let at = interface as usize;
+            if end as usize > whole {
+                if let Some(lost) = self.report.lost.get_mut(at) {
+                    *lost += 1;
+                }
+            } else if let Some(count) = self.report.in_file.get_mut(at) {
                 *count += 1;
+                self.in_current[at] += 1;
+                self.current.frames += 1;
             }
         }
+        self.current.last_ns = self.last_ns;
         self.buffer.clear();
         self.entries.clear();
         self.written = Instant::now();
+        self.set_write_at();
+        self.publish();
+    }
+
+    /// Answers how much of the buffer is in the file, in whole entries.
+    fn write_buffer(&mut self) -> usize {
+        let packed = self.packer.as_mut().map(|packer| packer.compress(&self.buffer));
+        let before = self.files.bytes();
+        let (whole, error) = match packed {
+            Some(Err(error)) => (0, Some(error)),
+            // A frame of zstd is whole or of no use.
+            Some(Ok(packed)) => match self.files.write(&packed) {
+                (_, None) => (self.buffer.len(), None),
+                (taken, error) => {
+                    self.files.cut(taken);
+                    (0, error)
+                }
+            },
+            None => match self.files.write(&self.buffer) {
+                (taken, None) => (taken, None),
+                (taken, error) => {
+                    let ends = self.entries.iter().map(|&(end, _)| end as usize);
+                    let whole = ends.take_while(|&end| end <= taken).last().unwrap_or(0);
+                    self.files.cut(taken - whole);
+                    (whole, error)
+                }
+            },
+        };
+        self.report.bytes += self.files.bytes() - before;
+        if let Some(error) = error {
+            self.fail(crate::trouble::of_file(self.files.path(), "write", error).message);
+        }
+        whole
+    }
+
+    /// Lets others see how far it is, even if the next write never ends.
+    fn publish(&self) {
+        let mut shown = self.live.written.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.clone_from(&self.report);
+        drop(shown);
     }
 
     fn fail(&mut self, error: String) {
-        eprintln!("canter: {error}; frames are counted on, not written");
+        self.live.say(format!("{error}; frames are counted on, not written"));
         self.report.error = Some(error);
     }
 
-    /// Whether somebody removed or replaced the file: then nobody can read what was written.
     fn check_still_there(&mut self) {
-        let same = |path: &Path, file: &File| {
-            let (there, ours) = (std::fs::metadata(path)?, file.metadata()?);
-            io::Result::Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
-        };
-        if self.report.error.is_none() && !same(&self.path, &self.file).unwrap_or(false) {
-            self.fail(format!("{}: was removed while it was written", self.path.display()));
-            for (lost, in_file) in self.report.lost.iter_mut().zip(&mut self.report.in_file) {
-                *lost += std::mem::take(in_file);
+        if self.report.error.is_none() && !self.files.is_there() {
+            self.fail(format!("{}: was removed while it was written", self.files.path().display()));
+            for (at, frames) in self.in_current.iter_mut().enumerate() {
+                self.report.in_file[at] -= *frames;
+                self.report.lost[at] += std::mem::take(frames);
             }
+            self.report.bytes -= self.files.bytes();
         }
     }
 
-    fn finish(mut self, late: u64, closings: &[Closing], verdict: &str) -> Report {
+    /// Ends a file: its statistics, then the disk.
+    fn close(&mut self, closings: &[Closing], verdict: &str) {
         self.write();
         self.format.finish(&mut self.buffer, closings, verdict);
         self.note(NO_FRAME);
         self.write();
-        if self.report.error.is_none() && self.file.metadata().is_ok_and(|about| about.is_file()) {
-            if let Err(error) = self.file.sync_data() {
-                self.fail(format!("{}: sync: {error}", self.path.display()));
-            }
-            self.check_still_there();
+        self.check_still_there();
+        let path = self.files.path().display().to_string();
+        if let Err(error) = self.files.close(std::mem::take(&mut self.current)) {
+            self.fail(format!("{path}: sync: {error}"));
         }
+    }
+
+    /// The next file, which is as whole as the one before.
+    fn rotate(&mut self) {
+        let (started_ns, ended_ns) = (self.current.first_ns, self.last_ns);
+        let closing = Closing { started_ns, ended_ns, received: None, lost: None };
+        let about = "the recording goes on in the next file, the account is in the last";
+        self.close(&vec![closing; self.names.len()], about);
+        if self.report.error.is_some() {
+            return;
+        }
+        match self.files.next() {
+            Ok(()) => self.begin(),
+            Err(failure) => self.fail(failure.message),
+        }
+    }
+
+    /// What time asks for.
+    fn tick(&mut self) {
+        if self.report.error.is_some() {
+            if !self.buffer.is_empty() {
+                self.write();
+            }
+            return;
+        }
+        let age = self.style.flush.saturating_sub(HOLD);
+        if self.written.elapsed() > age {
+            self.check_still_there();
+            if !self.buffer.is_empty() {
+                self.write();
+                self.rotate_when_full();
+            }
+            self.written = Instant::now();
+        }
+        if self.style.rotate_age.is_some_and(|age| self.began.elapsed() >= age) && self.current.first_ns != 0
+        {
+            self.rotate();
+        }
+    }
+
+    fn finish(mut self, late: u64, closings: &[Closing], verdict: &str) -> Report {
+        self.close(closings, verdict);
         self.report.late = late;
+        (self.report.files, self.report.deleted) = self.files.closed();
         self.report
     }
 }
 
-/// Writes until all is written or an error comes, and answers how much was.
-fn write_counting(file: &mut impl Write, bytes: &[u8]) -> (usize, Option<io::Error>) {
-    let mut taken = 0;
-    while taken < bytes.len() {
-        match file.write(&bytes[taken..]) {
-            Ok(0) => return (taken, Some(io::ErrorKind::WriteZero.into())),
-            Ok(count) => taken += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (taken, Some(error)),
-        }
-    }
-    (taken, None)
-}
-
-/// Writes what comes through `queue` until its end, but no more than `frames_max`; then it says that it is enough.
-pub fn run(
-    queue: &Queue,
-    live: &Live,
-    file: File,
-    path: &Path,
-    mut format: Box<dyn Format>,
-    frames_max: u64,
-) -> Report {
-    let mut buffer = Vec::with_capacity(2 * WRITE_BYTES);
-    format.begin(&mut buffer);
-    let (entries, report) = (Vec::new(), Report::default());
-    let (path, written) = (path.to_owned(), Instant::now());
-    let mut output = Output { file, path, format, buffer, entries, report, written, left: frames_max };
-    output.note(NO_FRAME);
+/// Writes what comes through `queue` until its end, but no more than was asked for; then it says that it is enough.
+pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
+    let mut output = Output::new(files, style, live);
     let (mut merge, mut items, mut in_vain) = (Merge::default(), VecDeque::new(), 0);
     loop {
         let complete_ns = queue.complete_until();
@@ -190,10 +334,14 @@ pub fn run(
                     merge.ripe(complete_ns, |record, late| output.frame(record, late))
                 }
                 Item::Interface(name) => {
-                    output.interface(&name);
+                    output.interface(name);
                     0
                 }
-                Item::ClockStep => merge.restart(|record, late| output.frame(record, late)),
+                Item::ClockStep(said) => {
+                    let freed = merge.restart(|record, late| output.frame(record, late));
+                    output.format.remark(&said);
+                    freed
+                }
                 Item::End(closings, verdict) => {
                     queue.release(merge.all(|record, late| output.frame(record, late)));
                     return output.finish(merge.late(), &closings, &verdict);
@@ -207,35 +355,6 @@ pub fn run(
         if output.left == 0 {
             live.enough.store(true, Ordering::Relaxed);
         }
-        if output.written.elapsed() > WRITE_AGE && !output.buffer.is_empty() {
-            output.write();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Takes so many bytes and then none.
-    struct Full(usize);
-
-    impl Write for Full {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let taken = self.0.min(bytes.len()).min(7);
-            self.0 -= taken;
-            if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_disk_that_fills_up_says_how_much_it_took() {
-        let (taken, error) = write_counting(&mut Full(20), &[0; 64]);
-        assert_eq!((taken, error.unwrap().kind()), (20, io::ErrorKind::StorageFull));
-        assert!(matches!(write_counting(&mut Full(64), &[0; 64]), (64, None)));
+        output.tick();
     }
 }

@@ -145,7 +145,7 @@ impl Series {
 /// Under what it was measured. Zero or empty: not applicable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// `one-at-a-time`, `period`, `load`, `flood`; for system calls `send`, `receive`.
+    /// `one-at-a-time`, `period`, `load`, `burst`, `ramp`, `flood`; for system calls `send`, `receive`.
     pub traffic: String,
     pub period_ns: u64,
     /// Share of the bus that the traffic takes, in per cent.

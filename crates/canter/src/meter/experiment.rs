@@ -2,7 +2,7 @@
 //! tells their differences. It runs on the machine or in a simulation; only its surroundings differ.
 
 use super::matcher::{LOST_NS, Matcher, Passage, Tally};
-use crate::traffic::{pattern::Traffic, template};
+use crate::traffic::{pattern::Traffic, schedule::Schedule, template};
 use canter_io::{
     Batch, Frame,
     batch::BATCH_FRAMES,
@@ -79,8 +79,8 @@ pub struct Experiment {
     pub direct: Box<dyn Receive>,
     pub routed: Box<dyn Receive>,
     pub traffic: Traffic,
-    /// ns between frames, where the traffic has a period.
-    pub period_ns: Option<u64>,
+    /// ns that a frame takes of the sender's bus on average, with the space behind it: what a load is made of.
+    pub frame_ns: u64,
     /// One at a time: ns to wait before the next frame.
     pub gap_ns: u64,
     pub frame: Frame,
@@ -124,6 +124,7 @@ impl Experiment {
         let mut running = Running {
             matcher: Matcher::new(),
             batch: Batch::new(BATCH_FRAMES),
+            schedule: Schedule::new(self.traffic),
             start_ns: surroundings.now_ns(),
             not_before_ns: 0,
             uncollected: 0,
@@ -174,10 +175,10 @@ impl Experiment {
         }
         // Something arrives, or is lost: look again soon enough to see it.
         let later = Next::At(now_ns + LOST_NS / 10);
-        let due_ns = match (self.period_ns, self.traffic) {
-            (Some(period_ns), _) => running.start_ns + tally.sent * period_ns,
-            (None, Traffic::OneAtATime) if open > 0 => return later,
-            _ => 0,
+        let due_ns = match running.schedule.due_ns() {
+            Some(due_ns) => running.start_ns.saturating_add(due_ns),
+            None if self.traffic == Traffic::OneAtATime && open > 0 => return later,
+            None => 0,
         };
         if over || running.matcher.next_number().is_none() {
             return later;
@@ -199,6 +200,7 @@ impl Experiment {
         let taken = self.send.transmit(frames).and_then(|count| self.send.flush().map(|()| count));
         let sent = taken.map_err(|error| (Port::Send, error))? > 0;
         if sent {
+            running.schedule.sent(self.frame_ns);
             running.uncollected += 1;
             running.full_since_ns = None;
         } else {
@@ -264,6 +266,7 @@ fn drain(
 struct Running {
     matcher: Matcher,
     batch: Batch,
+    schedule: Schedule,
     start_ns: u64,
     not_before_ns: u64,
     uncollected: u64,

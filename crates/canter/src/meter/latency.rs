@@ -3,7 +3,6 @@
 
 use super::{
     experiment::{Arrival, Experiment, Machine, Outcome, Port},
-    interrupt_flag,
     matcher::Tally,
 };
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
         pattern::Traffic,
         template::{self, Template},
     },
-    trouble::{explain, refuse_down},
+    trouble::{explain, interrupt_flag, refuse_down},
 };
 use canter_io::{
     Frame, Interface,
@@ -62,7 +61,7 @@ pub struct Setup {
     /// On the bus behind the gateway: takes the second stamp
     #[arg(long, value_name = "INTERFACE")]
     pub routed: String,
-    /// When frames are sent: one-at-a-time, period=120us, load=50%, flood
+    /// When frames are sent: one-at-a-time, period=120us, load=50%, burst=20/100ms, ramp=100..5000/10s, flood
     #[arg(long, default_value = "one-at-a-time", value_name = "T")]
     pub traffic: Traffic,
     /// How many frames
@@ -233,13 +232,13 @@ impl Interfaces {
         let sender: TransmitMethod = "write".parse()?;
         let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
         let wire = wire(setup, &self.routed);
-        let period_ns = setup.traffic.period_ns(template::mean_ns(&frame, setup.count, rates(&self.send)));
+        let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
         let experiment = Experiment {
             send: sender.open(&self.send, &TransmitOptions { echo, no_wait: true })?,
             direct: receiver.open(self.reference(), &options)?,
             routed: receiver.open(&self.routed, &options)?,
             traffic: setup.traffic,
-            period_ns,
+            frame_ns,
             gap_ns: setup.gap,
             frame,
             count: setup.count,
@@ -247,7 +246,7 @@ impl Interfaces {
         };
         let condition = Condition {
             traffic: setup.traffic.name().to_owned(),
-            period_ns: period_ns.unwrap_or(0),
+            period_ns: setup.traffic.period_ns(frame_ns).unwrap_or(0),
             load_percent: if let Traffic::Load(percent) = setup.traffic { percent } else { 0 },
             frames: setup.count,
             len: u32::from(frame.len),

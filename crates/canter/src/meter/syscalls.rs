@@ -11,7 +11,6 @@
 
 mod cost;
 
-use super::interrupt_flag;
 use crate::{
     failure::{self, Exit, Failure},
     measure::{
@@ -20,6 +19,7 @@ use crate::{
     },
     options::Common,
     report,
+    trouble::interrupt_flag,
 };
 use canter_io::{
     Interface,

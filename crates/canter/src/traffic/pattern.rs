@@ -1,5 +1,6 @@
-//! When frames are sent: `one-at-a-time`, `period=120us`, `load=50%`, `flood`.
+//! When frames are sent: `one-at-a-time`, `period=120us`, `load=50%`, `burst=20/100ms`, `ramp=100..5000/10s`, `flood`.
 
+use super::schedule::{RAMP_NS_MAX, RAMP_RATE_MAX};
 use crate::measure::duration;
 use std::{fmt, str::FromStr};
 
@@ -12,6 +13,10 @@ pub enum Traffic {
     Period(u64),
     /// So that the frames take this share of the bus, in per cent (1…100).
     Load(u32),
+    /// So many frames at once, every so many ns.
+    Burst { frames: u32, every_ns: u64 },
+    /// From one rate to another, in frames/s, evenly within so many ns; at the second rate from then on.
+    Ramp { from: u32, to: u32, over_ns: u64 },
     /// As fast as the interface takes them.
     Flood,
 }
@@ -23,27 +28,40 @@ impl Traffic {
             Self::OneAtATime => "one-at-a-time",
             Self::Period(_) => "period",
             Self::Load(_) => "load",
+            Self::Burst { .. } => "burst",
+            Self::Ramp { .. } => "ramp",
             Self::Flood => "flood",
         }
     }
 
-    /// ns from frame to frame, when a frame with the space behind it takes `frame_ns` of the bus. `None`: no period.
+    /// ns from frame to frame, when a frame with the space behind it takes `frame_ns` of the bus; of bursts, the mean.
+    /// `None`: no period.
     pub fn period_ns(&self, frame_ns: u64) -> Option<u64> {
         match self {
             Self::Period(ns) => Some(*ns),
             Self::Load(percent) => Some(frame_ns * 100 / u64::from(*percent)),
-            Self::OneAtATime | Self::Flood => None,
+            Self::Burst { frames, every_ns } => Some(every_ns / u64::from(*frames)),
+            Self::OneAtATime | Self::Ramp { .. } | Self::Flood => None,
         }
     }
+}
+
+/// A duration in the longest unit in which it is whole.
+fn ns(ns: u64) -> String {
+    let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let whole = unit.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit) && ns > 0);
+    whole.map_or(format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
 }
 
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
-            Self::Period(ns) if ns % 1_000 == 0 => write!(f, "={}us", ns / 1_000),
-            Self::Period(ns) => write!(f, "={ns}ns"),
+            Self::Period(period) if period % 1_000 == 0 => write!(f, "={}us", period / 1_000),
+            Self::Period(period) => write!(f, "={period}ns"),
             Self::Load(percent) => write!(f, "={percent}%"),
+            Self::Burst { frames, every_ns } => write!(f, "={frames}/{}", ns(*every_ns)),
+            Self::Ramp { from, to, over_ns } => write!(f, "={from}..{to}/{}", ns(*over_ns)),
             Self::OneAtATime | Self::Flood => Ok(()),
         }
     }
@@ -56,17 +74,50 @@ impl FromStr for Traffic {
         match text.split_once('=') {
             None if text == "one-at-a-time" => Ok(Self::OneAtATime),
             None if text == "flood" => Ok(Self::Flood),
-            Some(("period", period)) => match duration::parse_ns(period)? {
-                0 => Err("a period is longer than 0".to_owned()),
-                ns => Ok(Self::Period(ns)),
-            },
+            Some(("period", period)) => Ok(Self::Period(positive_ns(period)?)),
             Some(("load", load)) => match load.trim_end_matches('%').parse() {
                 Ok(percent @ 1..=100) => Ok(Self::Load(percent)),
                 _ => Err(format!("load={load}: 1…100 %")),
             },
-            _ => Err("one-at-a-time, period=120us, load=50% or flood".to_owned()),
+            Some(("burst", burst)) => parse_burst(burst),
+            Some(("ramp", ramp)) => parse_ramp(ramp),
+            _ => Err("one-at-a-time, period=120us, load=50%, burst=20/100ms, ramp=100..5000/10s or flood"
+                .to_owned()),
         }
     }
+}
+
+fn positive_ns(text: &str) -> Result<u64, String> {
+    match duration::parse_ns(text)? {
+        0 => Err("a period is longer than 0".to_owned()),
+        ns => Ok(ns),
+    }
+}
+
+fn parse_burst(text: &str) -> Result<Traffic, String> {
+    let wrong = || format!("burst={text}: FRAMES/TIME, 20/100ms");
+    let (frames, every) = text.split_once('/').ok_or_else(wrong)?;
+    match frames.parse() {
+        Ok(frames @ 1..) => Ok(Traffic::Burst { frames, every_ns: positive_ns(every)? }),
+        _ => Err(wrong()),
+    }
+}
+
+fn parse_ramp(text: &str) -> Result<Traffic, String> {
+    let wrong = || format!("ramp={text}: FROM..TO/TIME in frames/s, 100..5000/10s");
+    let (rates, over) = text.split_once('/').ok_or_else(wrong)?;
+    let (from, to) = rates.split_once("..").ok_or_else(wrong)?;
+    let (from, to) = (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
+    let over_ns = positive_ns(over)?;
+    if from > RAMP_RATE_MAX || to > RAMP_RATE_MAX || over_ns > RAMP_NS_MAX {
+        return Err(format!("ramp={text}: rates up to {RAMP_RATE_MAX} frames/s, within an hour"));
+    }
+    if to == 0 {
+        return Err(format!(
+            "ramp={text}: would send nothing more at its end, from 1 frame/s on it can go on"
+        ));
+    }
+    Ok(Traffic::Ramp { from, to, over_ns })
 }
 
 #[cfg(test)]
@@ -75,10 +126,38 @@ mod tests {
 
     #[test]
     fn a_pattern_is_read_as_it_is_written() {
-        for text in ["one-at-a-time", "period=120us", "period=1ns", "load=50%", "flood"] {
+        for text in [
+            "one-at-a-time",
+            "period=120us",
+            "period=1ns",
+            "load=50%",
+            "burst=20/100ms",
+            "burst=1/1ns",
+            "ramp=100..5000/10s",
+            "ramp=0..1/1500ms",
+            "ramp=9..1/3us",
+            "flood",
+        ] {
             assert_eq!(text.parse::<Traffic>().unwrap().to_string(), text);
         }
-        for text in ["", "load=0", "load=101%", "period=0us", "period", "rain"] {
+        for text in [
+            "",
+            "load=0",
+            "load=101%",
+            "period=0us",
+            "period",
+            "rain",
+            "burst=0/1s",
+            "burst=20",
+            "burst=20/0ms",
+            "ramp=1..2",
+            "ramp=1/10s",
+            "ramp=9..0/1s",
+            "ramp=1..2/0s",
+            "ramp=1..1000001/1s",
+            "ramp=1..2/61m",
+            "ramp=-1..2/1s",
+        ] {
             assert!(text.parse::<Traffic>().is_err(), "{text}");
         }
     }

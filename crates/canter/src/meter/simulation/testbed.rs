@@ -176,7 +176,7 @@ impl Testbed {
             direct: self.receiver("a", queue_frames),
             routed: self.receiver("b", queue_frames),
             traffic: self.traffic,
-            period_ns: self.traffic.period_ns(template::mean_ns(&self.frame, self.count, self.rates[0])),
+            frame_ns: template::mean_ns(&self.frame, self.count, self.rates[0]),
             gap_ns: 1_000_000,
             frame: self.frame,
             count: self.count,

@@ -2,7 +2,12 @@
 //! off, so that neither a crash nor a full disk costs more than what was not written yet.
 
 mod candump_log;
+mod fields;
+mod hex;
 mod pcapng;
+pub mod read;
+mod systemtime;
+pub mod write;
 
 use canter_io::capture_ring::Record;
 use clap::ValueEnum;
@@ -27,6 +32,7 @@ impl Kind {
         }
     }
 
+    /// As `--format` has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Log => "log",
@@ -51,8 +57,8 @@ pub struct Closing {
     pub ended_ns: u64,
     /// Frames that the interface has received, by its own count; `None` when it is gone.
     pub received: Option<u64>,
-    /// Frames lost before the file, as far as they are known to be this interface's.
-    pub lost: u64,
+    /// Frames lost before the file, as far as they are known to be this interface's; `None` before the end.
+    pub lost: Option<u64>,
 }
 
 /// Appends entries to a buffer. A record's `interface` is here the place of its interface in the order of
@@ -64,6 +70,8 @@ pub trait Format: Send {
     fn interface(&mut self, out: &mut Vec<u8>, name: &str);
     /// A frame; `late`: it comes behind younger ones.
     fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, late: bool);
+    /// Something to be said with the next frame, where the format has a place for it.
+    fn remark(&mut self, _text: &str) {}
     /// What is known of each interface at the end, and the verdict.
     fn finish(&mut self, out: &mut Vec<u8>, interfaces: &[Closing], verdict: &str);
 }
@@ -85,3 +93,6 @@ pub mod examples {
         Record::new(stamp_ns, interface, bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 
 use super::{Closing, Format};
 use canter_io::{
+    batch::Origin,
     capture_ring::Record,
     frame::{BRS, CANFD_MTU, ESI, FDF},
 };
@@ -19,6 +20,7 @@ const LINKTYPE_CAN_SOCKETCAN: u16 = 227;
 
 const OPT_END: u16 = 0;
 const OPT_COMMENT: u16 = 1;
+const EPB_FLAGS: u16 = 2;
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
@@ -36,6 +38,8 @@ const PACKET_FIXED: u32 = 32;
 pub struct Pcapng {
     /// Frames written of each interface.
     written: Vec<u64>,
+    /// To be said with the next frame.
+    remark: Option<String>,
 }
 
 /// Appends a block: its type, its length, what `body` appends, and its length again.
@@ -64,6 +68,33 @@ fn stamp(ns: u64) -> [u8; 8] {
     [a, b, c, d, e, f, g, h]
 }
 
+impl Pcapng {
+    /// What is to be said of a frame beside its content.
+    fn options(&mut self, record: &Record<'_>, late: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        let direction: u32 = match record.origin {
+            Origin::Unknown => 0,
+            Origin::Bus => 1,
+            Origin::Local | Origin::Own => 2,
+        };
+        if direction != 0 {
+            option(&mut out, EPB_FLAGS, &direction.to_ne_bytes());
+        }
+        if late {
+            option(&mut out, OPT_COMMENT, b"late");
+        }
+        if record.hardware_ns != 0 {
+            let (second, ns) = (record.hardware_ns / 1_000_000_000, record.hardware_ns % 1_000_000_000);
+            option(&mut out, OPT_COMMENT, format!("hardware stamp {second}.{ns:09}").as_bytes());
+        }
+        if let Some(remark) = self.remark.take() {
+            option(&mut out, OPT_COMMENT, remark.as_bytes());
+        }
+        option(&mut out, OPT_END, &[]);
+        out
+    }
+}
+
 impl Format for Pcapng {
     fn begin(&mut self, out: &mut Vec<u8>) {
         block(out, SECTION, |out| {
@@ -89,13 +120,13 @@ impl Format for Pcapng {
     }
 
     fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, late: bool) {
-        const LATE: &[u8] = b"late";
         if let Some(written) = self.written.get_mut(record.interface as usize) {
             *written += 1;
         }
         let caught = record.bytes.len() as u32;
-        let length =
-            PACKET_FIXED + caught.next_multiple_of(4) + if late { 4 + LATE.len() as u32 + 4 } else { 0 };
+        let plain = !late && record.origin == Origin::Unknown && record.hardware_ns == 0;
+        let options = if plain && self.remark.is_none() { Vec::new() } else { self.options(record, late) };
+        let length = PACKET_FIXED + caught.next_multiple_of(4) + options.len() as u32;
         let mut head = [0; 28];
         head[..4].copy_from_slice(&PACKET.to_ne_bytes());
         head[4..8].copy_from_slice(&length.to_ne_bytes());
@@ -113,11 +144,12 @@ impl Format for Pcapng {
             *flags = if caught as usize == CANFD_MTU { *flags & (BRS | ESI) | FDF } else { 0 };
         }
         out.extend_from_slice(&[0; 3][..record.bytes.len().wrapping_neg() % 4]);
-        if late {
-            option(out, OPT_COMMENT, LATE);
-            option(out, OPT_END, &[]);
-        }
+        out.extend_from_slice(&options);
         out.extend_from_slice(&length.to_ne_bytes());
+    }
+
+    fn remark(&mut self, text: &str) {
+        self.remark = Some(text.to_owned());
     }
 
     fn finish(&mut self, out: &mut Vec<u8>, interfaces: &[Closing], verdict: &str) {
@@ -131,7 +163,9 @@ impl Format for Pcapng {
                 if let Some(received) = closing.received {
                     option(out, ISB_IFRECV, &received.to_ne_bytes());
                 }
-                option(out, ISB_IFDROP, &closing.lost.to_ne_bytes());
+                if let Some(lost) = closing.lost {
+                    option(out, ISB_IFDROP, &lost.to_ne_bytes());
+                }
                 option(out, ISB_USRDELIV, &self.written.get(n).copied().unwrap_or_default().to_ne_bytes());
                 option(out, OPT_END, &[]);
             });
@@ -178,11 +212,31 @@ mod tests {
     }
 
     #[test]
+    fn direction_and_hardware_stamp_and_remark_are_options_of_the_packet() {
+        let (mut pcapng, mut out) = (Pcapng::default(), Vec::new());
+        let bytes = examples::bytes(&"123#".parse().unwrap());
+        pcapng.remark("set");
+        let record = Record { origin: Origin::Local, ..Record::new(7, 0, &bytes) };
+        pcapng.frame(&mut out, &record, false);
+        // epb_flags 2: outbound; opt_comment; opt_endofopt
+        assert!(
+            hex(&out).ends_with("02000400 02000000 01000300 73657400 00000000 44000000 "),
+            "{}",
+            hex(&out)
+        );
+        out.clear();
+        let record = Record { hardware_ns: 1_000_000_002, ..Record::new(7, 0, &bytes) };
+        pcapng.frame(&mut out, &record, false);
+        assert!(String::from_utf8_lossy(&out).contains("hardware stamp 1.000000002"));
+        assert!(!String::from_utf8_lossy(&out).contains("set"), "said once");
+    }
+
+    #[test]
     fn the_statistics_say_what_was_received_lost_and_written() {
         let (mut pcapng, mut out) = (Pcapng::default(), Vec::new());
         pcapng.interface(&mut out, "a");
         out.clear();
-        let closing = Closing { started_ns: 1, ended_ns: 2, received: Some(5), lost: 3 };
+        let closing = Closing { started_ns: 1, ended_ns: 2, received: Some(5), lost: Some(3) };
         pcapng.finish(&mut out, &[closing], "lost");
         let statistics = "05000000 60000000 00000000 00000000 02000000 01000400 6c6f7374 \
                           02000800 00000000 01000000 03000800 00000000 02000000 04000800 05000000 00000000 \

@@ -1,8 +1,10 @@
-//! candump's log: `(1700000000.123456) can0 123#DEADBEEF`, byte for byte what `candump -l` writes. Printed here by
+//! candump's log: `(1700000000.123456) can0 123#DEADBEEF`, byte for byte what `candump -l` writes; where it is known
+//! who sent a frame, with ` R` or ` T` behind it as `candump -L -x` has it, which its readers know. Printed here by
 //! hand because the general formatting would cost more than receiving (a table of hex pairs, the second kept).
 
 use super::{Closing, Format};
 use canter_io::{
+    batch::Origin,
     capture_ring::Record,
     frame::{BRS, CANFD_MTU, EFF_FLAG, EFF_MASK, ERR_FLAG, ESI, FDF, RTR_FLAG, SFF_MASK},
 };
@@ -150,6 +152,11 @@ impl Format for CandumpLog {
         out.extend_from_slice(self.labels.get(record.interface as usize).map_or(b") ? ", Vec::as_slice));
         line.len = 0;
         line.frame(record.bytes);
+        match record.origin {
+            Origin::Unknown => {}
+            Origin::Bus => line.slice(b" R"),
+            Origin::Local | Origin::Own => line.slice(b" T"),
+        }
         line.byte(b'\n');
         out.extend_from_slice(&line.bytes[..line.len]);
     }
@@ -161,7 +168,7 @@ impl Format for CandumpLog {
 #[cfg(test)]
 mod tests {
     use super::{super::examples, *};
-    use canter_io::{Frame, LogLine};
+    use canter_io::{Direction, Frame, LogLine};
     use proptest::prelude::*;
 
     fn line(ns: bool, names: &[&str], record: &Record<'_>) -> String {
@@ -196,6 +203,17 @@ mod tests {
             let want = LogLine { stamp_ns, interface: "can0", frame, direction: None };
             let want = if ns { format!("{want:.9}\n") } else { format!("{want}\n") };
             prop_assert_eq!(line(ns, &["can0"], &record), want);
+        }
+
+        #[test]
+        fn the_direction_is_read_back_as_it_was_written(own: bool, id in 0u32..0x800) {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&id.to_ne_bytes());
+            let origin = if own { Origin::Own } else { Origin::Bus };
+            let text = line(false, &["can0"], &Record { origin, ..Record::new(7_000, 0, &bytes) });
+            let read = LogLine::parse(&text).unwrap().unwrap();
+            prop_assert_eq!(read.direction, Some(if own { Direction::T } else { Direction::R }));
+            prop_assert_eq!(read.frame.can_id, id);
         }
 
         #[test]

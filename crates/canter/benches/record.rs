@@ -1,0 +1,197 @@
+//! What recording a frame costs, against the recorders that people use, in one run: 20 cables whose far ends are in
+//! another network namespace, a sender there, 20 000 frames/s evenly spaced in turn, everything as it comes by default.
+//!
+//! The cost is what all processors spent on tasks (`/proc/schedstat`) with the recorder less the same with none, by
+//! frame: delivery in the kernel, wake-ups, system calls, formatting, writing. In the lab's virtual clock that is in
+//! instructions. Each recording is counted frame for frame; a figure of one that lost some says so.
+#![allow(clippy::unwrap_used, reason = "a bench may")]
+
+use canter_io::{
+    Frame, Identifier, Interface,
+    method::{Transmit, TransmitMethod, TransmitOptions},
+    sys::{clock, process},
+};
+use std::{
+    fs,
+    process::{Child, Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+const BUSES: usize = 20;
+const FRAMES: u64 = 10_000;
+/// Not measured: whatever is done once.
+const WARM_UP: u64 = 1_000;
+const PERIOD_NS: u64 = 50_000;
+/// So long after the last frame everything is in the file, or would be.
+const SETTLE: Duration = Duration::from_millis(1500);
+/// What is measured first, to be taken off.
+const NOTHING: &str = "sleep 1000";
+const FOLDER: &str = "/tmp/record-bench";
+const SPACE: &str = "recordbench";
+
+/// A recorder: what it is called, its command, how its frames are counted, and what it may cost.
+struct Recorder {
+    name: &'static str,
+    command: String,
+    /// A line of shell that prints how many frames are in its file.
+    count: &'static str,
+    ceiling: Option<u64>,
+}
+
+fn recorders() -> Vec<Recorder> {
+    let canter = env!("CARGO_BIN_EXE_canter");
+    let each = |before: &str| (0..BUSES).map(|bus| format!(" {before}rb{bus}")).collect::<String>();
+    let ours = |name, file: &str, count, ceiling| {
+        let command = format!("{canter} capture{} --quiet -o {file}", each(""));
+        Recorder { name, command, count, ceiling }
+    };
+    let theirs = |name, command: String, count| Recorder { name, command, count, ceiling: None };
+    let packets = "tshark -r file 2>/dev/null | wc -l";
+    vec![
+        ours("canter .pcapng", "file.pcapng", "tshark -r file.pcapng 2>/dev/null | wc -l", Some(1150)),
+        ours("canter .log", "file.log", "wc -l < file.log", Some(1250)),
+        ours(
+            "canter .pcapng.zst",
+            "file.pcapng.zst",
+            "zstd -dc file.pcapng.zst > f; tshark -r f 2>/dev/null | wc -l",
+            None,
+        ),
+        ours("canter .log --direction", "file.log --direction", "wc -l < file.log", None),
+        theirs("candump -l any", "candump -l any".into(), "cat candump-*.log | wc -l"),
+        theirs("dumpcap, 20 × -i", format!("dumpcap -q{} -w file", each("-i ")), packets),
+        theirs("tcpdump -i any", "tcpdump -q -i any -w file".into(), packets),
+    ]
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.iter().position(|argument| argument == "--send") {
+        Some(at) => {
+            send(arguments[at + 1].parse().unwrap());
+            ExitCode::SUCCESS
+        }
+        // `cargo test` runs benches too, where there is no CAN.
+        None if !arguments.iter().any(|argument| argument == "--bench") => {
+            println!("record: skipped: `make bench` runs it in the lab");
+            ExitCode::SUCCESS
+        }
+        None => compare(),
+    }
+}
+
+/// The sender, in the other namespace: one frame every 50 µs, the buses in turn.
+fn send(frames: u64) {
+    let method: TransmitMethod = "write".parse().unwrap();
+    let open = |bus| {
+        let interface = Interface::find(&format!("sb{bus}")).unwrap();
+        method.open(&interface, &TransmitOptions::default()).unwrap()
+    };
+    let mut senders: Vec<Box<dyn Transmit>> = (0..BUSES).map(open).collect();
+    let begin_ns = clock::monotonic_ns() + 1_000_000;
+    for number in 0..frames {
+        let bus = number as usize % BUSES;
+        let frame = Frame::classic(Identifier::Sff(0x100 + bus as u16), &number.to_be_bytes()).unwrap();
+        clock::sleep_until_ns(begin_ns + number * PERIOD_NS);
+        assert_eq!(senders[bus].transmit(&[frame]).unwrap(), 1, "a cable has no queue");
+    }
+}
+
+fn sh(line: &str) -> String {
+    let done = Command::new("bash").args(["-c", line]).current_dir(FOLDER).output().unwrap();
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+fn cable() {
+    fs::create_dir_all(FOLDER).unwrap();
+    sh(&format!("mount -t tmpfs none {FOLDER}"));
+    sh(&format!("ip netns add {SPACE}; mkdir -p /run/netns"));
+    for bus in 0..BUSES {
+        let made = sh(&format!(
+            "ip link add rb{bus} type vxcan peer name sb{bus} && ip link set sb{bus} netns {SPACE} &&
+             ip link set rb{bus} up && ip netns exec {SPACE} ip link set sb{bus} up && echo made"
+        ));
+        assert_eq!(made, "made", "cable {bus}");
+    }
+}
+
+/// What all processors have spent on tasks so far, in ns: the seventh figure of each (Documentation/scheduler/
+/// sched-stats.rst).
+fn spent_ns() -> u64 {
+    let text = fs::read_to_string("/proc/schedstat").unwrap();
+    let processors = text.lines().filter(|line| line.starts_with("cpu"));
+    processors.map(|line| line.split_whitespace().nth(7).unwrap().parse::<u64>().unwrap()).sum()
+}
+
+fn run_sender(frames: u64) {
+    let myself = std::env::current_exe().unwrap();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", SPACE]).arg(myself).args(["--send", &frames.to_string()]);
+    assert!(command.status().unwrap().success(), "the sender failed");
+}
+
+/// What a run of the sender costs in all, in ns, while `recorder` records.
+fn measure(command: &str) -> (u64, Child) {
+    let mut child = Command::new("bash")
+        .args(["-c", &format!("exec {command}")])
+        .current_dir(FOLDER)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Its file is there once it records. In the virtual clock a program that is still being read from the host's disk
+    // takes no time of its own, so no sleep is long enough.
+    while command != NOTHING && sh("ls file* candump-*.log 2>/dev/null").is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "{command}: has ended");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(SETTLE);
+    assert!(child.try_wait().unwrap().is_none(), "{command}: has ended");
+    run_sender(WARM_UP);
+    std::thread::sleep(SETTLE);
+    let before = spent_ns();
+    run_sender(FRAMES);
+    std::thread::sleep(SETTLE);
+    (spent_ns() - before, child)
+}
+
+fn end(child: &mut Child) {
+    process::terminate(child).unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn compare() -> ExitCode {
+    cable();
+    let (alone_ns, mut child) = measure(NOTHING);
+    end(&mut child);
+    println!("without a recorder the sender takes {} ns a frame", alone_ns / FRAMES);
+    println!("{:<24} {:>12} {:>12}", "recorder", "ns a frame", "bytes a frame");
+    let mut kept = true;
+    for Recorder { name, command, count, ceiling } in recorders() {
+        sh("rm -f file* f candump-*");
+        let (spent, mut child) = measure(&command);
+        end(&mut child);
+        let per_frame = spent.saturating_sub(alone_ns) / FRAMES;
+        let recorded = sh(count);
+        let all = recorded == (WARM_UP + FRAMES).to_string();
+        if !all {
+            kept &= ceiling.is_none();
+        }
+        let bytes: f64 =
+            sh("cat $(ls file* candump-* 2>/dev/null | grep -v account) | wc -c").parse().unwrap();
+        let verdict = match ceiling {
+            _ if !all => format!("LOST: {recorded} of {} frames recorded", WARM_UP + FRAMES),
+            Some(most) if per_frame > most => {
+                kept = false;
+                format!("ceiling {most}: PASSED")
+            }
+            Some(most) => format!("ceiling {most}: kept"),
+            None => String::new(),
+        };
+        println!("{name:<24} {per_frame:>12} {:>12.1}  {verdict}", bytes / (WARM_UP + FRAMES) as f64);
+    }
+    sh(&format!("ip netns delete {SPACE}; umount -l {FOLDER}"));
+    if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,344 @@
+//! The interfaces of a recording: which are wanted, what each has counted, and what happens to them. An interface that
+//! is removed and made again under its name is the same bus; one that is renamed stays the bus that it was.
+
+use super::{
+    live::{Busy, Live},
+    queue::{Item, Queue},
+};
+use canter_io::{
+    BitRate, Filters, Interface, InterfaceFilters,
+    capture_ring::Record,
+    error_frame::ErrorFrame,
+    frame::ERR_FLAG,
+    interface::{Counters, State},
+    netlink::monitor::Change,
+    sys::clock,
+};
+use std::{collections::BTreeMap, io, sync::atomic::Ordering};
+
+/// How far a stamp and the interface's counting of the same frame may lie apart.
+const COUNTING_NS: u64 = 1_000_000;
+/// Interface indexes count up from 1; one beyond is not looked up in a table.
+const INDEX_MAX: u32 = 1 << 20;
+const UNKNOWN: u32 = u32::MAX;
+const UNWANTED: u32 = u32::MAX - 1;
+
+/// An interface that is recorded, and what became of its frames.
+pub struct Bus {
+    /// What it is called in the file: its name when it was found.
+    pub name: String,
+    pub interface: Interface,
+    /// What is wanted; `None`: everything, error frames too.
+    filters: Option<Filters>,
+    /// It is there, and had counted so much at the beginning; `None`: it is gone.
+    counters: Option<Counters>,
+    /// What it has counted before it was removed; `None`: nobody knows.
+    past: Option<Counters>,
+    /// Between these stamps a frame belongs to the recording; near to them the interface's counters may disagree.
+    from_ns: (u64, u64),
+    until_ns: (u64, u64),
+    /// Its bit rate, where somebody wants to know how busy it is.
+    rate: Option<BitRate>,
+    busy_ns: u64,
+    /// Lost in sockets that were closed since.
+    socket_lost: u64,
+    /// What its error frames reported.
+    pub errors: BTreeMap<&'static str, u64>,
+    pub tally: Tally,
+}
+
+/// Frames of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Out of the ring, whatever became of them.
+    pub seen: u64,
+    /// Error frames among them.
+    pub errors: u64,
+    /// Passed over by a filter.
+    pub filtered: u64,
+    /// Lost because the socket's queue was full.
+    pub socket_lost: u64,
+    /// Lost because the RAM queue was full.
+    pub queue_lost: u64,
+    /// So near to the start or the end that the interface may have counted them on the other side.
+    pub ambiguous: u64,
+    /// What the interface has counted from start to end; `None` when it is gone and nobody knows.
+    pub counted: Option<Counters>,
+}
+
+/// What a change of interfaces asks of whoever receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A bus can be received, under this index.
+    Found(Box<Interface>),
+    /// The index is no more.
+    Gone(u32),
+}
+
+/// All of them.
+pub struct Buses<'a> {
+    queue: &'a Queue,
+    live: &'a Live,
+    wanted: Vec<InterfaceFilters>,
+    pub list: Vec<Bus>,
+    /// The bus of each interface index, `UNKNOWN` or `UNWANTED`.
+    places: Vec<u32>,
+    /// The highest index when the recording began: whatever has a higher one was made since.
+    newest: u32,
+}
+
+/// Reads counters, and when: before, after.
+fn count(interface: &Interface) -> (Option<Counters>, (u64, u64)) {
+    let before = clock::realtime_ns();
+    let counters = interface.counters().ok();
+    (counters, (before.saturating_sub(COUNTING_NS), clock::realtime_ns() + COUNTING_NS))
+}
+
+/// Filters as they were asked for; none at all wants everything.
+fn filters(wanted: &InterfaceFilters) -> Option<Filters> {
+    Some(wanted.filters.clone()).filter(|filters| *filters != Filters::default())
+}
+
+fn is_off(interface: &Interface) -> bool {
+    interface.controller.as_ref().is_some_and(|controller| controller.state == Some(State::BusOff))
+}
+
+impl<'a> Buses<'a> {
+    /// `wanted` are names, `any` among them; `found` their interfaces. Counting begins.
+    pub fn new(
+        queue: &'a Queue,
+        live: &'a Live,
+        wanted: Vec<InterfaceFilters>,
+        found: Vec<Interface>,
+    ) -> Self {
+        let newest = Interface::list().unwrap_or_default().iter().map(|one| one.index).max().unwrap_or(0);
+        let mut buses = Self { queue, live, wanted, list: Vec::new(), places: Vec::new(), newest };
+        for interface in found {
+            buses.adopt(interface);
+        }
+        buses
+    }
+
+    /// Whether an interface of this name is wanted, and which of its frames.
+    fn wants(&self, name: &str) -> Option<Option<Filters>> {
+        let by = |wanted: &str| self.wanted.iter().find(|one| one.interface == wanted).map(filters);
+        by(name).or_else(|| by("any"))
+    }
+
+    /// Makes an interface a bus, if it is wanted; one of a bus's name that is new continues that bus.
+    fn adopt(&mut self, interface: Interface) -> Option<u32> {
+        let index = interface.index;
+        let Some(filters) = self.wants(&interface.name) else {
+            self.remember(index, UNWANTED);
+            return None;
+        };
+        let (counters, from_ns) = if index > self.newest {
+            (Some(Counters::default()), (0, 0)) // made since the recording began, so all of it belongs to it
+        } else {
+            count(&interface)
+        };
+        let known = self.list.iter().position(|bus| bus.name == interface.name);
+        let place = known.unwrap_or(self.list.len());
+        self.remember(index, place as u32);
+        let rate = self.rate(&interface);
+        if let Some(bus) = self.list.get_mut(place) {
+            self.live.say(format!("{}: is there again", bus.name));
+            bus.lose(None);
+            (bus.interface, bus.counters, bus.from_ns, bus.rate) = (interface, counters, (0, 0), rate);
+            return Some(place as u32);
+        }
+        self.queue.tell(Item::Interface(interface.name.clone()));
+        self.list.push(Bus {
+            name: interface.name.clone(),
+            interface,
+            filters,
+            counters,
+            past: Some(Counters::default()),
+            from_ns,
+            until_ns: (u64::MAX, u64::MAX),
+            rate,
+            busy_ns: 0,
+            socket_lost: 0,
+            errors: BTreeMap::new(),
+            tally: Tally::default(),
+        });
+        Some(place as u32)
+    }
+
+    fn rate(&self, interface: &Interface) -> Option<BitRate> {
+        let wanted = self.live.show_load.load(Ordering::Relaxed);
+        let nominal = interface.bitrate().filter(|_| wanted)?;
+        Some(BitRate { nominal, data: interface.data_bitrate().unwrap_or(0) })
+    }
+
+    fn remember(&mut self, index: u32, place: u32) {
+        if index < INDEX_MAX && self.places.len() <= index as usize {
+            self.places.resize(index as usize + 1, UNKNOWN);
+        }
+        if let Some(known) = self.places.get_mut(index as usize) {
+            *known = place;
+        }
+    }
+
+    /// Which bus an interface is, as a place in `list`; one beyond it is none.
+    #[inline]
+    pub fn place(&mut self, index: u32) -> u32 {
+        match self.places.get(index as usize) {
+            Some(&place) if place != UNKNOWN => place,
+            _ => self.discover(index),
+        }
+    }
+
+    /// The first frame of an interface may come before the news of it.
+    fn discover(&mut self, index: u32) -> u32 {
+        let found = Interface::by_index(index).ok();
+        if found.is_none() {
+            self.remember(index, UNWANTED);
+        }
+        found.and_then(|interface| self.adopt(interface)).unwrap_or(UNWANTED)
+    }
+
+    /// Takes note of a change, and answers what follows from it.
+    pub fn change(&mut self, change: Change) -> Vec<News> {
+        match change {
+            Change::Is(interface, _) => self.is(interface).into_iter().collect(),
+            Change::Gone(interface, counters) => {
+                self.gone(interface.index, Some(counters)).into_iter().collect()
+            }
+            Change::Missed => {
+                let Ok(there) = Interface::list() else { return Vec::new() };
+                let lost = |bus: &Bus| {
+                    let index = bus.interface.index;
+                    (bus.counters.is_some() && there.iter().all(|one| one.index != index)).then_some(index)
+                };
+                let lost: Vec<u32> = self.list.iter().filter_map(lost).collect();
+                let mut news: Vec<News> =
+                    lost.into_iter().filter_map(|index| self.gone(index, None)).collect();
+                news.extend(there.into_iter().filter_map(|interface| self.is(interface)));
+                news
+            }
+        }
+    }
+
+    fn is(&mut self, interface: Interface) -> Option<News> {
+        let rate = self.rate(&interface);
+        let index = interface.index;
+        let Some(bus) = self.list.iter_mut().find(|bus| bus.interface.index == index) else {
+            let before = self.list.len();
+            let place = self.adopt(interface.clone())? as usize;
+            if place == before {
+                self.live.say(format!("{}: found", interface.name));
+            }
+            return Some(News::Found(Box::new(interface)));
+        };
+        bus.counters?; // news of one that is gone
+        let (name, was) = (&bus.name, &bus.interface);
+        if was.name != interface.name {
+            let now = &interface.name;
+            self.live.say(format!("{name}: is called {now} now, and recorded on as {name}"));
+        }
+        match (was.up, interface.up) {
+            (true, false) => self.live.say(format!("{name}: is down")),
+            (false, true) => self.live.say(format!("{name}: is up")),
+            _ => {}
+        }
+        match (is_off(was), is_off(&interface)) {
+            (false, true) => self.live.say(format!("{name}: is off the bus")),
+            (true, false) => self.live.say(format!("{name}: is on the bus again")),
+            _ => {}
+        }
+        (bus.interface, bus.rate) = (interface, rate);
+        None
+    }
+
+    fn gone(&mut self, index: u32, counters: Option<Counters>) -> Option<News> {
+        let bus = self.list.iter_mut().find(|bus| bus.interface.index == index && bus.counters.is_some())?;
+        self.live.say(format!("{}: is gone", bus.name));
+        bus.lose(counters);
+        Some(News::Gone(index))
+    }
+
+    /// The socket of this index is closed, and has lost so many frames.
+    pub fn keep_socket_losses(&mut self, index: u32, lost: u64) {
+        if let Some(bus) = self.list.iter_mut().find(|bus| bus.interface.index == index) {
+            bus.socket_lost += lost;
+        }
+    }
+
+    /// Asks each bus's socket what it has lost, and answers the sum.
+    pub fn count_socket_losses(&mut self, mut lost: impl FnMut(u32) -> io::Result<u64>) -> io::Result<u64> {
+        self.list.iter_mut().try_fold(0, |sum, bus| {
+            bus.tally.socket_lost = bus.socket_lost + lost(bus.interface.index)?;
+            Ok(sum + bus.tally.socket_lost)
+        })
+    }
+
+    /// Draws the line: reads all counters. Frames of later stamps do not belong to the recording.
+    pub fn end(&mut self) {
+        for bus in &mut self.list {
+            let (counters, until_ns) = count(&bus.interface);
+            if bus.counters.is_some() {
+                bus.lose(counters);
+            }
+            (bus.tally.counted, bus.until_ns) = (bus.past, until_ns);
+        }
+    }
+
+    /// The clock was set: stamps of before and after cannot be compared, and the recording has begun long ago.
+    pub fn clock_was_set(&mut self) {
+        self.list.iter_mut().for_each(|bus| bus.from_ns = (0, 0));
+    }
+
+    /// Names that were waited for in vain.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let names = self.wanted.iter().map(|one| one.interface.as_str()).filter(|&name| name != "any");
+        names.filter(|name| self.list.iter().all(|bus| bus.name != **name))
+    }
+
+    pub fn busy(&self) -> Vec<Busy> {
+        let busy = |bus: &Bus| Busy { name: bus.name.clone(), busy_ns: bus.rate.map(|_| bus.busy_ns) };
+        self.list.iter().map(busy).collect()
+    }
+}
+
+impl Bus {
+    /// It is gone, or no longer recorded, and has counted so much.
+    fn lose(&mut self, counters: Option<Counters>) {
+        if let Some(begun) = self.counters.take() {
+            let grown = counters.map(|counters| counters.since(&begun));
+            self.past = self.past.zip(grown).map(|(past, grown)| past.plus(&grown));
+        }
+    }
+
+    /// Counts a frame, and says whether it is to be recorded.
+    #[inline]
+    pub fn wants(&mut self, record: &Record<'_>) -> bool {
+        let stamp_ns = record.stamp_ns;
+        if stamp_ns <= self.from_ns.1 || stamp_ns >= self.until_ns.0 {
+            if stamp_ns < self.from_ns.0 || stamp_ns > self.until_ns.1 {
+                return false;
+            }
+            self.tally.ambiguous += 1;
+        }
+        self.tally.seen += 1;
+        // struct can_frame: the identifier and its flags are the first word.
+        let can_id = record.bytes.first_chunk().map_or(0, |word| u32::from_ne_bytes(*word));
+        if can_id & ERR_FLAG != 0 {
+            self.count_error(record);
+        }
+        if let Some(rate) = self.rate {
+            self.busy_ns += record.frame().duration_with_interframe_ns(rate);
+        }
+        let passes = self.filters.as_ref().is_none_or(|filters| filters.matches(&record.frame()));
+        self.tally.filtered += u64::from(!passes);
+        passes
+    }
+
+    #[cold]
+    fn count_error(&mut self, record: &Record<'_>) {
+        self.tally.errors += 1;
+        for kind in ErrorFrame::of(&record.frame()).iter().flat_map(ErrorFrame::kinds) {
+            *self.errors.entry(kind).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The command `canter capture`: options, signals, the live line, and how the account is told.
+
+use super::{
+    account::Account,
+    live::Busy,
+    recording::{FLUSH, QUEUE_BYTES, Recording, Settings},
+    size,
+};
+use crate::{
+    failure::{self, Exit, Failure},
+    formats::Kind,
+    measure::duration,
+    options::Common,
+    trouble,
+};
+use canter_io::{InterfaceFilters, capture_ring::RING_BYTES};
+use clap::Args;
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+};
+use std::{
+    fs::File,
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+/// How often the main thread looks at signals and at the time.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often the live line changes.
+const LINE: Duration = Duration::from_millis(500);
+/// How many buses' loads the live line has room for, the highest first.
+const LOADS_MAX: usize = 4;
+/// After how long of writing on after the end it says what it waits for, and how long a given-up account may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Record frames of any number of interfaces, with the proof that none is missing
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter capture can0 can1 -o drive.pcapng           for Wireshark; ends with Ctrl-C
+  canter capture any -o drive.log --duration 10m     every interface, as candump -l writes it
+  canter capture can0,123:7FF,400:700 can1,0~0,#FFFFFFFF -o some.log    candump's filters; errors of can1 only
+  canter capture any -o box.pcapng.zst --rotate-size 100M --keep 50     the last 5 GB, compressed
+  canter capture can0 can1 --wait-for-interface -o boot.log             started before the interfaces are there
+  canter capture can0 --direction --hw-stamps -o both.pcapng            who sent it, and the controller's stamp
+At the end an account says what each interface has counted and what is in the file; it is also in FILE.account.json.
+SIGINT and SIGTERM end it; exit code 0, or 3 when a frame is missing. Without CAP_NET_RAW it receives by sockets.")]
+pub struct Arguments {
+    /// Interfaces with candump's filters, or `any`; without filters everything is kept, error frames too
+    #[arg(value_name = "IFACE[,FILTERS]", required = true, value_parser = InterfaceFilters::parse)]
+    interfaces: Vec<InterfaceFilters>,
+    /// The file; .log is candump's format, .pcapng Wireshark's; .zst behind it compresses
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// The format, whatever the file's name
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Kind>,
+    /// Compress, whatever the file's name
+    #[arg(long)]
+    zstd: bool,
+    /// Write over files that exist
+    #[arg(long)]
+    overwrite: bool,
+    /// In a log, stamps of 9 digits instead of 6 (candump -N)
+    #[arg(long)]
+    ns: bool,
+    /// End after so many frames
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
+    duration: Option<u64>,
+    /// Begin a next file, FILE-000002…, when one has this size
+    #[arg(long, value_name = "SIZE")]
+    rotate_size: Option<Size>,
+    /// Begin a next file at this age
+    #[arg(long, value_name = "TIME", value_parser = positive_ns)]
+    rotate_time: Option<u64>,
+    /// Keep the last N files only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// How old a frame may become before it is in the file: what SIGKILL costs at most
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, default_value = "1s")]
+    flush_interval: u64,
+    /// Mark what this machine sent; received by sockets, which cost three times as much
+    #[arg(long)]
+    direction: bool,
+    /// Keep controllers' own stamps beside the kernel's; received by sockets
+    #[arg(long)]
+    hw_stamps: bool,
+    /// Do not ask that the interfaces are there and up
+    #[arg(long)]
+    wait_for_interface: bool,
+    /// Memory that the kernel fills while this program cannot run
+    #[arg(long, value_name = "SIZE", default_value_t = Size(RING_BYTES))]
+    ring: Size,
+    /// Memory for what a stalled disk cannot take
+    #[arg(long, value_name = "SIZE", default_value_t = Size(QUEUE_BYTES))]
+    buffer: Size,
+}
+
+const _: () = assert!(FLUSH.as_secs() == 1, "as the default of --flush-interval says");
+
+/// Bytes, typed as `64M`.
+#[derive(Clone, Copy, Debug)]
+struct Size(usize);
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        size::parse_bytes(text).map(Self)
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}M", self.0 >> 20)
+    }
+}
+
+fn positive_ns(text: &str) -> Result<u64, String> {
+    duration::parse_ns(text).and_then(|ns| if ns > 0 { Ok(ns) } else { Err("no time at all".into()) })
+}
+
+impl Arguments {
+    fn settings(&self, common: &Common) -> Settings {
+        Settings {
+            format: self.format,
+            zstd: self.zstd,
+            overwrite: self.overwrite,
+            ns: self.ns,
+            frames_max: self.count.unwrap_or(u64::MAX),
+            ring_bytes: self.ring.0,
+            queue_bytes: self.buffer.0,
+            rotate_bytes: self.rotate_size.map(|size| size.0 as u64),
+            rotate_age: self.rotate_time.map(Duration::from_nanos),
+            keep: self.keep.map(|keep| keep as usize),
+            flush: Duration::from_nanos(self.flush_interval),
+            direction: self.direction,
+            hardware_stamps: self.hw_stamps,
+            wait_for_interfaces: self.wait_for_interface,
+            bus_load: LiveLine::wanted(common),
+            ..Settings::new(self.interfaces.clone(), &self.output)
+        }
+    }
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::failed(format!("capture: signals: {error}")))?;
+    common.apply()?;
+    let mut recording = Recording::start(&arguments.settings(common))?;
+    let session = Session { arguments: &arguments, common };
+    let beside = Account::path(&arguments.output);
+    if let Err(error) = File::create(&beside) {
+        return Err(trouble::of_file(&beside, "open", error));
+    }
+    session.announce(&mut recording);
+    session.watch(&mut recording, &mut signals);
+    recording.stop();
+    let written = session.wait_for(&mut recording, &mut signals);
+    for event in recording.events() {
+        eprintln!("canter: {}", event.what);
+    }
+    if written { session.close(recording.finish()) } else { session.give_up(recording.give_up()) }
+}
+
+/// One run of the command.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    common: &'a Common,
+}
+
+impl Session<'_> {
+    /// Others wait for this line, so it comes when frames are recorded and not before.
+    fn announce(&self, recording: &mut Recording) {
+        let Arguments { interfaces, output, .. } = self.arguments;
+        let names: Vec<String> = interfaces.iter().map(ToString::to_string).collect();
+        for event in recording.events() {
+            eprintln!("canter: {}", event.what);
+        }
+        if !self.common.quiet {
+            eprintln!("capture: {} → {}; Ctrl-C ends it", names.join(" "), output.display());
+        }
+    }
+
+    /// Until a signal, the end of the time, enough frames, or the receiver's own end.
+    fn watch(&self, recording: &mut Recording, signals: &mut Signals) {
+        let (began, length) = (Instant::now(), self.arguments.duration.map(Duration::from_nanos));
+        let mut line = LiveLine::new(self.common);
+        while !recording.is_over() && signals.pending().next().is_none() {
+            let left = length.map_or(Duration::MAX, |length| length.saturating_sub(began.elapsed()));
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(LOOK.min(left));
+            for event in recording.events() {
+                line.clear();
+                eprintln!("canter: {}", event.what);
+            }
+            line.show(recording);
+        }
+        line.clear();
+    }
+
+    /// Waits until all is written. A disk that does not answer is named; a signal then gives up on what is left, and
+    /// the answer is false.
+    fn wait_for(&self, recording: &mut Recording, signals: &mut Signals) -> bool {
+        let (began, mut said) = (Instant::now(), false);
+        while !recording.is_written() {
+            std::thread::sleep(Duration::from_millis(5));
+            if began.elapsed() > PATIENCE && !said {
+                said = true;
+                let left = recording.queue_used().0 >> 10;
+                let path = self.arguments.output.display();
+                eprintln!("canter: {path}: waiting for the disk, {left} KiB left; Ctrl-C gives them up");
+            }
+            if said && signals.pending().next().is_some() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Says it everywhere: terminal, FILE.account.json, --json, exit code.
+    fn close(&self, account: Account) -> failure::Result {
+        if !self.common.quiet {
+            eprintln!("{account}");
+        }
+        let path = Account::path(&self.arguments.output);
+        let saved = account.save(&path);
+        self.common.write_json(&account)?;
+        if let Err(error) = saved {
+            eprintln!("canter: {}: write: {error}", path.display());
+            return Ok(if account.complete { Exit::Failed } else { Exit::Lost });
+        }
+        if account.complete {
+            return Ok(Exit::Done);
+        }
+        Err(Failure::new(Exit::Lost, format!("{}: {}", account.file, account.verdict)))
+    }
+
+    /// The same where the disk may never answer: the process does not wait for it, nor for its own threads.
+    fn give_up(&self, account: Account) -> failure::Result {
+        if !self.common.quiet {
+            eprintln!("{account}");
+        }
+        let (path, (done, wait)) = (Account::path(&self.arguments.output), mpsc::channel());
+        let (saved, told) = (account.clone(), self.common.clone());
+        std::thread::spawn(move || {
+            let json = told.write_json(&saved); // may be on another disk, so it goes first
+            let _ = done.send(saved.save(&path).is_ok() && json.is_ok());
+        });
+        if wait.recv_timeout(PATIENCE) != Ok(true) {
+            eprintln!("canter: {}: the account is not written either", self.arguments.output.display());
+        }
+        eprintln!("canter: {}: {}", account.file, account.verdict);
+        std::process::exit(Exit::Lost as i32);
+    }
+}
+
+/// One line on a terminal that says how it goes.
+struct LiveLine {
+    on: bool,
+    shown: Instant,
+    frames: u64,
+    busy: Vec<Busy>,
+}
+
+impl LiveLine {
+    fn wanted(common: &Common) -> bool {
+        !common.quiet && std::io::stderr().is_terminal()
+    }
+
+    fn new(common: &Common) -> Self {
+        Self { on: Self::wanted(common), shown: Instant::now(), frames: 0, busy: Vec::new() }
+    }
+
+    fn show(&mut self, recording: &Recording) {
+        let passed = self.shown.elapsed();
+        if !self.on || passed < LINE {
+            return;
+        }
+        let (frames, busy) = (recording.frames(), recording.busy());
+        let rate = u128::from(frames - self.frames) * 1_000_000_000 / passed.as_nanos();
+        let high = recording.queue_used().1 >> 10;
+        let loads = loads(&self.busy, &busy, passed);
+        eprint!(
+            "\r\x1b[K{rate} frames/s, {frames} frames{loads}, queue at most {high} KiB, {} lost",
+            recording.lost()
+        );
+        let _ = std::io::stderr().flush();
+        (self.shown, self.frames, self.busy) = (Instant::now(), frames, busy);
+    }
+
+    fn clear(&self) {
+        if self.on {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// How busy the busiest buses were meanwhile, of those whose bit rate is known.
+fn loads(before: &[Busy], now: &[Busy], passed: Duration) -> String {
+    let load = |at: usize| {
+        let grown = now[at].busy_ns? - before.get(at).and_then(|earlier| earlier.busy_ns).unwrap_or(0);
+        Some((u128::from(grown) * 100 / passed.as_nanos(), now[at].name.as_str()))
+    };
+    let mut loads: Vec<(u128, &str)> = (0..now.len()).filter_map(load).collect();
+    loads.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let shown: Vec<String> =
+        loads.iter().take(LOADS_MAX).map(|(percent, name)| format!("{name} {percent} %")).collect();
+    if shown.is_empty() { String::new() } else { format!(", load {}", shown.join(" ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_the_busiest_buses_and_those_without_a_bit_rate_not_at_all() {
+        let busy = |name: &str, busy_ns| Busy { name: name.to_owned(), busy_ns };
+        let before = [busy("can0", Some(1_000)), busy("vcan0", None)];
+        let now = [busy("can0", Some(251_000)), busy("vcan0", None), busy("can1", Some(990_000))];
+        assert_eq!(loads(&before, &now, Duration::from_millis(1)), ", load can1 99 % can0 25 %");
+        assert_eq!(loads(&[], &now[1..2], Duration::from_millis(1)), "");
+    }
+}

@@ -1,0 +1,250 @@
+//! Convert: recordings in, one recording or data set out. Inputs are merged by stamp, chosen from, renamed; what is
+//! written is in its place when it is whole, and what the format could not keep is told.
+//!
+//! `formats::read` → `merge` → `choice` → `formats::write` → `report`
+
+mod choice;
+mod merge;
+mod moment;
+mod report;
+
+use crate::{
+    failure::{self, Exit, Failure},
+    formats::{
+        read,
+        write::{self, Options, Sink, Target, Written},
+    },
+    measure::duration,
+    options::Common,
+};
+use canter_io::InterfaceFilters;
+use choice::{Choice, Rename};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use merge::Merge;
+use moment::Moment;
+use report::{Bus, Report};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+};
+use std::{
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+/// How many frames go by between looks at signals and progress.
+const LOOK_FRAMES: u64 = 1 << 14;
+/// How long a signal waits for the next look.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Convert recordings: candump, pcap, pcapng, ASC, BLF → log, pcapng, ASC, BLF, MDF4, CSV, Parquet
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter convert drive.pcapng -o drive.blf           also .asc, .mf4 (ASAM bus logging), .csv, .log
+  canter convert bus0.log bus1.log -o both.pcapng    merged by stamp
+  canter convert drive.blf -o drive.log --interfaces can0=body    channel 1 of a BLF is can0
+  canter convert drive.pcapng -o part.log --from +10m --to +12m --filter can0,123:7FF
+  canter convert *.log.zst -o fleet --format parquet --vehicle V17    a data set for DuckDB
+  canter convert drive.blf -o - --format log | canplayer vcan0=can0
+Inputs are known by what they hold; .zst and .gz are unpacked. What each format keeps: docs/formats.md.
+Exit code 0; 3 when an input was cut off: all that is whole of it was converted.")]
+pub struct Arguments {
+    /// Recordings; `-` is the standard input
+    #[arg(value_name = "IN", required = true)]
+    inputs: Vec<PathBuf>,
+    /// The file, or for Parquet the folder; .log, .pcapng, .asc and .csv also with .zst; `-`: standard output
+    #[arg(long, short, value_name = "OUT")]
+    output: PathBuf,
+    /// The format, whatever the name
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Target>,
+    /// Write over a file that exists
+    #[arg(long)]
+    overwrite: bool,
+    /// In .log and .asc, stamps of 9 digits instead of 6
+    #[arg(long)]
+    ns: bool,
+    /// In .log, R or T behind each frame, as candump -x writes it; not every reader of logs takes it
+    #[arg(long)]
+    direction: bool,
+    /// Put frames in order that are out of it by this much at most (dumpcap's files are, by up to 250ms)
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
+    sort: Option<u64>,
+    /// New names, by which all else speaks of the interfaces; two with one name become one bus
+    #[arg(long, value_name = "OLD=NEW,…", value_delimiter = ',')]
+    interfaces: Vec<Rename>,
+    /// Only these interfaces' frames, of them what candump's filters pass; `any` stands for all others; repeatable
+    #[arg(long, value_name = "IFACE[,FILTERS]", value_parser = InterfaceFilters::parse)]
+    filter: Vec<InterfaceFilters>,
+    /// From here on: +10m after the first frame, 2026-11-22T08:30:00Z, or seconds since 1970
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    from: Option<Moment>,
+    /// Up to here, exclusive
+    #[arg(long, value_name = "WHEN")]
+    to: Option<Moment>,
+    /// Whose drive it is: the first partition of a Parquet data set
+    #[arg(long, value_name = "NAME")]
+    vehicle: Option<String>,
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let target = target(&arguments)?;
+    let mut report = Report::new(&arguments.output.display().to_string(), target);
+    let readers =
+        arguments.inputs.iter().map(|path| read::open(path)).collect::<failure::Result<Vec<_>>>()?;
+    common.apply()?;
+    let options = Options {
+        target,
+        path: arguments.output.clone(),
+        ns: arguments.ns,
+        direction: arguments.direction,
+        overwrite: arguments.overwrite,
+        vehicle: arguments.vehicle.clone(),
+    };
+    let sink = write::open(&options).map_err(|error| unwritten(&options.path, "open", error))?;
+    let progress = progress(&arguments.inputs, common);
+    let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to);
+    let mut conversion = Conversion {
+        merge: Merge::new(readers, arguments.sort),
+        choice,
+        sink,
+        path: &options.path,
+        buses: Vec::new(),
+    };
+    let done = conversion.run(&progress, &mut report);
+    progress.finish_and_clear();
+    done?;
+    conversion.close(&mut report, common)
+}
+
+/// The format: said, or by the name.
+fn target(arguments: &Arguments) -> failure::Result<Target> {
+    let path = &arguments.output;
+    let usage = |why: &str| Failure::new(Exit::Usage, format!("{}: {why}", path.display()));
+    let Some(target) = arguments.format.or_else(|| Target::of(path)) else {
+        let names = "end its name in .log, .pcapng, .asc, .blf, .mf4, .csv or .parquet, or give --format";
+        return Err(usage(&format!("which format? ({names})")));
+    };
+    let packed = path.extension().is_some_and(|extension| extension == "zst");
+    let stream =
+        path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir());
+    if !target.only_grows() && (packed || stream) {
+        let name = target.name();
+        let what = if packed { "cannot be packed" } else { "cannot go into a pipe or a device" };
+        return Err(usage(&format!("{name} is finished at its beginning and {what} (give a file's name)")));
+    }
+    if arguments.vehicle.is_some() && target != Target::Parquet {
+        return Err(usage(&format!("{} has no place for --vehicle (Parquet has)", target.name())));
+    }
+    if path.as_os_str() != "-"
+        && let Some(same) = arguments.inputs.iter().find(|input| same_file(input, path))
+    {
+        return Err(usage(&format!("is an input too, as {} (choose another -o)", same.display())));
+    }
+    Ok(target)
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other && other.is_file())
+}
+
+fn unwritten(path: &Path, step: &'static str, error: io::Error) -> Failure {
+    let way_out = match error.kind() {
+        io::ErrorKind::AlreadyExists => " (--overwrite replaces it)",
+        io::ErrorKind::StorageFull => " (nothing was kept; make room, or give -o a place elsewhere)",
+        io::ErrorKind::BrokenPipe => " (whoever read it has gone)",
+        io::ErrorKind::IsADirectory => " (only --format parquet writes into a folder)",
+        _ => "",
+    };
+    Failure::failed(crate::trouble::of_file(path, step, error).message + way_out)
+}
+
+/// A bar of the inputs' bytes, on a terminal, for what takes long.
+fn progress(inputs: &[PathBuf], common: &Common) -> ProgressBar {
+    if common.quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
+    let bar = ProgressBar::new(inputs.iter().map(size).sum());
+    let style = "convert: {bytes} of {total_bytes} {wide_bar} {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// What SIGINT and SIGTERM set. Where nobody looks at it, because an input does not answer, they end the program.
+fn watch_signals() -> failure::Result<Arc<AtomicBool>> {
+    let failed = |error| Failure::failed(format!("convert: signals: {error}"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let (set, mut signals) = (Arc::clone(&stop), Signals::new([SIGINT, SIGTERM]).map_err(failed)?);
+    let watch = move || {
+        if signals.forever().next().is_some() {
+            set.store(true, Ordering::Relaxed);
+            std::thread::sleep(PATIENCE);
+            eprintln!("canter: convert: interrupted while an input or the disk did not answer");
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    };
+    std::thread::Builder::new().name("canter-signals".to_owned()).spawn(watch).map_err(failed)?;
+    Ok(stop)
+}
+
+/// A conversion under way.
+struct Conversion<'a> {
+    merge: Merge,
+    choice: Choice<'a>,
+    sink: Box<dyn Sink>,
+    path: &'a Path,
+    buses: Vec<Bus>,
+}
+
+impl Conversion<'_> {
+    fn run(&mut self, progress: &ProgressBar, report: &mut Report) -> failure::Result<()> {
+        let stop = watch_signals()?;
+        let mut read = 0u64;
+        while let Some((input, mut entry)) = self.merge.next()? {
+            read += 1;
+            if read.is_multiple_of(LOOK_FRAMES) {
+                progress.set_position(self.merge.bytes());
+                if stop.load(Ordering::Relaxed) {
+                    let message = format!("{}: interrupted; nothing was written", self.path.display());
+                    return Err(Failure::new(Exit::Interrupted, message));
+                }
+            }
+            let name = |interface| self.merge.name(input, interface);
+            let Some(bus) = self.choice.bus(input, &entry, name) else { continue };
+            if bus as usize == self.buses.len() {
+                self.buses.push(Bus::new(self.choice.name(bus)));
+                let name = self.choice.name(bus);
+                self.sink.interface(name).map_err(|error| unwritten(self.path, "write", error))?;
+            }
+            entry.interface = bus;
+            self.sink.frame(&entry).map_err(|error| unwritten(self.path, "write", error))?;
+            self.buses[bus as usize].count(&entry);
+        }
+        report.read = read;
+        report.backwards = self.merge.backwards();
+        Ok(())
+    }
+
+    fn close(self, report: &mut Report, common: &Common) -> failure::Result {
+        let channels: Vec<Option<u32>> =
+            (0..self.buses.len()).map(|bus| self.sink.channel(bus as u32)).collect();
+        let written: Written = self.sink.finish().map_err(|error| unwritten(self.path, "write", error))?;
+        report.close(self.merge.readers(), self.buses, &channels, &written);
+        if !common.quiet {
+            eprint!("{report}");
+        }
+        common.write_json(report)?;
+        Ok(if report.cut_off.is_empty() { Exit::Done } else { Exit::Lost })
+    }
+}

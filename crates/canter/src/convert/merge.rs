@@ -1,0 +1,168 @@
+//! Several recordings as one, by stamp. Within a recording the order stays as it is, unless it is to be sorted.
+
+use crate::{
+    failure,
+    formats::read::{Entry, Reader},
+};
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// A frame and which recording it is from; by stamp, and for the same stamp as they came.
+struct Held {
+    stamp_ns: u64,
+    place: u64,
+    input: usize,
+    entry: Entry,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.stamp_ns, self.place).cmp(&(other.stamp_ns, other.place))
+    }
+}
+
+/// The recordings, and the next frame of each.
+pub struct Merge {
+    readers: Vec<Reader>,
+    next: Vec<Option<Entry>>,
+    begun: bool,
+    /// How long frames are held back to be put in order, by their stamps.
+    window_ns: Option<u64>,
+    held: BinaryHeap<Reverse<Held>>,
+    newest_ns: u64,
+    taken: u64,
+    last_ns: u64,
+    backwards: u64,
+}
+
+impl Merge {
+    pub fn new(readers: Vec<Reader>, window_ns: Option<u64>) -> Self {
+        Self {
+            next: readers.iter().map(|_| None).collect(),
+            readers,
+            begun: false,
+            window_ns,
+            held: BinaryHeap::new(),
+            newest_ns: 0,
+            taken: 0,
+            last_ns: 0,
+            backwards: 0,
+        }
+    }
+
+    /// The next frame, and which recording it is from.
+    #[inline]
+    pub fn next(&mut self) -> failure::Result<Option<(usize, Entry)>> {
+        let next = if self.window_ns.is_some() { self.sorted()? } else { self.oldest()? };
+        if let Some((_, entry)) = &next {
+            self.backwards += u64::from(entry.stamp_ns < self.last_ns);
+            self.last_ns = entry.stamp_ns;
+        }
+        Ok(next)
+    }
+
+    /// Of the recordings' next frames the oldest.
+    #[inline]
+    fn oldest(&mut self) -> failure::Result<Option<(usize, Entry)>> {
+        if let [reader] = self.readers.as_mut_slice() {
+            return Ok(reader.next()?.map(|entry| (0, entry)));
+        }
+        if !self.begun {
+            self.begun = true;
+            for (reader, next) in self.readers.iter_mut().zip(&mut self.next) {
+                *next = reader.next()?;
+            }
+        }
+        let ahead = self.next.iter().enumerate().filter_map(|(at, next)| Some((next.as_ref()?.stamp_ns, at)));
+        let Some((_, at)) = ahead.min() else { return Ok(None) };
+        let following = self.readers[at].next()?;
+        Ok(std::mem::replace(&mut self.next[at], following).map(|entry| (at, entry)))
+    }
+
+    /// The oldest frame of those that no frame within the window can precede.
+    fn sorted(&mut self) -> failure::Result<Option<(usize, Entry)>> {
+        let window_ns = self.window_ns.unwrap_or(0);
+        loop {
+            let ripe = |held: &Reverse<Held>| held.0.stamp_ns.saturating_add(window_ns) < self.newest_ns;
+            if self.held.peek().is_some_and(ripe) {
+                break;
+            }
+            let Some((input, entry)) = self.oldest()? else { break };
+            let stamp_ns = entry.stamp_ns;
+            self.newest_ns = self.newest_ns.max(stamp_ns);
+            self.held.push(Reverse(Held { stamp_ns, place: self.taken, input, entry }));
+            self.taken += 1;
+        }
+        Ok(self.held.pop().map(|Reverse(held)| (held.input, held.entry)))
+    }
+
+    pub fn name(&self, input: usize, interface: u32) -> &str {
+        self.readers[input].name(interface)
+    }
+
+    /// Bytes read of all of them.
+    pub fn bytes(&self) -> u64 {
+        self.readers.iter().map(Reader::bytes).sum()
+    }
+
+    /// How many frames came behind younger ones.
+    pub fn backwards(&self) -> u64 {
+        self.backwards
+    }
+
+    pub fn readers(&self) -> &[Reader] {
+        &self.readers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::read;
+
+    fn log(stamps: &[u64]) -> Reader {
+        let line =
+            |stamp: &u64| format!("({:010}.{:09}) can0 123#\n", stamp / 1_000_000_000, stamp % 1_000_000_000);
+        let text: String = stamps.iter().map(line).collect();
+        read::from("test", Box::new(std::io::Cursor::new(text))).unwrap()
+    }
+
+    fn stamps(mut merge: Merge) -> (Vec<(usize, u64)>, u64) {
+        let mut stamps = Vec::new();
+        while let Some((input, entry)) = merge.next().unwrap() {
+            stamps.push((input, entry.stamp_ns));
+        }
+        (stamps, merge.backwards())
+    }
+
+    #[test]
+    fn recordings_are_merged_by_stamp_and_keep_their_own_order() {
+        let merged = stamps(Merge::new(vec![log(&[1, 5, 3, 9]), log(&[2, 4, 9])], None));
+        assert_eq!(merged, (vec![(0, 1), (1, 2), (1, 4), (0, 5), (0, 3), (0, 9), (1, 9)], 1));
+    }
+
+    #[test]
+    fn what_is_out_of_order_by_less_than_the_window_is_put_in_order() {
+        let sorted = stamps(Merge::new(vec![log(&[10, 50, 30, 90, 95]), log(&[20, 9, 200])], Some(20)));
+        assert_eq!(
+            sorted.0.iter().map(|&(_, stamp)| stamp).collect::<Vec<_>>(),
+            [9, 10, 20, 30, 50, 90, 95, 200]
+        );
+        assert_eq!(sorted.1, 0);
+        let short = stamps(Merge::new(vec![log(&[10, 50, 60, 30])], Some(1)));
+        assert_eq!(short, (vec![(0, 10), (0, 50), (0, 30), (0, 60)], 1));
+    }
+}

@@ -1,0 +1,191 @@
+//! What was converted, in the terminal and as JSON.
+
+use crate::formats::{
+    read::{Entry, Reader},
+    write::{Target, Written},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::{collections::BTreeMap, fmt};
+
+/// A bus of the output.
+#[derive(Debug, Default, Serialize)]
+pub struct Bus {
+    pub name: String,
+    /// Its number in formats that have no names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<u32>,
+    pub frames: u64,
+    /// Of these, error frames.
+    pub errors: u64,
+    #[serde(skip)]
+    range_ns: Option<(u64, u64)>,
+}
+
+impl Bus {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    #[inline]
+    pub fn count(&mut self, entry: &Entry) {
+        self.frames += 1;
+        self.errors += u64::from(entry.frame.is_error());
+        let (first, last) = self.range_ns.unwrap_or((entry.stamp_ns, entry.stamp_ns));
+        self.range_ns = Some((first.min(entry.stamp_ns), last.max(entry.stamp_ns)));
+    }
+}
+
+/// An input.
+#[derive(Debug, Serialize)]
+struct Input {
+    file: String,
+    format: &'static str,
+    frames: u64,
+    /// Entries that are no classic or FD frames.
+    skipped: BTreeMap<&'static str, u64>,
+    /// What the recording itself says that it has lost.
+    lost: u64,
+}
+
+/// The whole of it.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    inputs: Vec<Input>,
+    output: String,
+    format: &'static str,
+    files: u64,
+    bytes: u64,
+    /// Frames of the inputs.
+    pub read: u64,
+    /// Frames of the output.
+    frames: u64,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
+    buses: Vec<Bus>,
+    /// Frames of the output's order whose stamp is before that of the frame in front of them.
+    pub backwards: u64,
+    /// What the output's format could not keep, and of how many frames.
+    not_kept: BTreeMap<&'static str, u64>,
+    /// Inputs that end inside of something, and where.
+    pub cut_off: Vec<String>,
+}
+
+impl Report {
+    pub fn new(output: &str, target: Target) -> Self {
+        Self {
+            inputs: Vec::new(),
+            output: output.to_owned(),
+            format: target.name(),
+            files: 0,
+            bytes: 0,
+            read: 0,
+            frames: 0,
+            first_ns: None,
+            last_ns: None,
+            buses: Vec::new(),
+            backwards: 0,
+            not_kept: BTreeMap::new(),
+            cut_off: Vec::new(),
+        }
+    }
+
+    pub fn close(
+        &mut self,
+        readers: &[Reader],
+        mut buses: Vec<Bus>,
+        channels: &[Option<u32>],
+        written: &Written,
+    ) {
+        let input = |reader: &Reader| Input {
+            file: reader.path().to_owned(),
+            format: reader.kind().name(),
+            frames: reader.frames(),
+            skipped: reader.skipped().iter().collect(),
+            lost: reader.lost(),
+        };
+        self.inputs = readers.iter().map(input).collect();
+        self.cut_off = readers.iter().filter_map(Reader::cut).map(str::to_owned).collect();
+        (self.files, self.bytes) = (written.files, written.bytes);
+        self.not_kept = written.not_kept.iter().collect();
+        self.frames = buses.iter().map(|bus| bus.frames).sum();
+        self.first_ns = buses.iter().filter_map(|bus| Some(bus.range_ns?.0)).min();
+        self.last_ns = buses.iter().filter_map(|bus| Some(bus.range_ns?.1)).max();
+        buses.iter_mut().zip(channels).for_each(|(bus, &channel)| bus.channel = channel);
+        self.buses = buses;
+    }
+
+    /// A row a bus.
+    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.buses.iter().map(|bus| bus.name.len()).max().unwrap_or(0);
+        let digits = self.buses.iter().map(|bus| bus.frames.to_string().len()).max().unwrap_or(0);
+        for bus in &self.buses {
+            write!(f, "  {:name$}  {:>digits$} frames", bus.name, bus.frames)?;
+            if let Some(channel) = bus.channel {
+                write!(f, ", channel {channel}")?;
+            }
+            if bus.errors > 0 {
+                write!(f, ", {} of them error frames", bus.errors)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes as people read them.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes @ ..10_000 => write!(f, "{bytes} B"),
+            bytes @ ..10_000_000 => write!(f, "{} kB", bytes / 1000),
+            bytes => write!(f, "{} MB", bytes / 1_000_000),
+        }
+    }
+}
+
+fn time(ns: u64) -> Timestamp {
+    Timestamp::from_nanosecond((ns - ns % 1_000_000).into()).unwrap_or_default()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "convert: {} frames → {} ({}", self.frames, self.output, self.format)?;
+        if self.files != 1 {
+            write!(f, ", {} files", self.files)?;
+        }
+        write!(f, ", {})", Bytes(self.bytes))?;
+        if let (Some(first), Some(last)) = (self.first_ns, self.last_ns) {
+            write!(f, ", {:.3} … {:.3}", time(first), time(last))?;
+        }
+        writeln!(f)?;
+        self.table(f)?;
+        if self.read > self.frames {
+            writeln!(f, "  {} of {} frames were not asked for", self.read - self.frames, self.read)?;
+        }
+        for input in &self.inputs {
+            for (what, count) in &input.skipped {
+                writeln!(f, "  passed over: {count} {what} of {}", input.file)?;
+            }
+            if input.lost > 0 {
+                writeln!(f, "  {} itself says that it has lost {} frames", input.file, input.lost)?;
+            }
+        }
+        if self.backwards > 0 {
+            writeln!(
+                f,
+                "  {} frames step back in time (--sort 1s puts in order what is off by less)",
+                self.backwards
+            )?;
+        }
+        for (what, count) in &self.not_kept {
+            writeln!(f, "  {} does not keep of {count} frames: {what}", self.format)?;
+        }
+        for cut in &self.cut_off {
+            writeln!(f, "  {cut}: all before it was converted")?;
+        }
+        Ok(())
+    }
+}

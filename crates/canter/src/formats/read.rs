@@ -1,0 +1,283 @@
+//! Reads recordings, frame by frame, in bounded memory: `open`, then `next` until `None`.
+//!
+//! The format is told by what the file holds, not by its name; `.zst` and `.gz` are unpacked on the way. Nothing in a
+//! file can make this panic. What is no frame is counted by kind ([`Reader::skipped`]). A file that was cut off
+//! yields all that is whole, and then [`Reader::cut`] says where it ends; anything else wrong is an error that names
+//! file, line or byte.
+//!
+//! ```ignore
+//! let mut recording = formats::read::open(Path::new("drive.pcapng.zst"))?;
+//! while let Some(entry) = recording.next()? {
+//!     println!("{} {} {}", entry.stamp_ns, recording.name(entry.interface), entry.frame);
+//! }
+//! ```
+
+mod asc;
+pub mod blf;
+mod candump_log;
+mod linktype;
+mod names;
+mod pcap;
+mod pcapng;
+mod source;
+
+use crate::failure::{self, Failure};
+pub use asc::{BUS_ERROR, CHANNEL_NOTE};
+use canter_io::{Direction, Frame};
+use names::Names;
+use source::Source;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Log,
+    Pcap,
+    Pcapng,
+    Asc,
+    Blf,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Pcap => "pcap",
+            Self::Pcapng => "pcapng",
+            Self::Asc => "asc",
+            Self::Blf => "blf",
+        }
+    }
+}
+
+/// A frame of a recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry {
+    /// ns since 1970, as far as the file tells; else since its beginning.
+    pub stamp_ns: u64,
+    /// Which of the recording's interfaces; [`Reader::name`] has its name.
+    pub interface: u32,
+    /// The frame; error frames as the kernel has them.
+    pub frame: Frame,
+    /// Whether it was received or sent, if the file tells.
+    pub direction: Option<Direction>,
+}
+
+/// Why there is no next frame.
+enum Trouble {
+    /// The file ends inside of something.
+    Cut,
+    /// It is not what the format demands: what, and the way out.
+    Wrong(String),
+    /// The file system's, or the unpacker's, answer.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        // So the unpackers say it.
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Cut } else { Self::Io(error) }
+    }
+}
+
+fn wrong<T>(what: impl Into<String>) -> Result<T, Trouble> {
+    Err(Trouble::Wrong(what.into()))
+}
+
+/// What a format's decoder shares with the reader.
+#[derive(Default)]
+struct Context {
+    names: Names,
+    skipped: Skipped,
+    lost: u64,
+}
+
+/// A format: takes bytes off the source until a frame is whole. `Ok(false)` at the end.
+trait Decode: Send {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Entry,
+    ) -> Result<bool, Trouble>;
+
+    /// Where in the file it is, for people.
+    fn place(&self, source: &Source) -> String {
+        format!("byte {}", source.offset())
+    }
+}
+
+/// Entries that are no classic or FD frames, by what they are.
+#[derive(Clone, Debug, Default)]
+pub struct Skipped(Vec<(&'static str, u64)>);
+
+impl Skipped {
+    fn count(&mut self, what: &'static str) {
+        match self.0.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((what, 1)),
+        }
+    }
+
+    /// How many of each kind.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// A recording being read.
+pub struct Reader {
+    path: String,
+    kind: Kind,
+    source: Source,
+    decoder: Box<dyn Decode>,
+    context: Context,
+    entry: Entry,
+    frames: u64,
+    cut: Option<String>,
+    ended: bool,
+}
+
+/// Opens a recording; `-` is the standard input.
+///
+/// # Errors
+/// When it cannot be opened, or is in no known format.
+pub fn open(path: &Path) -> failure::Result<Reader> {
+    let name = path.display().to_string();
+    let failed = |step, error| crate::trouble::of_file(path, step, error);
+    if path.as_os_str() == "-" {
+        return from(&name, Box::new(io::stdin()));
+    }
+    if path.is_dir() {
+        return Err(failed("open", io::ErrorKind::IsADirectory.into()));
+    }
+    from(&name, Box::new(File::open(path).map_err(|error| failed("open", error))?))
+}
+
+/// Reads a recording from anything; `name` is what errors call it.
+///
+/// # Errors
+/// When it cannot be read, or is in no known format.
+pub fn from(name: &str, input: Box<dyn Read + Send>) -> failure::Result<Reader> {
+    let failed = |error: io::Error| crate::trouble::of_file(Path::new(name), "read", error);
+    let mut source = Source::unpacking(input).map_err(failed)?;
+    let head = match source.want(source::SNIFF_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => source.buffered(),
+        head => head.map_err(failed)?,
+    };
+    let Some((kind, decoder)) = sniff(head) else {
+        return Err(Failure::failed(format!(
+            "{name}: read: no recording that canter reads (candump .log, pcap, pcapng, Vector .asc or .blf, each also \
+             as .zst or .gz)"
+        )));
+    };
+    let (context, entry) = (Context::default(), Entry::default());
+    Ok(Reader {
+        path: name.to_owned(),
+        kind,
+        source,
+        decoder,
+        context,
+        entry,
+        frames: 0,
+        cut: None,
+        ended: false,
+    })
+}
+
+/// The format of a file that begins like this. An empty file is an empty log.
+fn sniff(head: &[u8]) -> Option<(Kind, Box<dyn Decode>)> {
+    match head {
+        [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some((Kind::Pcapng, Box::new(pcapng::Pcapng::default()))),
+        [b'L', b'O', b'G', b'G', ..] => Some((Kind::Blf, Box::new(blf::Blf::default()))),
+        _ if pcap::is_magic(head) => Some((Kind::Pcap, Box::new(pcap::Pcap::default()))),
+        _ if asc::looks_like(head) => Some((Kind::Asc, Box::new(asc::Asc::default()))),
+        _ if candump_log::looks_like(head) => Some((Kind::Log, Box::new(candump_log::CandumpLog::default()))),
+        _ => None,
+    }
+}
+
+impl Reader {
+    /// The next frame, or `None` behind the last whole one.
+    ///
+    /// # Errors
+    /// What is wrong with the file and where: it cannot be read any further.
+    pub fn next(&mut self) -> failure::Result<Option<Entry>> {
+        if self.ended {
+            return Ok(None);
+        }
+        match self.decoder.next(&mut self.source, &mut self.context, &mut self.entry) {
+            Ok(true) => {
+                self.frames += 1;
+                return Ok(Some(self.entry));
+            }
+            Ok(false) => self.ended = true,
+            Err(trouble) => {
+                self.ended = true;
+                self.explain(trouble)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn explain(&mut self, trouble: Trouble) -> failure::Result<()> {
+        let (path, place) = (&self.path, self.decoder.place(&self.source));
+        match trouble {
+            Trouble::Cut => self.cut = Some(format!("{path}: {place}: cut off after {} frames", self.frames)),
+            Trouble::Wrong(what) => return Err(Failure::failed(format!("{path}: {place}: {what}"))),
+            Trouble::Io(error) => {
+                let step = if self.source.is_packed() { "unpack" } else { "read" };
+                return Err(crate::trouble::of_file(Path::new(&format!("{path}: {place}")), step, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file calls itself.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The interfaces met so far, in the order of their numbers.
+    pub fn names(&self) -> &[String] {
+        self.context.names.list()
+    }
+
+    /// The name of an entry's interface.
+    pub fn name(&self, interface: u32) -> &str {
+        self.names().get(interface as usize).map_or("?", String::as_str)
+    }
+
+    /// Frames read so far.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Bytes of the file taken so far, packed as they are.
+    pub fn bytes(&self) -> u64 {
+        self.source.packed_bytes()
+    }
+
+    /// Entries that were passed over.
+    pub fn skipped(&self) -> &Skipped {
+        &self.context.skipped
+    }
+
+    /// Frames that the recording itself says it has lost (candump's DROPCOUNT lines, pcapng's interface statistics).
+    pub fn lost(&self) -> u64 {
+        self.context.lost
+    }
+
+    /// Where it was cut off, when it was; told behind the last frame.
+    pub fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
+    }
+}

@@ -1,0 +1,155 @@
+//! Bytes of a file, unpacked, with a window that grows to what a format asks for.
+
+use flate2::read::MultiGzDecoder;
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// How much of a file tells its format.
+pub const SNIFF_BYTES: usize = 512;
+/// How much is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// No text line of any format is longer.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Counts what is read from the file itself.
+struct Counting {
+    input: Box<dyn Read + Send>,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// A window on the bytes.
+pub struct Source {
+    input: Box<dyn Read + Send>,
+    packed: bool,
+    packed_bytes: Arc<AtomicU64>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    offset: u64,
+    ended: bool,
+}
+
+/// A text line.
+pub enum Line {
+    /// These bytes, without the line break.
+    Whole(usize),
+    /// The file ends without a line break, behind so many bytes.
+    Last(usize),
+}
+
+impl Source {
+    /// Unpacks zstd and gzip, told by their first bytes.
+    pub fn unpacking(input: Box<dyn Read + Send>) -> io::Result<Self> {
+        let packed_bytes = Arc::new(AtomicU64::new(0));
+        let mut plain = Counting { input, bytes: Arc::clone(&packed_bytes) };
+        let mut head = Vec::new();
+        plain.by_ref().take(4).read_to_end(&mut head)?;
+        let (zstd, gzip) = (head == [0x28, 0xb5, 0x2f, 0xfd], head.starts_with(&[0x1f, 0x8b]));
+        let whole = io::Cursor::new(head).chain(plain);
+        let input: Box<dyn Read + Send> = match (zstd, gzip) {
+            (true, _) => Box::new(zstd::stream::read::Decoder::new(whole)?),
+            (_, true) => Box::new(MultiGzDecoder::new(io::BufReader::new(whole))),
+            _ => Box::new(whole),
+        };
+        let (buffer, packed) = (vec![0; READ_BYTES], zstd || gzip);
+        Ok(Self { input, packed, packed_bytes, buffer, start: 0, end: 0, offset: 0, ended: false })
+    }
+
+    pub fn is_packed(&self) -> bool {
+        self.packed
+    }
+
+    pub fn packed_bytes(&self) -> u64 {
+        self.packed_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Of the next byte, unpacked.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What is in the window.
+    pub fn buffered(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// The window, with `count` bytes at least unless the file ends before.
+    #[inline]
+    pub fn want(&mut self, count: usize) -> io::Result<&[u8]> {
+        if self.end - self.start < count {
+            self.fill(count)?;
+        }
+        Ok(self.buffered())
+    }
+
+    #[cold]
+    fn fill(&mut self, count: usize) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.buffer.len() < count {
+            self.buffer.resize(count.next_multiple_of(READ_BYTES), 0);
+        }
+        while self.end < count && !self.ended {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes bytes off the window.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        let count = count.min(self.end - self.start);
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Takes bytes off the file; whether there were as many.
+    pub fn skip(&mut self, mut count: u64) -> io::Result<bool> {
+        while count > 0 {
+            let there = self.want(1)?.len().min(usize::try_from(count).unwrap_or(usize::MAX));
+            if there == 0 {
+                return Ok(false);
+            }
+            self.consume(there);
+            count -= there as u64;
+        }
+        Ok(true)
+    }
+
+    /// How long the line at the window's start is, or `None` at the end of the file. A line that is too long is
+    /// answered with its first bytes.
+    #[inline]
+    pub fn line(&mut self) -> io::Result<Option<Line>> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffered()[searched..]) {
+                return Ok(Some(Line::Whole(searched + at)));
+            }
+            searched = self.end - self.start;
+            if searched >= LINE_BYTES_MAX {
+                return Ok(Some(Line::Whole(searched)));
+            }
+            if self.want(searched + 1)?.len() == searched {
+                return Ok((searched > 0).then_some(Line::Last(searched)));
+            }
+        }
+    }
+}

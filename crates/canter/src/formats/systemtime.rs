@@ -1,0 +1,50 @@
+//! Windows' SYSTEMTIME, as BLF heads have it: year, month, day of the week, day, hour, minute, second, ms; in UTC.
+
+use jiff::{Timestamp, civil, tz::TimeZone};
+
+/// ns since 1970; `None` for all zeros and for what is no date.
+pub fn to_ns(time: [u16; 8]) -> Option<u64> {
+    let [year, month, _, day, hour, minute, second, ms] = time.map(|part| i16::try_from(part).ok());
+    let small = |part: Option<i16>| part.and_then(|part| i8::try_from(part).ok());
+    let date = civil::DateTime::new(
+        year?,
+        small(month)?,
+        small(day)?,
+        small(hour)?,
+        small(minute)?,
+        small(second)?,
+        i32::from(ms?).checked_mul(1_000_000)?,
+    );
+    let stamp = date.ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond();
+    u64::try_from(stamp).ok()
+}
+
+/// The time of `ns`, to the ms that it is in.
+pub fn of_ns(ns: u64) -> [u16; 8] {
+    let Ok(stamp) = Timestamp::from_nanosecond(ns.into()) else { return [0; 8] };
+    let date = stamp.to_zoned(TimeZone::UTC);
+    let part = |part: i8| part.unsigned_abs().into();
+    [
+        date.year().unsigned_abs(),
+        part(date.month()),
+        part(date.weekday().to_sunday_zero_offset()),
+        part(date.day()),
+        part(date.hour()),
+        part(date.minute()),
+        part(date.second()),
+        date.millisecond().unsigned_abs(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_comes_back_to_the_ms() {
+        let ns = 1_700_000_000_123_456_789;
+        assert_eq!(of_ns(ns), [2023, 11, 2, 14, 22, 13, 20, 123]);
+        assert_eq!(to_ns(of_ns(ns)), Some(1_700_000_000_123_000_000));
+        assert_eq!(to_ns([0; 8]), None);
+    }
+}

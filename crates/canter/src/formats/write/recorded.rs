@@ -1,0 +1,73 @@
+//! The formats that recordings have, log and pcapng, of frames that have a direction.
+
+use super::{DIRECTION, NS_CUT, NotKept, Options, Sink, Target, Written, output::Output};
+use crate::formats::{Format, Kind, read::Entry};
+use canter_io::{
+    Direction,
+    batch::Origin,
+    capture_ring::Record,
+    frame::{CAN_MTU, CANFD_MTU},
+};
+use std::io;
+
+/// The writer.
+pub struct Recorded {
+    output: Output,
+    format: Box<dyn Format>,
+    target: Target,
+    ns: bool,
+    direction: bool,
+    not_kept: NotKept,
+}
+
+impl Recorded {
+    pub fn new(mut output: Output, options: &Options) -> io::Result<Self> {
+        let kind = if options.target == Target::Log { Kind::Log } else { Kind::Pcapng };
+        let mut format = kind.writer(options.ns);
+        format.begin(output.buffer());
+        let Options { target, ns, .. } = *options;
+        let direction = options.direction || target == Target::Pcapng;
+        Ok(Self { output, format, target, ns, direction, not_kept: NotKept::default() })
+    }
+}
+
+impl Sink for Recorded {
+    fn interface(&mut self, name: &str) -> io::Result<()> {
+        self.format.interface(self.output.buffer(), name);
+        Ok(())
+    }
+
+    #[inline]
+    fn frame(&mut self, entry: &Entry) -> io::Result<()> {
+        let frame = &entry.frame;
+        let mut bytes = [0; CANFD_MTU];
+        bytes[..4].copy_from_slice(&frame.can_id.to_ne_bytes());
+        (bytes[4], bytes[5], bytes[7]) = (frame.len, frame.flags, frame.len8_dlc);
+        let data = frame.data();
+        bytes[8..8 + data.len()].copy_from_slice(data);
+        let bytes = if frame.is_fd() { &bytes[..] } else { &bytes[..CAN_MTU] };
+        let origin = match entry.direction {
+            Some(Direction::R) if self.direction => Origin::Bus,
+            Some(Direction::T) if self.direction => Origin::Local,
+            Some(_) => {
+                self.not_kept.count(DIRECTION);
+                Origin::Unknown
+            }
+            None => Origin::Unknown,
+        };
+        let record = Record { origin, ..Record::new(entry.stamp_ns, entry.interface, bytes) };
+        self.format.frame(self.output.buffer(), &record, false);
+        if self.target == Target::Log && !self.ns && !entry.stamp_ns.is_multiple_of(1000) {
+            self.not_kept.count(NS_CUT);
+        }
+        self.output.ready()
+    }
+
+    fn channel(&self, _interface: u32) -> Option<u32> {
+        None
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Written> {
+        Ok(Written { bytes: self.output.finish()?, files: 1, not_kept: self.not_kept })
+    }
+}

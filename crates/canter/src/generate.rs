@@ -1,0 +1,373 @@
+//! `canter generate`: sends frames, by cangen's options, by a schedule, or as a whole car.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::duration,
+    options::Common,
+    traffic::{
+        assignment::Assignment,
+        car,
+        content::{Data, Ids, Lengths},
+        pattern::Traffic,
+        recipe::Recipe,
+        sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate},
+        source::{Due, Source, Steady, Timetable},
+    },
+    trouble::{interrupt_flag, refuse_down},
+};
+use canter_io::{
+    Frame, Interface,
+    batch::BATCH_FRAMES,
+    frame::{BRS, BitRate, ESI},
+    method::{Echo, TransmitMethod},
+    sys::{
+        clock,
+        thread::{self, Worker},
+    },
+};
+use clap::Args;
+use serde::Serialize;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+/// From when all is open to the first deadline: time for every thread to fall asleep before it.
+const HEAD_START_NS: u64 = 20_000_000;
+/// How often the main thread looks at signals.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Send frames: cangen's options, schedules that do not drift, whole cars
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter generate vcan0                                random frames, 5 a second, as cangen does
+  canter generate vcan0 -g 4 -I 42A -L 1 -D i          one identifier, one byte that counts
+  canter generate can0 can1 --traffic period=1ms -n 10000
+  canter generate can0 --traffic load=50%              exact bits, stuffing and all
+  canter generate can0 --traffic burst=20/100ms        and ramp=100..5000/10s, flood
+  canter generate --car docs/car.toml                  every identifier at its own period
+  canter generate --car docs/car.toml vcan0=can0 vcan1=can2    on other interfaces
+Values of -I, -L and -D: r random, i increment, e and o even and odd (-I), otherwise fixed; -D 11xx33: x is random.
+A frame is due at an absolute time: a late one is caught up, the next one's time does not move. One that finds no room
+within --wait is refused and counted. Exit code 0; 3 when frames were refused (0 with -i); 130 when interrupted before
+--count or --duration was reached.")]
+pub struct Arguments {
+    /// Interfaces to send to, each on its own schedule; with --car, canplayer's DESTINATION=SOURCE
+    #[arg(value_name = "IFACE", required_unless_present = "car")]
+    interfaces: Vec<String>,
+    /// When frames are sent: period=1ms, load=50%, burst=20/100ms, ramp=100..5000/10s, flood
+    #[arg(long, value_name = "T", conflicts_with_all = ["gap", "burst"])]
+    traffic: Option<Traffic>,
+    /// Time between frames, in ms or with a unit; 0: flood
+    #[arg(long, short, default_value = "200", value_name = "TIME", value_parser = parse_ms)]
+    gap: u64,
+    /// Frames a gap
+    #[arg(long, short = 'c', default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    burst: u32,
+    /// All buses, identifiers and periods of a car, from a TOML file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["traffic", "gap", "burst", "id", "len", "data",
+          "extended", "fd", "brs", "esi", "rtr", "len8_dlc", "mix"])]
+    car: Option<PathBuf>,
+    #[command(flatten)]
+    content: Content,
+    /// End after so many frames on each interface
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
+    duration: Option<u64>,
+    /// How frames are sent: canter methods
+    #[arg(long, default_value = "write", value_name = "METHOD")]
+    method: TransmitMethod,
+    /// How long a frame may wait for room (cangen polls on ENOBUFS), in ms or with a unit
+    #[arg(long = "wait", short = 'p', default_value = "1s", value_name = "TIME", value_parser = parse_ms)]
+    wait: u64,
+    /// Do not wait for room; refused frames are counted and no failure
+    #[arg(long, short = 'i', conflicts_with = "wait")]
+    ignore_full: bool,
+    /// Programs on this machine do not hear the frames
+    #[arg(long, short = 'x')]
+    no_echo: bool,
+    /// Bit rate in bit/s, and of the data phase: 500k,2M; the interface's own unless given
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    bitrate: Option<BitRate>,
+    /// Repeat the random numbers of an earlier run
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// For those who type cangen's -a: times are always absolute
+    #[arg(short = 'a', hide = true)]
+    absolute: bool,
+}
+
+/// What the frames hold
+#[derive(Args)]
+#[command(next_help_heading = "The frames")]
+struct Content {
+    /// Identifier in hexadecimal, or r, e, o, i
+    #[arg(long, short = 'I', default_value = "r", value_name = "ID")]
+    id: Ids,
+    /// Length in bytes, or r, i
+    #[arg(long, short = 'L', default_value = "r", value_name = "LEN")]
+    len: Lengths,
+    /// Data in hexadecimal, or r, i
+    #[arg(long, short = 'D', default_value = "r", value_name = "DATA")]
+    data: Data,
+    /// Extended identifiers
+    #[arg(long, short = 'e')]
+    extended: bool,
+    /// FD frames
+    #[arg(long, short = 'f')]
+    fd: bool,
+    /// FD frames that switch the bit rate
+    #[arg(long, short = 'b')]
+    brs: bool,
+    /// FD frames with the error state indicator
+    #[arg(long, short = 'E')]
+    esi: bool,
+    /// Remote transmission requests
+    #[arg(long, short = 'R')]
+    rtr: bool,
+    /// Classic frames with a DLC of 9…15 too
+    #[arg(long, short = '8')]
+    len8_dlc: bool,
+    /// Of every kind by chance, FD where the interface carries it
+    #[arg(long, short = 'm')]
+    mix: bool,
+}
+
+impl Content {
+    fn recipe(&self, interface: &Interface) -> failure::Result<Recipe> {
+        let fd = self.fd || self.brs || self.esi;
+        if fd && !interface.supports_fd() {
+            let name = &interface.name;
+            let way_out = format!("ip link set {name} mtu 72, or type can … fd on");
+            return Err(Failure::unable(format!("{name}: cannot carry FD frames ({way_out})")));
+        }
+        let recipe = Recipe {
+            ids: self.id,
+            extended: self.extended,
+            lengths: self.len,
+            data: self.data,
+            fd: fd || (self.mix && interface.supports_fd()),
+            flags: if self.brs { BRS } else { 0 } | if self.esi { ESI } else { 0 },
+            rtr: self.rtr,
+            len8_dlc: self.len8_dlc,
+            mix: self.mix,
+        };
+        recipe.fault().map_or(Ok(recipe), |fault| Err(Failure::new(Exit::Usage, fault)))
+    }
+}
+
+/// What was sent, as `--json` writes it.
+#[derive(Serialize)]
+struct Document {
+    command: String,
+    /// Of the random numbers: `--seed` repeats them.
+    seed: u64,
+    interrupted: bool,
+    interfaces: Vec<Account>,
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let _ = arguments.absolute;
+    let seed = arguments.seed.unwrap_or_else(clock::realtime_ns);
+    let generators = match &arguments.car {
+        Some(path) => arguments.car(path, seed)?,
+        None => arguments.steady(seed)?,
+    };
+    let stop = interrupt_flag()?;
+    common.apply()?;
+    let start_ns = clock::monotonic_ns() + HEAD_START_NS;
+    let workers = generators.into_iter().map(|one| one.start(start_ns, &arguments, common.verbose > 0));
+    let mut workers: Vec<_> = workers.collect::<failure::Result<_>>()?;
+    while !stop.load(Ordering::Acquire) && !workers.iter().all(Worker::is_finished) {
+        std::thread::sleep(LOOK);
+    }
+    let ended: Vec<Ended> = workers.drain(..).map(Worker::stop).collect();
+    finish(&arguments, common, seed, ended)
+}
+
+/// Says what came of it.
+fn finish(arguments: &Arguments, common: &Common, seed: u64, ended: Vec<Ended>) -> failure::Result {
+    let interrupted =
+        ended.iter().any(|one| !one.complete) && (arguments.count.is_some() || arguments.duration.is_some());
+    let failed = ended.iter().find_map(|one| one.failure.clone());
+    let interfaces: Vec<Account> = ended.into_iter().map(|one| one.account).collect();
+    let refused: u64 = interfaces.iter().map(|one| one.refused).sum();
+    if common.shows_table() {
+        print!("{}", Table(&interfaces));
+    }
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    common.write_json(&Document { command, seed, interrupted, interfaces })?;
+    match failed {
+        Some(failure) => Err(Failure::failed(failure)),
+        None if refused > 0 && !arguments.ignore_full => {
+            Err(Failure::new(Exit::Lost, format!("{refused} frames found no room or did not fit")))
+        }
+        None => Ok(if interrupted { Exit::Interrupted } else { Exit::Done }),
+    }
+}
+
+impl Arguments {
+    fn traffic(&self) -> Traffic {
+        match (self.traffic, self.gap, self.burst) {
+            (Some(traffic), ..) => traffic,
+            (None, 0, _) => Traffic::Flood,
+            (None, gap, 1) => Traffic::Period(gap),
+            (None, every_ns, frames) => Traffic::Burst { frames, every_ns },
+        }
+    }
+
+    /// The same frames on each interface, each by a schedule of its own.
+    fn steady(&self, seed: u64) -> failure::Result<Vec<Generator>> {
+        let traffic = self.traffic();
+        if traffic == Traffic::OneAtATime {
+            let why = "--traffic one-at-a-time: nobody here hears a frame arrive (canter latency does)";
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        let generator = |(name, seed): (&String, u64)| {
+            let interface = find(name)?;
+            let rate = self.bitrate.or_else(|| own_rate(&interface));
+            if let (Traffic::Load(_), None) = (traffic, rate) {
+                let why = format!("{name}: has no bit rate to load (--bitrate 500000)");
+                return Err(Failure::new(Exit::Usage, why));
+            }
+            let recipe = self.content.recipe(&interface)?;
+            let rate = rate.unwrap_or(BitRate::classic(1_000_000)); // counts for a load only
+            let source = Box::new(Steady::new(recipe, seed, traffic, rate));
+            Ok(Generator { sender: self.open(&interface, self.bitrate)?, source })
+        };
+        once(&self.interfaces)?;
+        self.interfaces.iter().zip(seed..).map(generator).collect()
+    }
+
+    /// The frames of each bus of a car.
+    fn car(&self, path: &std::path::Path, seed: u64) -> failure::Result<Vec<Generator>> {
+        let assignment = Assignment::parse(&self.interfaces)?;
+        let mut generators = Vec::new();
+        let buses = car::load(path)?;
+        assignment.refuse_unknown(buses.iter().map(|bus| bus.interface.as_str()))?;
+        for (bus, seed) in buses.iter().zip(seed..) {
+            let Some(name) = assignment.destination(&bus.interface) else { continue };
+            let interface = find(name)?;
+            if bus.frames.iter().any(|frame| frame.recipe.fd) && !interface.supports_fd() {
+                let why = format!("{name}: cannot carry the car's FD frames (ip link set {name} mtu 72)");
+                return Err(Failure::unable(why));
+            }
+            let rate = self.bitrate.or_else(|| own_rate(&interface)).or(bus.rate);
+            let source = Box::new(Timetable::new(&bus.frames, seed));
+            generators.push(Generator { sender: self.open(&interface, rate)?, source });
+        }
+        once(&generators.iter().map(|one| one.sender.name().to_owned()).collect::<Vec<_>>())?;
+        Ok(generators)
+    }
+
+    fn open(&self, interface: &Interface, rate: Option<BitRate>) -> failure::Result<Sender> {
+        let echo = if self.no_echo { Echo::Off } else { Echo::On };
+        let patience_ns = if self.ignore_full { 0 } else { self.wait };
+        let setup = Setup { echo, rate, patience_ns, late_ns: None };
+        Ok(Sender::open(interface, self.method, &setup)?)
+    }
+}
+
+fn find(name: &str) -> failure::Result<Interface> {
+    let interface = Interface::find(name)?;
+    refuse_down(&interface)?;
+    Ok(interface)
+}
+
+/// Two schedules on one interface would get into each other's way.
+fn once(names: &[String]) -> failure::Result<()> {
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    twice.map_or(Ok(()), |(_, name)| Err(Failure::new(Exit::Usage, format!("{name}: is given twice"))))
+}
+
+/// An interface and what it is sent.
+struct Generator {
+    sender: Sender,
+    source: Source,
+}
+
+/// A generator that has ended.
+struct Ended {
+    account: Account,
+    /// All that was asked for was sent or refused.
+    complete: bool,
+    failure: Option<String>,
+}
+
+impl Generator {
+    fn start(self, start_ns: u64, arguments: &Arguments, shown: bool) -> failure::Result<Worker<Ended>> {
+        let until_ns = arguments.duration.map_or(u64::MAX, |ns| start_ns.saturating_add(ns));
+        let count = arguments.count.unwrap_or(u64::MAX);
+        Worker::start("canter-generate", move |flag| self.run(flag, start_ns, until_ns, count, shown))
+            .map_err(|error| Failure::failed(format!("generate: start: {error}")))
+    }
+
+    fn run(mut self, flag: &AtomicBool, start_ns: u64, until_ns: u64, count: u64, shown: bool) -> Ended {
+        let _ = thread::wake_in_time(); // later wake-ups show as lateness
+        let stop = Stop { flag, until_ns };
+        let mut pending = Pending { source: self.source, next: None, left: count, start_ns };
+        let (mut frames, mut due_ns) = (Vec::with_capacity(BATCH_FRAMES), Vec::with_capacity(BATCH_FRAMES));
+        let (mut failure, mut sent_ns) = (None, start_ns);
+        while stop.sleep_until(pending.due_ns()) && !stop.now() {
+            frames.clear();
+            due_ns.clear();
+            pending.take_due(clock::monotonic_ns(), &mut frames, &mut due_ns);
+            if frames.is_empty() {
+                break; // the last one's time is over
+            }
+            sent_ns = clock::monotonic_ns();
+            match self.sender.send(&frames, &due_ns, &stop) {
+                Ok(done) if shown => {
+                    frames[..done].iter().for_each(|frame| println!("{} {frame}", self.sender.name()))
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    failure = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        let now_ns = clock::monotonic_ns();
+        let complete = pending.left == 0 || now_ns >= until_ns;
+        let ended_ns = if pending.left == 0 { sent_ns.max(pending.due_ns()) } else { now_ns.min(until_ns) };
+        let account = self.sender.close(ended_ns.saturating_sub(start_ns));
+        Ended { account, complete, failure }
+    }
+}
+
+/// The frames that are still to be sent.
+struct Pending {
+    source: Source,
+    next: Option<Due>,
+    left: u64,
+    start_ns: u64,
+}
+
+impl Pending {
+    fn peek(&mut self) -> Option<Due> {
+        if self.next.is_none() {
+            self.next = self.source.next();
+        }
+        self.next
+    }
+
+    /// When the next frame is due by the monotonic clock. Behind the last one it is when another would be, so that
+    /// rates come out as asked for: 1000 frames at 1 ms take 1 s, not 999 ms.
+    fn due_ns(&mut self) -> u64 {
+        self.peek().and_then(|due| due.at_ns).map_or(0, |at_ns| self.start_ns.saturating_add(at_ns))
+    }
+
+    /// The frames that are due now, as many as go in one batch.
+    fn take_due(&mut self, now_ns: u64, frames: &mut Vec<Frame>, due_ns: &mut Vec<Option<u64>>) {
+        while frames.len() < BATCH_FRAMES && self.left > 0 && self.due_ns() <= now_ns {
+            let Some(due) = self.next.take() else { return };
+            frames.push(due.frame);
+            due_ns.push(due.at_ns.map(|at_ns| self.start_ns.saturating_add(at_ns)));
+            self.left -= 1;
+        }
+    }
+}

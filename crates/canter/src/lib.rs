@@ -1,0 +1,55 @@
+//! canter: measures, routes and captures CAN on Linux. The program is [`main`]: parse, run, exit code. Beside it, what
+//! other programs can use: [`capture`].
+#![forbid(unsafe_code)]
+pub mod capture;
+mod convert;
+mod doctor;
+mod failure;
+mod formats;
+mod gateway;
+mod generate;
+mod lab;
+mod manual;
+mod measure;
+mod meter;
+mod methods;
+mod options;
+mod replay;
+mod report;
+mod study;
+mod top;
+mod traffic;
+mod trouble;
+
+use clap::Parser;
+use options::{Command, Options};
+
+pub use failure::{Exit, Failure};
+
+/// The program.
+pub fn main() -> std::process::ExitCode {
+    let options = Options::parse();
+    let done = match options.command {
+        Command::Methods(arguments) => methods::run(arguments, &options.common),
+        Command::Syscalls(arguments) => meter::syscalls::run(arguments, &options.common),
+        Command::Gateway(arguments) => gateway::run(arguments, &options.common),
+        Command::Latency(arguments) => meter::latency::run(arguments, &options.common),
+        Command::Capture(arguments) => capture::run(arguments, &options.common),
+        Command::Convert(arguments) => convert::run(arguments, &options.common),
+        Command::Generate(arguments) => generate::run(arguments, &options.common),
+        Command::Replay(arguments) => replay::run(arguments, &options.common),
+        Command::Top(arguments) => top::run(arguments, &options.common),
+        Command::Doctor(arguments) => doctor::run(arguments, &options.common),
+        Command::Study(arguments) => study::run(arguments, &options.common),
+        Command::Report(arguments) => report::run(arguments, &options.common),
+        Command::Manual(arguments) => manual::run(arguments),
+        Command::Lab(arguments) => lab::run(arguments, &options.common),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprintln!("canter: {failure}");
+            failure.exit.into()
+        }
+    }
+}

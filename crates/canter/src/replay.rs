@@ -1,0 +1,327 @@
+//! `canter replay`: sends a recording again, several buses in order, and measures how faithfully.
+//!
+//! `recording` (files, merged) → `feed` (thread: `timeline`, assignment, filters) → `player` (thread: sends)
+
+mod feed;
+mod player;
+mod recording;
+mod timeline;
+
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::duration,
+    options::Common,
+    report::unit,
+    traffic::{
+        assignment::Assignment,
+        sender::{Account, Setup, Table, parse_ms, parse_rate},
+    },
+    trouble::interrupt_flag,
+};
+use canter_io::{
+    Filters,
+    frame::BitRate,
+    method::{Echo, TransmitMethod},
+    sys::thread::Worker,
+};
+use clap::Args;
+use feed::{Feed, Plan, Tally};
+use player::{Played, Player};
+use recording::Recordings;
+use serde::Serialize;
+use std::{
+    path::{Path, PathBuf},
+    sync::{atomic::Ordering, mpsc},
+    time::Duration,
+};
+use timeline::{Pace, Speed};
+
+/// How often the main thread looks at signals.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Send a recording again, several buses in order, and measure how faithfully
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter replay drive.log                           to the interfaces it was recorded from
+  canter replay drive.log vcan2=can0 vcan3=can1     canplayer's DESTINATION=SOURCE; other buses are not sent
+  canter replay drive.log -=can5                    all but can5
+  canter replay can0.log can1.log                   several files, merged by their stamps
+  canter replay drive.log --from 10s --to 20s --speed 0.5 --loop forever
+  canter replay drive.log --max-error 1ms --json -  exit code 1 when a frame was later than that
+Each frame is due at an absolute time of the monotonic clock; how much later it was handed to the kernel is its timing
+error, and a late frame moves no other. One that finds no room within --wait is refused and counted, and while its bus
+takes nothing the others go on. Exit code 0; 1 beyond --max-error; 3 when frames were refused; 130 when interrupted.")]
+pub struct Arguments {
+    /// Recordings (- is the standard input), and DESTINATION=SOURCE for interfaces
+    #[arg(value_name = "FILE|DEST=SOURCE", required_unless_present = "input")]
+    items: Vec<String>,
+    /// For those who type canplayer's -I
+    #[arg(short = 'I', long, value_name = "FILE", hide = true)]
+    input: Option<PathBuf>,
+    /// So many times as fast
+    #[arg(long, default_value = "1", value_name = "FACTOR", conflicts_with_all = ["gap", "no_stamps"])]
+    speed: Speed,
+    /// Every frame so long after the last one whatever its stamp, in ms or with a unit
+    #[arg(long, short, value_name = "TIME", value_parser = parse_ms, conflicts_with = "no_stamps")]
+    gap: Option<u64>,
+    /// As fast as the interfaces take them, in order
+    #[arg(long, short = 't')]
+    no_stamps: bool,
+    /// Leave out pauses longer than this, in seconds or with a unit
+    #[arg(long, short = 's', value_name = "TIME", value_parser = parse_seconds, conflicts_with_all = ["gap", "no_stamps"])]
+    skip_pauses: Option<u64>,
+    /// How often: a number, or forever
+    #[arg(long = "loop", short = 'l', default_value = "1", value_name = "N", value_parser = parse_rounds)]
+    rounds: Rounds,
+    /// Begin here, counted from the recording's first frame
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration::parse_ns)]
+    from: u64,
+    /// End before here, counted from the recording's first frame
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
+    to: Option<u64>,
+    /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
+    #[arg(long, short, value_name = "FILTERS")]
+    filter: Option<Filters>,
+    /// The largest timing error of a frame that is no failure
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, conflicts_with = "no_stamps")]
+    max_error: Option<u64>,
+    /// How frames are sent: canter methods
+    #[arg(long, default_value = "write", value_name = "METHOD")]
+    method: TransmitMethod,
+    /// How long a frame may wait for room, in ms or with a unit
+    #[arg(long, short = 'p', default_value = "1s", value_name = "TIME", value_parser = parse_ms)]
+    wait: u64,
+    /// Programs on this machine do not hear the frames
+    #[arg(long, short = 'x')]
+    no_echo: bool,
+    /// Bit rate of the interfaces that have none, for the load: 500k,2M
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    bitrate: Option<BitRate>,
+}
+
+/// How often; `None`: for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rounds(Option<u64>);
+
+fn parse_rounds(text: &str) -> Result<Rounds, String> {
+    match text.parse() {
+        _ if matches!(text, "forever" | "i") => Ok(Rounds(None)),
+        Ok(count @ 1..) => Ok(Rounds(Some(count))),
+        _ => Err("a number from 1 up, or forever".to_owned()),
+    }
+}
+
+/// canplayer has seconds.
+fn parse_seconds(text: &str) -> Result<u64, String> {
+    let bare = text.ends_with(|last: char| last.is_ascii_digit());
+    if bare { duration::parse_ns(&format!("{text}s")) } else { duration::parse_ns(text) }
+}
+
+/// What was replayed, as `--json` writes it: `read = sent + refused + unassigned + filtered + outside + error_frames +
+/// unsent`, where sent and refused are those of all interfaces.
+#[derive(Serialize)]
+struct Document {
+    command: String,
+    files: Vec<String>,
+    interrupted: bool,
+    #[serde(flatten)]
+    tally: Tally,
+    /// Read, and not sent because it ended before.
+    unsent: u64,
+    max_error_ns: Option<u64>,
+    interfaces: Vec<Account>,
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let plan = arguments.plan()?;
+    let recordings = Recordings::open(&plan.files)?;
+    let stop = interrupt_flag()?;
+    common.apply()?;
+    let player = Player {
+        method: arguments.method,
+        setup: Setup {
+            echo: if arguments.no_echo { Echo::Off } else { Echo::On },
+            rate: arguments.bitrate,
+            patience_ns: arguments.wait,
+            late_ns: arguments.max_error,
+        },
+        shown: common.verbose > 0,
+    };
+    let (out, chunks) = mpsc::sync_channel(feed::CHUNKS);
+    let failed = |error| Failure::failed(format!("replay: start: {error}"));
+    let feed = Feed::new(plan.clone(), out);
+    let feed = std::thread::Builder::new().name("canter-read".to_owned()).spawn(move || feed.run(recordings));
+    let feed = feed.map_err(failed)?;
+    let player = Worker::start("canter-replay", move |flag| player.run(chunks, flag)).map_err(failed)?;
+    while !stop.load(Ordering::Acquire) && !player.is_finished() {
+        std::thread::sleep(LOOK);
+    }
+    let played = player.stop();
+    // A reader that waits for its input, a pipe, would not hear that nobody listens any more.
+    let (tally, unread) = if stop.load(Ordering::Acquire) && !feed.is_finished() && plan.reads_stdin() {
+        (Tally { passed: played.handled, read: played.handled, ..Tally::default() }, None)
+    } else {
+        feed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    };
+    arguments.finish(common, &plan, tally, played, unread)
+}
+
+impl Plan {
+    fn reads_stdin(&self) -> bool {
+        self.files.iter().any(|path| path.as_os_str() == "-")
+    }
+}
+
+impl Arguments {
+    fn plan(&self) -> failure::Result<Plan> {
+        let is_file = |item: &&String| !item.contains('=') || Path::new(item).exists();
+        let (files, assignments): (Vec<&String>, Vec<&String>) = self.items.iter().partition(is_file);
+        let files: Vec<PathBuf> =
+            self.input.iter().cloned().chain(files.into_iter().map(PathBuf::from)).collect();
+        let usage = |what: &str| Err(Failure::new(Exit::Usage, what));
+        if files.is_empty() {
+            return usage("replay: no FILE given (- is the standard input)");
+        }
+        let assignments: Vec<String> = assignments.into_iter().cloned().collect();
+        let pace = match (self.gap, self.no_stamps) {
+            (_, true) | (Some(0), _) => Pace::Flood,
+            (Some(gap_ns), _) => Pace::Gap(gap_ns),
+            (None, _) => Pace::Stamps { speed: self.speed, pause_ns_max: self.skip_pauses },
+        };
+        let plan = Plan {
+            files,
+            assignment: Assignment::parse(&assignments)?,
+            filters: self.filter.clone(),
+            pace,
+            from_ns: self.from,
+            to_ns: self.to.unwrap_or(u64::MAX),
+            rounds: self.rounds.0,
+        };
+        if plan.reads_stdin() && (plan.rounds != Some(1) || plan.files.len() > 1) {
+            return usage("replay: the standard input can be read once only, and alone");
+        }
+        if plan.to_ns <= plan.from_ns {
+            return usage("replay: --to is not after --from");
+        }
+        Ok(plan)
+    }
+
+    /// Says what came of it.
+    fn finish(
+        &self,
+        common: &Common,
+        plan: &Plan,
+        tally: Tally,
+        played: Played,
+        unread: Option<Failure>,
+    ) -> failure::Result {
+        let Tally { read, passed, unassigned, filtered, outside, error_frames, .. } = tally;
+        assert_eq!(
+            read,
+            passed + unassigned + filtered + outside + error_frames,
+            "every frame read has an end"
+        );
+        let total = |count: fn(&Account) -> u64| played.accounts.iter().map(count).sum::<u64>();
+        let (sent, refused) = (total(|one| one.sent), total(|one| one.refused));
+        assert_eq!(played.handled, sent + refused, "every frame handed on has an end");
+        let unsent = passed - played.handled;
+        let failure = played.failure.or(unread);
+        // For ever ends only so.
+        let interrupted = unsent > 0 && failure.is_none() && plan.rounds.is_some();
+        let document = Document {
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            files: plan.files.iter().map(|path| path.display().to_string()).collect(),
+            interrupted,
+            tally,
+            unsent,
+            max_error_ns: self.max_error,
+            interfaces: played.accounts,
+        };
+        if common.shows_table() && !document.interfaces.is_empty() {
+            print!("{}", Table(&document.interfaces));
+        }
+        if !common.quiet {
+            document.remarks().iter().for_each(|remark| eprintln!("replay: {remark}"));
+        }
+        common.write_json(&document)?;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if refused > 0 {
+            return Err(Failure::new(Exit::Lost, format!("{refused} frames found no room or did not fit")));
+        }
+        if interrupted {
+            return Ok(Exit::Interrupted);
+        }
+        if sent == 0 && unsent == 0 {
+            return Err(Failure::failed(document.nothing_sent()));
+        }
+        // Most often an assignment of a bus that is not there; it has cost nothing but the time.
+        plan.assignment.refuse_unknown(document.tally.buses.iter().map(String::as_str))?;
+        document.refuse_late(sent)
+    }
+}
+
+impl Document {
+    /// What is worth a line.
+    fn remarks(&self) -> Vec<String> {
+        let tally = &self.tally;
+        let mut remarks = tally.notes.clone();
+        let mut remark = |count: u64, what: &str| {
+            if count > 0 {
+                remarks.push(format!("{count} {what}"));
+            }
+        };
+        remark(tally.unassigned, "frames of buses that are not assigned (DESTINATION=SOURCE): not sent");
+        remark(tally.filtered, "frames filtered");
+        remark(tally.error_frames, "error frames: not sent");
+        remark(tally.oddities.clock_steps, "steps back in time: went on from there");
+        remark(tally.oddities.out_of_order, "frames behind younger ones: sent right behind them");
+        remark(tally.oddities.pauses, "pauses left out");
+        remark(if self.interrupted { self.unsent } else { 0 }, "frames not sent before the end");
+        remarks
+    }
+
+    fn nothing_sent(&self) -> String {
+        let files = self.files.join(" ");
+        match &self.tally.buses[..] {
+            [] => format!("{files}: holds no frame"),
+            buses => format!(
+                "{files}: none of its {} frames is to be sent (it has {})",
+                self.tally.read,
+                buses.join(", ")
+            ),
+        }
+    }
+
+    /// The fidelity that was asked for.
+    fn refuse_late(&self, sent: u64) -> failure::Result {
+        let worst = self.interfaces.iter().map(|one| one.late_ns.max).max().unwrap_or(0);
+        let late: u64 = self.interfaces.iter().map(|one| one.late).sum();
+        match self.max_error_ns {
+            Some(limit) if worst > limit => {
+                let (worst, limit) = (unit::span(worst), unit::round_span(limit));
+                let why = format!(
+                    "timing errors up to {worst}: {late} of {sent} frames beyond --max-error {limit}"
+                );
+                Err(Failure::failed(why))
+            }
+            _ => Ok(Exit::Done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canplayers_counts_and_pauses_are_understood() {
+        assert_eq!(parse_rounds("i"), Ok(Rounds(None)));
+        assert_eq!(parse_rounds("forever"), Ok(Rounds(None)));
+        assert_eq!(parse_rounds("3"), Ok(Rounds(Some(3))));
+        assert!(parse_rounds("0").is_err());
+        assert_eq!([parse_seconds("10"), parse_seconds("10ms")], [Ok(10_000_000_000), Ok(10_000_000)]);
+    }
+}

@@ -1,0 +1,110 @@
+//! The recordings that are replayed: one file after the other, or several merged by their stamps.
+
+use crate::{
+    failure,
+    formats::read::{self, Reader},
+};
+use canter_io::Frame;
+use std::path::PathBuf;
+
+/// A recorded frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    pub stamp_ns: u64,
+    /// Which bus, by its place in [`Recordings::buses`].
+    pub bus: usize,
+    pub frame: Frame,
+}
+
+/// Several files as one recording, in the order of their stamps; a file's own order stays.
+pub struct Recordings {
+    readers: Vec<Reader>,
+    /// The next frame of each file, when it has one.
+    heads: Vec<Option<Recorded>>,
+    /// The names of all buses met so far.
+    pub buses: Vec<String>,
+}
+
+impl Recordings {
+    pub fn open(paths: &[PathBuf]) -> failure::Result<Self> {
+        let readers = paths.iter().map(|path| read::open(path)).collect::<failure::Result<Vec<_>>>()?;
+        let heads = vec![None; readers.len()];
+        let mut recordings = Self { readers, heads, buses: Vec::new() };
+        for at in 0..recordings.readers.len() {
+            recordings.read(at)?;
+        }
+        Ok(recordings)
+    }
+
+    /// The next frame of all.
+    pub fn next(&mut self) -> failure::Result<Option<Recorded>> {
+        let stamps =
+            self.heads.iter().enumerate().filter_map(|(at, head)| Some((head.as_ref()?.stamp_ns, at)));
+        let Some((_, at)) = stamps.min() else { return Ok(None) };
+        let next = self.heads[at];
+        self.read(at)?;
+        Ok(next)
+    }
+
+    /// What a file has that cannot be sent, or does not have: where it was cut off, entries that are no frames, and
+    /// frames that it says itself were lost when it was recorded.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for reader in &self.readers {
+            let path = reader.path();
+            notes.extend(reader.cut().map(str::to_owned));
+            notes.extend(
+                reader.skipped().iter().map(|(what, count)| format!("{path}: {count} {what}: not sent")),
+            );
+            if reader.lost() > 0 {
+                notes.push(format!(
+                    "{path}: says that {} frames were lost while it was recorded",
+                    reader.lost()
+                ));
+            }
+        }
+        notes
+    }
+
+    fn read(&mut self, at: usize) -> failure::Result<()> {
+        let reader = &mut self.readers[at];
+        self.heads[at] = match reader.next()? {
+            None => None,
+            Some(entry) => {
+                let name = reader.name(entry.interface);
+                let known = self.buses.iter().position(|known| known == name);
+                let bus = known.unwrap_or_else(|| {
+                    self.buses.push(name.to_owned());
+                    self.buses.len() - 1
+                });
+                Some(Recorded { stamp_ns: entry.stamp_ns, bus, frame: entry.frame })
+            }
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn files_are_merged_by_their_stamps_and_keep_their_own_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let a = file("a", "(1.000000) can0 001#\n(3.000000) can1 002#\n(2.000000) can0 003#\n");
+        let b = file("b", "# nothing\n(2.000000) can1 004#\n(2.500000) can7 005#\n");
+        let mut recordings = Recordings::open(&[a, b]).unwrap();
+        let mut order = Vec::new();
+        while let Some(next) = recordings.next().unwrap() {
+            order.push((next.frame.can_id, next.bus));
+        }
+        assert_eq!(order, [(1, 0), (4, 1), (5, 2), (2, 1), (3, 0)]);
+        assert_eq!(recordings.buses, ["can0", "can1", "can7"]);
+    }
+}

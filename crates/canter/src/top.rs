@@ -1,0 +1,298 @@
+//! `canter top`: every bus and every identifier, live. `source` (frames) → `census` → `view` → `screen`, or a table.
+
+mod census;
+mod screen;
+mod source;
+mod view;
+
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::duration,
+    options::Common,
+    traffic::sender::{own_rate, parse_rate},
+    trouble::interrupt_flag,
+};
+use canter_io::{
+    Filters, Interface, InterfaceFilters,
+    frame::BitRate,
+    interface::{Counters, Kind},
+    sys::clock,
+};
+use census::{Census, SETTLE_NS};
+use clap::Args;
+use crossterm::event::Event;
+use screen::{Screen, Wish};
+use serde::Serialize;
+use source::Source;
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use view::{Sort, View, plain};
+
+/// How long frames are waited for before keys and signals are looked at.
+const LOOK_NS: u64 = 30_000_000;
+
+/// Show every bus and every identifier, live
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter top                          all interfaces, those that come later too
+  canter top can0 can1,100:700        these, of can1 only identifiers 100…1FF
+  canter top --bitrate 500k           load of interfaces that have no bit rate of their own
+  canter top --once --json -          one second's figures, for a script
+  canter top --interval 10s > top.txt    a table every 10 s
+Keys: q quit, space pause, s sort, r reverse, / filter by bus or identifier, z count anew, arrows scroll.
+Bytes that changed within the last second stand out. Load is in exact bits, with stuffing and interframe space.")]
+pub struct Arguments {
+    /// Interfaces with candump's filters, or any
+    #[arg(value_name = "IFACE[,FILTERS]", default_value = "any", value_parser = InterfaceFilters::parse)]
+    interfaces: Vec<InterfaceFilters>,
+    /// How often rates are computed anew
+    #[arg(long, short, default_value = "1s", value_name = "TIME", value_parser = parse_interval)]
+    interval: u64,
+    /// One table, after one interval
+    #[arg(long)]
+    once: bool,
+    /// What rows are sorted by
+    #[arg(long, short, value_enum, default_value = "bus", value_name = "KEY")]
+    sort: Sort,
+    /// Only rows whose bus or identifier has this in it
+    #[arg(long, short, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    filter: String,
+    /// Bit rate of interfaces that have none: 500k,2M
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    bitrate: Option<BitRate>,
+}
+
+fn parse_interval(text: &str) -> Result<u64, String> {
+    match duration::parse_ns(text)? {
+        ns @ 100_000_000..=3_600_000_000_000 => Ok(ns),
+        _ => Err("from 100ms to 60m".to_owned()),
+    }
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let stop = interrupt_flag()?;
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&stop))
+        .map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    let view = View { sort: arguments.sort, filter: arguments.filter.clone(), ..View::default() };
+    arguments.refuse_missing()?;
+    let source = Source::open()?;
+    common.apply()?;
+    let census = Census::new(clock::realtime_ns(), arguments.interval);
+    let next_ns = clock::monotonic_ns() + arguments.interval + SETTLE_NS;
+    let mut top = Top { arguments: &arguments, source, census, next_ns };
+    top.look()?;
+    let on_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if arguments.once || common.json.is_some() || common.quiet || !on_screen {
+        top.tables(&view, common, &stop)
+    } else {
+        top.screen(view, &stop)
+    }
+}
+
+impl Arguments {
+    /// Said before anything begins: a named interface must be there, if perhaps down.
+    fn refuse_missing(&self) -> failure::Result<()> {
+        for wanted in self.interfaces.iter().filter(|wanted| wanted.interface != "any") {
+            if Interface::find(&wanted.interface)?.kind == Kind::Sim {
+                let name = &wanted.interface;
+                return Err(Failure::unable(format!("{name}: top: a simulated bus has no sockets")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wanted of an interface; `None`: nothing.
+    fn filters(&self, name: &str) -> Option<Option<Filters>> {
+        let of = |name: &str| self.interfaces.iter().find(|wanted| wanted.interface == name);
+        let wanted = of(name).or_else(|| of("any"))?;
+        Some(Some(wanted.filters.clone()).filter(|filters| *filters != Filters::default()))
+    }
+}
+
+struct Top<'a> {
+    arguments: &'a Arguments,
+    source: Source,
+    census: Census,
+    /// When the next interval ends, by the monotonic clock.
+    next_ns: u64,
+}
+
+impl Top<'_> {
+    /// Asks the kernel for the interfaces.
+    fn look(&mut self) -> failure::Result<()> {
+        let interfaces = Interface::list()?;
+        let wanted = interfaces.iter().filter(|one| self.arguments.filters(&one.name).is_some());
+        let wanted: Vec<Interface> = wanted.cloned().collect();
+        self.source.follow(&wanted)?;
+        for interface in &wanted {
+            // One that goes between the two questions is missed the next time.
+            let counters = interface.counters().unwrap_or(Counters::default());
+            let filters = self.arguments.filters(&interface.name).flatten();
+            let rate = own_rate(interface).or(self.arguments.bitrate);
+            self.census.look(interface.clone(), filters, rate, counters);
+        }
+        self.census.miss(|index| wanted.iter().any(|one| one.index == index));
+        Ok(())
+    }
+
+    /// Hears frames for a moment; whether an interval has ended.
+    fn hear(&mut self) -> failure::Result<bool> {
+        let now_ns = clock::monotonic_ns();
+        let left_ns = self.next_ns.saturating_sub(now_ns);
+        let census = &mut self.census;
+        self.source.next(left_ns.min(LOOK_NS), |heard| census.hear(&heard))?;
+        if clock::monotonic_ns() < self.next_ns {
+            return Ok(false);
+        }
+        let lost = self.source.lost();
+        self.census.tick(clock::realtime_ns(), lost);
+        // Absolute, so that intervals do not drift; after standing still, from now.
+        let now_ns = clock::monotonic_ns();
+        let expected_ns = self.next_ns + self.arguments.interval;
+        self.next_ns = if expected_ns > now_ns { expected_ns } else { now_ns + self.arguments.interval };
+        self.look()?;
+        Ok(true)
+    }
+
+    /// A table or a document every interval.
+    fn tables(&mut self, view: &View, common: &Common, stop: &AtomicBool) -> failure::Result {
+        while !stop.load(Ordering::Acquire) {
+            if !self.hear()? {
+                continue;
+            }
+            if common.shows_table() {
+                let text = plain(&view.lines(&self.census, None));
+                let mut out = io::stdout().lock();
+                let between = if self.arguments.once { "" } else { "\n" };
+                if let Err(error) = write!(out, "{text}{between}").and_then(|()| out.flush()) {
+                    // `head` has enough.
+                    let enough = error.kind() == io::ErrorKind::BrokenPipe;
+                    return if enough {
+                        Ok(Exit::Done)
+                    } else {
+                        Err(Failure::failed(format!("top: write: {error}")))
+                    };
+                }
+            }
+            common.write_json(&Document::of(&self.census, view))?;
+            if self.arguments.once {
+                break;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn screen(&mut self, mut view: View, stop: &AtomicBool) -> failure::Result {
+        let failed = |error: io::Error| Failure::failed(format!("top: terminal: {error}"));
+        let screen = Screen::take().map_err(failed)?;
+        let mut frozen: Option<Census> = None;
+        let mut redraw = true;
+        while !stop.load(Ordering::Acquire) {
+            let shown = frozen.as_ref().unwrap_or(&self.census);
+            if redraw {
+                screen.draw(&view.lines(shown, Some(screen.height()))).map_err(failed)?;
+            }
+            let ticked = self.hear()?;
+            redraw = ticked && frozen.is_none();
+            while let Some(event) = screen.event().map_err(failed)? {
+                match self.obey(&event, &mut view, &mut frozen, screen.height()) {
+                    Wish::Quit => return Ok(Exit::Done),
+                    wish => redraw |= wish != Wish::Nothing,
+                }
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn obey(&mut self, event: &Event, view: &mut View, frozen: &mut Option<Census>, height: usize) -> Wish {
+        let shown = frozen.as_ref().unwrap_or(&self.census);
+        let rows = view.rows(shown).len();
+        // What the other lines leave: the summary, two heads, an empty line and the keys.
+        let page = height.saturating_sub(shown.buses.len() + 5).max(1);
+        let wish = screen::press(view, event, rows, page);
+        if wish == Wish::Zero {
+            self.census.reset(clock::realtime_ns());
+        }
+        if view.paused != frozen.is_some() {
+            *frozen = view.paused.then(|| self.census.clone());
+        }
+        wish
+    }
+}
+
+/// What `--json` writes.
+#[derive(Serialize)]
+struct Document {
+    /// ns since counting began.
+    elapsed_ns: u64,
+    /// Frames that this program did not hear.
+    lost: u64,
+    /// Frames of identifiers that have no row.
+    beyond: u64,
+    buses: Vec<BusDocument>,
+    identifiers: Vec<RowDocument>,
+}
+
+#[derive(Serialize)]
+struct BusDocument {
+    interface: String,
+    state: String,
+    bitrate: Option<u32>,
+    load_percent: Option<f64>,
+    frames_per_s: f64,
+    frames: u64,
+    errors: u64,
+    lost: u64,
+}
+
+#[derive(Serialize)]
+struct RowDocument {
+    interface: String,
+    /// The last frame, as candump writes it.
+    frame: String,
+    count: u64,
+    frames_per_s: f64,
+    period_ns: Option<u64>,
+    gap_min_ns: Option<u64>,
+    gap_max_ns: Option<u64>,
+}
+
+impl Document {
+    fn of(census: &Census, view: &View) -> Self {
+        let bus = |bus: &census::Bus| BusDocument {
+            interface: bus.interface.name.clone(),
+            state: bus.state(),
+            bitrate: bus.rate.map(|rate| rate.nominal),
+            load_percent: bus.load_percent,
+            frames_per_s: bus.frames_per_s,
+            frames: bus.frames,
+            errors: bus.errors(),
+            lost: bus.lost(),
+        };
+        let row = |(key, row): &(&census::Key, &census::Row)| RowDocument {
+            interface: census
+                .buses
+                .get(&key.interface)
+                .map_or(String::new(), |bus| bus.interface.name.clone()),
+            frame: row.frame.to_string(),
+            count: row.count,
+            frames_per_s: row.frames_per_s,
+            period_ns: row.period_ns(),
+            gap_min_ns: row.gap_ns.map(|gap| gap.0),
+            gap_max_ns: row.gap_ns.map(|gap| gap.1),
+        };
+        Self {
+            elapsed_ns: census.now_ns.saturating_sub(census.since_ns),
+            lost: census.lost,
+            beyond: census.beyond,
+            buses: census.buses.values().map(bus).collect(),
+            identifiers: view.rows(census).iter().map(row).collect(),
+        }
+    }
+}

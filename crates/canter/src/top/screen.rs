@@ -1,0 +1,190 @@
+//! The terminal: the alternate screen in raw mode, and back again however the program ends.
+
+use super::view::{Line, Style, View};
+use crossterm::{
+    cursor::{Hide, MoveTo, Show},
+    event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
+    execute, queue,
+    style::{Attribute, Print, SetAttribute},
+    terminal::{
+        self, BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap,
+        EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    },
+};
+use std::{
+    io::{self, Write},
+    sync::Once,
+    time::Duration,
+};
+
+/// The terminal while it is ours.
+pub struct Screen;
+
+impl Screen {
+    /// Takes the terminal. It is given back when this is dropped, and when the program panics.
+    pub fn take() -> io::Result<Self> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let others = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                give_back();
+                others(panic);
+            }));
+        });
+        terminal::enable_raw_mode()?;
+        let screen = Self; // from here on it is given back
+        execute!(io::stdout(), EnterAlternateScreen, DisableLineWrap, Hide)?;
+        Ok(screen)
+    }
+
+    /// How many lines fit.
+    pub fn height(&self) -> usize {
+        terminal::size().map_or(24, |(_, lines)| usize::from(lines))
+    }
+
+    /// Shows lines; what is wider than the screen is cut off.
+    pub fn draw(&self, lines: &[Line]) -> io::Result<()> {
+        let columns = terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        queue!(out, BeginSynchronizedUpdate)?;
+        for (at, line) in lines.iter().enumerate() {
+            queue!(out, MoveTo(0, at as u16))?;
+            let mut room = columns;
+            for (style, text) in line {
+                let text: String = text.chars().take(room).collect();
+                room -= text.chars().count();
+                queue!(out, SetAttribute(attribute(*style)), Print(text), SetAttribute(Attribute::Reset))?;
+            }
+            queue!(out, Clear(ClearType::UntilNewLine))?;
+        }
+        queue!(out, EndSynchronizedUpdate)?;
+        out.flush()
+    }
+
+    /// What the user did, if anything, without waiting.
+    pub fn event(&self) -> io::Result<Option<Event>> {
+        if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn give_back() {
+    // Nobody is left to be told if it fails.
+    let _ =
+        execute!(io::stdout(), SetAttribute(Attribute::Reset), Show, EnableLineWrap, LeaveAlternateScreen);
+    let _ = terminal::disable_raw_mode();
+}
+
+fn attribute(style: Style) -> Attribute {
+    match style {
+        Style::Plain => Attribute::NormalIntensity,
+        Style::Head => Attribute::Reverse,
+        Style::Changed => Attribute::Bold,
+        Style::Alarm => Attribute::Underlined,
+    }
+}
+
+/// What a key asks of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Nothing,
+    /// The view has changed.
+    Redraw,
+    /// Count anew.
+    Zero,
+    Quit,
+}
+
+/// What a key means.
+pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Wish {
+    let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return Wish::Redraw };
+    if *kind == KeyEventKind::Release {
+        return Wish::Nothing;
+    }
+    if modifiers.contains(KeyModifiers::CONTROL) && matches!(code, KeyCode::Char('c' | 'd')) {
+        return Wish::Quit;
+    }
+    if view.typing {
+        return type_filter(view, *code);
+    }
+    match code {
+        KeyCode::Char('q') => return Wish::Quit,
+        KeyCode::Char('z') => return Wish::Zero,
+        KeyCode::Char(' ' | 'p') => view.paused = !view.paused,
+        KeyCode::Char('s') => view.sort = view.sort.next(),
+        KeyCode::Char('r') => view.reverse = !view.reverse,
+        KeyCode::Char('/') => view.typing = true,
+        KeyCode::Esc if view.filter.is_empty() => return Wish::Quit,
+        KeyCode::Esc => view.filter.clear(),
+        KeyCode::Down | KeyCode::Char('j') => view.first += 1,
+        KeyCode::Up | KeyCode::Char('k') => view.first = view.first.saturating_sub(1),
+        KeyCode::PageDown => view.first += page,
+        KeyCode::PageUp => view.first = view.first.saturating_sub(page),
+        KeyCode::Home => view.first = 0,
+        KeyCode::End => view.first = rows,
+        _ => return Wish::Nothing,
+    }
+    view.first = view.first.min(rows.saturating_sub(page));
+    Wish::Redraw
+}
+
+/// Longer filters match nothing.
+const FILTER_CHARACTERS_MAX: usize = 32;
+
+fn type_filter(view: &mut View, code: KeyCode) -> Wish {
+    match code {
+        KeyCode::Enter => view.typing = false,
+        KeyCode::Esc => (view.typing, view.filter) = (false, String::new()),
+        KeyCode::Backspace => {
+            view.filter.pop();
+        }
+        KeyCode::Char(letter) if view.filter.chars().count() < FILTER_CHARACTERS_MAX => {
+            view.filter.push(letter)
+        }
+        _ => return Wish::Nothing,
+    }
+    view.first = 0;
+    Wish::Redraw
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::view::Sort, *};
+
+    fn type_keys(view: &mut View, keys: &str) -> Vec<Wish> {
+        let press = |key| {
+            let code = match key {
+                '\n' => KeyCode::Enter,
+                '\x1b' => KeyCode::Esc,
+                '\x08' => KeyCode::Backspace,
+                'v' => KeyCode::PageDown,
+                other => KeyCode::Char(other),
+            };
+            press(view, &Event::Key(KeyEvent::from(code)), 100, 10)
+        };
+        keys.chars().map(press).collect()
+    }
+
+    #[test]
+    fn keys_change_the_view_and_q_ends() {
+        let mut view = View::default();
+        assert_eq!(type_keys(&mut view, "sr vjjq").last(), Some(&Wish::Quit));
+        assert_eq!((view.sort, view.reverse, view.paused, view.first), (Sort::Id, true, true, 12));
+        type_keys(&mut view, "vvvvvvvvvvvvk");
+        assert_eq!(view.first, 89, "the last page ends with the last row");
+        assert_eq!(type_keys(&mut view, "z"), [Wish::Zero]);
+    }
+
+    #[test]
+    fn a_filter_is_typed_and_q_is_a_letter_there() {
+        let mut view = View::default();
+        type_keys(&mut view, "/q1x\x08\n");
+        assert_eq!((view.filter.as_str(), view.typing), ("q1", false));
+        assert_eq!(type_keys(&mut view, "\x1b\x1b"), [Wish::Redraw, Wish::Quit]);
+    }
+}

@@ -1,0 +1,351 @@
+//! What `canter top` shows: lines of styled text, made of a census and of what the user has asked for. No terminal here.
+
+use super::census::{Bus, Census, Key, Row};
+use crate::report::unit;
+use canter_io::frame::{EFF_FLAG, EFF_MASK};
+use clap::ValueEnum;
+
+/// How long a byte that has changed stands out.
+const CHANGED_NS: u64 = 1_000_000_000;
+
+/// How a piece of text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    /// Heads of tables.
+    Head,
+    /// A byte that has changed.
+    Changed,
+    /// Something is wrong.
+    Alarm,
+}
+
+/// A line of the screen.
+pub type Line = Vec<(Style, String)>;
+
+/// What rows are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Bus, then identifier
+    #[default]
+    Bus,
+    /// Identifier
+    Id,
+    /// Frames a second, the most first
+    Rate,
+    /// Time between frames, the shortest first
+    Period,
+    /// Spread of that time, the widest first
+    Jitter,
+    /// Frames, the most first
+    Count,
+    /// Last frame, the youngest first
+    Last,
+}
+
+impl Sort {
+    const ALL: [Self; 7] =
+        [Self::Bus, Self::Id, Self::Rate, Self::Period, Self::Jitter, Self::Count, Self::Last];
+
+    /// The one after this.
+    pub fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+
+    fn name(self) -> &'static str {
+        ["bus", "id", "rate", "period", "jitter", "count", "last"][self as usize]
+    }
+}
+
+/// What the user has asked for.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    pub sort: Sort,
+    pub reverse: bool,
+    /// Only rows whose bus or identifier has this in it.
+    pub filter: String,
+    /// The filter is being typed.
+    pub typing: bool,
+    pub paused: bool,
+    /// The first row on the screen.
+    pub first: usize,
+}
+
+impl View {
+    /// The rows that are asked for, in order.
+    pub fn rows<'a>(&self, census: &'a Census) -> Vec<(&'a Key, &'a Row)> {
+        let wanted = self.filter.to_uppercase();
+        let shown = |key: &Key| {
+            identifier(key).contains(&wanted) || name(census, key).to_uppercase().contains(&wanted)
+        };
+        let mut rows: Vec<(&Key, &Row)> = census.rows.iter().filter(|(key, _)| shown(key)).collect();
+        let order = |(key, row): &(&Key, &Row)| -> (u64, u64) {
+            let id = u64::from(key.id & EFF_MASK) << 1 | u64::from(key.id & EFF_FLAG != 0);
+            match self.sort {
+                Sort::Bus => (key.interface.into(), id),
+                Sort::Id => (id, key.interface.into()),
+                Sort::Rate => (u64::MAX - (row.frames_per_s * 1000.0) as u64, id),
+                Sort::Period => (row.period_ns().unwrap_or(u64::MAX), id),
+                Sort::Jitter => (u64::MAX - row.jitter_ns(), id),
+                Sort::Count => (u64::MAX - row.count, id),
+                Sort::Last => (u64::MAX - row.last_ns, id),
+            }
+        };
+        rows.sort_by_key(|row| (order(row), *row.0));
+        if self.reverse {
+            rows.reverse();
+        }
+        rows
+    }
+
+    /// All lines; of the identifiers' rows those that a screen of `height` lines has room for.
+    pub fn lines(&self, census: &Census, height: Option<usize>) -> Vec<Line> {
+        let mut lines = vec![self.summary(census)];
+        lines.extend(buses(census));
+        lines.push(Line::new());
+        let width = width(census);
+        let head =
+            ["LEN", "RATE/S", "PERIOD", "MIN", "MAX", "COUNT"].map(|name| format!("{name:>9}")).join(" ");
+        lines.push(vec![(Style::Head, format!("{:width$} {:<9}{head}  DATA", "BUS", "ID"))]);
+        let rows = self.rows(census);
+        let room = height.map_or(usize::MAX, |height| height.saturating_sub(lines.len() + 1));
+        let first = self.first.min(rows.len().saturating_sub(room));
+        for (key, row) in rows.iter().skip(first).take(room) {
+            lines.push(row_line(census, key, row, width));
+        }
+        if let Some(height) = height {
+            lines.truncate(height.saturating_sub(1));
+            lines.resize(height.saturating_sub(1), Line::new());
+            lines.push(self.keys(rows.len(), first, room));
+        }
+        lines
+    }
+
+    fn summary(&self, census: &Census) -> Line {
+        let rate = census.buses.values().fold(0.0, |sum, bus| sum + bus.frames_per_s);
+        let since = census.now_ns.saturating_sub(census.since_ns) / 1_000_000_000;
+        let text = format!(
+            "{}, {}, {rate:.0} frames/s, for {since} s",
+            plural(census.buses.len(), "bus", "buses"),
+            plural(census.rows.len(), "identifier", "identifiers"),
+        );
+        let mut line = vec![(Style::Plain, text)];
+        let mut alarm = |count: u64, what: &str| {
+            if count > 0 {
+                line.push((Style::Alarm, format!(", {count} {what}")));
+            }
+        };
+        alarm(census.lost, "frames not heard");
+        alarm(census.beyond, "frames of more identifiers than have a row");
+        if self.paused {
+            line.push((Style::Alarm, ", PAUSED".to_owned()));
+        }
+        line
+    }
+
+    fn keys(&self, rows: usize, first: usize, room: usize) -> Line {
+        let shown = if rows > room {
+            format!("  {}–{} of {rows}", first + 1, rows.min(first + room))
+        } else {
+            String::new()
+        };
+        let filter = match (self.typing, self.filter.as_str()) {
+            (true, text) => format!("{text}▏ (Enter)"),
+            (false, "") => "filter".to_owned(),
+            (false, text) => format!("filter: {text}"),
+        };
+        let order = if self.reverse { ", reversed" } else { "" };
+        let text = format!(
+            "q quit  space pause  s sort: {}{order}  r reverse  / {filter}  z zero  ↑↓{shown}",
+            self.sort.name()
+        );
+        vec![(Style::Head, text)]
+    }
+}
+
+fn plural(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+/// How wide the column of buses is.
+fn width(census: &Census) -> usize {
+    census.buses.values().map(|bus| bus.interface.name.chars().count()).max().unwrap_or(0).max(3)
+}
+
+fn name<'a>(census: &'a Census, key: &Key) -> &'a str {
+    census.buses.get(&key.interface).map_or("?", |bus| &bus.interface.name)
+}
+
+/// As candump writes it.
+fn identifier(key: &Key) -> String {
+    let id = key.id & EFF_MASK;
+    if key.id & EFF_FLAG != 0 { format!("{id:08X}") } else { format!("{id:03X}") }
+}
+
+fn buses(census: &Census) -> Vec<Line> {
+    let width = width(census);
+    let head = ["BIT/S", "LOAD", "FRAMES/S", "ERRORS", "LOST"].map(|name| format!("{name:>9}")).join(" ");
+    let mut lines = vec![vec![(Style::Head, format!("{:width$} {:<14}{head}", "BUS", "STATE"))]];
+    let mut buses: Vec<&Bus> = census.buses.values().collect();
+    buses.sort_by(|a, b| (a.gone, &a.interface.name).cmp(&(b.gone, &b.interface.name)));
+    for bus in buses {
+        let state = bus.state();
+        let (errors, lost) = (bus.errors(), bus.lost());
+        let well = matches!(state.as_str(), "up" | "ERROR-ACTIVE");
+        let style = |alarm: bool| if alarm { Style::Alarm } else { Style::Plain };
+        let rate = bus.rate.map_or("–".to_owned(), |rate| rate.nominal.to_string());
+        let load = bus.load_percent.map_or("–".to_owned(), |load| format!("{load:.1} %"));
+        lines.push(vec![
+            (Style::Plain, format!("{:width$} ", bus.interface.name)),
+            (style(!well), format!("{state:<14}")),
+            (Style::Plain, format!("{rate:>9} {load:>9} {:>9.1}", bus.frames_per_s)),
+            (style(errors > 0), format!(" {errors:>9}")),
+            (style(lost > 0), format!(" {lost:>9}")),
+        ]);
+    }
+    lines
+}
+
+fn row_line(census: &Census, key: &Key, row: &Row, width: usize) -> Line {
+    let frame = &row.frame;
+    let len = format!("{}{}", frame.len, if frame.is_fd() { " FD" } else { "" });
+    let span = |ns: Option<u64>| ns.map_or("–".to_owned(), unit::span);
+    let cells = [
+        len,
+        format!("{:.1}", row.frames_per_s),
+        span(row.period_ns()),
+        span(row.gap_ns.map(|gap| gap.0)),
+        span(row.gap_ns.map(|gap| gap.1)),
+        row.count.to_string(),
+    ];
+    let cells = cells.map(|cell| format!("{cell:>9}")).join(" ");
+    let mut line =
+        vec![(Style::Plain, format!("{:width$} {:<9}{cells} ", name(census, key), identifier(key)))];
+    if frame.is_rtr() {
+        line.push((Style::Plain, " remote request".to_owned()));
+    }
+    let since_ns = census.now_ns.saturating_sub(CHANGED_NS);
+    for (at, byte) in frame.data().iter().enumerate() {
+        let style = if row.changed_since(at, since_ns) { Style::Changed } else { Style::Plain };
+        line.push((Style::Plain, " ".to_owned()));
+        line.push((style, format!("{byte:02X}")));
+    }
+    line
+}
+
+/// Without styles, and without spaces at the ends.
+pub fn plain(lines: &[Line]) -> String {
+    let text = |line: &Line| {
+        line.iter().map(|(_, text)| text.as_str()).collect::<String>().trim_end().to_owned() + "\n"
+    };
+    lines.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::census::tests::{bus, heard},
+        *,
+    };
+    use canter_io::{
+        frame::BitRate,
+        interface::{Controller, Counters, State},
+    };
+    use std::{env, fs, path::Path};
+
+    /// Three buses in different states, and frames of every kind for two seconds.
+    fn census() -> Census {
+        let mut census = Census::new(0, 1_000_000_000);
+        let rate = Some(BitRate::classic(500_000));
+        for (index, name, state) in
+            [(1, "can0", Some(State::ErrorActive)), (2, "can1", Some(State::BusOff)), (3, "vcan0", None)]
+        {
+            let mut interface = bus(name, index, state);
+            interface.controller =
+                state.map(|state| Controller { state: Some(state), ..Controller::default() });
+            let rate = rate.filter(|_| state.is_some());
+            census.look(interface.clone(), None, rate, Counters::default());
+            let lost = if index == 2 { 7 } else { 0 };
+            census.look(interface, None, rate, Counters { rx_over_errors: lost, ..Counters::default() });
+        }
+        for ms in 0..2000 {
+            if ms == 1000 {
+                census.tick(1_100_000_000, 0);
+            }
+            if ms % 10 == 0 {
+                census.hear(&heard(1, ms + ms / 10 % 2, &format!("0C9#00{:02X}CCCCCCCCCCCC", ms / 10 % 256)));
+            }
+            if ms % 100 == 0 {
+                census.hear(&heard(1, ms, "18DA10F1#0210"));
+                census.hear(&heard(3, ms, &format!("123##5{}", "AB".repeat(12))));
+            }
+            if ms % 500 == 0 {
+                census.hear(&heard(3, ms, "7FF#R4"));
+                census.hear(&heard(2, ms, "20000004#0000000000000000"));
+            }
+        }
+        census.hear(&heard(3, 1999, "001#"));
+        census.tick(2_100_000_000, 0);
+        census
+    }
+
+    /// Changed bytes in brackets, alarms in exclamation marks.
+    fn marked(lines: &[Line]) -> String {
+        let mark = |(style, text): &(Style, String)| match style {
+            Style::Plain | Style::Head => text.clone(),
+            Style::Changed => format!("[{text}]"),
+            Style::Alarm => format!("!{text}!"),
+        };
+        let text = |line: &Line| line.iter().map(mark).collect::<String>().trim_end().to_owned() + "\n";
+        lines.iter().map(text).collect()
+    }
+
+    #[test]
+    fn the_screen_is_the_recorded_one() {
+        let census = census();
+        let paused = View { sort: Sort::Rate, filter: "c".into(), paused: true, first: 1, ..View::default() };
+        let mut beyond = census.clone();
+        (beyond.lost, beyond.beyond) = (5, 904);
+        let screens = [
+            ("as a table", View::default().lines(&census, None)),
+            ("on a screen of 14 lines", View::default().lines(&census, Some(14))),
+            ("on a screen of 10 lines, by rate, only what has a c, paused", paused.lines(&beyond, Some(10))),
+            ("nothing there", View::default().lines(&Census::new(0, 1_000_000_000), Some(6))),
+        ];
+        let text: String =
+            screens.iter().map(|(what, lines)| format!("── {what} ──\n{}\n", marked(lines))).collect();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/top.txt");
+        if env::var_os("UPDATE").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(text, fs::read_to_string(path).unwrap(), "UPDATE=1 records it");
+    }
+
+    #[test]
+    fn a_screen_has_as_many_lines_as_there_is_room_for() {
+        let census = census();
+        for height in 1..40 {
+            assert_eq!(View::default().lines(&census, Some(height)).len(), height);
+        }
+    }
+
+    #[test]
+    fn rows_are_sorted_by_what_is_asked_for() {
+        let census = census();
+        for (sort, first) in [
+            (Sort::Bus, "0C9"),
+            (Sort::Id, "001"),
+            (Sort::Rate, "0C9"),
+            (Sort::Period, "0C9"),
+            (Sort::Jitter, "0C9"),
+            (Sort::Count, "0C9"),
+            (Sort::Last, "001"),
+        ] {
+            let rows = View { sort, ..View::default() }.rows(&census).len();
+            let of = |reverse| identifier(View { sort, reverse, ..View::default() }.rows(&census)[0].0);
+            assert_eq!((of(false).as_str(), rows), (first, 5), "{sort:?}");
+            assert_ne!(of(true), first, "{sort:?}");
+        }
+    }
+}

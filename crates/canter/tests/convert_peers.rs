@@ -1,0 +1,498 @@
+//! What `canter convert` writes, read by others, and what others write, read by it: every frame compared. Needs no CAN,
+//! but target/python (`make test-peers`), tshark and can-utils.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use canter_io::{
+    Direction, Frame, Identifier, LogLine,
+    frame::{ERR_FLAG, len_of_dlc},
+};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use tempfile::TempDir;
+
+const BUSES: [&str; 3] = ["can0", "can1", "can2"];
+const START_NS: u64 = 1_700_000_000_123_000_000;
+
+/// A frame of the test's recording.
+#[derive(Clone, Copy)]
+struct Sample {
+    stamp_ns: u64,
+    bus: usize,
+    frame: Frame,
+    direction: Option<Direction>,
+}
+
+/// The same 10 000 frames every time: classic, FD, RTR and error frames of three buses. Stamps are whole µs, or not.
+fn samples(ns: bool) -> Vec<Sample> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % below
+    };
+    let mut stamp_ns = START_NS;
+    let mut sample = |_| {
+        stamp_ns += if ns { 1 + random(99_999) } else { 1000 * (1 + random(100)) };
+        let id = if random(2) == 0 {
+            Identifier::Sff(random(0x800) as u16)
+        } else {
+            Identifier::Eff(random(0x2000_0000) as u32)
+        };
+        let bytes: Vec<u8> = (0..64).map(|_| random(256) as u8).collect();
+        let mut frame = match random(8) {
+            0 => Frame::rtr(id, random(9) as u8),
+            // An empty FD frame in an ASC file is a remote frame to python-can.
+            1..=3 => Frame::fd(id, &bytes[..len_of_dlc(1 + random(15) as u8)], random(4) as u8),
+            _ => Frame::classic(id, &bytes[..random(9) as usize]),
+        }
+        .unwrap();
+        let mut direction = Some(if random(2) == 0 { Direction::R } else { Direction::T });
+        if random(20) == 0 {
+            frame = Frame::classic(Identifier::Sff(0), &bytes[..8]).unwrap();
+            frame.can_id = ERR_FLAG | 1 << random(9);
+            direction = None;
+        }
+        Sample { stamp_ns, bus: random(3) as usize, frame, direction }
+    };
+    (0..10_000).map(&mut sample).collect()
+}
+
+/// A folder with the recording in it.
+struct Place {
+    folder: TempDir,
+    samples: Vec<Sample>,
+}
+
+impl Place {
+    fn new(ns: bool) -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap(), samples: samples(ns) };
+        let mut text = String::new();
+        for &Sample { stamp_ns, bus, frame, direction } in &place.samples {
+            let line = LogLine { stamp_ns, interface: BUSES[bus], frame, direction };
+            writeln!(text, "{line:.9}").unwrap();
+        }
+        fs::write(place.path("in.log"), text).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn converted(&self, from: &str, to: &str, options: &[&str]) -> PathBuf {
+        let (from, to) = (self.path(from), self.path(to));
+        let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+        output(canter.arg("convert").arg(&from).arg("-o").arg(&to).args(options));
+        to
+    }
+
+    /// The samples as lines; `None` for one that a reader is known not to see.
+    fn lines(&self, line: impl Fn(&Sample, &mut Seen) -> bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for sample in &self.samples {
+            let mut seen = Seen::of(sample);
+            if line(sample, &mut seen) {
+                lines.push(seen.to_string());
+            }
+        }
+        lines
+    }
+}
+
+/// A frame as a reader prints it.
+struct Seen {
+    stamp_ns: u64,
+    bus: String,
+    id: u32,
+    extended: bool,
+    kind: char,
+    fd: [u8; 3],
+    len: u8,
+    data: String,
+    direction: char,
+}
+
+fn letter(direction: Option<Direction>) -> char {
+    match direction {
+        None => '-',
+        Some(Direction::R) => 'R',
+        Some(Direction::T) => 'T',
+    }
+}
+
+fn hex(data: &[u8]) -> String {
+    if data.is_empty() { "-".to_owned() } else { data.iter().map(|byte| format!("{byte:02X}")).collect() }
+}
+
+impl Seen {
+    fn of(sample: &Sample) -> Self {
+        let frame = &sample.frame;
+        Self {
+            stamp_ns: sample.stamp_ns,
+            bus: BUSES[sample.bus].to_owned(),
+            id: frame.can_id & 0x1fff_ffff,
+            extended: frame.is_eff(),
+            kind: if frame.is_error() {
+                'e'
+            } else if frame.is_rtr() {
+                'r'
+            } else {
+                'd'
+            },
+            fd: [frame.flags >> 2 & 1, frame.flags & 1, frame.flags >> 1 & 1],
+            len: frame.len,
+            data: hex(frame.data()),
+            direction: letter(sample.direction),
+        }
+    }
+
+    /// An error frame of which a reader or format keeps nothing but that it is one.
+    fn bare_error(&mut self) {
+        (self.id, self.extended, self.len, self.data, self.direction) = (0, true, 0, "-".to_owned(), 'R');
+    }
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { stamp_ns, bus, id, kind, fd: [fd, brs, esi], len, data, direction, .. } = self;
+        let width = if self.extended { 'x' } else { 's' };
+        write!(f, "{stamp_ns} {bus} {id:X} {width} {kind} {fd} {brs} {esi} {len} {data} {direction}")
+    }
+}
+
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let done = command.output().unwrap();
+    let (said, text) = (String::from_utf8_lossy(&done.stderr), String::from_utf8_lossy(&done.stdout));
+    assert!(done.status.success(), "{command:?}: {said}");
+    text.into_owned()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn python(script: &str, arguments: &[&Path]) -> Vec<String> {
+    let script = root().join("crates/canter/tests/peers").join(script);
+    let mut python = Command::new(root().join("target/python/bin/python"));
+    lines_of(&output(python.env("TZ", "UTC").arg(script).args(arguments)))
+}
+
+fn read(reader: &str, file: &Path) -> Vec<String> {
+    python("read.py", &[Path::new(reader), file])
+}
+
+fn lines_of(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Names the first frame that differs.
+#[track_caller]
+fn assert_same(reader: &str, got: &[String], want: &[String]) {
+    for (at, (got, want)) in got.iter().zip(want).enumerate() {
+        assert_eq!(got, want, "{reader}, frame {at}");
+    }
+    assert_eq!(got.len(), want.len(), "{reader}");
+}
+
+/// What tshark sees, with the fields of our lines; what it has none of is blank.
+fn tshark(file: &Path) -> Vec<[String; 11]> {
+    let fields = "frame.time_epoch frame.interface_name can.id can.flags.xtd can.flags.rtr can.flags.err can.len \
+                  canfd.flags.brs canfd.flags.esi data.data frame.packet_flags_direction";
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(["-T", "fields"]);
+    fields.split_whitespace().for_each(|field| {
+        tshark.args(["-e", field]);
+    });
+    let row = |line: &str| {
+        let mut row = line.split('\t').map(str::to_owned);
+        std::array::from_fn(|_| row.next().unwrap_or_default())
+    };
+    output(&mut tshark).lines().map(row).collect()
+}
+
+/// A row of tshark as our line.
+fn line_of_tshark([time, bus, id, xtd, rtr, err, len, brs, esi, data, direction]: &[String; 11]) -> String {
+    let (seconds, ns) = time.split_once('.').unwrap();
+    let blank = |text: &String| if text.is_empty() { "-".to_owned() } else { text.to_uppercase() };
+    let kind = match (err.as_str(), rtr.as_str()) {
+        ("1", _) => 'e',
+        (_, "1") => 'r',
+        _ => 'd',
+    };
+    Seen {
+        stamp_ns: format!("{seconds}{ns:0<9}").parse().unwrap(),
+        bus: if bus.is_empty() { "-" } else { bus }.to_owned(),
+        id: id.parse().unwrap_or(0),
+        extended: xtd == "1",
+        kind,
+        fd: [u8::from(!brs.is_empty()), brs.parse().unwrap_or(0), esi.parse().unwrap_or(0)],
+        len: len.parse().unwrap(),
+        // It shows the room for a remote frame's data as data, and what errors tell as fields.
+        data: if kind == 'd' { blank(data) } else { "-".to_owned() },
+        direction: match direction.as_str() {
+            "0x00000001" => 'R',
+            "0x00000002" => 'T',
+            _ => '-',
+        },
+    }
+    .to_string()
+}
+
+fn tshark_lines(file: &Path) -> Vec<String> {
+    tshark(file).iter().map(line_of_tshark).collect()
+}
+
+/// What tshark does not show of error frames.
+fn as_tshark(seen: &mut Seen) {
+    if seen.kind == 'e' {
+        (seen.id, seen.data) = (0, "-".to_owned());
+    }
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn tshark_reads_every_frame_of_a_pcapng_to_the_ns() {
+    let place = Place::new(true);
+    let want = place.lines(|_, seen| {
+        as_tshark(seen);
+        true
+    });
+    assert_same("tshark", &tshark_lines(&place.converted("in.log", "out.pcapng", &[])), &want);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn tshark_reads_every_frame_of_a_log() {
+    let place = Place::new(false);
+    let want = place.lines(|_, seen| {
+        as_tshark(seen);
+        // Its reader of logs tells neither.
+        (seen.bus, seen.direction) = ("-".to_owned(), '-');
+        true
+    });
+    assert_same("tshark", &tshark_lines(&place.converted("in.log", "out.log", &[])), &want);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn tshark_reads_the_frames_of_a_blf() {
+    let place = Place::new(true);
+    let file = place.converted("in.log", "out.blf", &[]);
+    let got: Vec<String> = tshark(&file)
+        .iter()
+        .map(|row| {
+            let mut row = row.clone();
+            // tshark 4.0 does not tell FD frames of a BLF from others.
+            (row[7], row[8]) = (String::new(), String::new());
+            line_of_tshark(&row)
+        })
+        .collect();
+    let want = place.lines(|sample, seen| {
+        (seen.bus, seen.fd) = (format!("CAN-{}", sample.bus + 1), [0; 3]);
+        seen.kind != 'e' // of those, tshark 4.0 reads none
+    });
+    assert_same("tshark", &got, &want);
+    assert!(output(Command::new("capinfos").arg(&file)).contains("Vector Informatik Binary Logging Format"));
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn python_can_reads_every_frame_of_a_log_an_asc_and_a_blf() {
+    let place = Place::new(false);
+    let log = place.lines(|_, seen| {
+        match seen.kind {
+            // It takes error frames for such by the class of bus errors only, and for data frames else.
+            'e' if seen.id & 0x80 == 0 => (seen.kind, seen.extended, seen.direction) = ('d', true, 'R'),
+            'e' => {
+                seen.bare_error();
+                seen.bus = "None".to_owned();
+            }
+            _ => {}
+        }
+        true
+    });
+    assert_same("log", &read("python_can", &place.converted("in.log", "out.log", &["--direction"])), &log);
+    let asc = place.lines(|sample, seen| {
+        seen.bus = sample.bus.to_string();
+        if seen.kind == 'e' {
+            seen.bare_error();
+        }
+        true
+    });
+    assert_same("asc", &read("python_can", &place.converted("in.log", "out.asc", &[])), &asc);
+    let blf = place.lines(|sample, seen| {
+        seen.bus = sample.bus.to_string();
+        if seen.kind == 'e' {
+            (seen.extended, seen.direction) = (true, 'R');
+        }
+        true
+    });
+    assert_same("blf", &read("python_can", &place.converted("in.log", "out.blf", &[])), &blf);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn vblf_reads_every_frame_of_a_blf_to_the_ns() {
+    let place = Place::new(true);
+    let want = place.lines(|sample, seen| {
+        seen.bus = (sample.bus + 1).to_string();
+        true
+    });
+    assert_same("vblf", &read("vblf", &place.converted("in.log", "out.blf", &[])), &want);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn asammdf_reads_every_frame_of_an_mf4_as_bus_logging() {
+    let place = Place::new(false);
+    let want = place.lines(|sample, seen| {
+        seen.bus = format!("{}/{}", BUSES[sample.bus], sample.bus + 1);
+        if seen.kind == 'e' {
+            seen.direction = 'R';
+        }
+        true
+    });
+    assert_same("asammdf", &read("mdf", &place.converted("in.log", "out.mf4", &[])), &want);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn pyarrow_and_duckdb_read_every_frame_of_a_data_set_to_the_ns() {
+    let place = Place::new(true);
+    let set = place.converted("in.log", "set", &["--format", "parquet", "--vehicle", "V 17/a"]);
+    let want = place.lines(|_, _| true);
+    assert_same("pyarrow", &read("pyarrow", &set), &want);
+    assert_same("duckdb", &read("duckdb", &set), &want);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn python_reads_every_frame_of_a_csv_to_the_ns() {
+    let place = Place::new(true);
+    let want = place.lines(|_, _| true);
+    assert_same("csv", &read("csv", &place.converted("in.log", "out.csv", &[])), &want);
+}
+
+/// The frames of a log as lines, with stamps from `START_NS` on as if `first_ns` were the first.
+fn lines_of_log(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let line = |line: &str| {
+        let LogLine { stamp_ns, interface, frame, direction } = LogLine::parse(line).unwrap().unwrap();
+        let bus = BUSES.iter().position(|name| *name == interface).unwrap();
+        Seen::of(&Sample { stamp_ns, bus, frame, direction }).to_string()
+    };
+    text.lines().map(line).collect()
+}
+
+/// Frames without their stamps, for tools that do not keep the date, and without what an ASC's error frame has not.
+fn without_stamps(lines: &[String]) -> Vec<String> {
+    let frame = |line: &String| {
+        let frame = line.split_once(' ').unwrap().1;
+        let words: Vec<&str> = frame.split(' ').collect();
+        if words[3] == "e" { format!("{} error", words[0]) } else { frame.to_owned() }
+    };
+    lines.iter().map(frame).collect()
+}
+
+/// How far each stamp is from the first.
+fn steps(lines: &[String]) -> Vec<u64> {
+    let stamps: Vec<u64> =
+        lines.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+    stamps.iter().map(|stamp| stamp - stamps[0]).collect()
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn can_utils_read_our_logs_and_our_asc_and_we_read_theirs() {
+    let place = Place::new(false);
+    let log = place.converted("in.log", "out.log", &["--direction"]);
+    output(Command::new("log2asc").arg("-I").arg(&log).arg("-O").arg(place.path("theirs.asc")).args(BUSES));
+    let back = lines_of_log(&place.converted("theirs.asc", "theirs-asc.log", &["--direction"]));
+    let want = place.lines(|_, _| true);
+    assert_same("log2asc", &without_stamps(&back), &without_stamps(&want));
+    assert_eq!(steps(&back), steps(&want));
+
+    let asc = place.converted("in.log", "out.asc", &[]);
+    output(Command::new("asc2log").arg("-I").arg(asc).arg("-O").arg(place.path("theirs.log")));
+    let back = lines_of_log(&place.converted("theirs.log", "back.log", &["--direction"]));
+    assert_same("asc2log", &without_stamps(&back), &without_stamps(&want));
+    assert_eq!(steps(&back), steps(&want));
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn we_read_every_frame_of_an_asc_and_a_blf_of_python_can() {
+    let mut place = Place::new(false);
+    // python-can reads of a log's error frames neither channel nor content.
+    place.samples.retain(|sample| !sample.frame.is_error());
+    let text = fs::read_to_string(place.path("in.log")).unwrap();
+    let frames: Vec<&str> = text.lines().filter(|line| !line.contains(" 20000")).collect();
+    fs::write(place.path("in.log"), frames.join("\n") + "\n").unwrap();
+    let log = place.converted("in.log", "plain.log", &["--direction"]);
+    let want = place.lines(|_, _| true);
+    for name in ["theirs.asc", "theirs.blf"] {
+        python("write.py", &[&log, &place.path(name)]);
+        let mut back =
+            lines_of_log(&place.converted(name, "back.log", &["--direction", "--ns", "--overwrite"]));
+        // Its floating stamps are off by parts of a µs.
+        for line in &mut back {
+            let (stamp, rest) = line.split_once(' ').unwrap();
+            *line = format!("{} {rest}", (stamp.parse::<u64>().unwrap() + 500) / 1000 * 1000);
+        }
+        assert_same(name, &without_stamps(&back), &without_stamps(&want));
+        assert_eq!(steps(&back), steps(&want), "{name}");
+        // In an ASC it cuts the first stamp off to the ms.
+        assert_eq!(back[0] == want[0], name == "theirs.blf");
+    }
+}
+
+/// The question of docs/formats.md, on drives whose losses are known.
+#[test]
+#[ignore = "needs target/python"]
+fn the_documented_question_finds_the_lost_periods_of_a_fleet() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = |vehicle: &str, day: u64, lost: &[u64]| {
+        let mut text = String::new();
+        for period in (0..500).filter(|period| !lost.contains(period)) {
+            // A period of 10 ms, with jitter; other frames between.
+            let us = 1_700_000_000_000_000 + day * 86_400_000_000 + period * 10_000 + period * 7919 % 400;
+            let (seconds, us) = (us / 1_000_000, us % 1_000_000);
+            writeln!(text, "({seconds}.{us:06}) can0 123#{:04X}", period).unwrap();
+            writeln!(text, "({seconds}.{us:06}) can0 00000123#00").unwrap();
+            writeln!(text, "({seconds}.{us:06}) can1 123#").unwrap();
+        }
+        let log = folder.path().join(format!("{vehicle}-{day}.log"));
+        fs::write(&log, text).unwrap();
+        let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+        canter.arg("convert").arg(log).args([
+            "--format",
+            "parquet",
+            "--vehicle",
+            vehicle,
+            "--filter",
+            "can0",
+        ]);
+        output(canter.arg("-o").arg(folder.path().join("fleet")));
+    };
+    drive("V1", 0, &[]);
+    drive("V2", 0, &[10, 11, 12, 100]);
+    drive("V2", 3, &[7]);
+    drive("V3", 1, &[250]);
+
+    let page = fs::read_to_string(root().join("docs/formats.md")).unwrap();
+    let query = page.split_once("```sql\n").unwrap().1.split_once("```").unwrap().0;
+    let script = "import duckdb, sys\nfor row in duckdb.sql(sys.argv[1]).fetchall(): print(*row)";
+    let mut python = Command::new(root().join("target/python/bin/python"));
+    let answer = output(python.current_dir(folder.path()).args(["-c", script, query]));
+    let rows: Vec<Vec<&str>> = answer.lines().map(|line| line.split(' ').collect()).collect();
+    let counts: Vec<String> = rows.iter().map(|row| row[..4].join(" ")).collect();
+    assert_eq!(counts, ["V2 can0 3 5", "V3 can0 1 1"], "{answer}");
+    let longest: f64 = rows[0][4].parse().unwrap();
+    assert!((39.0..41.0).contains(&longest), "{answer}");
+}
