@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Buses and nodes by name: what netlink and the module parameters ask for. All of it under
+ * cw_mutex, which is taken outside of RTNL.
+ */
+#ifndef CANWIRE_BUS_H
+#define CANWIRE_BUS_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+
+#include "node.h"
+#include "source.h"
+#include "tap.h"
+#include "wire.h"
+
+#define CW_BUSES_MAX	32
+
+struct cw_bus {
+	char name[CANWIRE_BUS_NAME_SIZE];
+	struct cw_wire wire;
+	struct cw_source source;
+	struct cw_tap *tap;
+	struct list_head list;
+	u64 slots;			/* taken by nodes, up or not */
+};
+
+extern struct mutex cw_mutex;
+extern struct list_head cw_buses, cw_nodes;
+
+struct cw_bus *cw_bus_find(const char *name);
+struct cw_node *cw_node_find(struct net *net, const char *name);
+/* Makes the bus when it is its first node. */
+int cw_node_add(struct net *net, const char *name, const char *bus,
+		const struct cw_node_config *config);
+/* Takes the bus along when it was its last node. */
+void cw_node_remove(struct cw_node *node);
+
+/* netlink.c */
+int cw_netlink_register(void);
+void cw_netlink_unregister(void);
+
+#endif

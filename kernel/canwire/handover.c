@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From the controller to the stack, in NAPI: echoes of what was sent, received frames, and error
+ * frames as the sja1000 driver makes them. In softirq, or in the thread that PREEMPT_RT and busy
+ * polling have for it.
+ */
+#include <linux/can/error.h>
+#include <net/busy_poll.h>
+
+#include "compat.h"
+#include "node.h"
+
+static ktime_t cw_stamp(u64 halves)
+{
+	return ktime_mono_to_real(ns_to_ktime(cw_to_ns(halves)));
+}
+
+/* Sent frames, in order: the echo to this machine's sockets, and room for more. */
+static void cw_node_complete(struct cw_node *node)
+{
+	u32 next = smp_load_acquire(&node->tx_next);	/* A, pairs with cw_node_sent() */
+	struct net_device *dev = node->dev;
+	u32 done = node->tx_done;
+
+	if (done == next)
+		return;
+	for (; done != next; done++) {
+		u32 place = done % CW_TX_RING;
+		const struct canfd_frame *frame = &node->tx[place].frame;
+
+		if (unlikely(test_bit(place, &node->tx_failed))) {
+			dev->stats.tx_errors++;
+			can_free_echo_skb(dev, place, NULL);
+			continue;
+		}
+		if (node->can.echo_skb[place])
+			skb_hwtstamps(node->can.echo_skb[place])->hwtstamp =
+				cw_stamp(node->tx_end[place]);
+		dev->stats.tx_packets++;
+		/*
+		 * The same, but for a frame that was sent without an echo: there the core answers
+		 * 0.
+		 */
+		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL), cw_data_bytes(frame));
+	}
+	smp_store_release(&node->tx_done, done);	/* C, pairs with cw_xmit() */
+	smp_mb();					/* tx_done before the look at the queue: D */
+	if (netif_queue_stopped(dev) && READ_ONCE(node->state) != CW_NODE_BUS_OFF)
+		netif_wake_queue(dev);
+}
+
+static struct sk_buff *cw_skb_of(struct cw_node *node, const struct canfd_frame *frame)
+{
+	struct canfd_frame *fd;
+	struct can_frame *classic;
+	struct sk_buff *skb;
+
+	if (frame->flags & CANFD_FDF) {
+		skb = alloc_canfd_skb(node->dev, &fd);
+		if (!skb)
+			return NULL;
+		fd->can_id = frame->can_id;
+		fd->len = frame->len;
+		fd->flags |= frame->flags & (CANFD_BRS | CANFD_ESI);
+		memcpy(fd->data, frame->data, frame->len);
+		return skb;
+	}
+	skb = alloc_can_skb(node->dev, &classic);
+	if (!skb)
+		return NULL;
+	classic->can_id = frame->can_id;
+	classic->len = frame->len;
+	if (node->can.ctrlmode & CAN_CTRLMODE_CC_LEN8_DLC)
+		classic->len8_dlc = frame->__res1;
+	if (!(frame->can_id & CAN_RTR_FLAG))
+		memcpy(classic->data, frame->data, CAN_MAX_DLEN);
+	return skb;
+}
+
+/* Received frames, up to @budget; answers how many. */
+static int cw_node_deliver(struct cw_node *node, int budget)
+{
+	struct net_device *dev = node->dev;
+	int work;
+
+	for (work = 0; work < budget; work++) {
+		const struct cw_received *place;
+		struct sk_buff *skb;
+		u32 tail = node->rx_tail;
+
+		if (tail == smp_load_acquire(&node->rx_head))	/* B, pairs with cw_node_receive() */
+			break;
+		place = &node->ring[tail & (node->ring_size - 1)];
+		skb = cw_skb_of(node, &place->frame);
+		if (skb) {
+			skb_hwtstamps(skb)->hwtstamp = cw_stamp(place->end);
+			dev->stats.rx_packets++;
+			dev->stats.rx_bytes += cw_data_bytes(&place->frame);
+			node->stats.handed_over++;
+		} else {
+			dev->stats.rx_dropped++;
+			node->stats.dropped++;
+		}
+		WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
+		smp_store_release(&node->rx_tail, tail + 1);	/* the place is free */
+		if (skb) {
+			skb_mark_napi_id(skb, &node->napi);
+			netif_receive_skb(skb);
+		}
+	}
+	return work;
+}
+
+/* What a node reports about an error that it saw, as data[2] and data[3] of an error frame. */
+static const struct {
+	u8 type_receiving, location_receiving;
+	u8 type_sending, location_sending;
+} cw_errors[] = {
+	[CANWIRE_ERROR_BIT] = {
+		.type_receiving = CAN_ERR_PROT_STUFF,
+		.location_receiving = CAN_ERR_PROT_LOC_DATA,
+		.type_sending = CAN_ERR_PROT_BIT,
+		.location_sending = CAN_ERR_PROT_LOC_DATA,
+	},
+	[CANWIRE_ERROR_STUFF] = {
+		.type_receiving = CAN_ERR_PROT_STUFF,
+		.location_receiving = CAN_ERR_PROT_LOC_DATA,
+		.type_sending = CAN_ERR_PROT_BIT,
+		.location_sending = CAN_ERR_PROT_LOC_DATA,
+	},
+	[CANWIRE_ERROR_FORM] = {
+		.type_receiving = CAN_ERR_PROT_FORM,
+		.location_receiving = CAN_ERR_PROT_LOC_CRC_DEL,
+		.type_sending = CAN_ERR_PROT_FORM,
+		.location_sending = CAN_ERR_PROT_LOC_ACK_DEL,
+	},
+	[CANWIRE_ERROR_CRC] = {	/* a CRC error has no type of its own */
+		.location_receiving = CAN_ERR_PROT_LOC_CRC_SEQ,
+		.type_sending = CAN_ERR_PROT_FORM,
+		.location_sending = CAN_ERR_PROT_LOC_EOF,
+	},
+	[CANWIRE_ERROR_ACK] = {
+		.type_receiving = CAN_ERR_PROT_FORM,
+		.location_receiving = CAN_ERR_PROT_LOC_ACK_DEL,
+		.location_sending = CAN_ERR_PROT_LOC_ACK,
+	},
+	[CANWIRE_ERROR_RATE] = {
+		.type_receiving = CAN_ERR_PROT_STUFF,
+		.location_receiving = CAN_ERR_PROT_LOC_ID20_18,
+		.type_sending = CAN_ERR_PROT_BIT,
+		.location_sending = CAN_ERR_PROT_LOC_ID20_18,
+	},
+	[CANWIRE_ERROR_ABORTED] = {
+		.type_receiving = CAN_ERR_PROT_STUFF,
+		.location_receiving = CAN_ERR_PROT_LOC_DATA,
+		.type_sending = CAN_ERR_PROT_BIT,
+		.location_sending = CAN_ERR_PROT_LOC_DATA,
+	},
+};
+
+static void cw_describe_error(struct can_frame *cf, const struct cw_events *e)
+{
+	cf->can_id |= CAN_ERR_PROT | CAN_ERR_BUSERROR;
+	if (e->error_sending) {
+		cf->data[2] |= cw_errors[e->error].type_sending | CAN_ERR_PROT_TX;
+		cf->data[3] = cw_errors[e->error].location_sending;
+		if (e->error == CANWIRE_ERROR_ACK)
+			cf->can_id |= CAN_ERR_ACK;
+	} else {
+		cf->data[2] |= cw_errors[e->error].type_receiving;
+		cf->data[3] = cw_errors[e->error].location_receiving;
+	}
+}
+
+/*
+ * Off the bus: no frame may come any more until the restart, which flushes what the core keeps for
+ * echoes.
+ */
+static void cw_node_go_off(struct cw_node *node)
+{
+	netif_tx_disable(node->dev);	/* waits for whoever is in cw_xmit() */
+	cw_node_complete(node);
+	can_bus_off(node->dev);
+}
+
+/* Error frame, state, counters. One frame tells of all that happened since the last one. */
+static void cw_node_report(struct cw_node *node)
+{
+	bool each = node->can.ctrlmode & CAN_CTRLMODE_BERR_REPORTING;
+	struct net_device *dev = node->dev;
+	enum can_state tx_state, rx_state;
+	struct can_frame *cf = NULL;
+	struct sk_buff *skb = NULL;
+	u16 tx_errors, rx_errors;
+	struct cw_wire *wire;
+	struct cw_events e;
+	unsigned long flags;
+	bool changed;
+
+	wire = cw_node_lock(node, &flags);
+	e = node->events;
+	memset(&node->events, 0, sizeof(node->events));
+	tx_errors = node->port.tx_errors;
+	rx_errors = node->port.rx_errors;
+	tx_state = cw_state_of(tx_errors);
+	rx_state = cw_state_of(rx_errors);
+	changed = max(tx_state, rx_state) != node->can.state && node->state != CW_NODE_DOWN;
+	cw_node_unlock(wire, flags);
+
+	if (changed || e.overrun || (each && (e.errors || e.lost)))
+		skb = alloc_can_err_skb(dev, &cf);
+	/* As the sja1000 driver: once, however many were lost. stats.overruns has them all. */
+	if (e.overrun) {
+		dev->stats.rx_over_errors++;
+		dev->stats.rx_errors++;
+	}
+	if (e.errors)
+		node->stats.error_events_limited += e.errors - !!skb;
+	if (skb && max(tx_state, rx_state) != CAN_STATE_BUS_OFF) {
+		cf->can_id |= CAN_ERR_CNT;
+		cf->data[6] = tx_errors;
+		cf->data[7] = rx_errors;
+	}
+	if (skb && e.overrun) {
+		cf->can_id |= CAN_ERR_CRTL;
+		cf->data[1] = CAN_ERR_CRTL_RX_OVERFLOW;
+	}
+	if (skb && each && e.errors)
+		cw_describe_error(cf, &e);
+	if (skb && each && e.lost) {
+		cf->can_id |= CAN_ERR_LOSTARB;
+		cf->data[0] = e.lost_bit;
+	}
+	if (changed) {
+		can_change_state(dev, cf, tx_state, rx_state);
+		if (tx_state == CAN_STATE_BUS_OFF)
+			cw_node_go_off(node);
+	}
+	if (skb)
+		netif_receive_skb(skb);
+}
+
+static bool cw_node_has_news(const struct cw_node *node)
+{
+	u32 errors = max(READ_ONCE(node->port.tx_errors), READ_ONCE(node->port.rx_errors));
+
+	return READ_ONCE(node->events.any) || cw_state_of(errors) != node->can.state;
+}
+
+int cw_node_poll(struct napi_struct *napi, int budget)
+{
+	struct cw_node *node = container_of(napi, struct cw_node, napi);
+	int work;
+
+	cw_node_complete(node);
+	work = cw_node_deliver(node, budget);
+	if (unlikely(cw_node_has_news(node)) && budget)
+		cw_node_report(node);
+	if (work < budget)
+		napi_complete_done(napi, work);
+	return work;
+}

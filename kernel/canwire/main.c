@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * canwire: a virtual CAN bus that has time. The module, its parameters, and the lists of buses and
+ * nodes.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "bus.h"
+#include "compat.h"
+
+static char *nodes;
+module_param(nodes, charp, 0444);
+MODULE_PARM_DESC(nodes, "nodes to make, as name:bus,name:bus,...");
+
+static uint fifo_bytes;
+module_param(fifo_bytes, uint, 0444);
+MODULE_PARM_DESC(fifo_bytes, "their receive FIFO in bytes (default: 64, or 32 frames while FD is on)");
+
+static uint fifo_frames;
+module_param(fifo_frames, uint, 0444);
+MODULE_PARM_DESC(fifo_frames, "their receive FIFO in frames instead");
+
+static uint tx_buffers = CW_TX_BUFFERS_DEFAULT;
+module_param(tx_buffers, uint, 0444);
+MODULE_PARM_DESC(tx_buffers, "their transmit buffers, 1 to 3 (default 2)");
+
+static ulong slip_ns;
+module_param(slip_ns, ulong, 0644);
+MODULE_PARM_DESC(slip_ns, "of buses made from now on: lateness of the machine in ns above which the wire waits (default 0: three frames)");
+
+static uint tap_records = CW_TAP_RECORDS_DEFAULT;
+module_param(tap_records, uint, 0444);
+MODULE_PARM_DESC(tap_records, "frames that a tap remembers, a power of two (default 16384)");
+
+DEFINE_MUTEX(cw_mutex);
+LIST_HEAD(cw_buses);
+LIST_HEAD(cw_nodes);
+
+struct cw_bus *cw_bus_find(const char *name)
+{
+	struct cw_bus *bus;
+
+	list_for_each_entry(bus, &cw_buses, list)
+		if (!strcmp(bus->name, name))
+			return bus;
+	return NULL;
+}
+
+struct cw_node *cw_node_find(struct net *net, const char *name)
+{
+	struct net_device *dev = dev_get_by_name(net, name);
+	struct cw_node *node = cw_node_of(dev);
+
+	/* Nodes go only under cw_mutex, so it stays without the reference. */
+	dev_put(dev);
+	return node;
+}
+
+/* A device file gets it. */
+static bool cw_bus_name_is_valid(const char *name)
+{
+	size_t i;
+
+	for (i = 0; name[i]; i++)
+		if (!isalnum(name[i]) && name[i] != '-' && name[i] != '_')
+			return false;
+	return i > 0 && i < CANWIRE_BUS_NAME_SIZE;
+}
+
+static struct cw_bus *cw_bus_make(const char *name)
+{
+	struct cw_bus *bus;
+
+	if (!cw_bus_name_is_valid(name))
+		return ERR_PTR(-EINVAL);
+	if (list_count_nodes(&cw_buses) >= CW_BUSES_MAX)
+		return ERR_PTR(-ENOSPC);
+	bus = kzalloc(sizeof(*bus), GFP_KERNEL);
+	if (!bus)
+		return ERR_PTR(-ENOMEM);
+	strscpy(bus->name, name, sizeof(bus->name));
+	bus->tap = cw_tap_make(name, tap_records);
+	if (IS_ERR(bus->tap)) {
+		void *err = bus->tap;
+
+		kfree(bus);
+		return err;
+	}
+	cw_wire_init(&bus->wire, &bus->source, bus->tap);
+	bus->wire.slip = slip_ns == ULONG_MAX ? U64_MAX : 2 * (u64)slip_ns;
+	cw_source_init(&bus->source, &bus->wire);
+	list_add_tail(&bus->list, &cw_buses);
+	return bus;
+}
+
+static void cw_bus_destroy(struct cw_bus *bus)
+{
+	list_del(&bus->list);
+	cw_source_destroy(&bus->source);
+	cw_wire_stop(&bus->wire);
+	cw_tap_destroy(bus->tap);
+	kfree(bus);
+}
+
+int cw_node_add(struct net *net, const char *name, const char *bus_name,
+		const struct cw_node_config *config)
+{
+	struct cw_bus *bus = cw_bus_find(bus_name);
+	struct cw_node *node;
+	u32 slot;
+
+	if (!bus)
+		bus = cw_bus_make(bus_name);
+	if (IS_ERR(bus))
+		return PTR_ERR(bus);
+	if (bus->slots == U64_MAX)
+		return -ENOSPC;
+	slot = ffz(bus->slots);
+	node = cw_node_make(net, name, bus, &bus->wire, slot, config);
+	if (IS_ERR(node)) {
+		if (!bus->slots)
+			cw_bus_destroy(bus);
+		return PTR_ERR(node);
+	}
+	bus->slots |= BIT_ULL(slot);
+	list_add_tail(&node->list, &cw_nodes);
+	return 0;
+}
+
+void cw_node_remove(struct cw_node *node)
+{
+	struct cw_bus *bus = node->bus;
+
+	list_del(&node->list);
+	bus->slots &= ~BIT_ULL(node->port.slot);
+	cw_node_destroy(node);
+	if (!bus->slots)
+		cw_bus_destroy(bus);
+}
+
+static void cw_remove_all(void)
+{
+	struct cw_node *node, *next;
+
+	mutex_lock(&cw_mutex);
+	list_for_each_entry_safe(node, next, &cw_nodes, list)
+		cw_node_remove(node);
+	mutex_unlock(&cw_mutex);
+}
+
+/* "name:bus,name:bus" */
+static int cw_add_from_parameter(void)
+{
+	const struct cw_node_config config = {
+		.fifo_bytes = fifo_bytes,
+		.fifo_frames = fifo_frames,
+		.tx_buffers = tx_buffers,
+	};
+	char *copy, *rest, *name, *bus;
+	int err = 0;
+
+	if (!nodes || !*nodes)
+		return 0;
+	copy = kstrdup(nodes, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	rest = copy;
+	mutex_lock(&cw_mutex);
+	while (!err && (name = strsep(&rest, ",")) != NULL) {
+		bus = strchr(name, ':');
+		if (bus)
+			*bus++ = '\0';
+		if (!bus || strchr(name, '%') || !dev_valid_name(name))
+			err = -EINVAL;
+		else
+			err = cw_node_add(&init_net, name, bus, &config);
+		if (err)
+			pr_err("canwire: node '%s' of parameter nodes=%s: error %d (wanted: name:bus,name:bus)\n",
+			       name, nodes, err);
+	}
+	mutex_unlock(&cw_mutex);
+	kfree(copy);
+	return err;
+}
+
+static int cw_check_parameters(void)
+{
+	bool bytes = !fifo_bytes || (fifo_bytes >= CW_FIFO_BYTES_MIN && fifo_bytes <= CW_FIFO_BYTES_MAX);
+
+	if (!bytes || fifo_frames > CW_FIFO_FRAMES_MAX || (fifo_bytes && fifo_frames)) {
+		pr_err("canwire: fifo_bytes is %d to %d, or fifo_frames 1 to %d, not both\n",
+		       CW_FIFO_BYTES_MIN, CW_FIFO_BYTES_MAX, CW_FIFO_FRAMES_MAX);
+		return -EINVAL;
+	}
+	if (tx_buffers < 1 || tx_buffers > CW_TX_BUFFERS_MAX) {
+		pr_err("canwire: tx_buffers is 1 to %d\n", CW_TX_BUFFERS_MAX);
+		return -EINVAL;
+	}
+	if (!is_power_of_2(tap_records) || tap_records < CW_TAP_RECORDS_MIN ||
+	    tap_records > CW_TAP_RECORDS_MAX) {
+		pr_err("canwire: tap_records is a power of two, %d to %d\n", CW_TAP_RECORDS_MIN,
+		       CW_TAP_RECORDS_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int __init cw_init(void)
+{
+	int err;
+
+	err = cw_check_parameters();
+	if (err)
+		return err;
+	cw_bits_init();
+	err = cw_add_from_parameter();
+	if (err)
+		goto remove;
+	err = cw_netlink_register();
+	if (err)
+		goto remove;
+	return 0;
+
+remove:
+	cw_remove_all();
+	return err;
+}
+
+static void __exit cw_exit(void)
+{
+	cw_netlink_unregister();	/* no command runs any more */
+	cw_remove_all();
+}
+
+module_init(cw_init);
+module_exit(cw_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Virtual CAN bus that has time");
+MODULE_VERSION("1");

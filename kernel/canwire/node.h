@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A node: a CAN controller on a wire, and the network device in front of it.
+ *
+ * Three files: node.c is the network device, controller.c what happens on the wire's side (under
+ * its lock, in hard interrupt), handover.c what NAPI hands to the stack from there.
+ */
+#ifndef CANWIRE_NODE_H
+#define CANWIRE_NODE_H
+
+#include <linux/can/dev.h>
+#include <linux/list.h>
+#include <linux/netdevice.h>
+
+#include "wire.h"
+
+struct cw_bus;
+
+/* Of the ring of transmit buffers, a power of two above CW_TX_BUFFERS_MAX. */
+#define CW_TX_RING		4
+
+enum cw_node_state {
+	CW_NODE_DOWN,
+	CW_NODE_ON,		/* in its wire's ports */
+	CW_NODE_MOVING,		/* between two wires; what is sent waits */
+	CW_NODE_BUS_OFF,	/* what is sent is lost */
+};
+
+/* A frame in the receive FIFO. */
+struct cw_received {
+	u64 end;		/* half ns */
+	struct canfd_frame frame;
+};
+
+/* What NAPI has to tell the stack besides frames; under the wire's lock. */
+struct cw_events {
+	bool any;
+	bool overrun;
+	bool lost;		/* arbitration, at bit lost_bit */
+	u8 lost_bit;
+	u8 error;		/* the last one: enum canwire_error */
+	bool error_sending;
+	u32 errors;
+};
+
+struct cw_node {
+	struct can_priv can;	/* first: the core's */
+	struct cw_port port;
+	struct net_device *dev;
+	struct cw_bus *bus;
+	struct cw_wire *stub;	/* the end of wire it has when it is cut off, made at need */
+	struct napi_struct napi;
+	struct list_head list;	/* of all nodes; cw_mutex */
+
+	/* As it was made. */
+	u32 fifo_bytes, fifo_frames;	/* both 0: by mode */
+	u8 tx_buffers;
+	bool fd_tolerant;
+	bool connected;
+
+	enum cw_node_state state;	/* under the wire's lock */
+
+	/*
+	 * Transmit ring, by counters: xmit fills at tx_head, the wire sends at tx_next, NAPI hands
+	 * back at tx_done. tx_failed has a bit per place.
+	 */
+	u32 tx_head, tx_next, tx_done;
+	unsigned long tx_failed;
+	struct cw_buffer tx[CW_TX_RING];
+	u64 tx_end[CW_TX_RING];
+
+	struct cw_buffer babble;
+	u32 babble_left;		/* U32_MAX: for ever */
+
+	/* Receive FIFO: the wire puts in at rx_head, NAPI takes out at rx_tail. */
+	struct cw_received *ring;
+	u32 ring_size;			/* power of two */
+	u32 rx_head, rx_tail;
+	u32 rx_in, rx_out;		/* units of fifo_size that went in and out */
+	u32 fifo_size;
+	bool fifo_in_bytes;
+
+	struct cw_events events;
+	struct canwire_node_stats stats;
+};
+
+static inline int cw_node_ifindex(const struct cw_node *node)
+{
+	return node->dev->ifindex;
+}
+
+/* Of data; an RTR frame's length is that of what it asks for. */
+static inline u32 cw_data_bytes(const struct canfd_frame *frame)
+{
+	return !(frame->can_id & CAN_RTR_FLAG) || frame->flags & CANFD_FDF ? frame->len : 0;
+}
+
+/* What a frame takes in the receive FIFO: bytes as an SJA1000 counts them, or one frame. */
+static inline u32 cw_fifo_units(const struct cw_node *node, const struct canfd_frame *frame)
+{
+	if (!node->fifo_in_bytes)
+		return 1;
+	return (frame->can_id & CAN_EFF_FLAG ? 5 : 3) + cw_data_bytes(frame);
+}
+
+/* node.c */
+struct cw_node_config {
+	u32 fifo_bytes, fifo_frames;
+	u8 tx_buffers;
+	bool fd_tolerant;
+};
+
+#define CW_FIFO_BYTES_DEFAULT	64	/* SJA1000 */
+#define CW_FIFO_BYTES_MIN	16
+#define CW_FIFO_BYTES_MAX	4096
+#define CW_FIFO_FRAMES_DEFAULT	32	/* FD */
+#define CW_FIFO_FRAMES_MAX	512
+#define CW_TX_BUFFERS_DEFAULT	2
+
+/* Makes and registers the interface @name in @net. Takes RTNL. */
+struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *bus,
+			     struct cw_wire *wire, u8 slot, const struct cw_node_config *config);
+/* Takes RTNL. */
+void cw_node_destroy(struct cw_node *node);
+/* NULL: no interface of ours. The caller holds RTNL or cw_mutex. */
+struct cw_node *cw_node_of(struct net_device *dev);
+/* Moves the node to its stub or back to @wire. Takes RTNL. */
+int cw_node_connect(struct cw_node *node, struct cw_wire *wire, bool connected);
+/* Locks the wire that the node is on. */
+struct cw_wire *cw_node_lock(struct cw_node *node, unsigned long *flags);
+void cw_node_unlock(struct cw_wire *wire, unsigned long flags);
+
+/* controller.c, all under the wire's lock */
+void cw_node_choose(struct cw_node *node);
+void cw_node_fail_all(struct cw_node *node);
+bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 end);
+void cw_node_sent(struct cw_node *node, const struct cw_buffer *buffer, u64 end);
+void cw_node_lost_arbitration(struct cw_node *node, u32 winner);
+void cw_node_error(struct cw_node *node, const struct cw_attempt *attempt, bool sending);
+void cw_node_bus_off(struct cw_node *node);
+enum can_state cw_state_of(u32 errors);
+
+/* handover.c */
+int cw_node_poll(struct napi_struct *napi, int budget);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The tap: a ring of all that was on a wire, mapped read-only by whoever opens /dev/canwire-BUS.
+ */
+#ifndef CANWIRE_TAP_H
+#define CANWIRE_TAP_H
+
+#include "wire.h"
+
+/* What became of a frame at each slot. */
+struct cw_tap_masks {
+	u64 received;
+	u64 overrun;
+};
+
+/* Records of each ring, from the module parameter: a power of two. */
+#define CW_TAP_RECORDS_DEFAULT	16384
+#define CW_TAP_RECORDS_MIN	1024
+#define CW_TAP_RECORDS_MAX	(1 << 20)
+
+/* Makes the device of bus @name. */
+struct cw_tap *cw_tap_make(const char *name, u32 records);
+/* Takes the device away. Who has it open keeps the memory, and is told by POLLHUP. */
+void cw_tap_destroy(struct cw_tap *tap);
+
+/* Under the wire's lock: the attempt as it is, what became of it, and what that cost. */
+void cw_tap_begin(struct cw_tap *tap, const struct cw_attempt *attempt, u64 now_ns);
+void cw_tap_end(struct cw_tap *tap, const struct cw_attempt *attempt,
+		const struct cw_tap_masks *masks, u64 slip_ns);
+void cw_tap_account(struct cw_tap *tap, u64 callback_ns);
+
+u32 cw_tap_size(const struct cw_tap *tap);
+const struct canwire_bus_stats *cw_tap_stats(const struct cw_tap *tap);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wire: what all controllers on one bus share, and what it needs to know of each.
+ *
+ * Locking: struct cw_wire.lock (raw, interrupts off) guards everything here. It is taken inside of
+ * nothing but a transmit queue's lock, never two of them at once, and nothing that sleeps on
+ * PREEMPT_RT is called under it. The list of buses and nodes is guarded by cw_mutex (main.c), which
+ * is taken outside of RTNL and never in a net device's operations.
+ */
+#ifndef CANWIRE_WIRE_H
+#define CANWIRE_WIRE_H
+
+#include <linux/bits.h>
+#include <linux/hrtimer.h>
+#include <linux/math64.h>
+#include <linux/spinlock.h>
+
+#include "../uapi/canwire.h"
+#include "bits.h"
+
+/*
+ * A controller's clock, and time on the wire: moments are u64 in half nanoseconds, because a tick
+ * of 80 MHz is 12.5 ns. So all sums are exact, and a bus that runs for years does not drift.
+ */
+#define CW_CLOCK_HZ		80000000
+#define CW_HALVES_PER_TICK	25
+
+/* Sequences of 11 recessive bits that a controller waits for: after a start, and after bus-off. */
+#define CW_SEQUENCES_START	1
+#define CW_SEQUENCES_BUS_OFF	128
+
+/* Bits that a passive sender waits for, besides the interframe space. */
+#define CW_SUSPEND_BITS		8
+
+#define CW_TX_BUFFERS_MAX	3
+
+/* Frame times that the timer may be late before the wire slips. */
+#define CW_SLIP_FRAMES		3
+/* Then it rests for as long as it was late, up to 2 ms. */
+#define CW_SLIP_REST_HALVES	(2 * 2000000ULL)
+
+struct cw_tap;
+struct cw_node;
+struct cw_source;
+
+/* A frame that waits for the wire. */
+struct cw_buffer {
+	u32 key;			/* cw_arbitration_key() */
+	struct cw_length length;
+	bool babble;
+	struct canfd_frame frame;
+};
+
+/* Ways of taking part, from the interface's control modes. */
+#define CW_MODE_FD		0x01
+#define CW_MODE_FD_TOLERANT	0x02
+#define CW_MODE_LISTEN_ONLY	0x04
+#define CW_MODE_LOOPBACK	0x08	/* takes its own frames in, and acknowledges them */
+#define CW_MODE_SELF_ACK	0x10	/* needs nobody to acknowledge */
+
+/* What the wire knows of a controller: a node, or the source. */
+struct cw_port {
+	struct cw_wire *wire;
+	struct cw_node *node;		/* NULL: the source */
+	struct cw_buffer *next;		/* what it wants to send, NULL for nothing */
+	u64 not_before;			/* it does not start a frame earlier */
+	u64 idle_from;			/* recessive since then; ~0 while a frame is on the wire */
+	u32 sequences;			/* of recessive bits that it still waits for */
+	u32 bit, data_bit;		/* ticks */
+	u16 tx_errors, rx_errors;	/* error counters */
+	u8 slot;
+	u8 mode;
+};
+
+/* The frame that is on the wire, or will be at @sof. */
+struct cw_attempt {
+	struct cw_buffer *buffer;	/* NULL: the wire is idle */
+	struct cw_port *port;		/* NULL: it was taken away in the middle */
+	u64 sof, end;
+	u64 pending;			/* slots that contended */
+	u64 takers;			/* slots that will take it */
+	u64 confused;			/* slots that cannot read it: other bit rates */
+	u64 first;			/* slots that saw the error before the others */
+	u32 ifindex;
+	u16 nominal, data;		/* bits up to @end */
+	u16 error_bit;
+	u8 error;			/* enum canwire_error */
+	u8 slot;
+	u8 marks;
+	bool injected;
+	bool source_reads;		/* the source acknowledges it */
+};
+
+/* Injected errors. */
+struct cw_fault {
+	u32 kind;			/* CANWIRE_ERROR_NONE: none */
+	u32 count;			/* still to come; U32_MAX: no end */
+	u32 probability;		/* of 2^32, 0 means each frame */
+	int slot;			/* whom it happens to; -1: anybody */
+};
+
+struct cw_wire {
+	raw_spinlock_t lock;
+	struct hrtimer timer;		/* end of the attempt */
+	struct cw_attempt now;
+	u64 free_at;			/* earliest SOF after the last attempt */
+	u64 pending;			/* slots with a frame to send */
+	u64 active;			/* slots that take part */
+	u64 joining;			/* slots that wait for recessive bits first */
+	u64 silent;			/* slots that do not acknowledge: listen-only */
+	bool uniform;			/* all take part in the same way, at the same rates */
+	bool slipped;			/* before the attempt */
+	u64 slip;			/* half ns; 0: CW_SLIP_FRAMES of the late frame */
+	u64 random;			/* state */
+	struct cw_fault fault;
+	struct cw_port *ports[CANWIRE_NODES_MAX];
+	struct cw_source *source;	/* NULL: a wire that was cut off has none */
+	struct cw_tap *tap;		/* likewise */
+	struct cw_buffer orphan;	/* the frame of a sender that was taken away */
+};
+
+void cw_wire_init(struct cw_wire *wire, struct cw_source *source, struct cw_tap *tap);
+
+/* No more attempts. The ports are gone before. */
+void cw_wire_stop(struct cw_wire *wire);
+
+/* Under the lock, all of these; now_ns is on CLOCK_MONOTONIC. */
+
+/* Connects a controller, which takes part after @sequences of recessive bits. */
+void cw_wire_join(struct cw_wire *wire, struct cw_port *port, u64 now_ns, u32 sequences);
+
+/* Takes one away; a frame that it is sending breaks off. */
+void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns);
+
+/* port->next is there since @since_ns. */
+void cw_wire_send(struct cw_wire *wire, struct cw_port *port, u64 since_ns);
+
+/* port->next is another one now, or none. What is on the wire already ends there. */
+void cw_wire_withdraw(struct cw_wire *wire, struct cw_port *port, u64 now_ns);
+
+/* After rates or modes changed, or the source started or stopped. */
+void cw_wire_refresh(struct cw_wire *wire);
+
+/* The port whose rates the source takes over: the lowest slot. NULL: none. */
+struct cw_port *cw_wire_reference(struct cw_wire *wire);
+
+/* The port of the lowest of some slots. */
+static inline struct cw_port *cw_port_of(struct cw_wire *wire, u64 slots)
+{
+	return wire->ports[__ffs64(slots)];
+}
+
+static inline u64 cw_bit_of(const struct cw_port *port)
+{
+	return port->node ? BIT_ULL(port->slot) : 0;
+}
+
+static inline u64 cw_halves(const struct cw_port *port, u32 nominal, u32 data)
+{
+	return ((u64)nominal * port->bit + (u64)data * port->data_bit) * CW_HALVES_PER_TICK;
+}
+
+/* Rounded up: a timer that is set to it never runs before the moment. */
+static inline u64 cw_to_ns(u64 halves)
+{
+	return (halves + 1) >> 1;
+}
+
+static inline bool cw_is_passive(const struct cw_port *port)
+{
+	return port->tx_errors >= 128 || port->rx_errors >= 128;
+}
+
+u64 cw_random(u64 *state);
+
+/* faults.c: errors and their confinement. */
+
+/* Whether the frame of @attempt will go wrong, and how; nothing happens to anybody yet. */
+void cw_faults_foresee(struct cw_wire *wire, struct cw_attempt *attempt);
+
+/* The attempt failed: counters, states, bus-off. */
+void cw_faults_account(struct cw_wire *wire, struct cw_attempt *attempt);
+
+/* Sets the attempt's error, with the flag after @bit bits of the frame, and its end. */
+void cw_faults_cut(struct cw_attempt *attempt, struct cw_port *sender, u8 error, u32 bit, u32 echo);
+
+/* Whether somebody acknowledges. */
+bool cw_faults_acknowledged(const struct cw_wire *wire, const struct cw_attempt *attempt);
+
+#endif

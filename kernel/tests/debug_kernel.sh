@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# debug_kernel.sh [--configure]: builds Debian's 6.12 with KASAN, lockdep and what else finds mistakes in a driver
+# (debug-kernel.config), in the lab's cache and once, then runs the module's functions on it. --configure stops before
+# the build, which takes ten minutes of two calm processors.
+set -e -o pipefail
+tests=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$tests/../.." && pwd)
+canter=${CANTER:-$root/target/debug/canter}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/canter/debug-kernel
+tree=$cache/linux-source-6.12
+key=$(sha256sum <"$tests/debug-kernel.config")
+for program in flex bison bc; do
+	command -v $program >/dev/null || { echo "debug_kernel.sh: $program is missing: apt-get install flex bison bc libelf-dev" >&2; exit 1; }
+done
+if [ ! -f "$tree/Makefile" ]; then
+	mkdir -p "$cache"
+	(cd "$cache" && apt-get download -q linux-source-6.12)
+	rm -rf "$tree" "$cache/new" && mkdir "$cache/new"
+	dpkg-deb --fsys-tarfile "$cache"/linux-source-6.12_*.deb |
+		tar xO ./usr/src/linux-source-6.12.tar.xz | tar xJ -C "$cache/new"
+	mv "$cache/new/linux-source-6.12" "$tree"
+	rmdir "$cache/new"
+	rm "$cache"/linux-source-6.12_*.deb
+fi
+if [ "$(cat "$cache/key" 2>/dev/null)" != "$key" ]; then
+	make -s -C "$tree" tinyconfig
+	"$tree/scripts/kconfig/merge_config.sh" -m -O "$tree" "$tree/.config" "$tests/debug-kernel.config" >/dev/null
+	make -s -C "$tree" olddefconfig
+	while read -r line; do
+		case $line in
+		'' | '# '[^C]*) ;;
+		*) grep -qxF "$line" "$tree/.config" || echo "debug_kernel.sh: not taken over: $line" >&2 ;;
+		esac
+	done <"$tests/debug-kernel.config" >/dev/null
+	[ "$1" != --configure ] || exit 0
+	nice make -s -C "$tree" -j"$(nproc)" bzImage modules
+	echo "$key" >"$cache/key"
+fi
+share=$root/target/canwire/debug
+mkdir -p "$share/canwire" "$share/uapi"
+cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
+cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
+nice make -s -C "$tree" M="$share/canwire" modules
+"$canter" lab --quiet --kernel "$tree" --cpus 2 --share "$root/target" -- \
+	env CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"

@@ -1,0 +1,672 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""functions.py, in the lab's guest: what a bus and its controllers do. On any clock, on any kernel."""
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import guest
+from canwire import *
+from guest import nodes
+from tap import Skip, between, equal, run
+
+ERR_LOSTARB, ERR_CRTL, ERR_PROT, ERR_ACK, ERR_BUSOFF, ERR_BUSERROR, ERR_RESTARTED, ERR_CNT = \
+    2, 4, 8, 0x20, 0x40, 0x80, 0x100, 0x200
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def stamped(name):
+    """A socket that asks for hardware stamps, and hears this machine's own frames."""
+    can = Can(name)
+    can.socket.setsockopt(socket.SOL_SOCKET, 37, 0x44)  # SO_TIMESTAMPING: RX_HARDWARE, RAW_HARDWARE
+    can.socket.settimeout(10)
+    return can
+
+
+def hardware_stamp(can):
+    _, controls, _, _ = can.socket.recvmsg(72, 256)
+    for _, kind, data in controls:
+        if kind == 37:
+            seconds, nanoseconds = struct.unpack_from("=qq", data, 32)
+            return seconds * 1000000000 + nanoseconds
+    raise AssertionError("no hardware stamp")
+
+
+def errors_of(records):
+    return [r.error for r in records if r.error]
+
+
+@test
+def all_at_once():
+    """A frame reaches all other nodes, and its echo the sender's machine, with the end of frame as hardware stamp"""
+    nodes("w0", "w1", "w2")
+    readers = [stamped(name) for name in ("w0", "w1", "w2")]
+    sender, tap = Can("w0"), Tap("A")
+    sender.send(0x123, b"abc")
+    stamps = {hardware_stamp(reader) for reader in readers}
+    equal("different stamps", len(stamps), 1)
+    record, = tap.read()
+    equal("receivers", record.received, 0b110)
+    offset = time.time_ns() - time.monotonic_ns()
+    between("stamp less end of frame in µs", -5000, (stamps.pop() - record.end_ns - offset) // 1000, 5000)
+
+
+@test
+def content():
+    """Every kind of frame arrives as it was sent: SFF, EFF, RTR, FD with BRS and ESI, every length"""
+    nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    sender, reader = Can("w0", fd=True), Can("w1", fd=True)
+    for length in range(9):
+        for can_id in (0x7ff, EFF | 0x12345678, length):
+            sender.send(can_id, bytes(range(length)))
+            equal("classic", reader.receive(), (can_id, None, bytes(range(length))))
+        sender.send(RTR | 0x55, b"", length=length)
+        got = reader.receive()
+        equal("RTR", (got[0], len(got[2])), (RTR | 0x55, length))
+    for length in (*range(9), 12, 16, 20, 24, 32, 48, 64):
+        for flags in range(4):
+            sender.send(EFF | 0x1abcdef0, bytes(range(length)), flags=flags)
+            can_id, got_flags, data = reader.receive()
+            equal("FD", (can_id, got_flags & 3, data), (EFF | 0x1abcdef0, flags, bytes(range(length))))
+    sender.send(1, bytes(9), flags=0)
+    equal("9 bytes are sent as 12", len(reader.receive()[2]), 12)
+
+
+@test
+def raw_dlc():
+    """With cc-len8-dlc a raw DLC of 9 to 15 is sent, and takes part in stuffing"""
+    wire = Wire()
+    for name in ("w0", "w1"):
+        wire.add(name, "A")
+        try:
+            up(name, 1000000, "cc-len8-dlc", "on")
+        except AssertionError:
+            raise Skip("ip(8) knows no cc-len8-dlc")
+    tap, sender = Tap("A"), Can("w0")
+    sender.socket.send(struct.pack("=IBBBB8s", 0x11, 8, 0, 0, 13, b"12345678"))
+    wait_until(lambda: tap.head() > tap.position, 10, "the frame")
+    equal("DLC", tap.read()[0].dlc, 13)
+
+
+@test
+def alone():
+    """Alone on the bus a node repeats, stops counting at error-passive, and is heard when another comes"""
+    wire = nodes("w0")
+    wire.add("w1", "A")
+    tap, errors = Tap("A"), Can("w0", errors=True)
+    Can("w0").send(0x123, b"1")
+    wait_until(lambda: wire.node("w0")["errors_sent"] > 30, 30, "30 attempts")
+    stats = wire.node("w0")
+    equal("transmit error counter", stats["tx_errors"], 128)
+    equal("state", guest.state("w0"), "ERROR-PASSIVE")
+    records = tap.read()
+    equal("errors", set(errors_of(records)), {ERROR_ACK})
+    gaps = {records[n + 1].sof_ns - records[n].end_ns for n in range(20, 25)
+            if not records[n + 1].marks & MARK_SLIPPED}
+    between("gap of a passive sender in ns", 11000, min(gaps, default=11000), 11000)
+    up("w1")
+    reader = Can("w1")
+    wait_until(lambda: wire.node("w0")["sent"] == 1, 10, "the frame to be sent")
+    got = [frame for frame in errors.drain() if frame[0] & ERR]
+    assert all(not frame[0] & ERR_BUSERROR for frame in got), got
+    assert 0x20 in [frame[2][1] for frame in got], got  # it became passive; a late machine skips the warning
+    assert stats["error_events_limited"] >= 25, stats
+
+
+@test
+def ways_of_taking_part():
+    """Listen-only hears and does not acknowledge; loopback and presume-ack need nobody; loopback hears itself"""
+    wire = nodes("w0")
+    wire.add("w1", "A")
+    up("w1", 1000000, "listen-only", "on")
+    Can("w0").send(1, b"a")
+    wait_until(lambda: wire.node("w0")["errors_sent"] > 5, 30, "errors")
+    equal("sent", wire.node("w0")["sent"], 0)
+    equal("counter of the listener", wire.node("w1")["rx_errors"], 0)
+    wire.add("w2", "A")
+    reader = Can("w1")
+    up("w2")
+    equal("the listener hears", reader.receive(), (1, None, b"a"))
+    for number, mode in enumerate(("loopback", "presume-ack")):
+        name = f"x{number}"
+        wire.add(name, mode)
+        up(name, 1000000, mode, "on")
+        Can(name).send(2, b"b")
+        wait_until(lambda: wire.node(name)["sent"] == 1, 10, mode)
+        equal("errors", wire.node(name)["errors_sent"], 0)
+        equal(f"received with {mode}", wire.node(name)["received"], 1 - number)
+
+
+@test
+def one_shot():
+    """One-shot frames have no second try, and the next one goes out"""
+    wire = nodes("w0", more=("one-shot", "on"))
+    sender = Can("w0")
+    sender.send(1, b"a")
+    wait_until(lambda: counter("w0", "tx_errors") > 0, 10, "the error")
+    equal("attempts", wire.node("w0")["errors_sent"], 1)
+    nodes("w1")
+    reader = Can("w1")
+    sender.send(2, b"b")
+    equal("heard", reader.receive(), (2, None, b"b"))
+    equal("sent", wire.node("w0")["sent"], 1)
+
+
+@test
+def injected():
+    """An injected error of each kind destroys as many frames as asked for, counts as ISO 11898-1 says, and is told"""
+    wire = nodes("w0", "w1", "w2", more=("berr-reporting", "on"))
+    sender, told, heard = Can("w0"), Can("w1", errors=True), Can("w2", errors=True)
+    tap = Tap("A")
+    for kind in (ERROR_BIT, ERROR_STUFF, ERROR_FORM, ERROR_CRC, ERROR_ACK):
+        before = [wire.node(name) for name in ("w0", "w1", "w2")]
+        more = {NODE: "w1"} if kind in (ERROR_STUFF, ERROR_FORM, ERROR_CRC) else {}
+        wire.command(INJECT, {BUS: "A", ERROR: kind, COUNT: 1, **more})
+        sender.send(0x100 + kind, b"x" * 8)
+        wait_until(lambda: wire.node("w0")["sent"] == before[0]["sent"] + 1, 20, "the frame")
+        after = [wire.node(name) for name in ("w0", "w1", "w2")]
+        equal(f"transmit errors, kind {kind}", after[0]["tx_errors"], max(before[0]["tx_errors"] + 8 - 1, 0))
+        first = 9 if more else 1
+        equal("of the first to see it", after[1]["rx_errors"], max(before[1]["rx_errors"] + first - 1, 0))
+        equal("of another", after[2]["rx_errors"], max(before[2]["rx_errors"] + 1 - 1, 0))
+        equal("on the wire", [r.error for r in tap.read()], [kind, ERROR_NONE])
+    got = [frame for frame in told.drain() if frame[0] & ERR]
+    equal("error frames", len(got), 5)
+    assert all(frame[0] & (ERR_PROT | ERR_BUSERROR) == ERR_PROT | ERR_BUSERROR for frame in got), got
+    equal("location of the CRC error", got[3][2][3], 0x08)
+    equal("heard once each", len([f for f in heard.drain() if not f[0] & ERR]), 5)
+
+
+@test
+def probable():
+    """Errors by probability hit that share of the frames, and none is lost"""
+    wire = nodes("w0", "w1")
+    wire.command(BUS_SET, {BUS: "A", SEED: 7})
+    wire.command(INJECT, {BUS: "A", ERROR: ERROR_CRC, PROBABILITY: 100000000})
+    wire.start("A", frame(0x100, bytes(8)), COUNT=1000)
+    wire.wait_for_source("A", 120)
+    bus = wire.bus("A")
+    equal("frames", bus["frames"], 1000)
+    between("errors in 1000 frames at 10 %", 70, bus["errors"], 155)
+
+
+@test
+def bus_off():
+    """255 errors take a node off the bus; what waits is lost and counted; it restarts by hand and by itself"""
+    wire = nodes("w0", "w1")
+    sender, told, heard = Can("w0"), Can("w0", errors=True), Can("w1")
+    wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, NODE: "w0"})
+    sender.send(1, b"lost")
+    wait_until(lambda: guest.state("w0") == "BUS-OFF", 20, "bus-off")
+    wire.command(INJECT, {BUS: "A", COUNT: 0})
+    equal("bus-offs", wire.node("w0")["bus_offs"], 1)
+    equal("attempts", wire.node("w0")["errors_sent"], 32)
+    assert any(frame[0] & ERR_BUSOFF for frame in told.drain()), "no error frame told of it"
+    ip("link", "set", "w0", "type", "can", "restart")
+    wait_until(lambda: guest.state("w0") == "ERROR-ACTIVE", 10, "the restart")
+    wait_until(lambda: try_send(sender, 2, b"back"), 10, "room")
+    equal("heard after the restart", heard.receive(), (2, None, b"back"))
+    down("w0")
+    up("w0", 1000000, "restart-ms", "20")
+    for turn in range(3):
+        wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, NODE: "w0", COUNT: 32})
+        wait_until(lambda: try_send(sender, 3, b"lost"), 10, "room")
+        wait_until(lambda: wire.node("w0")["bus_offs"] == turn + 2, 10, "bus-off")
+        wait_until(lambda: guest.state("w0") == "ERROR-ACTIVE", 10, "the restart")
+        wait_until(lambda: try_send(sender, 4, b"back"), 10, "room")
+        equal("heard", heard.receive(), (4, None, b"back"))
+
+
+def try_send(sender, can_id, data):
+    try:
+        sender.send(can_id, data)
+        return True
+    except OSError:
+        return False
+
+
+@test
+def bus_off_with_a_full_queue():
+    """Bus-off under a flood with restart-ms: the queue moves on each time, and nothing is sent twice"""
+    wire = nodes("w0", "w1", more=("restart-ms", "1"))
+    process, heard = guest.flood("w0", "100", 1000000), Can("w1")
+    for turn in range(5):
+        before = wire.node("w0")
+        wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, NODE: "w0", COUNT: 32})
+        wait_until(lambda: wire.node("w0")["bus_offs"] > turn, 30, "bus-off")
+        between_off = wire.node("w0")["sent"]
+        wait_until(lambda: wire.node("w0")["sent"] > between_off + 20, 30, "frames after the restart")
+    process.kill()
+    process.wait()
+    numbers = [struct.unpack("<Q", data)[0] for can_id, _, data in heard.drain() if can_id == 0x100]
+    assert numbers == sorted(set(numbers)), "sent twice or out of order"
+
+
+def with_stalled_reader(name, seconds, action):
+    """Runs `action` while the node's NAPI thread cannot run: one CPU, and this process at real-time priority."""
+    if os.cpu_count() != 1:
+        raise Skip("needs one CPU")
+    with open(f"/sys/class/net/{name}/threaded", "w") as file:
+        file.write("1")
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))
+    try:
+        action()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def overrun(expected, **fifo):
+    wire = nodes("w0", **fifo)
+    tap, errors = Tap("A"), Can("w0", errors=True)
+    with_stalled_reader("w0", 0.1, lambda: wire.start("A", frame(0x100, b"12345678"), PERIOD_NS=500000, COUNT=9))
+    wire.wait_for_source("A")
+    wait_until(lambda: wire.node("w0")["fifo_used"] == 0, 10, "the FIFO to be read")
+    records = tap.read()
+    equal("on the wire", len(records), 9)
+    equal("taken", sum(r.received for r in records), expected)
+    equal("overrun", [bool(r.overrun) for r in records], [False] * expected + [True] * (9 - expected))
+    equal("counted", wire.node("w0")["overruns"], 9 - expected)
+    equal("as sja1000 counts", counter("w0", "rx_over_errors"), 1)
+    got = errors.drain()
+    equal("frames", len([f for f in got if not f[0] & ERR]), expected)
+    told = [f for f in got if f[0] & ERR]
+    equal("error frames", len(told), 1)
+    equal("what it tells", (told[0][0] & 0x7f, told[0][2][1]), (ERR_CRTL, 1))
+
+
+@test
+def fifo_of_an_sja1000():
+    """A receive FIFO of 64 bytes holds five frames of eight bytes; the rest is overrun, told of as by sja1000"""
+    overrun(5)
+
+
+@test
+def fifo_in_frames():
+    """A receive FIFO of five frames, as an MPC5200's, and one of a single frame"""
+    overrun(5, FIFO_FRAMES=5)
+    guest.remove_all()
+    overrun(1, FIFO_FRAMES=1)
+
+
+@test
+def cut_off():
+    """A node whose wire is cut hears nothing and repeats; joined again its frame goes out"""
+    wire = nodes("w0", "w1", "w2")
+    cut, other, heard = Can("w0"), Can("w1"), Can("w2")
+    wire.command(CONNECT, {NODE: "w0", CONNECTED: 0})
+    cut.send(1, b"a")
+    other.send(2, b"b")
+    equal("heard", heard.receive(), (2, None, b"b"))
+    wait_until(lambda: wire.node("w0")["tx_errors"] == 128, 20, "the node to be passive")
+    equal("not heard", cut.receive(0.05), None)
+    wire.command(CONNECT, {NODE: "w0", CONNECTED: 1})
+    equal("heard when joined", heard.receive(), (1, None, b"a"))
+
+
+@test
+def babbling():
+    """A babbling node with the lowest identifier leaves the others nothing, until it stops"""
+    wire = nodes("w0", "w1", "w2")
+    heard, victim, tap = Can("w2"), Can("w1"), Tap("A")
+    wire.command(BABBLE, {NODE: "w0", FRAME: frame(0, bytes(8))})
+    wait_until(lambda: wire.node("w0")["sent"] > 50, 30, "babble")
+    victim.send(0x10, b"v")
+    wait_until(lambda: wire.node("w1")["arbitration_lost"] > 20, 30, "arbitration to be lost")
+    equal("of the victim", wire.node("w1")["sent"], 0)
+    wire.command(BABBLE, {NODE: "w0", COUNT: 0})
+    wait_until(lambda: wire.node("w1")["sent"] == 1, 10, "the victim")
+    records = tap.read()
+    assert all(r.marks & MARK_BABBLE for r in records[:-1]) and records[-1].id == 0x10, records[-2:]
+    wire.command(BABBLE, {NODE: "w0", FRAME: frame(0x20, b"x"), COUNT: 3})
+    wait_until(lambda: len([r for r in tap.read() if r.id == 0x20]) >= 0 and wire.node("w0")["sent"] ==
+               len([r for r in records if r.id == 0]) + 3, 10, "three frames")
+
+
+@test
+def other_rates():
+    """A node at another bit rate destroys frames until it is passive; then the others talk, and it hears nothing"""
+    wire = nodes("w0", "w1", bitrate=500000)
+    wire.add("w2", "A")
+    up("w2", 250000)
+    tap, heard = Tap("A"), Can("w1")
+    Can("w0").send(0x123, b"abc")
+    equal("heard in the end", heard.receive(30), (0x123, None, b"abc"))
+    records = tap.read()
+    assert len(records) > 10, records
+    equal("errors", set(errors_of(records)), {ERROR_RATE})
+    stranger = wire.node("w2")
+    assert stranger["rx_errors"] >= 128 and not stranger["received"], stranger
+    equal("state", guest.state("w2"), "ERROR-PASSIVE")
+    wire.delete("w1")
+    Can("w0").send(0x124, b"")
+    wait_until(lambda: wire.node("w0")["errors_sent"] > len(errors_of(records)) + 20, 30, "nobody to acknowledge")
+
+
+@test
+def classic_among_fd():
+    """A classic node destroys FD frames, one that is FD tolerant looks away; classic frames reach all"""
+    wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    wire.add("w2", "A", FD_TOLERANT=1)
+    up("w2", 500000)
+    sender, heard, classic, tap = Can("w0", fd=True), Can("w1", fd=True), Can("w2"), Tap("A")
+    sender.send(1, b"a" * 12, flags=BRS)
+    equal("heard", heard.receive()[2], b"a" * 12)
+    sender.send(2, b"b")
+    equal("heard by the classic one", classic.receive(), (2, None, b"b"))
+    equal("errors", errors_of(tap.read()), [])
+    wire.add("w3", "A")
+    up("w3", 500000)
+    sender.send(3, b"c" * 12, flags=0)
+    heard.receive()
+    equal("heard in the end", heard.receive(30)[2], b"c" * 12)
+    equal("errors", set(errors_of(tap.read())), {ERROR_RATE})
+
+
+@test
+def contention():
+    """Three senders at once: the lowest identifier wins each time, and every frame arrives once and in order"""
+    count = 1500
+    wire = nodes("w0", "w1", "w2", "w3")
+    tap, heard = Tap("A"), Can("w3")
+    floods = [guest.flood("w0", "300", count), guest.flood("w1", "100", count), guest.flood("w2", "12345678", count, True)]
+    got = []
+    wait_until(lambda: got.extend(heard.drain()) or len(got) >= 3 * count or
+               wire.node("w3")["overruns"] + len(got) >= 3 * count, 120, "all frames")
+    for process in floods:
+        process.wait()
+    records = [r for r in tap.read() if not r.error]
+    equal("frames on the wire", len(records), 3 * count)
+    order = {0: 0x300 << 18, 1: 0x100 << 18, 2: 0x12345678}
+    contended = 0
+    for record in records:
+        slots = [slot for slot in order if record.pending >> slot & 1]
+        contended += len(slots) > 1
+        equal("winner", record.slot, min(slots, key=order.get))
+    for can_id in (0x300, 0x100, EFF | 0x12345678):
+        numbers = [struct.unpack("<Q", r.data)[0] for r in records if r.id == can_id]
+        equal(f"order of {can_id:x}", numbers, list(range(count)))
+    equal("received and lost", len(got) + sum(r.overrun >> 3 & 1 for r in records), 3 * count)
+    assert contended > 100, contended
+    return f"{contended} contended"
+
+
+@test
+def source_schedules():
+    """The source keeps a period, a burst, a jitter, a load and a recorded schedule, to the nanosecond where it can"""
+    wire = nodes("w0")
+    one = frame(0x100, bytes(8))
+    tap = Tap("A")
+
+    def starts(**plan):
+        """The records, and whether this machine's lateness moved none of them."""
+        wire.start("A", **plan)
+        wire.wait_for_source("A")
+        records, late = tap.read(), wire.source("A")["late_ns_max"]
+        slipped = any(r.marks & MARK_SLIPPED for r in records)
+        return records, late < 100000 and not slipped
+
+    def steps(records):
+        return [b.sof_ns - a.sof_ns for a, b in zip(records, records[1:])]
+
+    records, exact = starts(a_frame=one, PERIOD_NS=1000000, COUNT=50, SOURCE_FLAGS=NUMBER)
+    equal("numbers", [int.from_bytes(r.data[:2], "little") for r in records], list(range(50)))
+    assert not exact or set(steps(records)) == {1000000}, steps(records)
+    records, exact = starts(a_frame=one, PERIOD_NS=2000000, BURST=3, COUNT=30)
+    equal("frames", len(records), 30)
+    tight = [b.sof_ns - a.end_ns == 3000 for a, b in zip(records, records[1:])]
+    assert not exact or tight == ([True, True, False] * 10)[:29], tight
+    records, exact = starts(a_frame=one, PERIOD_NS=1000000, JITTER_NS=400000, COUNT=50)
+    assert not exact or len(set(steps(records))) > 25 and 600000 <= min(steps(records)), steps(records)
+    assert not exact or max(steps(records)) <= 1400000, steps(records)
+    records, exact = starts(a_frame=one, LOAD=250, COUNT=50)
+    step = (records[0].end_ns - records[0].sof_ns + 3000) * 4
+    assert not exact or set(steps(records)) == {step}, (step, steps(records))
+    times = [0, 400000, 400000, 3000000]
+    frames = [frame(0x10 + n, bytes([n])) for n in range(4)]
+    wire.command(SOURCE_LOAD, {BUS: "A", RESET: b"", SCHEDULE: b"".join(map(entry, times[:2], frames[:2]))})
+    wire.command(SOURCE_LOAD, {BUS: "A", SCHEDULE: b"".join(map(entry, times[2:], frames[2:]))})
+    records, exact = starts(SOURCE_FLAGS=FROM_SCHEDULE, COUNT=5, PERIOD_NS=5000000)
+    equal("order", [r.id for r in records], [0x10, 0x11, 0x12, 0x13] * 5)
+    seen = {records[n + 1].sof_ns - records[n].sof_ns for n in range(0, 20, 4)}
+    assert not exact or seen == {400000}, seen
+    wire.start("A", frame(0x7f0, b""), SOURCE_FLAGS=0)
+    wait_until(lambda: wire.source("A")["sent"] > 20, 30, "an endless source")
+    wire.command(SOURCE_STOP, {BUS: "A"})
+    equal("running", wire.source("A")["running"], 0)
+    return "exact" if exact else "this machine was late"
+
+
+@test
+def tap_is_read_only():
+    """The tap cannot be written to, wakes its readers, and says when the bus is gone"""
+    wire = nodes("w0", "w1")
+    try:
+        os.close(os.open("/dev/canwire-A", os.O_RDWR))
+        raise AssertionError("opened for writing")
+    except PermissionError:
+        pass
+    tap = Tap("A")
+    try:
+        mmap.mmap(tap.fd, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        raise AssertionError("mapped for writing")
+    except PermissionError:
+        pass
+    equal("quiet", tap.poll(0.05), [])
+    Can("w0").send(1, b"a")
+    equal("awake", tap.poll(10), [select.POLLIN])
+    equal("read", len(tap.read()), 1)
+    equal("rmmod with an open tap", guest.unload() != 0, True)
+    wire.delete("w0")
+    wire.delete("w1")
+    assert tap.poll(10)[0] & select.POLLHUP
+    equal("still there", len(tap.read()), 0)
+    wire.add("w0", "A")
+    again = Tap("A")
+    equal("a new ring", again.head(), 0)
+    again.close()
+    tap.close()
+
+
+@test
+def refusals():
+    """What cannot be done is refused, with a sentence that says why"""
+    wire = nodes("w0")
+    long = frame(0x100, bytes(9))
+    cases = [
+        (NODE_ADD, {NODE: "w0", BUS: "A"}, "interface of this name"),
+        (NODE_ADD, {NODE: "w1", BUS: "no/slash"}, "letters"),
+        (NODE_ADD, {NODE: "w%d", BUS: "A"}, "name that an interface can have"),
+        (NODE_ADD, {NODE: "w1"}, "BUS is missing"),
+        (NODE_ADD, {NODE: "w1", BUS: "A", FIFO_BYTES: 64, FIFO_FRAMES: 5}, "not both"),
+        (NODE_ADD, {NODE: "w1", BUS: "A", TX_BUFFERS: 4}, "range"),
+        (NODE_DELETE, {NODE: "can0"}, "no interface of this name is a node"),
+        (NODE_DELETE, {NODE: "nosuch"}, "no interface of this name is a node"),
+        (BUS_GET, {BUS: "B"}, "no bus of this name"),
+        (SOURCE_START, {BUS: "A", FRAME: long}, "cannot"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(0x800, b"")}, "can be sent"),
+        (SOURCE_START, {BUS: "A"}, "FRAME is missing"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), PERIOD_NS: 10}, "1 us"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), PERIOD_NS: 10000, LOAD: 500}, "not both"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), PERIOD_NS: 10000, JITTER_NS: 10000}, "less than the period"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), BITRATE: 7000000}, "80 MHz"),
+        (SOURCE_START, {BUS: "A", SOURCE_FLAGS: FROM_SCHEDULE}, "no schedule"),
+        (SOURCE_LOAD, {BUS: "A", SCHEDULE: entry(5, frame(1, b"")) + entry(4, frame(1, b""))}, "backwards"),
+        (SOURCE_LOAD, {BUS: "A", SCHEDULE: b"x" * 79}, "80 bytes"),
+        (INJECT, {BUS: "A"}, "ERROR is missing"),
+        (INJECT, {BUS: "A", ERROR: ERROR_CRC, PROBABILITY: 1000000001}, "out of"),
+        (BABBLE, {NODE: "w0", FRAME: frame(1, bytes(12), FDF)}, "FD is off"),
+        (CONNECT, {NODE: "w0"}, "CONNECTED is missing"),
+    ]
+    for command, attributes, part in cases:
+        try:
+            wire.command(command, attributes)
+            raise AssertionError(f"{command} {attributes} was done")
+        except Refused as refused:
+            sentence = str(refused)
+            assert part in sentence or part == "cannot" and "can be sent" in sentence, (attributes, sentence)
+    down("w0")
+    try:
+        wire.start("A", frame(1, b""))
+        raise AssertionError("a source without a bit rate")
+    except Refused as refused:
+        assert "bit rate" in str(refused), refused
+    wire.start("A", frame(1, b""), BITRATE=250000, COUNT=1)
+    wait_until(lambda: wire.source("A")["errors"] > 3, 10, "nobody to acknowledge")
+
+
+@test
+def busy_poll():
+    """A socket that has sent on a node has the node's NAPI id, which SO_BUSY_POLL needs"""
+    wire = nodes("w0", "w1")
+    number, = struct.unpack("=I", wire.node("w0")["raw"][NAPI_ID])
+    if not number:
+        raise Skip("this kernel has no busy polling")
+    can = Can("w0")
+    can.send(1, b"")
+    equal("SO_INCOMING_NAPI_ID", can.socket.getsockopt(socket.SOL_SOCKET, 56), number)
+
+
+@test
+def namespaces():
+    """Nodes work in and between network namespaces, and come back when one is deleted"""
+    wire = nodes("w0", "w1")
+    ip("netns", "add", "canwire-test")
+    try:
+        ip("link", "set", "w1", "netns", "canwire-test")
+        equal("nodes seen here", wire.nodes(), ["w0"])
+        run_in = ["ip", "netns", "exec", "canwire-test"]
+        subprocess.run([*run_in, "ip", "link", "set", "w1", "up", "type", "can", "bitrate", "1000000"], check=True)
+        dump = subprocess.Popen([*run_in, "candump", "-n", "1", "-L", "w1"], stdout=subprocess.PIPE, text=True)
+        sender = Can("w0")
+
+        def heard():
+            if dump.poll() is None:
+                try_send(sender, 0x42, b"ns")
+                time.sleep(0.05)
+            return dump.poll() is not None
+        wait_until(heard, 30, "candump in the namespace")
+        assert "w1 042#6E73" in dump.stdout.read()
+    finally:
+        ip("netns", "delete", "canwire-test")
+    wait_until(lambda: "w1" in wire.nodes(), 20, "the node to come back")
+    wire.delete("w1")
+    equal("nodes", wire.nodes(), ["w0"])
+
+
+@test
+def link_delete():
+    """ip link del changes nothing: only canwire takes its nodes away"""
+    wire = nodes("w0")
+    subprocess.run(["ip", "link", "del", "w0"])
+    equal("nodes", wire.nodes(), ["w0"])
+
+
+@test
+def sixty_four():
+    """64 nodes on one bus all hear a frame; a 65th is refused; deleted under traffic, they are gone"""
+    wire = Wire()
+    names = [f"n{n}" for n in range(64)]
+    for name in names:
+        wire.add(name, "A")
+    for name in names:
+        up(name)
+    try:
+        wire.add("n64", "A")
+        raise AssertionError("a 65th node")
+    except Refused as refused:
+        assert "64 nodes" in str(refused), refused
+    tap = Tap("A")
+    Can("n5").send(0x100, b"hello")
+    wait_until(lambda: tap.head() > tap.position, 10, "the frame")
+    equal("received", tap.read()[0].received, (1 << 64) - 1 & ~(1 << 5))
+    wait_until(lambda: all(wire.node(name)["handed_over"] == 1 for name in names if name != "n5"), 20, "the hand-over")
+    wire.start("A", frame(0x100, bytes(8)), PERIOD_NS=20000000)
+    tap.close()
+    for name in names:
+        wire.delete(name)
+    equal("buses", wire.buses(), [])
+
+
+@test
+def removal():
+    """Nodes and the module go and come under traffic from senders, source, babble and readers"""
+    wire = nodes("w0", "w1", "w2")
+    nodes("w3", "w4", bus="B")
+    wire.start("B", frame(0x50, bytes(8)), PERIOD_NS=400000)
+    wire.start("A", frame(0x20, bytes(8)), LOAD=300)
+    processes = [guest.flood("w0", "300", 10000000), guest.flood("w1", "200", 10000000),
+                 guest.flood("w3", "301", 10000000),
+                 subprocess.Popen(["candump", "any"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
+    tap = Tap("A")
+    for turn in range(8):
+        wire.command(BABBLE, {NODE: "w2", FRAME: frame(5, bytes(8)), COUNT: 100})
+        wire.command(CONNECT, {NODE: "w0", CONNECTED: turn & 1})
+        wire.delete("w2")
+        wire.add("w2", "A")
+        up("w2")
+        processes.append(guest.flood("w2", "10", 200))
+        down("w1")
+        up("w1")
+        wire.delete("w4")
+        wire.add("w4", "B")
+        up("w4")
+        wire.command(INJECT, {BUS: "A", ERROR: ERROR_CRC, COUNT: 10})
+    wire.command(CONNECT, {NODE: "w0", CONNECTED: 1})
+    tap.close()
+    wire.netlink.socket.close()
+    equal("rmmod", guest.unload(), 0)
+    for process in processes:
+        process.kill()
+        process.wait()
+    guest.load()
+
+
+@test
+def parameters():
+    """Module parameters make nodes, and wrong ones are refused with a message"""
+    equal("rmmod", guest.unload(), 0)
+    try:
+        guest.load("nodes=wcan0:A,wcan1:A,wcan2:B", "fifo_frames=5", "tx_buffers=3")
+        wire = Wire()
+        equal("nodes", wire.nodes(), ["wcan0", "wcan1", "wcan2"])
+        equal("FIFO", wire.node("wcan2")["raw"][FIFO_FRAMES], struct.pack("=I", 5))
+        wire.netlink.socket.close()
+        equal("rmmod", guest.unload(), 0)
+        for wrong in ("nodes=w0", "nodes=w0:A,w0:A", "nodes=w0:a/b", "tx_buffers=0", "tap_records=1000"):
+            try:
+                guest.load(wrong)
+                raise ValueError(f"{wrong} was taken")
+            except AssertionError:
+                pass
+        assert "wanted: name:bus" in guest.kernel_log()
+    finally:
+        if not guest.is_loaded():
+            guest.load()
+
+
+@test
+def quiet_kernel():
+    """The kernel's log has no complaint after all that"""
+    equal("complaints", guest.trouble(), [])
+
+
+def prepare():
+    if not guest.is_loaded():
+        guest.load()
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:]
+    failed = run([t for t in TESTS if not wanted or t.__name__ in wanted], prepare, guest.remove_all)
+    sys.exit(bool(failed))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the sets of tests share in the guest: the module, nodes, floods, the kernel's log."""
+import os
+import re
+import subprocess
+
+from canwire import Can, Refused, Tap, Wire, down, ip, up, wait_until  # noqa: F401
+
+MODULE = os.environ["CANWIRE_MODULE"]
+TROUBLE = re.compile(r"BUG:|WARNING:|Oops|general protection|inconsistent lock|possible (recursive|circular)|KASAN|"
+                     r"scheduling while atomic|rcu.*stall|unregister_netdevice: waiting|NOHZ tick-stop error")
+
+
+def load(*parameters):
+    done = subprocess.run(["insmod", MODULE, *parameters], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def unload():
+    done = subprocess.run(["rmmod", "canwire"], capture_output=True, text=True)
+    return done.returncode
+
+
+def is_loaded():
+    return os.path.isdir("/sys/module/canwire")
+
+
+def kernel_log():
+    return subprocess.run(["dmesg"], capture_output=True, text=True).stdout
+
+
+def trouble():
+    return [line for line in kernel_log().split("\n") if TROUBLE.search(line)]
+
+
+def nodes(*names, bus="A", bitrate=1000000, dbitrate=None, more=(), **attributes):
+    """Makes nodes and sets them up; answers the commands' client."""
+    wire = Wire()
+    for name in names:
+        wire.add(name, bus, **attributes)
+        up(name, bitrate, *more, dbitrate=dbitrate)
+    return wire
+
+
+def remove_all():
+    """Taps, nodes and with them buses."""
+    while Tap.opened:
+        Tap.opened.pop().close()
+    if not is_loaded():
+        return
+    wire = Wire()
+    for name in wire.nodes():
+        wire.delete(name)
+
+
+def flood(name, can_id, count, eff=False):
+    """cangen: frames back to back with a counter as data."""
+    ip("link", "set", name, "txqueuelen", "1000")
+    return subprocess.Popen(["cangen", name, *(["-e"] if eff else []), "-g", "0", "-I", can_id, "-L", "8", "-D", "i",
+                             "-p", "10", "-n", str(count)], stderr=subprocess.DEVNULL)
+
+
+def state(name):
+    text = ip("-d", "link", "show", name)
+    return re.search(r"state ([A-Z-]+) (\(|restart|$)", text.split("can ", 1)[1]).group(1)

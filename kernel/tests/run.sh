@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# run.sh KERNEL CLOCK PROGRAM [ARGUMENT...]: builds the module for a kernel of the lab and runs one of the tests'
+# programs in its guest (CONTENDED=n: that many contended frames). KERNEL: 6.12, 6.12-rt, 6.1 or 6.1-rt; CLOCK: real or virtual.
+set -e
+tests=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$tests/../.." && pwd)
+canter=${CANTER:-$root/target/debug/canter}
+kernel=$1 clock=$2 program=$3
+shift 3
+share=$root/target/canwire
+mkdir -p "$share/results"
+release=$("$tests/release.sh" "$kernel")
+if [ -z "$release" ]; then
+	# The lab fetches the headers of a kernel when it has to build a driver for it.
+	"$canter" lab --quiet --kernel "$kernel" --fd-cards 1 -- true
+	release=$("$tests/release.sh" "$kernel")
+fi
+"$tests/build.sh" "$share" "$release" >&2
+exec "$canter" lab --quiet --kernel "$kernel" --clock "$clock" ${LAB:-} --share "$root/target" -- \
+	sh -c 'export CANWIRE_MODULE=$1/$(uname -r)/canwire.ko CANWIRE_RESULTS=$1/results PYTHONDONTWRITEBYTECODE=1
+		export CONTENDED=$3
+		program=$2; shift 3; exec /usr/bin/python3 "$program" "$@"' sh "$share" "$tests/$program" \
+	"${CONTENDED:-9000}" "$@"

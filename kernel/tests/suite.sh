@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# suite.sh short|long KERNEL...: functions and figures of the module on kernels of the lab. Both on the virtual clock,
+# where they do not depend on what else this machine does; long: 100 000 contended frames, and the real clock too.
+set -e
+tests=$(cd "$(dirname "$0")" && pwd)
+results=$tests/../../target/canwire/results
+size=$1
+shift
+rm -rf "$results"
+failed=
+run() {
+	echo "# $*"
+	"$tests/run.sh" "$@" || failed="$failed\n# failed: $*"
+}
+for kernel; do
+	run "$kernel" virtual functions.py
+	[ "$size" = short ] || run "$kernel" real functions.py
+	if [ "$size" = long ]; then
+		CONTENDED=100002 run "$kernel" virtual measure.py
+	else
+		run "$kernel" virtual measure.py
+	fi
+done
+"$tests/verify.py" "$results" || failed="$failed\n# failed: verify.py"
+printf "$failed\n"
+[ -z "$failed" ]
