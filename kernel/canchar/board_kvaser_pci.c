@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kvaser PCIcan: up to four SJA1000 behind an AMCC S5920 and a Xilinx. It takes only
+ * cards that are told to, so that the kernel's own driver keeps the rest:
+ *
+ *	echo canchar_kvaser_pci > /sys/bus/pci/devices/ADDRESS/driver_override
+ *	echo ADDRESS > /sys/bus/pci/devices/ADDRESS/driver/unbind
+ *	echo ADDRESS > /sys/bus/pci/drivers_probe
+ *
+ * and gives them back by the same steps with an empty line as driver_override.
+ */
+
+#include <linux/module.h>
+#include <linux/pci.h>
+
+#include "canchar.h"
+#include "chip_sja1000.h"
+
+static unsigned int bitrate;
+module_param(bitrate, uint, 0444);
+MODULE_PARM_DESC(bitrate, "bit/s with which cards go on the bus at once (default 0: they wait to be started)");
+
+/* A card is a row. */
+struct kvaser_card {
+	u16 vendor, device;
+	const char *name;
+	unsigned int channels_max;
+	unsigned int channel_ports;	/* from one chip to the next */
+	u8 ocr, cdr;
+};
+
+static const struct kvaser_card cards[] = {
+	/* Both outputs push-pull, normal mode; clock divider by one, comparator bypassed. */
+	{ 0x10e8, 0x8406, "kvaser-pci", 4, SJA1000_PORTS, 0xda, 0x47 },
+	{ 0x1a07, 0x0008, "kvaser-pci", 4, SJA1000_PORTS, 0xda, 0x47 },
+};
+
+#define KVASER_CHANNELS_MAX	4
+
+/* S5920 */
+#define S5920_INTCSR		0x38
+#define S5920_INTCSR_ADDON	0x2000	/* the add-on's interrupt reaches the line */
+#define S5920_PTCR		0x60
+#define S5920_PTCR_WAIT		0x80808080
+
+struct kvaser {
+	unsigned long s5920;
+	unsigned int channels;
+	struct sja1000 chips[KVASER_CHANNELS_MAX];
+	struct canchar_device *devs[KVASER_CHANNELS_MAX];
+};
+
+static void allow_interrupts(const struct kvaser *kvaser, bool allow)
+{
+	u32 control = inl(kvaser->s5920 + S5920_INTCSR);
+
+	control = allow ? control | S5920_INTCSR_ADDON : control & ~S5920_INTCSR_ADDON;
+	outl(control, kvaser->s5920 + S5920_INTCSR);
+}
+
+static const struct kvaser_card *find_card(const struct pci_dev *pdev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cards); i++)
+		if (cards[i].vendor == pdev->vendor && cards[i].device == pdev->device)
+			return &cards[i];
+	return NULL;
+}
+
+/* Where no chip is, reset mode cannot be set. */
+static bool chip_there(const struct sja1000 *chip)
+{
+	sja1000_out(chip, SJA1000_MOD, SJA1000_MOD_RESET);
+	return sja1000_in(chip, SJA1000_MOD) != 0xff &&
+	       (sja1000_in(chip, SJA1000_MOD) & SJA1000_MOD_RESET);
+}
+
+/*
+ * In the hard handler on every kernel; on a line that another driver has without
+ * IRQF_NO_THREAD older kernels with PREEMPT_RT refuse that, and it is threaded.
+ */
+static int take_interrupt(struct pci_dev *pdev, struct canchar_device *dev)
+{
+	int err = request_irq(pdev->irq, canchar_interrupt, IRQF_SHARED | IRQF_NO_THREAD,
+			      dev_name(&dev->dev), dev);
+
+	if (err != -EBUSY)
+		return err;
+	dev_warn(&pdev->dev, "interrupt %u is shared: threaded handler\n", pdev->irq);
+	return request_irq(pdev->irq, canchar_interrupt, IRQF_SHARED, dev_name(&dev->dev), dev);
+}
+
+static int add_channel(struct pci_dev *pdev, struct kvaser *kvaser, const char *name,
+		       struct sja1000 *chip)
+{
+	struct canchar_timing timing = { .bitrate = bitrate };
+	struct canchar_device *dev;
+	int err;
+
+	dev = canchar_alloc(&pdev->dev, name, &canchar_sja1000_ops, chip);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	canchar_sja1000_quiet(chip);
+	err = take_interrupt(pdev, dev);
+	if (err)
+		goto put;
+	err = canchar_register(dev);
+	if (err)
+		goto free;
+	kvaser->devs[kvaser->channels++] = dev;
+	dev_info(&pdev->dev, "%s: SJA1000 at ports %#lx, interrupt %u\n", dev_name(&dev->dev),
+		 chip->port, pdev->irq);
+	if (bitrate && (canchar_set_timing(dev, &timing) || canchar_start(dev)))
+		dev_warn(&dev->dev, "cannot start with %u bit/s\n", bitrate);
+	return 0;
+
+free:
+	free_irq(pdev->irq, dev);
+put:
+	put_device(&dev->dev);
+	return err;
+}
+
+static void drop_channels(struct pci_dev *pdev, struct kvaser *kvaser)
+{
+	while (kvaser->channels--) {
+		struct canchar_device *dev = kvaser->devs[kvaser->channels];
+
+		/* Open files keep the device, but not the chip or the line. */
+		get_device(&dev->dev);
+		canchar_unregister(dev);
+		free_irq(pdev->irq, dev);
+		put_device(&dev->dev);
+	}
+}
+
+static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	const struct kvaser_card *card = find_card(pdev);
+	struct kvaser *kvaser;
+	unsigned int i;
+	int err;
+
+	if (!card)
+		return -ENODEV;
+	kvaser = devm_kzalloc(&pdev->dev, sizeof(*kvaser), GFP_KERNEL);
+	if (!kvaser)
+		return -ENOMEM;
+	err = pci_enable_device(pdev);
+	if (err)
+		return err;
+	err = pci_request_regions(pdev, "canchar");
+	if (err)
+		goto disable;
+	pci_set_drvdata(pdev, kvaser);
+	kvaser->s5920 = pci_resource_start(pdev, 0);
+	outl(S5920_PTCR_WAIT, kvaser->s5920 + S5920_PTCR);
+	for (i = 0; i < card->channels_max; i++) {
+		struct sja1000 *chip = &kvaser->chips[i];
+
+		if ((i + 1) * card->channel_ports > pci_resource_len(pdev, 1))
+			break;
+		chip->port = pci_resource_start(pdev, 1) + i * card->channel_ports;
+		chip->ocr = card->ocr;
+		chip->cdr = card->cdr;
+		if (!chip_there(chip))
+			break;
+		err = add_channel(pdev, kvaser, card->name, chip);
+		if (err)
+			goto drop;
+	}
+	if (!kvaser->channels) {
+		err = -ENODEV;
+		goto drop;
+	}
+	allow_interrupts(kvaser, true);
+	return 0;
+
+drop:
+	drop_channels(pdev, kvaser);
+	pci_release_regions(pdev);
+disable:
+	pci_disable_device(pdev);
+	return err;
+}
+
+static void kvaser_remove(struct pci_dev *pdev)
+{
+	struct kvaser *kvaser = pci_get_drvdata(pdev);
+
+	drop_channels(pdev, kvaser);
+	allow_interrupts(kvaser, false);
+	pci_release_regions(pdev);
+	pci_disable_device(pdev);
+}
+
+/* No table of ids: only driver_override leads here. */
+static struct pci_driver kvaser_driver = {
+	.name = "canchar_kvaser_pci",
+	.probe = kvaser_probe,
+	.remove = kvaser_remove,
+};
+
+int canchar_kvaser_init(void)
+{
+	return pci_register_driver(&kvaser_driver);
+}
+
+void canchar_kvaser_exit(void)
+{
+	pci_unregister_driver(&kvaser_driver);
+}

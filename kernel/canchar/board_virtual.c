@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Virtual devices, all on one bus in memory: canchar.ko virtual=2 */
+
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+#include "chip_virtual.h"
+
+#define CANCHAR_VIRTUAL_MAX	8
+
+static unsigned int virtual;
+module_param(virtual, uint, 0444);
+MODULE_PARM_DESC(virtual, "virtual devices on one bus, 0...8 (default 0)");
+
+static struct canchar_virtual_bus bus;
+
+/* What the controller reports next: for tests of what depends on it. */
+static ssize_t report_store(struct device *device, struct device_attribute *attribute,
+			    const char *text, size_t count)
+{
+	static const char *const states[] = { "error-active", "error-warning", "error-passive",
+					      "bus-off" };
+	struct canchar_device *dev = container_of(device, struct canchar_device, dev);
+	int state = sysfs_match_string(states, text);
+
+	if (state < 0)
+		return state;
+	canchar_virtual_report(dev->chip, state);
+	return count;
+}
+static DEVICE_ATTR_WO(report);
+
+static struct attribute *virtual_attrs[] = { &dev_attr_report.attr, NULL };
+ATTRIBUTE_GROUPS(virtual);
+
+static int add(struct canchar_virtual *chip)
+{
+	struct canchar_device *dev = canchar_alloc(NULL, "virtual", &canchar_virtual_ops, chip);
+	int err;
+
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	dev->dev.groups = virtual_groups;
+	chip->dev = dev;
+	err = canchar_register(dev);
+	if (err) {
+		put_device(&dev->dev);
+		return err;
+	}
+	return canchar_start(dev);
+}
+
+/* It is told of no more frames once it has stopped; what is on its way still comes. */
+static void drop(struct canchar_virtual *chip)
+{
+	struct device *device = &chip->dev->dev;
+
+	get_device(device);
+	canchar_unregister(chip->dev);
+	canchar_virtual_quiet(chip);
+	put_device(device);
+}
+
+int canchar_virtual_init(void)
+{
+	unsigned int i, count = min_t(unsigned int, virtual, CANCHAR_VIRTUAL_MAX);
+	int err;
+
+	if (!count)
+		return 0;
+	bus.chips = kcalloc(count, sizeof(*bus.chips), GFP_KERNEL);
+	if (!bus.chips)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		canchar_virtual_setup(&bus.chips[i], &bus);
+	for (i = 0; i < count; i++) {
+		err = add(&bus.chips[i]);
+		if (err)
+			goto undo;
+	}
+	bus.count = count;
+	return 0;
+
+undo:
+	while (i--)
+		drop(&bus.chips[i]);
+	kfree(bus.chips);
+	return err;
+}
+
+void canchar_virtual_exit(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < bus.count; i++)
+		drop(&bus.chips[i]);
+	kfree(bus.chips);
+}

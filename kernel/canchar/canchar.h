@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the parts of canchar know of each other.
+ *
+ *	file.c, ioctl.c	system calls of an open file
+ *	queue.c		its rings and filters
+ *	core.c		the device: interrupts, sending, state, coming and going
+ *	chip_*.c	a controller's registers; knows no board
+ *	board_*.c	where controllers are; a card is a row
+ */
+#ifndef CANCHAR_H
+#define CANCHAR_H
+
+#include <linux/bitops.h>
+#include <linux/cache.h>
+#include <linux/can.h>
+#include <linux/can/error.h>
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcuwait.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "ring.h"
+
+#define CANCHAR_PRIORITIES	3
+#define CANCHAR_SLOTS		64
+#define CANCHAR_SLOTS_MAX	4096
+
+/* How often an interrupt handler looks at its chip again before it leaves. */
+#define CANCHAR_PASSES_MAX	8
+/* Frames that it takes at most, a whole FIFO several times over. */
+#define CANCHAR_BURST_MAX	64
+
+struct canchar_device;
+struct canchar_file;
+
+/* What a chip had to say. */
+#define CANCHAR_EVENT_RX	BIT(0)
+#define CANCHAR_EVENT_TX	BIT(1)
+#define CANCHAR_EVENT_STATE	BIT(2)
+#define CANCHAR_EVENT_OVERRUN	BIT(3)
+#define CANCHAR_EVENT_GONE	BIT(4)	/* the card answers no more */
+
+/* What the controller itself knows of its standing. */
+struct canchar_standing {
+	enum canchar_state state;
+	u8 rx_errors;
+	u8 tx_errors;
+};
+
+/*
+ * What a chip does. All but start, stop and set_timing are called with the
+ * device's lock held and interrupts off, and none of those after stop.
+ */
+struct canchar_chip_ops {
+	const char *name;
+	u32 clock_hz;
+	/* Fills in what is 0 in timing; EINVAL when it cannot be made. NULL: no bit timing. */
+	int (*calculate)(struct canchar_timing *timing);
+	/* Goes on the bus, the interrupt on. With the lock held. */
+	int (*start)(struct canchar_device *dev);
+	/* Leaves it; nothing interrupts afterwards. With the lock held. */
+	void (*stop)(struct canchar_device *dev);
+	/* Reads and acknowledges what caused the interrupt: CANCHAR_EVENT_*. */
+	unsigned int (*events)(struct canchar_device *dev);
+	/* The same by looking, for an interrupt that is masked. */
+	unsigned int (*look)(struct canchar_device *dev);
+	/* Takes one frame; false when there is none. Its stamp is not set. */
+	bool (*receive)(struct canchar_device *dev, struct canchar_frame *frame);
+	/* The transmit buffer is free; what was in it has been sent. */
+	bool (*tx_free)(struct canchar_device *dev);
+	/* An interrupt is wanted when it becomes free; says so before it is filled. */
+	void (*tx_interrupt)(struct canchar_device *dev, bool wanted);
+	void (*send)(struct canchar_device *dev, const struct canchar_frame *frame);
+	/* Masks all interrupts, or allows them again. */
+	void (*mask)(struct canchar_device *dev, bool masked);
+	void (*standing)(struct canchar_device *dev, struct canchar_standing *standing);
+};
+
+struct canchar_counts {
+	u64 rx_frames, rx_overruns, tx_frames, tx_aborted;
+	u64 interrupts, error_frames, bus_off, restarts;
+};
+
+struct canchar_device {
+	struct device dev;
+	struct cdev cdev;
+	const struct canchar_chip_ops *ops;
+	const char *board;
+	void *chip;
+	int number;
+
+	/* Starting, stopping, bit timing; taken before the lock. */
+	struct mutex mutex;
+	struct canchar_timing timing;
+	struct delayed_work restart;
+
+	/* Chip registers and all below; taken in the interrupt handler. */
+	raw_spinlock_t lock;
+	bool running;		/* on the bus, or off by errors */
+	bool gone;		/* the board has been taken away */
+	bool masked;		/* somebody polls the chip, nobody sleeps */
+	bool tx_armed;
+	enum canchar_state state;
+	struct list_head files;
+	struct list_head senders[CANCHAR_PRIORITIES];
+	/* The frame in the controller, and whose it is; NULL when that was closed. */
+	bool in_flight;
+	u32 in_flight_flags;
+	struct canchar_file *in_flight_of;
+	struct canchar_frame in_flight_frame;
+	struct canchar_counts counts;
+};
+
+struct canchar_filter_set {
+	u32 count;
+	u32 error_mask;
+	u32 needed;		/* how many must match */
+	struct canchar_filter_rule {
+		u32 id, mask;
+		bool different;
+	} rules[];
+};
+
+/* An open file. Fields without a remark are under the device's lock. */
+struct canchar_file {
+	struct canchar_device *dev;
+	struct list_head node;
+	struct list_head sender;	/* in dev->senders while frames wait */
+
+	struct canchar_ring_end rx;	/* the producer's side is under the lock */
+	struct canchar_ring_end tx;	/* the consumer's side is under the lock */
+	bool overwrite;
+	bool fresh;			/* frames came since the last wake-up */
+	u32 frame_flags;		/* CANCHAR_ECHO, CANCHAR_ECHO_OWN */
+	u32 priority;
+	u32 wake_at;
+	u32 lost_before;		/* since the last frame put */
+	u32 tx_waiters;			/* writers that sleep */
+	bool tx_polled;			/* poll(2) found the transmit queue full */
+	u64 rx_frames, rx_lost, tx_frames, tx_lost;
+	struct canchar_filter_set *filters;	/* NULL: all but error frames */
+
+	/* One reader and one writer at a time; both before options are changed. */
+	struct mutex read_mutex, write_mutex;
+	struct canchar_options options;
+
+	/* Taken within the mmap lock, so nothing that faults may be under it. */
+	struct mutex map_mutex;
+	void *map;
+	bool mapped;			/* also under the lock */
+
+	struct rcuwait reader, writer;
+	wait_queue_head_t pollers;
+	struct irq_work wake_pollers;
+};
+
+/* Why frames cannot move: 0, -ENETDOWN or -ENODEV. */
+static inline int canchar_trouble(const struct canchar_device *dev)
+{
+	if (likely(READ_ONCE(dev->running)))
+		return 0;
+	return READ_ONCE(dev->gone) ? -ENODEV : -ENETDOWN;
+}
+
+/* Whether a process may send it. */
+static inline bool canchar_frame_valid(const struct canchar_frame *frame)
+{
+	u32 id = frame->can_id;
+
+	if (frame->len > CAN_MAX_DLEN || frame->flags || (id & CAN_ERR_FLAG))
+		return false;
+	return (id & CAN_EFF_FLAG) || !(id & CAN_EFF_MASK & ~CAN_SFF_MASK);
+}
+
+/* core.c */
+struct canchar_device *canchar_alloc(struct device *parent, const char *board,
+				     const struct canchar_chip_ops *ops, void *chip);
+int canchar_register(struct canchar_device *dev);
+void canchar_unregister(struct canchar_device *dev);
+irqreturn_t canchar_interrupt(int irq, void *data);
+int canchar_start(struct canchar_device *dev);
+int canchar_stop(struct canchar_device *dev);
+int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing);
+void canchar_poll_chip(struct canchar_device *dev);
+void canchar_feed(struct canchar_device *dev);
+void canchar_push(struct canchar_file *file);
+bool canchar_all_sent(const struct canchar_file *file);
+void canchar_mask(struct canchar_device *dev);
+void canchar_unmask(struct canchar_device *dev);
+void canchar_forget_file(struct canchar_file *file);
+int canchar_core_init(void);
+void canchar_core_exit(void);
+extern const struct attribute_group *canchar_groups[];
+
+/* queue.c */
+int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots);
+void canchar_rings_free(struct canchar_file *file);
+int canchar_filters_set(struct canchar_file *file, const struct canchar_filters *from);
+bool canchar_filters_pass(const struct canchar_filter_set *set, u32 can_id);
+void canchar_queue_put(struct canchar_file *file, struct canchar_frame *frame);
+bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame);
+
+/* file.c */
+extern const struct file_operations canchar_fops;
+long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns);
+int canchar_wait_sent(struct canchar_file *file, u64 timeout_ns);
+u32 canchar_look(struct canchar_file *file);
+u64 canchar_deadline(u64 timeout_ns);
+
+/* ioctl.c */
+long canchar_ioctl(struct file *filp, unsigned int command, unsigned long argument);
+
+/* boards */
+int canchar_virtual_init(void);
+void canchar_virtual_exit(void);
+int canchar_kvaser_init(void);
+void canchar_kvaser_exit(void);
+
+#endif

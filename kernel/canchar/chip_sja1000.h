@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The SJA1000 in PeliCAN mode, behind I/O ports: what a board tells of it, and
+ * its registers, for those that drive it without a device (kernel/probe).
+ */
+#ifndef CANCHAR_CHIP_SJA1000_H
+#define CANCHAR_CHIP_SJA1000_H
+
+#include <linux/bits.h>
+#include <linux/io.h>
+#include <linux/types.h>
+
+#include "../uapi/canchar.h"
+
+/* Registers, by the data sheet's names. */
+enum sja1000_register {
+	SJA1000_MOD = 0,
+	SJA1000_CMR = 1,
+	SJA1000_SR = 2,
+	SJA1000_IR = 3,
+	SJA1000_IER = 4,
+	SJA1000_BTR0 = 6,
+	SJA1000_BTR1 = 7,
+	SJA1000_OCR = 8,
+	SJA1000_RXERR = 14,
+	SJA1000_TXERR = 15,
+	SJA1000_FI = 16,	/* frame information; acceptance code in reset mode */
+	SJA1000_ACC0 = 16,
+	SJA1000_ID1 = 17,
+	SJA1000_ACM0 = 20,
+	SJA1000_CDR = 31,
+};
+
+#define SJA1000_PORTS		32
+
+#define SJA1000_MOD_RESET	BIT(0)
+#define SJA1000_MOD_LISTEN_ONLY	BIT(1)
+#define SJA1000_CMR_SEND	BIT(0)
+#define SJA1000_CMR_ABORT	BIT(1)
+#define SJA1000_CMR_RELEASE	BIT(2)
+#define SJA1000_CMR_CLEAR	BIT(3)
+#define SJA1000_SR_RX		BIT(0)
+#define SJA1000_SR_OVERRUN	BIT(1)
+#define SJA1000_SR_TX_FREE	BIT(2)
+#define SJA1000_SR_ERROR	BIT(6)
+#define SJA1000_SR_BUS_OFF	BIT(7)
+/* The same bits in IR and IER. */
+#define SJA1000_IR_RX		BIT(0)
+#define SJA1000_IR_TX		BIT(1)
+#define SJA1000_IR_WARNING	BIT(2)
+#define SJA1000_IR_OVERRUN	BIT(3)
+#define SJA1000_IR_PASSIVE	BIT(5)
+#define SJA1000_FI_EFF		BIT(7)
+#define SJA1000_FI_RTR		BIT(6)
+#define SJA1000_FI_DLC		0x0f
+#define SJA1000_CDR_PELICAN	BIT(7)
+
+struct sja1000 {
+	unsigned long port;	/* of its first register */
+	u8 ocr;			/* how its outputs are wired */
+	u8 cdr;			/* its clock output; PeliCAN mode is added */
+	/* Its own: */
+	u8 ier;
+	u8 status;		/* the error bits of SR as last looked at */
+	bool masked;
+};
+
+static __always_inline u8 sja1000_in(const struct sja1000 *chip, unsigned int at)
+{
+	return inb(chip->port + at);
+}
+
+static __always_inline void sja1000_out(const struct sja1000 *chip, unsigned int at, u8 value)
+{
+	outb(value, chip->port + at);
+}
+
+/* Puts a frame into the transmit buffer and asks for it to be sent. */
+static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
+						const struct canchar_frame *frame)
+{
+	u32 id = frame->can_id;
+	u8 info = frame->len;
+	unsigned int i, data;
+
+	if (id & CAN_RTR_FLAG)
+		info |= SJA1000_FI_RTR;
+	if (id & CAN_EFF_FLAG) {
+		sja1000_out(chip, SJA1000_FI, info | SJA1000_FI_EFF);
+		sja1000_out(chip, SJA1000_ID1, id >> 21);
+		sja1000_out(chip, SJA1000_ID1 + 1, id >> 13);
+		sja1000_out(chip, SJA1000_ID1 + 2, id >> 5);
+		sja1000_out(chip, SJA1000_ID1 + 3, id << 3);
+		data = SJA1000_ID1 + 4;
+	} else {
+		sja1000_out(chip, SJA1000_FI, info);
+		sja1000_out(chip, SJA1000_ID1, id >> 3);
+		sja1000_out(chip, SJA1000_ID1 + 1, id << 5);
+		data = SJA1000_ID1 + 2;
+	}
+	if (!(id & CAN_RTR_FLAG))
+		for (i = 0; i < frame->len; i++)
+			sja1000_out(chip, data + i, frame->data[i]);
+	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_SEND);
+}
+
+/* Takes the oldest frame out of the FIFO; SR said that there is one. */
+static __always_inline void sja1000_read_frame(const struct sja1000 *chip,
+					       struct canchar_frame *frame)
+{
+	u8 info = sja1000_in(chip, SJA1000_FI);
+	unsigned int i, data;
+
+	frame->len = min_t(u8, info & SJA1000_FI_DLC, CAN_MAX_DLEN);
+	frame->flags = 0;
+	memset(frame->data, 0, sizeof(frame->data));
+	if (info & SJA1000_FI_EFF) {
+		frame->can_id = CAN_EFF_FLAG | sja1000_in(chip, SJA1000_ID1) << 21 |
+				sja1000_in(chip, SJA1000_ID1 + 1) << 13 |
+				sja1000_in(chip, SJA1000_ID1 + 2) << 5 |
+				sja1000_in(chip, SJA1000_ID1 + 3) >> 3;
+		data = SJA1000_ID1 + 4;
+	} else {
+		frame->can_id = sja1000_in(chip, SJA1000_ID1) << 3 |
+				sja1000_in(chip, SJA1000_ID1 + 1) >> 5;
+		data = SJA1000_ID1 + 2;
+	}
+	if (info & SJA1000_FI_RTR)
+		frame->can_id |= CAN_RTR_FLAG;
+	else
+		for (i = 0; i < frame->len; i++)
+			frame->data[i] = sja1000_in(chip, data + i);
+	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_RELEASE);
+}
+
+extern const struct canchar_chip_ops canchar_sja1000_ops;
+
+/* Brings a chip that nobody has started yet to rest. */
+void canchar_sja1000_quiet(struct sja1000 *chip);
+
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A controller made of memory. What one sends, all others on its bus receive into
+ * their FIFOs, and "interrupt" by an irq_work in hard interrupt context. With a bit
+ * rate a frame takes its time (without stuff bits), and senders do not arbitrate:
+ * each has the bus for itself. Without one it takes none.
+ */
+
+#include <linux/ktime.h>
+
+#include "chip_virtual.h"
+
+static void interrupt_work(struct irq_work *work)
+{
+	canchar_interrupt(0, container_of(work, struct canchar_virtual, interrupt)->dev);
+}
+
+static void raise(struct canchar_virtual *chip, unsigned int events)
+{
+	raw_spin_lock(&chip->lock);
+	chip->events |= events;
+	raw_spin_unlock(&chip->lock);
+	irq_work_queue(&chip->interrupt);
+}
+
+static void push(struct canchar_virtual *chip, const struct canchar_frame *frame)
+{
+	raw_spin_lock(&chip->lock);
+	if (!chip->listening) {
+		raw_spin_unlock(&chip->lock);
+		return;
+	}
+	if (chip->head - chip->tail < CANCHAR_VIRTUAL_FIFO)
+		chip->fifo[chip->head++ % CANCHAR_VIRTUAL_FIFO] = *frame;
+	else
+		chip->events |= CANCHAR_EVENT_OVERRUN;
+	raw_spin_unlock(&chip->lock);
+	irq_work_queue(&chip->interrupt);
+}
+
+/* With interrupts off. */
+static void to_all_others(struct canchar_virtual *chip, const struct canchar_frame *frame)
+{
+	unsigned int i;
+
+	for (i = 0; i < chip->bus->count; i++)
+		if (&chip->bus->chips[i] != chip)
+			push(&chip->bus->chips[i], frame);
+}
+
+static enum hrtimer_restart frame_ends(struct hrtimer *timer)
+{
+	struct canchar_virtual *chip = container_of(timer, struct canchar_virtual, wire);
+	struct canchar_frame frame;
+	unsigned long flags;
+	bool sent;
+
+	raw_spin_lock_irqsave(&chip->lock, flags);
+	sent = chip->busy;
+	chip->busy = false;
+	frame = chip->on_wire;
+	if (sent)
+		chip->events |= CANCHAR_EVENT_TX;
+	raw_spin_unlock(&chip->lock);
+	if (sent)
+		to_all_others(chip, &frame);
+	local_irq_restore(flags);
+	if (sent)
+		canchar_interrupt(0, chip->dev);
+	return HRTIMER_NORESTART;
+}
+
+static u64 duration_ns(const struct canchar_frame *frame, u32 bitrate)
+{
+	u32 bits = frame->can_id & CAN_EFF_FLAG ? 67 : 47;
+
+	if (!(frame->can_id & CAN_RTR_FLAG))
+		bits += 8 * frame->len;
+	return div_u64((u64)bits * NSEC_PER_SEC, bitrate);
+}
+
+static int virtual_calculate(struct canchar_timing *timing)
+{
+	return timing->bitrate > 1000000 ? -EINVAL : 0;
+}
+
+static int virtual_start(struct canchar_device *dev)
+{
+	struct canchar_virtual *chip = dev->chip;
+
+	raw_spin_lock(&chip->lock);
+	chip->tail = chip->head;
+	chip->events = 0;
+	chip->busy = false;
+	chip->listening = true;
+	chip->standing = (struct canchar_standing){ .state = CANCHAR_ERROR_ACTIVE };
+	raw_spin_unlock(&chip->lock);
+	return 0;
+}
+
+static void virtual_stop(struct canchar_device *dev)
+{
+	struct canchar_virtual *chip = dev->chip;
+
+	raw_spin_lock(&chip->lock);
+	chip->listening = false;
+	chip->busy = false;
+	raw_spin_unlock(&chip->lock);
+	hrtimer_try_to_cancel(&chip->wire);	/* one that runs finds nothing to end */
+}
+
+static unsigned int virtual_events(struct canchar_device *dev)
+{
+	struct canchar_virtual *chip = dev->chip;
+	unsigned int events;
+
+	raw_spin_lock(&chip->lock);
+	events = chip->events;
+	chip->events = 0;
+	if (chip->head != chip->tail)
+		events |= CANCHAR_EVENT_RX;
+	raw_spin_unlock(&chip->lock);
+	return events;
+}
+
+static bool virtual_receive(struct canchar_device *dev, struct canchar_frame *frame)
+{
+	struct canchar_virtual *chip = dev->chip;
+	bool there;
+
+	raw_spin_lock(&chip->lock);
+	there = chip->head != chip->tail;
+	if (there)
+		*frame = chip->fifo[chip->tail++ % CANCHAR_VIRTUAL_FIFO];
+	raw_spin_unlock(&chip->lock);
+	return there;
+}
+
+static bool virtual_tx_free(struct canchar_device *dev)
+{
+	return !READ_ONCE(((struct canchar_virtual *)dev->chip)->busy);
+}
+
+/* It interrupts at the end of every frame; of one that takes no time, if it may. */
+static void virtual_tx_interrupt(struct canchar_device *dev, bool wanted)
+{
+}
+
+static void virtual_send(struct canchar_device *dev, const struct canchar_frame *frame)
+{
+	struct canchar_virtual *chip = dev->chip;
+	struct canchar_frame copy = *frame;
+
+	copy.flags = 0;
+	copy.lost = 0;
+	memset(copy.data + copy.len, 0, sizeof(copy.data) - copy.len);
+	if (copy.can_id & CAN_RTR_FLAG)
+		memset(copy.data, 0, sizeof(copy.data));
+	if (!dev->timing.bitrate) {
+		to_all_others(chip, &copy);
+		if (dev->tx_armed)
+			raise(chip, CANCHAR_EVENT_TX);
+		return;
+	}
+	raw_spin_lock(&chip->lock);
+	chip->on_wire = copy;
+	chip->busy = true;
+	raw_spin_unlock(&chip->lock);
+	hrtimer_start(&chip->wire, ns_to_ktime(duration_ns(&copy, dev->timing.bitrate)),
+		      HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+/* The core looks at the mask before it asks for events; there is no line to silence. */
+static void virtual_mask(struct canchar_device *dev, bool masked)
+{
+}
+
+static void virtual_standing(struct canchar_device *dev, struct canchar_standing *standing)
+{
+	struct canchar_virtual *chip = dev->chip;
+
+	raw_spin_lock(&chip->lock);
+	*standing = chip->standing;
+	raw_spin_unlock(&chip->lock);
+}
+
+void canchar_virtual_report(struct canchar_virtual *chip, enum canchar_state state)
+{
+	static const u8 errors[] = {
+		[CANCHAR_ERROR_ACTIVE] = 0,
+		[CANCHAR_ERROR_WARNING] = 96,
+		[CANCHAR_ERROR_PASSIVE] = 128,
+		[CANCHAR_BUS_OFF] = 255,
+	};
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&chip->lock, flags);
+	chip->standing = (struct canchar_standing){ .state = state, .tx_errors = errors[state] };
+	if (state == CANCHAR_BUS_OFF)
+		chip->busy = false;
+	raw_spin_unlock(&chip->lock);
+	raise(chip, CANCHAR_EVENT_STATE);
+	local_irq_restore(flags);
+}
+
+void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_bus *bus)
+{
+	chip->bus = bus;
+	raw_spin_lock_init(&chip->lock);
+	chip->interrupt = IRQ_WORK_INIT_HARD(interrupt_work);
+	hrtimer_init(&chip->wire, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	chip->wire.function = frame_ends;
+}
+
+void canchar_virtual_quiet(struct canchar_virtual *chip)
+{
+	hrtimer_cancel(&chip->wire);
+	irq_work_sync(&chip->interrupt);
+}
+
+const struct canchar_chip_ops canchar_virtual_ops = {
+	.name = "virtual",
+	.calculate = virtual_calculate,
+	.start = virtual_start,
+	.stop = virtual_stop,
+	.events = virtual_events,
+	.look = virtual_events,
+	.receive = virtual_receive,
+	.tx_free = virtual_tx_free,
+	.tx_interrupt = virtual_tx_interrupt,
+	.send = virtual_send,
+	.mask = virtual_mask,
+	.standing = virtual_standing,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A controller made of memory: the same core without hardware. */
+#ifndef CANCHAR_CHIP_VIRTUAL_H
+#define CANCHAR_CHIP_VIRTUAL_H
+
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/spinlock.h>
+
+#include "canchar.h"
+
+/* Frames that it holds until somebody takes them, as a FIFO of hardware does. */
+#define CANCHAR_VIRTUAL_FIFO	64
+
+struct canchar_virtual_bus;
+
+struct canchar_virtual {
+	struct canchar_device *dev;
+	struct canchar_virtual_bus *bus;
+	struct irq_work interrupt;
+	struct hrtimer wire;
+
+	/* Inside any device's lock: whoever sends takes the receivers'. */
+	raw_spinlock_t lock;
+	struct canchar_frame fifo[CANCHAR_VIRTUAL_FIFO];
+	unsigned int head, tail;
+	unsigned int events;		/* CANCHAR_EVENT_* but RX, until read */
+	bool listening;
+	bool busy;			/* on_wire is on its way */
+	struct canchar_frame on_wire;
+	struct canchar_standing standing;
+};
+
+struct canchar_virtual_bus {
+	unsigned int count;
+	struct canchar_virtual *chips;
+};
+
+extern const struct canchar_chip_ops canchar_virtual_ops;
+
+void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_bus *bus);
+/* After canchar_unregister(): nothing of it runs any more. */
+void canchar_virtual_quiet(struct canchar_virtual *chip);
+/* Lets the controller report this state. */
+void canchar_virtual_report(struct canchar_virtual *chip, enum canchar_state state);
+
+#endif

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* An open file: read, write, poll, mmap, and the waits behind them. */
+
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "canchar.h"
+
+/* How long close(2) waits for frames that have not been sent yet. */
+#define CANCHAR_LINGER_NS	(1 * NSEC_PER_SEC)
+
+/* ns of CLOCK_MONOTONIC at which a wait of timeout_ns ends; KTIME_MAX: never. */
+u64 canchar_deadline(u64 timeout_ns)
+{
+	u64 now;
+
+	if (timeout_ns == CANCHAR_FOREVER)
+		return KTIME_MAX;
+	now = ktime_get_ns();
+	return timeout_ns < KTIME_MAX - now ? now + timeout_ns : KTIME_MAX;
+}
+
+static bool passed(u64 deadline)
+{
+	return deadline != KTIME_MAX && ktime_get_ns() >= deadline;
+}
+
+/* Sleeps until woken; false when the deadline has passed. */
+static bool sleep_until(u64 deadline)
+{
+	ktime_t until = ns_to_ktime(deadline);
+
+	if (deadline == KTIME_MAX) {
+		schedule();
+		return true;
+	}
+	return schedule_hrtimeout(&until, HRTIMER_MODE_ABS) != 0;
+}
+
+/* ---------------------------------------------------------- receiving -- */
+
+/* How many frames wait, the chip having been looked at if no interrupt does. */
+u32 canchar_look(struct canchar_file *file)
+{
+	struct canchar_device *dev = file->dev;
+
+	/* Whoever looks at a masked one looks for all. */
+	if (READ_ONCE(file->options.flags) & CANCHAR_POLL_CHIP || READ_ONCE(dev->masked)) {
+		unsigned long flags;
+
+		raw_spin_lock_irqsave(&dev->lock, flags);
+		canchar_poll_chip(dev);
+		raw_spin_unlock_irqrestore(&dev->lock, flags);
+	}
+	return canchar_ring_unread(&file->rx);
+}
+
+static bool wait_is_over(struct canchar_file *file, u32 min)
+{
+	return canchar_ring_unread(&file->rx) >= min || canchar_trouble(file->dev) ||
+	       signal_pending(current);
+}
+
+/* Polls the chip until the wait is over (true) or this much time has passed. */
+static bool spin(struct canchar_file *file, u32 min, u64 deadline)
+{
+	struct canchar_device *dev = file->dev;
+	u64 spin_end = KTIME_MAX;
+	unsigned long flags;
+
+	if (!READ_ONCE(dev->masked)) {
+		raw_spin_lock_irqsave(&dev->lock, flags);
+		canchar_mask(dev);
+		raw_spin_unlock_irqrestore(&dev->lock, flags);
+	}
+	if (file->options.spin_ns)
+		spin_end = canchar_deadline(file->options.spin_ns);
+	spin_end = min(spin_end, deadline);
+	for (;;) {
+		if (canchar_look(file) >= min || canchar_trouble(dev) ||
+		    signal_pending(current))
+			return true;
+		if (passed(spin_end))
+			return false;
+		cpu_relax();
+		cond_resched();
+	}
+}
+
+/* Frames below this number wake nobody. */
+static void set_wake_at(struct canchar_file *file, u32 min)
+{
+	unsigned long flags;
+
+	min = min(min, file->options.read_min);
+	if (READ_ONCE(file->wake_at) == min)
+		return;
+	raw_spin_lock_irqsave(&file->dev->lock, flags);
+	file->wake_at = min;
+	raw_spin_unlock_irqrestore(&file->dev->lock, flags);
+}
+
+static void sleep_for_frames(struct canchar_file *file, u32 min, u64 deadline)
+{
+	set_wake_at(file, min);
+	prepare_to_rcuwait(&file->reader);
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		canchar_unmask(file->dev);
+		if (wait_is_over(file, min) || !sleep_until(deadline))
+			break;
+	}
+	finish_rcuwait(&file->reader);
+}
+
+/**
+ * canchar_wait_frames() - wait until frames have come
+ * @file: one reader at a time, with its read mutex
+ * @min: how many
+ * @timeout_ns: 0 to look once, CANCHAR_FOREVER
+ *
+ * Return: how many wait, which is fewer than @min after the time, a signal, or when
+ * the device has stopped; if none wait then, -ERESTARTSYS, -ENETDOWN, -ENODEV, or 0
+ * after the time.
+ */
+long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
+{
+	bool polls = file->options.flags & CANCHAR_POLL_CHIP;
+	u32 waiting = canchar_look(file);
+	u64 deadline;
+	int err;
+
+	if (waiting < min && timeout_ns) {
+		deadline = canchar_deadline(timeout_ns);
+		if (!polls) {
+			sleep_for_frames(file, min, deadline);
+		} else if (!spin(file, min, deadline) && !passed(deadline)) {
+			sleep_for_frames(file, min, deadline);
+		}
+		waiting = canchar_ring_unread(&file->rx);
+	}
+	if (waiting)
+		return waiting;
+	err = canchar_trouble(file->dev);
+	if (err)
+		return err;
+	return timeout_ns && signal_pending(current) ? -ERESTARTSYS : 0;
+}
+
+static int frame_to_user(char __user *user, const struct canchar_frame *frame, size_t size)
+{
+	struct canchar_short_frame brief;
+
+	if (size == sizeof(*frame))
+		return copy_to_user(user, frame, sizeof(*frame)) ? -EFAULT : 0;
+	brief.can_id = frame->can_id;
+	brief.len = frame->len;
+	brief.flags = frame->flags;
+	brief.lost = frame->lost;
+	brief.stamp_us = (u32)div_u64(frame->stamp_ns, NSEC_PER_USEC);
+	memcpy(brief.data, frame->data, sizeof(brief.data));
+	return copy_to_user(user, &brief, sizeof(brief)) ? -EFAULT : 0;
+}
+
+static int frame_from_user(struct canchar_frame *frame, const char __user *user, size_t size)
+{
+	struct canchar_short_frame brief;
+
+	if (size == sizeof(*frame)) {
+		if (copy_from_user(frame, user, sizeof(*frame)))
+			return -EFAULT;
+	} else {
+		if (copy_from_user(&brief, user, sizeof(brief)))
+			return -EFAULT;
+		frame->can_id = brief.can_id;
+		frame->len = brief.len;
+		frame->flags = brief.flags;
+		memcpy(frame->data, brief.data, sizeof(frame->data));
+	}
+	return canchar_frame_valid(frame) ? 0 : -EINVAL;
+}
+
+static int lock_for(struct file *filp, struct mutex *mutex)
+{
+	if (mutex_trylock(mutex))
+		return 0;
+	if (filp->f_flags & O_NONBLOCK)
+		return -EAGAIN;
+	return mutex_lock_interruptible(mutex) ? -ERESTARTSYS : 0;
+}
+
+static ssize_t read_locked(struct file *filp, char __user *user, size_t bytes)
+{
+	struct canchar_file *file = filp->private_data;
+	size_t size = file->options.frame_size, done = 0;
+	u64 timeout_ns = file->options.timeout_ns ?: CANCHAR_FOREVER;
+	struct canchar_frame frame;
+	long waiting;
+
+	if (file->mapped)
+		return -EBUSY;
+	if (bytes < size)
+		return -EINVAL;
+	waiting = canchar_wait_frames(file, min_t(u64, file->options.read_min, bytes / size),
+				      filp->f_flags & O_NONBLOCK ? 0 : timeout_ns);
+	if (waiting < 0)
+		return waiting;
+	while (done + size <= bytes && canchar_queue_get(file, &frame)) {
+		int err = frame_to_user(user + done, &frame, size);
+
+		if (err)
+			return done ?: err;
+		done += size;
+	}
+	return done ?: -EAGAIN;
+}
+
+static ssize_t canchar_read(struct file *filp, char __user *user, size_t bytes, loff_t *position)
+{
+	struct canchar_file *file = filp->private_data;
+	ssize_t done = lock_for(filp, &file->read_mutex);
+
+	if (done)
+		return done;
+	done = read_locked(filp, user, bytes);
+	mutex_unlock(&file->read_mutex);
+	return done;
+}
+
+/* ------------------------------------------------------------ sending -- */
+
+static bool has_room(struct canchar_file *file)
+{
+	return canchar_ring_unsent(&file->tx) <= file->tx.mask;
+}
+
+/*
+ * Waits until what a writer waits for is so; with its write mutex. -ETIME when the
+ * deadline has passed.
+ */
+static int wait_to_write(struct canchar_file *file, bool all_sent, u64 deadline)
+{
+	struct canchar_device *dev = file->dev;
+	unsigned long flags;
+	int err = 0;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	file->tx_waiters++;
+	canchar_feed(dev);	/* so that an interrupt is asked for */
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	prepare_to_rcuwait(&file->writer);
+	for (;;) {
+		bool done;
+
+		set_current_state(TASK_INTERRUPTIBLE);
+		canchar_unmask(dev);
+		raw_spin_lock_irqsave(&dev->lock, flags);
+		done = all_sent ? canchar_all_sent(file) : has_room(file);
+		raw_spin_unlock_irqrestore(&dev->lock, flags);
+		if (done)
+			break;
+		err = canchar_trouble(dev);
+		if (!err && signal_pending(current))
+			err = -ERESTARTSYS;
+		if (!err && !sleep_until(deadline))
+			err = -ETIME;
+		if (err)
+			break;
+	}
+	finish_rcuwait(&file->writer);
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	file->tx_waiters--;
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return err;
+}
+
+/* With the write mutex. */
+int canchar_wait_sent(struct canchar_file *file, u64 timeout_ns)
+{
+	return wait_to_write(file, true, canchar_deadline(timeout_ns));
+}
+
+/* Hands one frame over; -EAGAIN when the queue is full. */
+static int write_frame(struct canchar_file *file, const struct canchar_frame *frame)
+{
+	struct canchar_device *dev = file->dev;
+	unsigned long flags;
+	int err = canchar_trouble(dev);
+
+	if (err)
+		return err;
+	if (!canchar_ring_put(&file->tx, frame))
+		return -EAGAIN;
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	canchar_push(file);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return 0;
+}
+
+static ssize_t write_locked(struct file *filp, const char __user *user, size_t bytes)
+{
+	struct canchar_file *file = filp->private_data;
+	size_t size = file->options.frame_size, done = 0;
+	struct canchar_frame frame;
+	int err = 0;
+
+	if (file->mapped)
+		return -EBUSY;
+	if (bytes % size)
+		return -EINVAL;
+	while (done < bytes) {
+		err = frame_from_user(&frame, user + done, size);
+		if (!err)
+			err = write_frame(file, &frame);
+		if (err == -EAGAIN && !done && !(filp->f_flags & O_NONBLOCK)) {
+			err = wait_to_write(file, false, KTIME_MAX);
+			if (!err)
+				continue;
+		}
+		if (err)
+			break;
+		done += size;
+	}
+	return done ?: err;
+}
+
+static ssize_t canchar_write(struct file *filp, const char __user *user, size_t bytes,
+			     loff_t *position)
+{
+	struct canchar_file *file = filp->private_data;
+	ssize_t done = lock_for(filp, &file->write_mutex);
+
+	if (done)
+		return done;
+	done = write_locked(filp, user, bytes);
+	mutex_unlock(&file->write_mutex);
+	return done;
+}
+
+/* ----------------------------------------------------- poll and mmap -- */
+
+static void wake_pollers_work(struct irq_work *work)
+{
+	wake_up_all(&container_of(work, struct canchar_file, wake_pollers)->pollers);
+}
+
+static __poll_t canchar_poll(struct file *filp, poll_table *table)
+{
+	struct canchar_file *file = filp->private_data;
+	struct canchar_device *dev = file->dev;
+	__poll_t events = 0;
+	unsigned long flags;
+
+	poll_wait(filp, &file->pollers, table);
+	/* Pairs with the one in wake_readers(), behind the frames that were put. */
+	smp_mb();
+	switch (canchar_trouble(dev)) {
+	case -ENODEV:
+		events |= EPOLLHUP | EPOLLERR;
+		break;
+	case -ENETDOWN:
+		events |= EPOLLERR;
+		break;
+	}
+	set_wake_at(file, U32_MAX);
+	if (canchar_look(file) >= file->options.read_min)
+		events |= EPOLLIN | EPOLLRDNORM;
+	else
+		canchar_unmask(dev);	/* it is likely to sleep now */
+	if (has_room(file))
+		return events | EPOLLOUT | EPOLLWRNORM;
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	file->tx_polled = true;
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return has_room(file) ? events | EPOLLOUT | EPOLLWRNORM : events;
+}
+
+static int canchar_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	struct canchar_file *file = filp->private_data;
+	unsigned long flags;
+	int err;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	mutex_lock(&file->map_mutex);
+	err = remap_vmalloc_range(vma, file->map, vma->vm_pgoff);
+	if (!err) {
+		raw_spin_lock_irqsave(&file->dev->lock, flags);
+		file->mapped = true;
+		raw_spin_unlock_irqrestore(&file->dev->lock, flags);
+	}
+	mutex_unlock(&file->map_mutex);
+	return err;
+}
+
+/* ----------------------------------------------------- open and close -- */
+
+static struct canchar_file *file_alloc(struct canchar_device *dev)
+{
+	struct canchar_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+
+	if (!file)
+		return NULL;
+	file->dev = dev;
+	INIT_LIST_HEAD(&file->sender);
+	mutex_init(&file->read_mutex);
+	mutex_init(&file->write_mutex);
+	mutex_init(&file->map_mutex);
+	rcuwait_init(&file->reader);
+	rcuwait_init(&file->writer);
+	init_waitqueue_head(&file->pollers);
+	init_irq_work(&file->wake_pollers, wake_pollers_work);
+	file->wake_at = 1;
+	file->options = (struct canchar_options){
+		.frame_size = sizeof(struct canchar_frame),
+		.rx_slots = CANCHAR_SLOTS,
+		.tx_slots = CANCHAR_SLOTS,
+		.read_min = 1,
+	};
+	if (canchar_rings_alloc(file, CANCHAR_SLOTS, CANCHAR_SLOTS)) {
+		kfree(file);
+		return NULL;
+	}
+	return file;
+}
+
+static int canchar_open(struct inode *inode, struct file *filp)
+{
+	struct canchar_device *dev = container_of(inode->i_cdev, struct canchar_device, cdev);
+	struct canchar_file *file;
+	unsigned long flags;
+	bool gone;
+
+	file = file_alloc(dev);
+	if (!file)
+		return -ENOMEM;
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	gone = dev->gone;
+	if (!gone)
+		list_add_tail(&file->node, &dev->files);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	if (gone) {
+		canchar_rings_free(file);
+		kfree(file);
+		return -ENODEV;
+	}
+	get_device(&dev->dev);
+	filp->private_data = file;
+	return stream_open(inode, filp);
+}
+
+static int canchar_release(struct inode *inode, struct file *filp)
+{
+	struct canchar_file *file = filp->private_data;
+	struct canchar_device *dev = file->dev;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	canchar_push(file);	/* a mapped ring may hold what nobody has kicked */
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	if (!(filp->f_flags & O_NONBLOCK))
+		canchar_wait_sent(file, CANCHAR_LINGER_NS);
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	canchar_forget_file(file);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	if (file->options.flags & CANCHAR_POLL_CHIP)
+		canchar_unmask(dev);
+	irq_work_sync(&file->wake_pollers);
+	canchar_rings_free(file);
+	kfree(file);
+	put_device(&dev->dev);
+	return 0;
+}
+
+const struct file_operations canchar_fops = {
+	.owner = THIS_MODULE,
+	.open = canchar_open,
+	.release = canchar_release,
+	.read = canchar_read,
+	.write = canchar_write,
+	.poll = canchar_poll,
+	.mmap = canchar_mmap,
+	.unlocked_ioctl = canchar_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};

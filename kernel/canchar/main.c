@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The module: the core, and every board in turn. */
+
+#include <linux/module.h>
+
+#include "canchar.h"
+
+static int __init canchar_init(void)
+{
+	int err = canchar_core_init();
+
+	if (err)
+		return err;
+	err = canchar_virtual_init();
+	if (err)
+		goto core;
+	err = canchar_kvaser_init();
+	if (err)
+		goto virtual;
+	return 0;
+
+virtual:
+	canchar_virtual_exit();
+core:
+	canchar_core_exit();
+	return err;
+}
+
+static void __exit canchar_exit(void)
+{
+	canchar_kvaser_exit();
+	canchar_virtual_exit();
+	canchar_core_exit();
+}
+
+module_init(canchar_init);
+module_exit(canchar_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("CAN controllers as character devices");

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* /sys/class/canchar/cancharN: what ip(8) does for interfaces, with echo and cat. */
+
+#include <linux/kstrtox.h>
+#include <linux/sysfs.h>
+
+#include "canchar.h"
+
+static struct canchar_device *of(struct device *device)
+{
+	return container_of(device, struct canchar_device, dev);
+}
+
+static ssize_t bitrate_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, "%u\n", of(device)->timing.bitrate);
+}
+
+static ssize_t bitrate_store(struct device *device, struct device_attribute *attribute,
+			     const char *text, size_t count)
+{
+	struct canchar_timing timing = { .restart_ms = of(device)->timing.restart_ms };
+	int err = kstrtou32(text, 0, &timing.bitrate);
+
+	if (!err)
+		err = canchar_set_timing(of(device), &timing);
+	return err ? err : count;
+}
+static DEVICE_ATTR_RW(bitrate);
+
+static ssize_t restart_ms_show(struct device *device, struct device_attribute *attribute,
+			       char *text)
+{
+	return sysfs_emit(text, "%u\n", of(device)->timing.restart_ms);
+}
+
+static ssize_t restart_ms_store(struct device *device, struct device_attribute *attribute,
+				const char *text, size_t count)
+{
+	struct canchar_device *dev = of(device);
+	u32 restart_ms;
+	int err = kstrtou32(text, 0, &restart_ms);
+
+	if (err)
+		return err;
+	mutex_lock(&dev->mutex);
+	dev->timing.restart_ms = restart_ms;
+	mutex_unlock(&dev->mutex);
+	return count;
+}
+static DEVICE_ATTR_RW(restart_ms);
+
+static ssize_t running_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, "%d\n", READ_ONCE(of(device)->running));
+}
+
+static ssize_t running_store(struct device *device, struct device_attribute *attribute,
+			     const char *text, size_t count)
+{
+	bool running;
+	int err = kstrtobool(text, &running);
+
+	if (!err)
+		err = running ? canchar_start(of(device)) : canchar_stop(of(device));
+	return err ? err : count;
+}
+static DEVICE_ATTR_RW(running);
+
+static ssize_t state_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	static const char *const names[] = {
+		[CANCHAR_ERROR_ACTIVE] = "error-active",
+		[CANCHAR_ERROR_WARNING] = "error-warning",
+		[CANCHAR_ERROR_PASSIVE] = "error-passive",
+		[CANCHAR_BUS_OFF] = "bus-off",
+		[CANCHAR_STOPPED] = "stopped",
+	};
+
+	return sysfs_emit(text, "%s\n", names[READ_ONCE(of(device)->state)]);
+}
+static DEVICE_ATTR_RO(state);
+
+static ssize_t chip_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, "%s\n", of(device)->ops->name);
+}
+static DEVICE_ATTR_RO(chip);
+
+static ssize_t board_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, "%s\n", of(device)->board);
+}
+static DEVICE_ATTR_RO(board);
+
+static struct attribute *canchar_attrs[] = {
+	&dev_attr_bitrate.attr, &dev_attr_restart_ms.attr, &dev_attr_running.attr,
+	&dev_attr_state.attr,	&dev_attr_chip.attr,	   &dev_attr_board.attr,
+	NULL,
+};
+
+static const struct attribute_group canchar_group = { .attrs = canchar_attrs };
+
+const struct attribute_group *canchar_groups[] = { &canchar_group, NULL };

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * canchar: CAN controllers as character devices, /dev/canchar0 and on.
+ *
+ * Every open file has its own receive queue, its own transmit queue and its own
+ * filters. read(2) returns whole frames, as many as fit; write(2) takes whole
+ * frames, as many as its queue has room for. Both queues can be mapped instead.
+ *
+ * All numbers are in the byte order of the machine. Reserved fields must be 0
+ * when passed in and are 0 when passed out. Structures have no hidden padding
+ * and the same layout for 32-bit and 64-bit processes.
+ */
+#ifndef CANCHAR_UAPI_H
+#define CANCHAR_UAPI_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* ------------------------------------------------------------- frames -- */
+
+/*
+ * A frame, 24 bytes; also a slot of a mapped ring.
+ *
+ * offset size
+ *      0    8  stamp_ns  when the interrupt handler (or whoever polls the chip)
+ *                        took it, ns of CLOCK_REALTIME; ignored in write(2)
+ *      8    4  can_id    as in struct can_frame: identifier and, in the upper
+ *                        bits, EFF 0x80000000, RTR 0x40000000, ERR 0x20000000
+ *     12    1  len       bytes of data, 0...8; of an RTR frame those asked for
+ *     13    1  flags     CANCHAR_FRAME_*; must be 0 in write(2)
+ *     14    2  lost      frames this queue lost just before this one, 65535 for
+ *                        more; ignored in write(2)
+ *     16    8  data      bytes behind len are 0 on receipt
+ *
+ * An error frame (ERR set) has the classes of linux/can/error.h in can_id, len
+ * 8, and its details in data. Error frames cannot be written.
+ */
+struct canchar_frame {
+	__u64 stamp_ns;
+	__u32 can_id;
+	__u8 len;
+	__u8 flags;
+	__u16 lost;
+	__u8 data[8];
+};
+
+/* The frame left this machine: through another file ... */
+#define CANCHAR_FRAME_LOCAL	0x01
+/* ... or through this one. */
+#define CANCHAR_FRAME_OWN	0x02
+
+/*
+ * The same in 20 bytes, for a file with frame_size 20 in its options: no hole,
+ * a stamp of 32 bits.
+ *
+ * offset size
+ *      0    4  can_id
+ *      4    1  len
+ *      5    1  flags
+ *      6    2  lost
+ *      8    4  stamp_us  us of CLOCK_REALTIME, modulo 2^32
+ *     12    8  data
+ */
+struct canchar_short_frame {
+	__u32 can_id;
+	__u8 len;
+	__u8 flags;
+	__u16 lost;
+	__u32 stamp_us;
+	__u8 data[8];
+};
+
+/* -------------------------------------------------------- mapped rings -- */
+
+/*
+ * mmap(2) of a file, MAP_SHARED from offset 0, up to canchar_map.bytes: this
+ * page, then the receive ring, then the transmit ring, each from a page on.
+ * From then on read(2) and write(2) answer EBUSY and the ring sizes are fixed.
+ *
+ * offset size
+ *      0    4  magic      CANCHAR_MAP_MAGIC
+ *      4    4  version    CANCHAR_MAP_VERSION
+ *      8    4  slot_size  24
+ *     12    4  reserved
+ *     16    4  rx_offset  of the receive ring, in bytes from the map's start
+ *     20    4  rx_slots   a power of two
+ *     24    4  tx_offset
+ *     28    4  tx_slots   a power of two
+ *     32    8  bytes      of the whole map
+ */
+struct canchar_map {
+	__u32 magic;
+	__u32 version;
+	__u32 slot_size;
+	__u32 reserved;
+	__u32 rx_offset;
+	__u32 rx_slots;
+	__u32 tx_offset;
+	__u32 tx_slots;
+	__u64 bytes;
+};
+
+#define CANCHAR_MAP_MAGIC	0x52434843	/* "CHCR" in memory, little endian */
+#define CANCHAR_MAP_VERSION	1
+
+/*
+ * A ring: three cache lines, then the slots. head and tail count slots and run
+ * over; slot n lies at index n & (slots - 1). Of the receive ring the kernel
+ * writes head and the process tail, of the transmit ring the other way round.
+ *
+ * Consumer: load head with acquire, copy slot tail, store tail + 1 with release.
+ * Producer: load tail with acquire, and while head - tail < slots: fill slot
+ * head, store head + 1 with release.
+ *
+ * CANCHAR_OVERWRITE: the kernel does not look at tail. The consumer copies slot
+ * tail, then (after a read barrier) loads head again: if head - tail >= slots
+ * the copy is not valid, head - tail - (slots - 1) frames are lost, and it goes
+ * on at tail = head - (slots - 1).
+ *
+ * need_wakeup, written by the kernel: of the receive ring 1 while frames come
+ * only by CANCHAR_WAIT (the chip is polled); of the transmit ring 1 while frames
+ * put there leave only by CANCHAR_KICK. After storing head, a producer executes
+ * a full barrier, loads need_wakeup, and kicks when it is 1.
+ *
+ * The kernel trusts none of these words: it keeps its own index of the side that
+ * is its own, and takes a distance greater than slots for a full ring
+ * (receiving) or an empty one (sending).
+ *
+ * offset size
+ *      0    4  head
+ *     64    4  tail
+ *    128    4  need_wakeup
+ *    132    4  lost      receive: frames lost since open, modulo 2^32
+ *    192       slots
+ */
+struct canchar_ring {
+	__u32 head;
+	__u32 reserved0[15];
+	__u32 tail;
+	__u32 reserved1[15];
+	__u32 need_wakeup;
+	__u32 lost;
+	__u32 reserved2[14];
+};
+
+/* --------------------------------------------------------- the device -- */
+
+enum canchar_state {
+	CANCHAR_ERROR_ACTIVE = 0,	/* both error counters below 96 */
+	CANCHAR_ERROR_WARNING = 1,	/* one of them 96 or more */
+	CANCHAR_ERROR_PASSIVE = 2,	/* one of them 128 or more */
+	CANCHAR_BUS_OFF = 3,		/* off the bus until it is started again */
+	CANCHAR_STOPPED = 4,
+};
+
+/*
+ * offset size
+ *      0    4  version    1
+ *      4    4  clock_hz   that bit timings are made of; 0 when there is none
+ *      8    4  state      enum canchar_state
+ *     12    4  reserved
+ *     16   16  chip       "sja1000", "virtual"; ends with a NUL
+ *     32   16  board      "kvaser-pci", "virtual"
+ */
+struct canchar_info {
+	__u32 version;
+	__u32 clock_hz;
+	__u32 state;
+	__u32 reserved;
+	char chip[16];
+	char board[16];
+};
+
+/*
+ * Bit timing. Setting: bitrate alone (and sample_point, sjw, or 0), from which
+ * the rest is calculated; or brp and what follows it, from which bitrate is.
+ * Getting: all of them.
+ *
+ * offset size
+ *      0    4  bitrate       bit/s
+ *      4    4  sample_point  in tenths of a per cent; 0: as CiA says for bitrate
+ *      8    4  brp           clock cycles in a time quantum
+ *     12    4  tseg1         quanta before the sample point, less the first
+ *     16    4  tseg2         quanta behind it
+ *     20    4  sjw           quanta a resynchronization may move; 0: 1
+ *     24    4  restart_ms    from bus-off to the next start; 0: never by itself
+ *     28    4  flags         CANCHAR_LISTEN_ONLY
+ */
+struct canchar_timing {
+	__u32 bitrate;
+	__u32 sample_point;
+	__u32 brp;
+	__u32 tseg1;
+	__u32 tseg2;
+	__u32 sjw;
+	__u32 restart_ms;
+	__u32 flags;
+};
+
+#define CANCHAR_LISTEN_ONLY	0x01
+
+/* ----------------------------------------------------------- the file -- */
+
+/*
+ * How one open file behaves. Slots can be changed until the file is mapped;
+ * frames that wait are lost then, and counted.
+ *
+ * offset size
+ *      0    4  frame_size  24 or 20
+ *      4    4  flags       CANCHAR_*; below
+ *      8    4  rx_slots    a power of two, 2...4096; 64 to begin with
+ *     12    4  tx_slots    a power of two, 1...4096; 64 to begin with
+ *     16    4  priority    of what it sends, 0...2: as long as a file of a higher
+ *                          one has frames, those of lower ones wait; among equals
+ *                          in turn
+ *     20    4  read_min    frames that end the wait of read(2), poll(2) and
+ *                          CANCHAR_WAIT, 1...rx_slots - 1; 1 to begin with
+ *     24    8  timeout_ns  after which read(2) answers what there is, or EAGAIN;
+ *                          0: never
+ *     32    8  spin_ns     CANCHAR_POLL_CHIP: how long a wait polls before it
+ *                          sleeps; 0: it never sleeps
+ */
+struct canchar_options {
+	__u32 frame_size;
+	__u32 flags;
+	__u32 rx_slots;
+	__u32 tx_slots;
+	__u32 priority;
+	__u32 read_min;
+	__u64 timeout_ns;
+	__u64 spin_ns;
+};
+
+/* A full receive queue loses its oldest frame, not the new one. */
+#define CANCHAR_OVERWRITE	0x01
+/* What this file sends is given, once it was on the bus, to the other files. */
+#define CANCHAR_ECHO		0x02
+/* The same to this file itself. */
+#define CANCHAR_ECHO_OWN	0x04
+/*
+ * A wait of this file polls the controller from task context, its interrupt
+ * masked. It stays masked between such waits, until somebody goes to sleep on the
+ * device or poll(2) finds nothing: then it comes again. While it is masked, frames
+ * come to all files of the device when any of them reads or waits.
+ */
+#define CANCHAR_POLL_CHIP	0x08
+
+/*
+ * Which frames the receive queue takes, with the meaning that CAN_RAW_FILTER,
+ * CAN_RAW_ERR_FILTER and CAN_RAW_JOIN_FILTERS have. count 0: all but error
+ * frames. At first: count 0, error_mask 0.
+ *
+ * struct canchar_filter: as struct can_filter; 0x20000000 in id inverts.
+ *
+ * offset size
+ *      0    4  count       0...CANCHAR_FILTERS_MAX
+ *      4    4  error_mask  classes of error frames wanted
+ *      8    4  join        1: a frame must match all of them
+ *     12    4  reserved
+ *     16    8  filters     address of count struct canchar_filter
+ */
+struct canchar_filter {
+	__u32 id;
+	__u32 mask;
+};
+
+struct canchar_filters {
+	__u32 count;
+	__u32 error_mask;
+	__u32 join;
+	__u32 reserved;
+	__u64 filters;
+};
+
+#define CANCHAR_FILTERS_MAX	4096
+
+/*
+ * What was counted: by the device since it appeared, by the file since it was
+ * opened. All in frames unless said otherwise.
+ *
+ * offset size
+ *      0    8  rx_frames      taken from the controller
+ *      8    8  rx_overruns    events: the controller's FIFO was full
+ *     16    8  tx_frames      that were on the bus
+ *     24    8  tx_aborted     that were in the controller when it stopped
+ *     32    8  interrupts     handled
+ *     40    8  error_frames   made for state changes and overruns
+ *     48    8  bus_off        events
+ *     56    8  restarts       events
+ *     64    8  file_rx_frames put into this file's receive queue
+ *     72    8  file_rx_lost   not put there, or overwritten, because it was full
+ *     80    8  file_tx_frames taken from this file's transmit queue
+ *     88    8  file_tx_lost   of them malformed (in a mapped ring), or discarded
+ *                             because the device stopped
+ *     96    4  state          enum canchar_state
+ *    100    4  rx_errors      the controller's receive error counter, now
+ *    104    4  tx_errors      its transmit error counter, now
+ *    108    4  reserved
+ */
+struct canchar_statistics {
+	__u64 rx_frames;
+	__u64 rx_overruns;
+	__u64 tx_frames;
+	__u64 tx_aborted;
+	__u64 interrupts;
+	__u64 error_frames;
+	__u64 bus_off;
+	__u64 restarts;
+	__u64 file_rx_frames;
+	__u64 file_rx_lost;
+	__u64 file_tx_frames;
+	__u64 file_tx_lost;
+	__u32 state;
+	__u32 rx_errors;
+	__u32 tx_errors;
+	__u32 reserved;
+};
+
+/*
+ * A wait for received frames.
+ *
+ * offset size
+ *      0    8  timeout_ns  0: look once; CANCHAR_FOREVER: until frames, a signal
+ *                          or trouble comes
+ *      8    4  min         frames that end it, 1...rx_slots - 1
+ *     12    4  reserved
+ */
+struct canchar_wait {
+	__u64 timeout_ns;
+	__u32 min;
+	__u32 reserved;
+};
+
+#define CANCHAR_FOREVER		0xffffffffffffffffULL
+
+/*
+ * One look, or one wait, at many files at once.
+ *
+ * struct canchar_poll_entry: fd of a canchar file; ready is written: frames that
+ * wait in its receive queue. A file without CANCHAR_POLL_CHIP is only looked at.
+ *
+ * offset size
+ *      0    8  timeout_ns  as above; the wait polls and never sleeps
+ *      8    4  count       1...CANCHAR_POLL_SET_MAX
+ *     12    4  reserved
+ *     16    8  entries     address of count struct canchar_poll_entry
+ */
+struct canchar_poll_entry {
+	__s32 fd;
+	__u32 ready;
+};
+
+struct canchar_poll_set {
+	__u64 timeout_ns;
+	__u32 count;
+	__u32 reserved;
+	__u64 entries;
+};
+
+#define CANCHAR_POLL_SET_MAX	64
+
+/* ------------------------------------------------------------- ioctls -- */
+
+#define CANCHAR_IOC		0xca
+
+/* Of the device; those that change it need CAP_NET_ADMIN. */
+#define CANCHAR_GET_INFO	_IOR(CANCHAR_IOC, 0x00, struct canchar_info)
+#define CANCHAR_GET_TIMING	_IOR(CANCHAR_IOC, 0x01, struct canchar_timing)
+/* EBUSY unless it is stopped; EINVAL when the bit rate cannot be made. */
+#define CANCHAR_SET_TIMING	_IOW(CANCHAR_IOC, 0x02, struct canchar_timing)
+/* Goes on the bus, or again after bus-off. EINVAL without a bit rate. */
+#define CANCHAR_START		_IO(CANCHAR_IOC, 0x03)
+/* Leaves the bus: read(2) and write(2) answer ENETDOWN. */
+#define CANCHAR_STOP		_IO(CANCHAR_IOC, 0x04)
+
+/* Of the file. */
+#define CANCHAR_GET_OPTIONS	_IOR(CANCHAR_IOC, 0x10, struct canchar_options)
+#define CANCHAR_SET_OPTIONS	_IOW(CANCHAR_IOC, 0x11, struct canchar_options)
+#define CANCHAR_SET_FILTERS	_IOW(CANCHAR_IOC, 0x12, struct canchar_filters)
+#define CANCHAR_GET_STATISTICS	_IOR(CANCHAR_IOC, 0x13, struct canchar_statistics)
+/* Answers how many frames wait in the receive queue, perhaps fewer than min. */
+#define CANCHAR_WAIT		_IOW(CANCHAR_IOC, 0x14, struct canchar_wait)
+/* Sends from the mapped transmit ring; answers how many frames still wait. */
+#define CANCHAR_KICK		_IO(CANCHAR_IOC, 0x15)
+/* Waits for at most so many ns until all frames of this file were on the bus. */
+#define CANCHAR_WAIT_TX_DONE	_IOW(CANCHAR_IOC, 0x16, __u64)
+/* Answers how many of the files have frames waiting. */
+#define CANCHAR_POLL_SET	_IOW(CANCHAR_IOC, 0x17, struct canchar_poll_set)
+
+#endif
