@@ -4,6 +4,8 @@ CANTER  := target/release/canter
 LAB     := $(CURDIR)/target/debug/canter lab --quiet
 # Cargo starts every test program by this, so that it runs in the lab's guest.
 IN_LAB   = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) $(1) --"
+# A comma that call does not take for its own.
+COMMA := ,
 # One after the other, those that are not for the host.
 ONLY_LAB := -- --ignored --test-threads=1
 
@@ -13,6 +15,9 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 
 .PHONY: study test test-host test-lab test-6.1 test-arm setup-arm lint lint-if-possible bench setup
 .PHONY: study test test-host test-peers test-lab test-6.1 lint lint-if-possible bench setup
+.PHONY: study test test-host test-lab test-6.1 lint lint-if-possible bench soak setup
+.PHONY: study test test-host test-lab test-6.1 test-bits test-kernel test-kernel-all test-debug-kernel lint \
+  lint-if-possible bench setup
 
 study: setup
 	cargo build --release --locked
@@ -31,8 +36,11 @@ test-lab: setup
 	cargo build --locked
 	cargo build --locked -p canter --example record
 	cargo test --locked -p canter --test lab -- --ignored --test-threads=2
-	$(call IN_LAB,--fd-cards 2 --cpus 2) cargo test --locked -p canter-io --test conformance $(ONLY_LAB)
+	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) cargo test --locked -p canter-io --test conformance $(ONLY_LAB)
+	$(call IN_LAB,--fd-cards 2 --cpus 2) cargo test --locked -p canter-io --test conformance $(ONLY_LAB) --skip canchar
 	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
+	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) cargo test --locked -p canter-io --test conformance $(ONLY_LAB) canchar
+	$(call IN_LAB,--canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
 	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
 	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble --test doctor $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
@@ -40,10 +48,12 @@ test-lab: setup
 	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture \
 	  --test capture_files --test capture_trouble $(ONLY_LAB)
 	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble $(ONLY_LAB)
+	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test routes --test rules --test meter --test trouble $(ONLY_LAB)
+	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire $(ONLY_LAB)
 
 test-6.1: setup
 	cargo build --locked
-	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway --test routes --test rules $(ONLY_LAB)
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
 test-arm: setup-arm
@@ -74,6 +84,28 @@ bench-python: setup target/python
 wheel: target/python
 	target/python/bin/maturin build --release --manifest-path python/Cargo.toml --out target/wheels
 
+# The kernel modules. test-bits needs nothing but gcc and Python; the rest runs in the lab, which fetches what it
+# builds them against.
+test-bits:
+	mkdir -p target/canwire
+	gcc -O2 -Wall -Wextra -Werror -o target/canwire/bits kernel/tests/bits.c kernel/canwire/bits.c
+	kernel/tests/bits.py target/canwire/bits
+
+test-kernel: setup test-bits
+	cargo build --locked
+	kernel/tests/suite.sh short 6.12 6.1
+
+test-kernel-all: setup test-bits
+	cargo build --locked
+	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt
+
+# On a kernel with KASAN and lockdep, which takes ten minutes to build the first time.
+test-debug-kernel: setup
+	cargo build --locked
+	kernel/tests/debug_kernel.sh
+	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1 --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
+
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -90,6 +122,12 @@ bench: setup
 	  cargo bench --locked -p canter-io --bench seam
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
 	  cargo bench --locked -p canter --bench record
+
+# A million frames through random rules, half of them each way: every one accounted for, and no more memory.
+soak: setup
+	cargo build --release --locked
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 2h -- env SOAK_FRAMES=500000" \
+	  cargo test --release --locked -p canter --test rules -- --ignored --nocapture a_long_run
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt

@@ -82,13 +82,16 @@ impl std::fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 impl Default for Frame {
-    /// `000#`: identifier 0, no data.
+    /// [`Frame::EMPTY`].
     fn default() -> Self {
-        Self { can_id: 0, len: 0, flags: 0, res0: 0, len8_dlc: 0, data: [0; 64] }
+        Self::EMPTY
     }
 }
 
 impl Frame {
+    /// `000#`: identifier 0, no data.
+    pub const EMPTY: Self = Self { can_id: 0, len: 0, flags: 0, res0: 0, len8_dlc: 0, data: [0; 64] };
+
     /// A classic data frame.
     ///
     /// # Errors

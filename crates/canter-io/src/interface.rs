@@ -2,6 +2,8 @@
 //!
 //! An [`Interface`] is what the kernel said when it was asked; [`refresh`](Interface::refresh) asks again.
 
+mod canchar;
+
 use std::fs;
 use std::io;
 
@@ -26,6 +28,8 @@ pub enum Kind {
     Vcan,
     /// One end of a virtual pair, like a cable.
     Vxcan,
+    /// A controller as a character device, /dev/canchar0: the kernel's network stack knows nothing of it.
+    Canchar,
     /// In the memory of this process; see [`SIMULATED`].
     Sim,
     /// Another kind, by the kernel's name for it; empty when it has none.
@@ -49,6 +53,7 @@ impl Kind {
             Self::Can => "can",
             Self::Vcan => "vcan",
             Self::Vxcan => "vxcan",
+            Self::Canchar => "canchar",
             Self::Sim => "sim",
             Self::Other(name) => name,
         }
@@ -92,7 +97,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The CAN interface of this name; a name that starts with [`SIMULATED`] always exists.
+    /// The CAN interface of this name, or the canchar device of this path; a name that starts with [`SIMULATED`] always
+    /// exists.
     ///
     /// # Errors
     /// `ENODEV` when there is none (the way out lists those that there are), `InvalidInput` when it is no CAN
@@ -101,6 +107,9 @@ impl Interface {
         const STEP: &str = "find";
         if name.starts_with(SIMULATED) {
             return Ok(Self::simulated(name));
+        }
+        if name.starts_with(canchar::DEVICES) {
+            return canchar::find(name);
         }
         check_name(name, STEP)?;
         let link = match ask_link(link::get_by_name(name)) {
@@ -143,8 +152,10 @@ impl Interface {
     /// # Errors
     /// `ENODEV` when it has gone.
     pub fn refresh(&mut self) -> Result<()> {
-        if self.kind != Kind::Sim {
-            *self = self.ask("refresh")?.interface.with_driver();
+        match self.kind {
+            Kind::Sim => {}
+            Kind::Canchar => *self = canchar::find(&self.name)?,
+            _ => *self = self.ask("refresh")?.interface.with_driver(),
         }
         Ok(())
     }
@@ -154,7 +165,16 @@ impl Interface {
     /// # Errors
     /// `ENODEV` when it has gone.
     pub fn counters(&self) -> Result<Counters> {
-        if self.kind == Kind::Sim { Ok(Counters::default()) } else { Ok(self.ask("counters")?.counters) }
+        match self.kind {
+            Kind::Sim => Ok(Counters::default()),
+            Kind::Canchar => self.canchar_counters(),
+            _ => Ok(self.ask("counters")?.counters),
+        }
+    }
+
+    /// Whether the kernel's sockets reach it: it is neither simulated nor a canchar device.
+    pub fn has_sockets(&self) -> bool {
+        !matches!(self.kind, Kind::Sim | Kind::Canchar)
     }
 
     /// Whether it takes FD frames: its mtu is 72 or more.
@@ -213,7 +233,7 @@ impl Interface {
     /// `Unsupported` for a controller: the kernel would report success and do nothing.
     pub fn delete(self) -> Result<()> {
         match self.kind {
-            Kind::Can => {
+            Kind::Can | Kind::Canchar => {
                 Err(Error::unsupported(self.name, "delete", "a controller's interface cannot be deleted")
                     .hint("bring it down, or remove its driver's module"))
             }
@@ -227,8 +247,10 @@ impl Interface {
     /// # Errors
     /// What the kernel or the driver answers.
     pub fn up(&mut self) -> Result<()> {
-        if self.kind == Kind::Sim {
-            return Ok(());
+        match self.kind {
+            Kind::Sim => return Ok(()),
+            Kind::Canchar => return self.canchar_run(true),
+            _ => {}
         }
         self.set(link::set_up(self.index, true), "up", |interface, error| {
             let unset = interface.kind == Kind::Can && interface.bitrate().is_none();
@@ -241,8 +263,10 @@ impl Interface {
     /// # Errors
     /// What the kernel or the driver answers.
     pub fn down(&mut self) -> Result<()> {
-        if self.kind == Kind::Sim {
-            return Ok(());
+        match self.kind {
+            Kind::Sim => return Ok(()),
+            Kind::Canchar => return self.canchar_run(false),
+            _ => {}
         }
         self.set(link::set_up(self.index, false), "down", |_, _| String::new())
     }
@@ -274,6 +298,9 @@ impl Interface {
         const STEP: &str = "set bit rate";
         if let Some(fault) = timing.fault() {
             return Err(Error::new(&self.name, STEP, io::Error::new(io::ErrorKind::InvalidInput, fault)));
+        }
+        if self.kind == Kind::Canchar {
+            return self.canchar_set_bit_timing(timing);
         }
         if self.kind != Kind::Can {
             return Err(Error::unsupported(&self.name, STEP, format!("a {} has no bit rate", self.kind)));
@@ -313,8 +340,9 @@ impl Interface {
         step: &'static str,
         hint: impl FnOnce(&Self, Option<i32>) -> String,
     ) -> Result<()> {
-        if self.kind == Kind::Sim {
-            return Err(Error::unsupported(&self.name, step, "a simulated interface has nothing to set"));
+        if !self.has_sockets() {
+            let why = format!("a {} interface has no such setting", self.kind);
+            return Err(Error::unsupported(&self.name, step, why));
         }
         self.change(request, step, hint)?;
         self.refresh()

@@ -2,6 +2,7 @@
 //!
 //! A *method* is a row of a table: [`method::RECEIVERS`] and [`method::TRANSMITTERS`]. Each opens on an
 //! [`Interface`] and then moves [`Frame`]s in [`Batch`]es; what happens on a full queue is the caller's policy.
+//! [`tap`] reads what was on a virtual wire, with the start and the end of each frame.
 //! Beside them: [`interface`] and [`netlink`] set interfaces up and give the kernel's own gateway its jobs, [`loss`]
 //! says where frames got lost, [`text`] and [`filter`] speak candump's notation.
 //!
@@ -42,6 +43,7 @@ pub mod method;
 pub mod netlink;
 pub mod node;
 pub mod sys;
+pub mod tap;
 pub mod text;
 pub(crate) mod uapi;
 

@@ -8,14 +8,20 @@
 //! | `read`, `write` | recv(2), one frame a call | send(2), one frame a call |
 //! | `recvmmsg`, `sendmmsg` | recvmmsg(2) | sendmmsg(2) |
 //! | `ring` | a PF_PACKET ring mapped into this process | the same |
+//! | `io-uring` | a multishot request of io_uring | linked requests of io_uring |
+//! | `canchar` | read(2) on a canchar device, many frames a call | write(2), the same |
+//! | `canchar-ring` | the device's ring mapped into this process | the same |
 //! | `sim` | an in-memory bus with a clock | the same |
 //!
 //! A new method is one file in `method/` and one row here.
 
+mod canchar;
+mod canchar_ring;
 mod mmsg;
 mod packet_ring;
 mod read_write;
 pub mod sim;
+mod uring;
 
 use crate::{Batch, Error, Filters, Frame, Interface, Result};
 use std::{fmt, io, os::fd::BorrowedFd, str::FromStr};
@@ -86,6 +92,8 @@ pub enum Wait {
     Spin,
     /// In the receiving call, which polls the driver (`SO_BUSY_POLL`).
     BusyPoll,
+    /// In the receiving call, which polls the controller itself, its interrupt masked.
+    ChipPoll,
 }
 
 impl Wait {
@@ -96,6 +104,7 @@ impl Wait {
             Self::Poll => "poll",
             Self::Spin => "spin",
             Self::BusyPoll => "busy-poll",
+            Self::ChipPoll => "chip-poll",
         }
     }
 }
@@ -113,6 +122,8 @@ pub struct ReceiveOptions {
     pub own_frames: bool,
     /// Also receive on a ring what this program sent by a ring and the driver echoes. Off: no echo loops.
     pub echoes: bool,
+    /// Do not receive what this program sent on a vcan by a sender that [marks](TransmitOptions::marked) its frames.
+    pub deaf_to_marked: bool,
     /// How many frames its queue must hold; `None`: as the system has it (222 on a socket, 2048 in a ring).
     pub queue_frames: Option<u32>,
 }
@@ -134,6 +145,8 @@ pub enum Echo {
 pub struct TransmitOptions {
     /// Who hears it locally.
     pub echo: Echo,
+    /// Mark frames whose echo a receiver of this program must not take for one of the bus.
+    pub marked: bool,
     /// Answer a short count at once when a queue is full, instead of waiting for room. Waiting works by a send
     /// buffer smaller than the interface's queue.
     pub no_wait: bool,
@@ -207,6 +220,30 @@ pub static RECEIVERS: &[Receiver] = &[
         open: packet_ring::receiver,
     },
     Receiver {
+        name: "io-uring",
+        about: "one standing request to io_uring; completions are run when they are asked for",
+        waits: &[Wait::Block, Wait::Spin],
+        capabilities: Capabilities { fd: true, batch: true, origin: true },
+        check: uring::check_receive,
+        open: uring::receiver,
+    },
+    Receiver {
+        name: "canchar",
+        about: "many frames per system call, by read(2) on a character device (/dev/canchar0)",
+        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll],
+        capabilities: Capabilities { fd: false, batch: true, origin: true },
+        check: canchar::check_receiver,
+        open: canchar::receiver,
+    },
+    Receiver {
+        name: "canchar-ring",
+        about: "no system call per frame: the ring of a character device, mapped",
+        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll],
+        capabilities: Capabilities { fd: false, batch: true, origin: true },
+        check: canchar::check_receiver,
+        open: canchar_ring::receiver,
+    },
+    Receiver {
         name: "sim",
         about: "an in-memory bus with a clock, for tests (interfaces named sim:WORLD/BUS)",
         waits: &[Wait::Spin],
@@ -238,6 +275,27 @@ pub static TRANSMITTERS: &[Transmitter] = &[
         capabilities: Capabilities { fd: true, batch: true, origin: false },
         check: packet_ring::check_transmitter,
         open: packet_ring::transmitter,
+    },
+    Transmitter {
+        name: "io-uring",
+        about: "one system call for many sends, linked so that their order holds",
+        capabilities: Capabilities { fd: true, batch: true, origin: true },
+        check: uring::check_transmit,
+        open: uring::transmitter,
+    },
+    Transmitter {
+        name: "canchar",
+        about: "many frames per system call, by write(2) on a character device (/dev/canchar0)",
+        capabilities: Capabilities { fd: false, batch: true, origin: true },
+        check: canchar::check_transmitter,
+        open: canchar::transmitter,
+    },
+    Transmitter {
+        name: "canchar-ring",
+        about: "one system call for all frames put into the mapped ring of a character device",
+        capabilities: Capabilities { fd: false, batch: true, origin: true },
+        check: canchar::check_transmitter,
+        open: canchar_ring::transmitter,
     },
     Transmitter {
         name: "sim",
@@ -374,6 +432,7 @@ pub static PAPER_PAIRS: &[(&str, &str)] = &[
     ("mmapbusy-write", "ring/spin+write"),
     ("readnb-mmap", "read/spin+ring"),
     ("mmsg-mmsg", "recvmmsg+sendmmsg"),
+    ("readbusynoirq-write", "canchar/chip-poll+canchar"),
 ];
 
 impl fmt::Display for Pair {

@@ -1,24 +1,28 @@
 //! rtnetlink, the kernel's interface to interfaces and can-gw jobs: one request and its answers; [`monitor`] listens.
+//! netlink, the kernel's interface to interfaces, can-gw jobs and the virtual wire: one request, its answers, nothing
+//! asynchronous.
 //!
-//! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link` and
-//! [`can_gw`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).
+//! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link`, [`can_gw`] and
+//! [`wire`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).
 
 pub(crate) mod answer;
 pub(crate) mod attribute;
 pub mod can_gw;
 pub(crate) mod controller;
 pub(crate) mod counters;
+pub(crate) mod generic;
 pub(crate) mod link;
 pub mod monitor;
 pub(crate) mod request;
 mod socket;
+pub mod wire;
 
 use std::io;
 
 use crate::Error;
 use answer::{Messages, Refusal};
 use request::Request;
-use socket::Socket;
+use socket::{Protocol, Socket};
 
 /// How often a dump is repeated when the kernel's list changes meanwhile.
 const DUMP_ATTEMPTS_MAX: usize = 10;
@@ -28,7 +32,11 @@ pub(crate) type Answer = (u16, Vec<u8>);
 
 /// A question with one answer, or a change: returns when the kernel has acknowledged it.
 pub(crate) fn ask(request: Request) -> Result<Vec<Answer>, Refusal> {
-    match exchange(request)? {
+    ask_by(Protocol::Route, request)
+}
+
+fn ask_by(protocol: Protocol, request: Request) -> Result<Vec<Answer>, Refusal> {
+    match exchange(protocol, request)? {
         Some(answers) => Ok(answers),
         None => Err(io::Error::from(io::ErrorKind::InvalidData).into()), // only dumps are interrupted
     }
@@ -36,8 +44,12 @@ pub(crate) fn ask(request: Request) -> Result<Vec<Answer>, Refusal> {
 
 /// A list. Repeated when it changed while it was read (`NLM_F_DUMP_INTR`), since it would be neither old nor new.
 pub(crate) fn dump(request: Request) -> Result<Vec<Answer>, Refusal> {
+    dump_by(Protocol::Route, request)
+}
+
+fn dump_by(protocol: Protocol, request: Request) -> Result<Vec<Answer>, Refusal> {
     for _ in 0..DUMP_ATTEMPTS_MAX {
-        if let Some(answers) = exchange(request.clone())? {
+        if let Some(answers) = exchange(protocol, request.clone())? {
             return Ok(answers);
         }
     }
@@ -46,9 +58,9 @@ pub(crate) fn dump(request: Request) -> Result<Vec<Answer>, Refusal> {
 
 /// Sends the request on its own socket and collects the answers up to the acknowledgement. `None`: the dump was
 /// interrupted by a change.
-fn exchange(request: Request) -> Result<Option<Vec<Answer>>, Refusal> {
+fn exchange(protocol: Protocol, request: Request) -> Result<Option<Vec<Answer>>, Refusal> {
     const SEQUENCE: u32 = 1; // one request per socket
-    let socket = Socket::open()?;
+    let socket = Socket::open(protocol)?;
     socket.send(&request.finish(SEQUENCE))?;
     let (mut answers, mut consistent, mut datagram) = (Vec::new(), true, Vec::new());
     loop {

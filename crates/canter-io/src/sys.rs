@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod can_raw;
+pub mod canchar;
 pub mod clock;
 pub mod control;
 pub mod ethtool;

@@ -1,3 +1,5 @@
 //! Mirrors of kernel headers that the libc crate does not have, with their sizes asserted.
 
 pub mod can_gw;
+pub mod canchar;
+pub mod canwire;

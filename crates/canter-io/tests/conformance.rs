@@ -51,21 +51,35 @@ pub(crate) use sentences;
 /// Methods that refuse a kind of link, and whether that is all there is to say: a method that would only have no
 /// effect is put through the sentences all the same.
 const REFUSALS: &[(&str, &[Kind], Refusal)] = &[
-    ("sim", Kind::WITH_KERNEL, Refusal::Final),
-    ("read", &[Kind::Sim], Refusal::Final),
-    ("read/poll", &[Kind::Sim], Refusal::Final),
-    ("read/spin", &[Kind::Sim], Refusal::Final),
-    ("read/busy-poll", &[Kind::Sim], Refusal::Final),
-    ("read/busy-poll", Kind::WITH_KERNEL, Refusal::NoEffect), // no driver of CAN gives sockets a NAPI context
-    ("recvmmsg", &[Kind::Sim], Refusal::Final),
-    ("recvmmsg/poll", &[Kind::Sim], Refusal::Final),
-    ("recvmmsg/spin", &[Kind::Sim], Refusal::Final),
-    ("ring", &[Kind::Sim], Refusal::Final),
-    ("ring/spin", &[Kind::Sim], Refusal::Final),
-    ("write", &[Kind::Sim], Refusal::Final),
-    ("sendmmsg", &[Kind::Sim], Refusal::Final),
-    ("ring as transmitter", &[Kind::Sim, Kind::Vcan, Kind::VcanFd], Refusal::Final),
-    ("sim as transmitter", Kind::WITH_KERNEL, Refusal::Final),
+    ("sim", Kind::WITHOUT_SIMULATION, Refusal::Final),
+    ("read", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("read/poll", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("read/spin", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("read/busy-poll", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("read/busy-poll", Kind::WITHOUT_NAPI, Refusal::NoEffect), // no driver of CAN gives sockets a NAPI context
+    ("recvmmsg", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("recvmmsg/poll", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("recvmmsg/spin", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("io-uring", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("io-uring/spin", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("io-uring as transmitter", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("ring", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("ring/spin", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("canchar", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar/poll", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar/spin", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar/chip-poll", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar-ring", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar-ring/poll", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar-ring/spin", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar-ring/chip-poll", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar as transmitter", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("canchar-ring as transmitter", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("write", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("sendmmsg", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("ring as transmitter", Kind::WITHOUT_SOCKETS, Refusal::Final),
+    ("ring as transmitter", &[Kind::Vcan, Kind::VcanFd], Refusal::Final),
+    ("sim as transmitter", Kind::WITHOUT_SIMULATION, Refusal::Final),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +91,9 @@ enum Refusal {
 /// The table's name of a transmitter that shares it with a receiver.
 fn name_of_transmitter(method: &TransmitMethod) -> String {
     match method.row.name {
-        shared @ ("ring" | "sim") => format!("{shared} as transmitter"),
+        shared @ ("io-uring" | "ring" | "sim" | "canchar" | "canchar-ring") => {
+            format!("{shared} as transmitter")
+        }
         name => name.to_owned(),
     }
 }
@@ -176,7 +192,9 @@ fn every_method_keeps_its_promises_on(kind: Kind) {
     let _stamped = (kind != Kind::Sim).then(keep_stamping);
     let link = match Link::new(kind, "c") {
         Ok(link) => link,
-        Err(why) if kind == Kind::Ctucanfd => return say(&format!("SKIP all methods on {kind}: {why}")),
+        Err(why) if matches!(kind, Kind::Ctucanfd | Kind::Canwire) => {
+            return say(&format!("SKIP all methods on {kind}: {why}"));
+        }
         Err(why) => panic!("{kind}: {why}"),
     };
     let mut tally = Tally::new(link);
@@ -241,4 +259,22 @@ fn between_two_sja1000_cards() {
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn between_two_ctucanfd_cards() {
     every_method_keeps_its_promises_on(Kind::Ctucanfd);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn between_two_nodes_of_a_virtual_wire() {
+    every_method_keeps_its_promises_on(Kind::Canwire);
+}
+
+#[test]
+#[ignore = "needs the module canchar: make test runs it in the lab"]
+fn between_two_virtual_canchar_devices() {
+    every_method_keeps_its_promises_on(Kind::CancharVirtual);
+}
+
+#[test]
+#[ignore = "needs the module canchar: make test runs it in the lab"]
+fn between_two_cards_driven_by_canchar() {
+    every_method_keeps_its_promises_on(Kind::CancharCards);
 }

@@ -1,27 +1,32 @@
-//! The gateway: frames from one interface to another, by any pair of methods or in the kernel.
+//! The gateway: frames from one interface to another, by any pair of methods or in the kernel, as rules say.
 
+mod backlog;
+mod control;
+pub mod counts;
 mod kernel;
+mod plan;
 pub mod route;
+pub mod rules;
+mod user;
 
 use crate::{
     failure::{self, Exit, Failure},
+    measure::duration,
     options::Common,
-    trouble::{explain, refuse_down},
+    trouble::refuse_down,
 };
+use backlog::WhenFull;
 use canter_io::{
     Error, Filters, Interface,
     batch::BATCH_FRAMES,
-    method::{PAPER_PAIRS, Pair, ReceiveOptions, TransmitOptions, Wait},
-    sys::thread::Worker,
+    method::{PAPER_PAIRS, Pair},
 };
 use clap::Args;
-use route::{Counts, Route, Side};
+use counts::Counts;
+use plan::Direction;
+use rules::engine::RuleCounts;
 use serde::{Deserialize, Serialize};
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::Signals,
-};
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 /// Route frames from one interface to another, until stopped
 #[derive(Args)]
@@ -31,15 +36,26 @@ Examples:
   canter gateway can3 can4 --method ring/spin+write  lowest latency, one processor busy
   canter gateway can3 can4 --method can-gw           in the kernel itself
   canter gateway can0 can1 --filter 123:7FF,400:700  only these identifiers
+  canter gateway can0 can1 --both                    two directions, which do not echo
+  canter gateway can0 can1 --rules rules.toml        as the file says (docs/rules.md)
+  canter gateway --rules routes.toml --stats 1s      all routes of the file, and counts every second
+  canter gateway can0 can1 --when-full drop-old --priority --backlog 64
 Methods: `canter methods`. The 2014 paper's names (mmapbusy-write, …) are understood too.
-SIGINT and SIGTERM end it; exit code 0, or 3 when frames were lost.")]
+SIGHUP reads the rule file again. SIGINT and SIGTERM end it, after what has come is sent; exit code 0, or 3 when
+frames were lost.")]
 pub struct Arguments {
     /// Frames come from this interface
-    #[arg(value_name = "IN")]
-    from: String,
+    #[arg(value_name = "IN", required_unless_present = "rules", requires = "to")]
+    from: Option<String>,
     /// Frames go to this interface
     #[arg(value_name = "OUT")]
-    to: String,
+    to: Option<String>,
+    /// Rules and routes: which frames, and what is changed in them
+    #[arg(long, short, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Also the other way round
+    #[arg(long, requires = "from")]
+    both: bool,
     /// RECEIVER+TRANSMITTER, or can-gw
     #[arg(long, short, default_value = "read+write", value_name = "PAIR")]
     method: Method,
@@ -52,6 +68,33 @@ pub struct Arguments {
     /// Frames that the receive queue holds; the system's own size unless given
     #[arg(long, value_name = "FRAMES")]
     queue: Option<u32>,
+    /// What happens while the output has no room
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+    when_full: WhenFull,
+    /// Frames that wait for room leave by priority, and the least urgent gives way
+    #[arg(long)]
+    priority: bool,
+    /// Frames that may wait for room, with drop-new and drop-old
+    #[arg(long, default_value_t = 256, value_name = "FRAMES", value_parser = backlog_frames)]
+    backlog: usize,
+    /// Print the counts so often
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    stats: Option<u64>,
+    /// Wait for interfaces that are not there, down or gone, instead of ending
+    #[arg(long)]
+    wait_for_interface: bool,
+}
+
+fn backlog_frames(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(frames @ 1..=1_000_000) => Ok(frames),
+        _ => Err("1…1000000 frames".to_owned()),
+    }
+}
+
+/// A duration of at least 10 ms, in ns.
+fn interval(text: &str) -> Result<u64, String> {
+    duration::parse_ns(text).and_then(|ns| if ns < 10_000_000 { Err("at least 10ms".into()) } else { Ok(ns) })
 }
 
 fn batch_frames(text: &str) -> Result<usize, String> {
@@ -72,8 +115,7 @@ pub enum Method {
 
 /// What the 2014 paper calls a method, whether this program has it or not; empty when it has no name there.
 pub fn paper_name(method: &str) -> &'static str {
-    const OTHERS: [(&str, &str); 3] =
-        [("kernel", "can-gw"), ("readbusynoirq-write", "canchar/chip-poll+canchar"), ("rtems", "bare-metal")];
+    const OTHERS: [(&str, &str); 2] = [("kernel", "can-gw"), ("rtems", "bare-metal")];
     let known = PAPER_PAIRS.iter().chain(&OTHERS).find(|(_, ours)| *ours == method);
     known.map_or("", |(paper, _)| paper)
 }
@@ -101,98 +143,106 @@ pub struct Account {
     pub from: String,
     pub to: String,
     pub method: String,
+    /// Of all routes together.
     pub counts: Counts,
     /// Why it ended by itself; empty when it was told to.
     pub failure: String,
+    #[serde(default)]
+    pub routes: Vec<RouteAccount>,
 }
 
-pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let from = Interface::find(&arguments.from)?;
-    let to = Interface::find(&arguments.to)?;
-    for interface in [&from, &to] {
-        refuse_down(interface)?;
-    }
-    common.apply()?;
-    let (counts, ended) = match arguments.method {
-        Method::Pair(pair) => in_user_space(&arguments, pair, &from, &to, common)?,
-        Method::CanGw => kernel::run(&arguments, &from, &to, common)?,
-    };
-    finish(&arguments, counts, ended, common)
+/// What one direction did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RouteAccount {
+    pub from: String,
+    pub to: String,
+    pub counts: Counts,
+    pub rules: Vec<RuleAccount>,
+}
+
+/// What a rule did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RuleAccount {
+    pub name: String,
+    #[serde(flatten)]
+    pub counts: RuleCounts,
 }
 
 type Ended = Result<(), String>;
 
-fn in_user_space(
-    arguments: &Arguments,
-    pair: Pair,
-    from: &Interface,
-    to: &Interface,
-    common: &Common,
-) -> failure::Result<(Counts, Ended)> {
-    pair.receive.check(from)?;
-    pair.transmit.check(to)?;
-    let filters = arguments.filter.clone().unwrap_or_default();
-    let options = ReceiveOptions { filters, queue_frames: arguments.queue, ..ReceiveOptions::default() };
-    let receive = pair.receive.open(from, &options)?;
-    let transmit = pair.transmit.open(to, &TransmitOptions::default())?;
-    let mut route = Route::new(receive, transmit, arguments.batch, pair.receive.wait == Wait::Spin);
-
-    let mut signals = signals()?;
-    let ended = signals.handle();
-    let worker = Worker::start("gateway", move |stop| {
-        let outcome = route.run(stop);
-        ended.close();
-        (route.counts, outcome)
-    });
-    let worker = worker.map_err(|error| Failure::failed(format!("gateway: start: {error}")))?;
-    announce(arguments, common);
-    signals.forever().next(); // a signal, or the worker has ended
-    let (counts, outcome) = worker.stop();
-    let outcome = outcome.map_err(|(side, error)| match side {
-        Side::In => explain(&from.name, "receive", error).to_string(),
-        Side::Out => explain(&to.name, "send", error).to_string(),
-    });
-    Ok((counts, outcome))
-}
-
-fn signals() -> failure::Result<Signals> {
-    Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::failed(format!("gateway: signals: {error}")))
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    if arguments.priority && arguments.when_full == WhenFull::Wait {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--priority: nothing waits (--when-full drop-new or drop-old)",
+        ));
+    }
+    let directions = plan::directions(&arguments)?;
+    if !arguments.wait_for_interface || matches!(arguments.method, Method::CanGw) {
+        for name in directions.iter().flat_map(|direction| [&direction.from, &direction.to]) {
+            refuse_down(&Interface::find(name)?)?;
+        }
+    }
+    common.apply()?;
+    let (routes, ended) = match arguments.method {
+        Method::Pair(pair) => user::run(&arguments, pair, &directions, common)?,
+        Method::CanGw => kernel::run(&arguments, &directions, common)?,
+    };
+    finish(&arguments, &directions, routes, ended, common)
 }
 
 /// Others wait for this line, so it comes when frames are routed and not before.
-fn announce(arguments: &Arguments, common: &Common) {
-    let Arguments { from, to, method, .. } = arguments;
+fn announce(arguments: &Arguments, directions: &[Direction], common: &Common) {
     if !common.quiet {
-        eprintln!("gateway: {from} → {to} by {method}; Ctrl-C ends it");
+        let routes: Vec<_> = directions.iter().map(Direction::label).collect();
+        eprintln!("gateway: {} by {}; Ctrl-C ends it", routes.join(", "), arguments.method);
     }
 }
 
-fn finish(arguments: &Arguments, counts: Counts, ended: Ended, common: &Common) -> failure::Result {
+fn finish(
+    arguments: &Arguments,
+    directions: &[Direction],
+    routes: Vec<RouteAccount>,
+    ended: Ended,
+    common: &Common,
+) -> failure::Result {
     let failure = ended.err().unwrap_or_default();
+    let counts = routes.iter().fold(Counts::default(), |sum, route| sum.and(&route.counts));
     let account = Account {
-        from: arguments.from.clone(),
-        to: arguments.to.clone(),
+        from: directions[0].from.clone(),
+        to: directions[0].to.clone(),
         method: arguments.method.to_string(),
         counts,
         failure: failure.clone(),
+        routes,
     };
     common.write_json(&account)?;
     if !common.quiet {
-        eprintln!("gateway: {counts}");
+        print(&account);
     }
     if !failure.is_empty() {
         return Err(Failure::failed(failure));
     }
-    Ok(if counts.dropped + counts.overrun > 0 { Exit::Lost } else { Exit::Done })
+    Ok(if counts.drops.sum() - counts.drops.over_limit + counts.overrun > 0 {
+        Exit::Lost
+    } else {
+        Exit::Done
+    })
 }
 
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { received, transmitted, filtered, dropped, overrun } = self;
-        write!(
-            f,
-            "{received} received = {transmitted} transmitted + {filtered} filtered + {dropped} dropped"
-        )?;
-        write!(f, "; {overrun} lost before the gateway could read them")
+fn print(account: &Account) {
+    let several = account.routes.len() > 1;
+    for route in &account.routes {
+        if several {
+            eprintln!("gateway: {} → {}: {}", route.from, route.to, route.counts);
+        }
+        let width = route.rules.iter().map(|rule| rule.name.chars().count()).max().unwrap_or(0);
+        for RuleAccount { name, counts } in &route.rules {
+            let RuleCounts { matched, forwarded, changed } = counts;
+            eprintln!(
+                "gateway:   {name:width$}  {matched} matched, {forwarded} forwarded, {changed} changed"
+            );
+        }
     }
+    eprintln!("gateway: {}", account.counts);
 }

@@ -4,6 +4,7 @@
 
 mod apt;
 mod cache;
+mod canchar;
 mod cpio;
 mod fd_driver;
 mod guest;
@@ -12,11 +13,13 @@ mod initramfs;
 mod kernel;
 mod kvm;
 mod modules;
+mod out_of_tree;
 mod programs;
 mod progress;
 mod shell;
 mod topology;
 mod vmlinux;
+mod wire;
 
 use crate::failure::{Exit, Failure, Result};
 use crate::measure::duration;
@@ -41,7 +44,9 @@ Examples:
   canter lab -- canter methods
   canter lab -- 'ip link set can0 up type can bitrate 500000 && ip -details link show can0'
   canter lab --clock virtual --kernel 6.12-rt -- ./target/release/canter study run gateway
+  canter lab --canchar 3,4 -- 'ls /dev/canchar*; cat /sys/class/canchar/*/board'
   canter lab --fd-cards 2 --net -- ./test.sh 'with an argument'
+  canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
   canter lab --kernel ~/src/linux -- uname -r
 
 The exit code is the command's, or 125 when the lab itself failed.";
@@ -71,6 +76,12 @@ pub struct Arguments {
     /// CAN FD cards, two channels each: can5 can6 can7 on bus A, can8 on bus B
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     fd_cards: u8,
+    /// wire: also wcan0…wcan4 on buses A and B of canwire, where frames take their time
+    #[arg(long, value_enum, default_value_t = Bus::Sja1000)]
+    bus: Bus,
+    /// Load the module canchar: `virtual` for two virtual devices, numbers of SJA1000 cards for it to drive
+    #[arg(long, value_name = "LIST")]
+    canchar: Option<canchar::Devices>,
     /// Two network cards on one hub, for Ethernet load
     #[arg(long)]
     net: bool,
@@ -99,6 +110,17 @@ pub struct Arguments {
 pub enum Clock {
     Real,    // the host's time; figures are as noisy as the host
     Virtual, // counted instructions (QEMU's icount); figures repeat
+}
+
+/// What joins the interfaces of the papers' testbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bus {
+    /// QEMU's CAN bus between the cards, on which a frame takes no time
+    #[default]
+    Sja1000,
+    /// The module canwire, built for the guest's kernel: bits, arbitration, hardware stamps
+    Wire,
 }
 
 /// What executes the guest's instructions.
@@ -133,6 +155,9 @@ pub struct Machine {
     pub cards: u8,
     /// CAN FD cards of two channels, 0…2.
     pub fd_cards: u8,
+    pub bus: Bus,
+    /// Devices of canchar.
+    pub canchar: Option<canchar::Devices>,
     /// Two network cards on one hub.
     pub net: bool,
     /// Folders, beside the current one, in which changes stay.
@@ -157,6 +182,8 @@ impl Default for Machine {
             memory: "2G".to_owned(),
             cards: 5,
             fd_cards: 0,
+            bus: Bus::Sja1000,
+            canchar: None,
             net: false,
             shares: Vec::new(),
             accel: Accel::Auto,
@@ -284,11 +311,19 @@ impl Machine {
         if self.fd_cards > 0 {
             fd_driver::add(&mut kernel, &cache, progress)?;
         }
+        if self.bus == Bus::Wire {
+            wire::add(&mut kernel, &cache, progress)?;
+        }
+        let canchar_module = match &self.canchar {
+            Some(_) => Some(canchar::module(&kernel, &cache, progress)?),
+            None => None,
+        };
         let here = Here::find(&self.shares, progress)?;
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
         let run = Run {
             kernel: &kernel,
+            canchar_module: canchar_module.as_deref(),
             here: &here,
             folder: folder.path(),
             token: &token().map_err(|e| lab_failure(format!("random number: {e}")))?,
@@ -309,6 +344,7 @@ impl Machine {
 /// All that is the same in every boot of one run.
 struct Run<'a> {
     kernel: &'a Kernel,
+    canchar_module: Option<&'a Path>,
     here: &'a Here,
     folder: &'a Path,
     token: &'a str,
@@ -351,7 +387,9 @@ impl Run<'_> {
         let folder = self.folder.join(name);
         fs::create_dir(&folder).map_err(|e| lab_failure(format!("{}: {e}", folder.display())))?;
         let (here, token) = (self.here, self.token);
-        let session = initramfs::Session { command, folder: &here.folder, shares: &here.shares, token };
+        let canchar_module = self.canchar_module;
+        let session =
+            initramfs::Session { command, folder: &here.folder, shares: &here.shares, token, canchar_module };
         let initramfs = folder.join("initramfs");
         fs::write(&initramfs, initramfs::build(machine, self.kernel, &session, progress)?)
             .map_err(|e| lab_failure(format!("{}: {e}", initramfs.display())))?;
@@ -488,6 +526,9 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     if arguments.timeout == 0 {
         return usage("--timeout 0: the guest would never start");
     }
+    if arguments.canchar.as_ref().is_some_and(|devices| devices.cards_needed() > arguments.cards) {
+        return usage("--canchar: there is no such card (--cards says how many there are)");
+    }
     if common.json.is_some() || common.realtime.is_some() || common.cpu.is_some() {
         return usage("--json, --realtime and --cpu are for the command inside: give them behind --");
     }
@@ -499,6 +540,8 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
         memory: arguments.memory,
         cards: arguments.cards,
         fd_cards: arguments.fd_cards,
+        bus: arguments.bus,
+        canchar: arguments.canchar,
         net: arguments.net,
         shares: arguments.share,
         accel: arguments.accel,

@@ -5,3 +5,4 @@ pub mod environment;
 pub mod histogram;
 pub mod profile;
 pub mod result;
+pub mod timeline;

@@ -1,64 +1,99 @@
-//! Results become one page and a terminal summary. Reads only result files.
+//! Results become one page, a terminal summary, or a comparison. Reads only result files.
 
 mod axis;
 mod bars;
+pub mod compare;
 mod costs;
+mod curves;
+mod embed;
 mod figure;
+mod files;
+mod heat;
+mod outline;
 mod page;
 mod profiles;
 mod ranking;
+mod strips;
 mod summary;
 mod svg;
+mod sweep;
+mod text;
+mod timechart;
 pub mod unit;
 mod verdict;
+mod views;
 
 use crate::failure::{self, Exit, Failure};
 use crate::{measure::result::ResultFile, options::Common, trouble};
 use clap::Args;
-use std::{fs, path::Path, path::PathBuf};
+use compare::{Across, Bound, Comparison};
+use files::Found;
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
-/// Make one self-contained page of result files
+/// Show results: in the terminal, as one self-contained page, or one run against another
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter report results/mine                        verdict, tables and profiles in the terminal
+  canter report results/mine -o page.html           one page, all in one file
+  canter report --compare before.json after.json    exit code 1 when something got worse
+  canter report --compare before/ after/ --bound 2% -o page.html
+  canter report --compare 6.1/ 6.12/ --across kernel
+  git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
+    target/release/canter study run 2014-fig4.2 --quiet --out after; \\
+    canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
+Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared.")]
 pub struct Arguments {
     /// Result files, or folders of them
-    #[arg(required = true)]
+    #[arg(required_unless_present = "compare")]
     results: Vec<PathBuf>,
-    /// Where the page goes
-    #[arg(long, short, default_value = "report.html")]
-    output: PathBuf,
+    /// Write a page
+    #[arg(long, short, value_name = "PAGE")]
+    output: Option<PathBuf>,
+    /// Is B worse than A? Each a result file or a folder; several of the same series are repeats
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "results")]
+    compare: Option<Vec<PathBuf>>,
+    /// By how much a percentile of B may be longer
+    #[arg(long, default_value = "5%", value_name = "SHARE", requires = "compare")]
+    bound: Bound,
+    /// What may differ between A and B, because that is what is compared
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", requires = "compare")]
+    across: Vec<Across>,
 }
 
-/// One result as a table for the terminal, at most 100 columns wide, ranked, with the paper's figures beside ours.
+/// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
+/// standard output is a terminal.
 pub fn summary(result: &ResultFile) -> String {
-    summary::of(result)
+    summary::of(result, text::Ink::of_stdout())
 }
 
 /// The page that shows all of them.
 pub fn page(results: &[ResultFile]) -> failure::Result<String> {
-    page::render(results).map_err(|error| Failure::failed(format!("report: make the page: {error:#}")))
+    render(results, None)
+}
+
+fn render(results: &[ResultFile], comparison: Option<&Comparison>) -> failure::Result<String> {
+    let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
+    page::render(results, comparison).map_err(failed)
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let mut found = Found::default();
-    for path in &arguments.results {
-        found.add(path);
+    match &arguments.compare {
+        Some(sides) => compare(sides, &arguments, common),
+        None => show(&arguments, common),
     }
-    let Found { results, mut refused, skipped } = found;
-    for why in &skipped {
-        eprintln!("canter: {why}: skipped");
-    }
-    if results.is_empty() {
-        let why = if refused.is_empty() { None } else { Some(refused.swap_remove(0)) };
-        let nothing = "report: no result file there (canter latency --json FILE writes one)";
-        return Err(Failure::failed(why.unwrap_or_else(|| nothing.into())));
-    }
-    let output = &arguments.output;
-    fs::write(output, page(&results)?).map_err(|error| trouble::of_file(output, "write the page", error))?;
+}
+
+fn show(arguments: &Arguments, common: &Common) -> failure::Result {
+    let Found { results, refused, .. } = Found::of(&arguments.results)?;
+    write_page(&results, None, arguments, common)?;
     if !common.quiet {
-        for result in &results {
-            println!("{}", summary(result));
-        }
-        println!("{}", output.display());
+        let summaries: Vec<String> = results.iter().map(summary).collect();
+        print(&summaries.join("\n"))?;
     }
     for why in &refused {
         eprintln!("canter: {why}");
@@ -66,45 +101,52 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     Ok(if refused.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// What the arguments led to.
-#[derive(Default)]
-struct Found {
-    results: Vec<ResultFile>,
-    /// Files that were named and cannot be read: the page is made of the others, the exit code tells.
-    refused: Vec<String>,
-    /// Files of a folder that are something else.
-    skipped: Vec<String>,
+fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure::Result {
+    let mut read = sides.iter().map(|side| Found::of(std::slice::from_ref(side)));
+    let (Some(a), Some(b)) = (read.next(), read.next()) else {
+        return Err(Failure::new(Exit::Usage, "report: --compare takes two"));
+    };
+    let (a, b) = (a?.results, b?.results);
+    let comparison = Comparison::of(&a, &b, arguments.bound, &arguments.across)?;
+    let mut results = Vec::new();
+    for (side, path, of_side) in [("A", &sides[0], a), ("B", &sides[1], b)] {
+        results.extend(of_side.into_iter().map(|result| named(result, side, path)));
+    }
+    write_page(&results, Some(&comparison), arguments, common)?;
+    if !common.quiet {
+        print(&compare::text(&comparison, text::Ink::of_stdout()))?;
+    }
+    Ok(comparison.exit())
 }
 
-impl Found {
-    fn add(&mut self, path: &Path) {
-        if path.is_dir() {
-            return self.add_folder(path);
-        }
-        match ResultFile::load(path) {
-            Ok(result) => self.results.push(result),
-            Err(failure) => self.refused.push(failure.message),
-        }
-    }
+/// Tells the sides apart on the page.
+fn named(mut result: ResultFile, side: &str, path: &Path) -> ResultFile {
+    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    result.study = format!("{side} ({file}) {}", result.study).trim_end().to_owned();
+    result
+}
 
-    /// Its `*.json` and those of its folders, by name; links to folders are not followed.
-    fn add_folder(&mut self, folder: &Path) {
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) => return self.skipped.push(format!("{}: {error}", folder.display())),
-        };
-        let mut entries: Vec<_> = entries.flatten().collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let path = entry.path();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.add_folder(&path);
-            } else if path.extension().is_some_and(|extension| extension == "json") {
-                match ResultFile::load(&path) {
-                    Ok(result) => self.results.push(result),
-                    Err(failure) => self.skipped.push(failure.message),
-                }
-            }
+fn write_page(
+    results: &[ResultFile],
+    comparison: Option<&Comparison>,
+    arguments: &Arguments,
+    common: &Common,
+) -> failure::Result<()> {
+    let Some(output) = &arguments.output else { return Ok(()) };
+    let page = render(results, comparison)?;
+    fs::write(output, page).map_err(|error| trouble::of_file(output, "write the page", error))?;
+    if !common.quiet {
+        eprintln!("report: {}: written", output.display());
+    }
+    Ok(())
+}
+
+/// A reader that has seen enough (`| head`) is no failure.
+fn print(text: &str) -> failure::Result<()> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: write: {error}")))
         }
+        _ => Ok(()),
     }
 }

@@ -73,7 +73,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 
 fn list() -> failure::Result {
     for study in Study::all()? {
-        println!("{:<14} {}", study.name, study.title);
+        println!("{:<18} {}", study.name, study.title);
     }
     Ok(Exit::Done)
 }
@@ -128,6 +128,7 @@ fn in_lab(study: &Study, run: &RunArguments, common: &Common) -> failure::Result
         kernel: run.kernel.clone().unwrap_or_else(|| study.lab.kernel.clone()),
         clock: if study.lab.clock == "virtual" { Clock::Virtual } else { Clock::Real },
         cpus: study.lab.cpus,
+        bus: study.lab.bus,
         quiet: common.quiet,
         ..Machine::default()
     };

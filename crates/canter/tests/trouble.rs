@@ -339,3 +339,24 @@ fn a_measurement_whose_interface_breaks_ends_and_names_it() {
     }
     assert!(!exists("vx0"));
 }
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn without_canwire_its_commands_say_what_is_missing() {
+    let _alone = alone();
+    if std::path::Path::new("/sys/module/canwire").exists() {
+        return eprintln!("SKIP: this lab has canwire");
+    }
+    for arguments in [
+        &["wire", "list"][..],
+        &["wire", "add", "wcan0", "--bus", "A"],
+        &["wire", "source", "stop", "A"],
+        &["analyze", "can0"],
+        &["latency", "--instrument", "wire", "--send", "A", "--routed", "B"],
+    ] {
+        let ended = canter(arguments).ended(DEADLINE);
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        let says = "canwire: find: the kernel module canwire is not loaded (modprobe canwire";
+        assert!(ended.complaint().starts_with(says), "{ended:?}");
+    }
+}

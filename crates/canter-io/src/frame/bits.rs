@@ -70,6 +70,14 @@ impl FrameBits {
         duration_ns(self.nominal, self.data, rate)
     }
 
+    /// The same in ps, for whoever adds durations up: rounded to ns, they would drift.
+    ///
+    /// # Panics
+    /// When the nominal rate is 0.
+    pub fn duration_ps(&self, rate: BitRate) -> u64 {
+        duration_ps(self.nominal, self.data, rate)
+    }
+
     /// From the start of SOF to where the next frame may start, in ns: what the frame takes of the bus. 0 for an
     /// error frame.
     ///
@@ -82,14 +90,18 @@ impl FrameBits {
 }
 
 fn duration_ns(nominal: u16, data: u16, rate: BitRate) -> u64 {
+    (duration_ps(nominal, data, rate) + 500) / 1000 // the sum of both phases is rounded once
+}
+
+fn duration_ps(nominal: u16, data: u16, rate: BitRate) -> u64 {
     assert!(rate.nominal != 0, "a bus has a nominal bit rate");
-    // 2¹⁶ bits of 10¹² ps fit, and the sum of both phases is rounded once.
+    // 2¹⁶ bits of 10¹² ps fit.
     let picoseconds = |bits: u16, rate: u32| u64::from(bits) * 1_000_000_000_000 / u64::from(rate);
     let mut sum = picoseconds(nominal, rate.nominal);
     if data != 0 {
         sum += picoseconds(data, if rate.data == 0 { rate.nominal } else { rate.data });
     }
-    (sum + 500) / 1000
+    sum
 }
 
 impl Frame {
@@ -120,6 +132,18 @@ impl Frame {
     /// When the nominal rate is 0.
     pub fn duration_with_interframe_ns(&self, rate: BitRate) -> u64 {
         self.bits().duration_with_interframe_ns(rate)
+    }
+
+    /// What nodes compare, bit by bit, when they start at the same time: the arbitration field behind SOF, its first
+    /// bit on top. The smaller one wins, because a dominant bit is 0. SFF: 11 bits, RTR, IDE; EFF: 11 bits, SRR, IDE,
+    /// 18 bits, RTR. In FD frames RRS, which is dominant, is in RTR's place. What follows behind is 0.
+    pub fn arbitration(&self) -> u32 {
+        let (id, rtr) = (self.can_id & EFF_MASK, u32::from(self.is_rtr()));
+        if self.is_eff() {
+            (id >> 18) << 21 | 0b11 << 19 | (id & 0x3_ffff) << 1 | rtr
+        } else {
+            (id & SFF_MASK) << 21 | rtr << 20
+        }
     }
 
     fn classic_bits(&self) -> FrameBits {
@@ -384,6 +408,20 @@ mod tests {
             (wire, count, fixed)
         }
 
+        /// The bits up to the RTR of an SFF (with IDE) or EFF frame, without stuffing and SOF.
+        fn arbitration_field(frame: &Frame) -> Vec<bool> {
+            let mut bits = Vec::new();
+            identifier(frame, &mut bits, frame.is_rtr());
+            bits[1..].iter().map(|bit| bit.0).collect()
+        }
+
+        /// Who is still sending after arbitration: both drive bit after bit, and who sends a recessive one but sees a
+        /// dominant one stops. `None`: nobody had to stop.
+        pub fn winner(first: &Frame, second: &Frame) -> Option<bool> {
+            let (first, second) = (arbitration_field(first), arbitration_field(second));
+            first.iter().zip(&second).find(|(a, b)| a != b).map(|(&a, _)| !a)
+        }
+
         pub fn bits(frame: &Frame) -> FrameBits {
             let (wire, stuff, fixed) = if frame.is_fd() { fd(frame) } else { classic(frame) };
             let data = wire.iter().filter(|bit| bit.1).count() as u16;
@@ -430,6 +468,24 @@ mod tests {
         #[test]
         fn every_frame_is_as_long_as_bit_by_bit(frame in frame()) {
             prop_assert_eq!(frame.bits(), naive::bits(&frame));
+        }
+
+        #[test]
+        fn arbitration_is_decided_by_the_first_bit_that_differs(first in frame(), second in frame(), same_base: bool) {
+            let mut second = second;
+            if same_base {
+                // Else it is nearly always decided within the first eleven bits.
+                let base = if first.is_eff() { first.can_id >> 18 & SFF_MASK } else { first.can_id & SFF_MASK };
+                let flags = second.can_id & !EFF_MASK;
+                let low = second.can_id & 0x3_ffff;
+                second.can_id = flags | if second.is_eff() { base << 18 | low } else { base };
+            }
+            let wins = match first.arbitration().cmp(&second.arbitration()) {
+                std::cmp::Ordering::Less => Some(true),
+                std::cmp::Ordering::Greater => Some(false),
+                std::cmp::Ordering::Equal => None,
+            };
+            prop_assert_eq!(wins, naive::winner(&first, &second));
         }
 
         #[test]

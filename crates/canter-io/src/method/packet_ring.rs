@@ -11,7 +11,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count, read_write::when_gone,
+    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait,
+    read_write::{refuse_without_sockets, short_count, when_gone},
 };
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
@@ -31,12 +32,6 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd},
     sync::atomic::{AtomicU32, Ordering},
 };
-
-/// What our packet sockets write on the frames they send on `interface`, so that rings on it do not hear the echo:
-/// each interface its own, since can-gw carries a mark on to another. Never 0, which is every other frame's.
-fn mark(interface: &Interface) -> u32 {
-    interface.index
-}
 
 /// Bytes of a ring block: a page.
 const BLOCK: usize = 4096;
@@ -58,26 +53,17 @@ const _: () = assert!(size_of::<libc::tpacket2_hdr>() == TRANSMIT_OFFSET);
 const _: () = assert!(std::mem::offset_of!(libc::tpacket2_hdr, tp_status) == 0);
 
 pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
-    refuse_simulated(interface)?;
+    refuse_without_sockets(interface, "ring")?;
     open_socket(interface).map(drop)
 }
 
 pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
-    refuse_simulated(interface)?;
+    refuse_without_sockets(interface, "ring")?;
     if matches!(interface.kind, Kind::Vcan) {
         let why = "what a packet socket sends reaches nobody on a vcan";
         return Err(Error::unsupported(&interface.name, "ring", why).hint("use write, or a vxcan pair"));
     }
     open_socket(interface).map(drop)
-}
-
-fn refuse_simulated(interface: &Interface) -> Result<()> {
-    if matches!(interface.kind, Kind::Sim) {
-        return Err(
-            Error::unsupported(&interface.name, "ring", "a simulated bus has no sockets").hint("use sim")
-        );
-    }
-    Ok(())
 }
 
 fn open_socket(interface: &Interface) -> Result<Socket> {
@@ -168,7 +154,8 @@ pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Resul
 fn attach(socket: &Socket, interface: &Interface, options: &ReceiveOptions) -> Result<()> {
     let step = |error| Error::new(&interface.name, "SO_ATTACH_FILTER", error);
     // Without echo a frame with our mark comes from the other end of a vxcan, and is wanted.
-    let mark = (interface.echo && !options.echoes).then(|| mark(interface));
+    let vcan = options.deaf_to_marked && matches!(interface.kind, Kind::Vcan);
+    let mark = (vcan || interface.echo && !options.echoes).then(|| can_raw::mark(interface));
     let program = match mark {
         _ if !options.filters.list.is_empty() => {
             let program = options.filters.to_bpf(bpf::Options { drop_mark: mark, check_protocol: false });
@@ -177,12 +164,8 @@ fn attach(socket: &Socket, interface: &Interface, options: &ReceiveOptions) -> R
         Some(mark) => bpf::drop_mark(mark),
         None => return Ok(()),
     };
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
-    socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, filter).map_err(step)
+    socket.attach_filter(&program).map_err(step)
 }
-
-// linux/filter.h: struct sock_filter.
-const _: () = assert!(size_of::<bpf::Instruction>() == size_of::<libc::sock_filter>());
 
 struct RingReceiver {
     // Before the socket, so that the memory goes first.
@@ -298,7 +281,7 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     let socket = open_socket(interface)?;
     let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
     let slot_bytes = if interface.supports_fd() { SLOT_FD } else { SLOT_CLASSIC };
-    socket.set(libc::SOL_SOCKET, libc::SO_MARK, mark(interface)).map_err(step("SO_MARK"))?;
+    socket.set(libc::SOL_SOCKET, libc::SO_MARK, can_raw::mark(interface)).map_err(step("SO_MARK"))?;
     can_raw::set_send_buffer(&socket, interface).map_err(step("SO_SNDBUF"))?;
     let slots = Slots::new(&socket, libc::PACKET_TX_RING, slot_bytes, TRANSMIT_SLOTS)
         .map_err(step("PACKET_TX_RING"))?;

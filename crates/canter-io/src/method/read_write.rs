@@ -2,12 +2,17 @@
 //!
 //! They call recv(2) and send(2), which save about 300 instructions a frame over read(2) and write(2) and do the
 //! same. With stamps, recvmsg(2).
+//!
+//! `read/busy-poll` polls the driver while nothing is there (`SO_BUSY_POLL`), if the kernel knows which: it does on
+//! canwire's nodes, once the socket has sent a frame there.
 #![allow(unsafe_code)]
 
 use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait};
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
+    frame::{EFF_FLAG, EFF_MASK},
     interface::Kind,
+    netlink::wire,
     sys::{self, can_raw, control::Control, poll, socket::Socket},
 };
 use std::{
@@ -25,11 +30,43 @@ pub(super) fn check_receiver(interface: &Interface, wait: Wait) -> Result<()> {
         let socket = can_raw::receiving(interface, &ReceiveOptions::default())?;
         set_busy_poll(&socket, interface)?;
         let known = socket.get::<1>(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).is_ok_and(|[id]| id != 0);
-        if !known {
+        if !known && !marks_senders(interface) {
             return Err(Error::unsupported(&interface.name, "SO_BUSY_POLL", no_busy_poll(interface)));
         }
     }
     Ok(())
+}
+
+/// Whether its driver gives a socket that sends its NAPI context: canwire's nodes do, on kernels with busy polling.
+fn marks_senders(interface: &Interface) -> bool {
+    let is_node = interface.controller.as_ref().is_some_and(|controller| controller.chip == CANWIRE);
+    is_node && wire::node(&interface.name).is_ok_and(|node| node.napi_id != 0)
+}
+
+/// The name by which canwire's nodes are known among controllers.
+const CANWIRE: &str = "canwire";
+
+/// What a receiver sends once to be marked: the frame that loses every arbitration, without data.
+const MARKING_FRAME: Frame = {
+    let mut frame = Frame::EMPTY;
+    frame.can_id = EFF_FLAG | EFF_MASK;
+    frame
+};
+
+/// Nothing in the kernel tells a CAN socket which device's queue it waits for. On canwire's nodes a socket is told when
+/// it sends; nobody local hears it.
+fn send_marking_frame(socket: &Socket, interface: &Interface) -> Result<()> {
+    let step = |step: &'static str| move |error| Error::moving(&interface.name, step, error);
+    let loopback =
+        |on: i32| socket.set(libc::SOL_CAN_RAW, libc::CAN_RAW_LOOPBACK, on).map_err(step("CAN_RAW_LOOPBACK"));
+    loopback(0)?;
+    let frame = MARKING_FRAME;
+    // SAFETY: a Frame is at least CAN_MTU bytes and outlives the call. send(2).
+    let answer = unsafe {
+        libc::send(socket.as_raw_fd(), std::ptr::from_ref(&frame).cast(), frame.mtu(), libc::MSG_DONTWAIT)
+    };
+    sys::check_size(answer).map_err(step("send once, for SO_BUSY_POLL"))?;
+    loopback(1)
 }
 
 fn no_busy_poll(interface: &Interface) -> String {
@@ -44,12 +81,21 @@ pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
     check_socket(interface)
 }
 
-fn check_socket(interface: &Interface) -> Result<()> {
-    if matches!(interface.kind, Kind::Sim) {
-        return Err(
-            Error::unsupported(&interface.name, "open", "a simulated bus has no sockets").hint("use sim")
-        );
+/// What sockets do not reach.
+pub(super) fn refuse_without_sockets(interface: &Interface, step: &'static str) -> Result<()> {
+    if interface.has_sockets() {
+        return Ok(());
     }
+    let (what, instead) = match interface.kind {
+        Kind::Canchar => ("a canchar device", "canchar"),
+        _ => ("a simulated bus", "sim"),
+    };
+    let why = format!("{what} has no sockets");
+    Err(Error::unsupported(&interface.name, step, why).hint(format!("use {instead}")))
+}
+
+fn check_socket(interface: &Interface) -> Result<()> {
+    refuse_without_sockets(interface, "open")?;
     can_raw::sending(interface, &TransmitOptions::default()).map(drop)
 }
 
@@ -58,6 +104,9 @@ pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Resul
     let wait = options.wait.unwrap_or(Wait::Block);
     if wait == Wait::BusyPoll {
         set_busy_poll(&socket, interface)?;
+        if marks_senders(interface) {
+            send_marking_frame(&socket, interface)?;
+        }
     }
     let source = Source::new(socket, wait, interface.index);
     if options.stamps {

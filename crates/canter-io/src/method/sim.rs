@@ -2,14 +2,17 @@
 //! kernel, deterministically, and against loss, duplicates and reordering.
 //!
 //! An interface named `sim:WORLD/BUS` is a node of that bus. The buses of a world share one clock, which moves only
-//! when [`World::advance`] says so. One frame at a time is on a bus; of the waiting ones the lowest identifier goes
-//! first; it reaches every receiver of the bus when it ends.
+//! when [`World::advance`] says so. One frame at a time is on a bus, for exactly its bits; it reaches every receiver
+//! when it ends. The next one starts three bits later, of those that wait then the one that wins arbitration
+//! ([`Frame::arbitration`]); two that are equal there go in the order in which their senders were opened. A sender has
+//! one transmit buffer: behind the first frame of its queue the others wait. These are the rules of the kernel's wire
+//! (kernel/canwire), and a test holds the two against each other.
 
 use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait};
 use crate::{
     Batch, Error, Filters, Frame, Interface, Meta, Result,
     batch::{Clock, Origin},
-    frame::BitRate,
+    frame::{BitRate, FrameBits, INTERFRAME_BITS},
     interface::Kind,
 };
 use std::{
@@ -43,7 +46,8 @@ pub type Fault = Box<dyn Fn(u64) -> (u32, usize) + Send>;
 struct Bus {
     rate: BitRate,
     fault: Fault,
-    free_ns: u64,
+    /// When the next frame may start, in ps: bits of some rates are no whole ns.
+    free_ps: u64,
     carried: u64,
     senders: Vec<VecDeque<(u64, Frame)>>,
     receivers: Vec<Queue>,
@@ -55,7 +59,7 @@ impl Default for Bus {
     fn default() -> Self {
         let rate = BitRate { nominal: 1_000_000, data: 1_000_000 };
         let (senders, receivers, held) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rate, fault: Box::new(|_| (1, 0)), free_ns: 0, carried: 0, senders, receivers, held }
+        Self { rate, fault: Box::new(|_| (1, 0)), free_ps: 0, carried: 0, senders, receivers, held }
     }
 }
 
@@ -63,9 +67,18 @@ impl Default for Bus {
 struct Next {
     sender: usize,
     frame: Frame,
-    start_ns: u64,
-    end_ns: u64,
+    end_ps: u64,
 }
+
+impl Next {
+    /// Stamps are whole ns: the first one at which the frame has ended.
+    fn end_ns(&self) -> u64 {
+        self.end_ps.div_ceil(PS)
+    }
+}
+
+/// ps in a ns.
+const PS: u64 = 1000;
 
 struct Queue {
     filters: Filters,
@@ -98,7 +111,7 @@ impl World {
     /// When the next frame ends that is on a bus or waits for one, unless another is sent before; `None`: none waits.
     pub fn next_ns(&self) -> Option<u64> {
         let state = lock(&self.0);
-        state.buses.values().filter_map(|bus| bus.next().map(|next| next.end_ns)).min()
+        state.buses.values().filter_map(|bus| bus.next().map(|next| next.end_ns())).min()
     }
 
     /// Lets time run until `until_ns`.
@@ -124,18 +137,19 @@ impl Bus {
             self.senders.iter().enumerate().filter_map(|(at, queue)| queue.front().map(|first| (at, first)))
         };
         let earliest_ns = waiting().map(|(_, (since_ns, _))| *since_ns).min()?;
-        let start_ns = earliest_ns.max(self.free_ns);
-        let contenders = waiting().filter(|(_, (since_ns, _))| *since_ns <= start_ns);
-        let (sender, &(_, frame)) = contenders.min_by_key(|(_, (_, frame))| priority(frame))?;
-        Some(Next { sender, frame, start_ns, end_ns: start_ns + frame.duration_ns(self.rate) })
+        let start_ps = (earliest_ns * PS).max(self.free_ps);
+        let contenders = waiting().filter(|(_, (since_ns, _))| *since_ns * PS <= start_ps);
+        let (sender, &(_, frame)) = contenders.min_by_key(|(_, (_, frame))| frame.arbitration())?;
+        Some(Next { sender, frame, end_ps: start_ps + frame.bits().duration_ps(self.rate) })
     }
 
     /// Carries the next frame if it ends by `until_ns`.
     fn carry(&mut self, until_ns: u64) -> bool {
-        let Some(next) = self.next().filter(|next| next.end_ns <= until_ns) else { return false };
+        let Some(next) = self.next().filter(|next| next.end_ns() <= until_ns) else { return false };
         self.senders[next.sender].pop_front();
-        self.free_ns = next.start_ns + next.frame.duration_with_interframe_ns(self.rate);
-        self.deliver(&next.frame, next.end_ns);
+        let space = FrameBits { nominal: INTERFRAME_BITS, ..FrameBits::default() };
+        self.free_ps = next.end_ps + space.duration_ps(self.rate);
+        self.deliver(&next.frame, next.end_ns());
         true
     }
 
@@ -174,12 +188,6 @@ impl Queue {
             self.frames.push_back((stamp_ns, *frame));
         }
     }
-}
-
-/// What arbitration compares: dominant bits win, SFF before EFF of the same first 11 bits.
-fn priority(frame: &Frame) -> (u32, bool, u32) {
-    let bits = frame.can_id & crate::frame::EFF_MASK;
-    if frame.is_eff() { (bits >> 18, true, bits & 0x3_ffff) } else { (bits, false, 0) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -272,69 +280,4 @@ impl Transmit for Node {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Identifier;
-
-    fn open(name: &str) -> (World, Box<dyn Transmit>, Box<dyn Receive>) {
-        let interface = Interface::find(&format!("sim:{name}/a")).unwrap();
-        let sender = transmitter(&interface, &TransmitOptions::default()).unwrap();
-        let receiver = receiver(&interface, &ReceiveOptions::default()).unwrap();
-        (world(name), sender, receiver)
-    }
-
-    fn frame(id: u16) -> Frame {
-        Frame::classic(Identifier::Sff(id), &[id as u8]).unwrap()
-    }
-
-    #[test]
-    fn a_frame_arrives_when_its_last_bit_has_passed_and_not_before() {
-        let (world, mut sender, mut receiver) = open("end-of-frame");
-        let mut batch = Batch::new(4);
-        assert_eq!(sender.transmit(&[frame(0x123)]).unwrap(), 1);
-        let end = frame(0x123).duration_ns(BitRate { nominal: 1_000_000, data: 1_000_000 });
-        world.advance(end - 1);
-        assert_eq!(receiver.receive(&mut batch).unwrap(), 0);
-        world.advance(end);
-        assert_eq!(receiver.receive(&mut batch).unwrap(), 1);
-        assert_eq!(batch.meta()[0].stamp_ns, end);
-    }
-
-    #[test]
-    fn of_two_that_wait_the_lower_identifier_goes_first() {
-        let (world, mut first, mut receiver) = open("arbitration");
-        let interface = Interface::find("sim:arbitration/a").unwrap();
-        let mut second = transmitter(&interface, &TransmitOptions::default()).unwrap();
-        first.transmit(&[frame(0x300), frame(0x200)]).unwrap();
-        second.transmit(&[frame(0x100)]).unwrap();
-        world.advance(1_000_000);
-        let mut batch = Batch::new(4);
-        receiver.receive(&mut batch).unwrap();
-        let ids: Vec<_> = batch.frames().iter().map(|frame| frame.can_id).collect();
-        assert_eq!(ids, [0x100, 0x300, 0x200]);
-    }
-
-    #[test]
-    fn a_full_queue_returns_a_short_count() {
-        let (_, mut sender, _) = open("full");
-        assert_eq!(sender.transmit(&[frame(1); 64]).unwrap(), SEND_QUEUE_FRAMES);
-        assert_eq!(sender.transmit(&[frame(1)]).unwrap(), 0);
-    }
-
-    #[test]
-    fn faults_lose_repeat_and_reorder() {
-        let (world, mut sender, mut receiver) = open("faults");
-        world.set_fault("a", |n| match n {
-            2 => (0, 0),
-            3 => (2, 0),
-            4 => (1, 1),
-            _ => (1, 0),
-        });
-        sender.transmit(&[frame(1), frame(2), frame(3), frame(4), frame(5)]).unwrap();
-        world.advance(1_000_000);
-        let mut batch = Batch::new(16);
-        receiver.receive(&mut batch).unwrap();
-        let ids: Vec<_> = batch.frames().iter().map(|frame| frame.can_id).collect();
-        assert_eq!(ids, [1, 3, 3, 5, 4]);
-    }
-}
+mod tests;

@@ -1,6 +1,10 @@
 //! What happens to interfaces, as the kernel tells everyone who listens to `RTNLGRP_LINK`. rtnetlink(7).
 
-use super::{answer::Messages, link::Link, socket::Socket};
+use super::{
+    answer::Messages,
+    link::Link,
+    socket::{Protocol, Socket},
+};
 use crate::{Error, Interface, Result, interface::Counters};
 use std::io;
 
@@ -28,7 +32,7 @@ impl Monitor {
     /// # Errors
     /// What socket(2) and setsockopt(2) answer.
     pub fn open() -> Result<Self> {
-        let socket = Socket::open().and_then(|socket| {
+        let socket = Socket::open(Protocol::Route).and_then(|socket| {
             socket.join(libc::RTNLGRP_LINK)?;
             Ok(socket)
         });

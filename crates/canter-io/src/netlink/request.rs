@@ -49,6 +49,11 @@ impl Request {
         self.put(kind, &value.to_ne_bytes());
     }
 
+    /// Adds a number of 64 bits.
+    pub fn put_u64(&mut self, kind: u16, value: u64) {
+        self.put(kind, &value.to_ne_bytes());
+    }
+
     /// Adds a text with its NUL.
     pub fn put_text(&mut self, kind: u16, value: &str) {
         self.put(kind, &[value.as_bytes(), &[0]].concat());

@@ -8,7 +8,16 @@ use std::time::Duration;
 /// How long the kernel may take to answer before we give up rather than hang.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A `NETLINK_ROUTE` socket.
+/// Whom a socket talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Interfaces, routes and can-gw jobs: rtnetlink(7).
+    Route,
+    /// Families that modules register by a name; see [`generic`](super::generic).
+    Generic,
+}
+
+/// A netlink socket.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -16,12 +25,14 @@ pub struct Socket {
 
 impl Socket {
     /// Opens and connects it, with extended acknowledgements.
-    pub fn open() -> io::Result<Self> {
+    pub fn open(protocol: Protocol) -> io::Result<Self> {
+        let protocol = match protocol {
+            Protocol::Route => libc::NETLINK_ROUTE,
+            Protocol::Generic => libc::NETLINK_GENERIC,
+        };
         // SAFETY: socket(2): "creates an endpoint for communication and returns a file descriptor that refers to
         // that endpoint." It takes no pointer.
-        let fd = unsafe {
-            libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE)
-        };
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
         let fd = positive(fd as isize)? as i32;
         // SAFETY: socket(2): "The file descriptor returned by a successful call will be the lowest-numbered file
         // descriptor not currently open for the process", so nobody else owns it.

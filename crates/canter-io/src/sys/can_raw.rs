@@ -3,6 +3,7 @@
 use super::socket::Socket;
 use crate::{
     Error, Filter, Filters, Interface, Result,
+    filter::bpf,
     interface::Kind,
     method::{Echo, ReceiveOptions, TransmitOptions},
 };
@@ -31,6 +32,9 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
     }
     if options.own_frames {
         set(&socket, libc::CAN_RAW_RECV_OWN_MSGS, true).map_err(step("CAN_RAW_RECV_OWN_MSGS"))?;
+    }
+    if options.deaf_to_marked && (interface.echo || matches!(interface.kind, Kind::Vcan)) {
+        socket.attach_filter(&bpf::drop_mark(mark(interface))).map_err(step("SO_ATTACH_FILTER"))?;
     }
     if let Some(frames) = options.queue_frames {
         let bytes = frames.saturating_mul(RECEIVED_FRAME_BYTES);
@@ -63,9 +67,18 @@ pub fn sending(interface: &Interface, options: &TransmitOptions) -> Result<Socke
         Echo::Off => false,
     };
     set(&socket, libc::CAN_RAW_LOOPBACK, echo).map_err(step("CAN_RAW_LOOPBACK"))?;
+    if options.marked && echo {
+        socket.set(libc::SOL_SOCKET, libc::SO_MARK, mark(interface)).map_err(step("SO_MARK"))?;
+    }
     set_send_buffer(&socket, interface).map_err(step("SO_SNDBUF"))?;
     bind(&socket, interface)?;
     Ok(socket)
+}
+
+/// What our sockets write on frames whose echo our receivers on `interface` must not hear: each interface its own,
+/// since can-gw carries a mark on to another. Never 0, which is every other frame's.
+pub fn mark(interface: &Interface) -> u32 {
+    interface.index
 }
 
 /// Makes a full queue something that can be waited for. A blocking send waits for room in the socket's send buffer,

@@ -22,6 +22,15 @@ pub fn writable(descriptor: BorrowedFd<'_>, timeout_ns: Option<u64>) -> io::Resu
     wait(&[descriptor], libc::POLLOUT, timeout_ns)
 }
 
+/// Whether the other side of a descriptor has gone for good (`POLLHUP`).
+///
+/// # Errors
+/// What ppoll(2) answers.
+pub fn hung_up(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+    // With no events asked for, only POLLERR, POLLHUP and POLLNVAL are told.
+    wait(&[descriptor], 0, Some(0)).map(|ready| ready > 0)
+}
+
 /// More descriptors than any one waiter has.
 const DESCRIPTORS_MAX: usize = 64;
 

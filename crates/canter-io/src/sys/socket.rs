@@ -1,5 +1,6 @@
 //! Sockets of the two families that carry CAN: `PF_CAN` raw sockets and `PF_PACKET`.
 
+use crate::filter::bpf::Instruction;
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
@@ -11,6 +12,9 @@ pub const ETH_P_CAN: u16 = 0x000c;
 pub const ETH_P_CANFD: u16 = 0x000d;
 /// `ETH_P_ALL`: every protocol.
 pub const ETH_P_ALL: u16 = 0x0003;
+
+// linux/filter.h: struct sock_filter.
+const _: () = assert!(size_of::<Instruction>() == size_of::<libc::sock_filter>());
 
 /// An open socket.
 #[derive(Debug)]
@@ -83,6 +87,16 @@ impl Socket {
         let answer =
             unsafe { libc::setsockopt(self.0.as_raw_fd(), level, name, values.as_ptr().cast(), length) };
         super::check(answer).map(drop)
+    }
+
+    /// Gives the kernel a program that says which frames the socket receives.
+    ///
+    /// # Errors
+    /// What setsockopt(2) answers.
+    pub fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
+        let filter =
+            libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, filter)
     }
 
     /// Reads an option whose value is a plain kernel structure or integer array, all of whose bit patterns are valid.

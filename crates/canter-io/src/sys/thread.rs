@@ -37,6 +37,16 @@ pub fn set_realtime(priority: u8) -> io::Result<()> {
     super::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }).map(drop)
 }
 
+/// Lets the calling thread's sleeps end on time: the kernel may otherwise add 50 µs to save wake-ups.
+///
+/// # Errors
+/// What prctl(2) answers.
+pub fn wake_on_time() -> io::Result<()> {
+    const SLACK_NS: libc::c_ulong = 1; // 0 would mean the default
+    // SAFETY: no memory is passed. prctl(2), PR_SET_TIMERSLACK: "Each thread has two associated timer slack values".
+    super::check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) }).map(drop)
+}
+
 /// Locks all memory of the process, present and future, so that no page fault delays it.
 ///
 /// # Errors

@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 use canter_io::frame::{CAN_MTU, CANFD_MTU, EFF_MASK};
 use canter_io::interface::BitTiming;
 use canter_io::method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions};
+use canter_io::netlink::wire::{self, NodeOptions};
+use canter_io::sys::canchar::{Device, RawFrame};
 use canter_io::sys::{poll, socket::Socket};
 use canter_io::{Batch, Frame, Interface, Meta, method::sim};
 
@@ -32,11 +35,43 @@ pub enum Kind {
     Sja1000,
     /// Two of the lab's CTU CAN FD cards on one bus, when it has them.
     Ctucanfd,
+    /// Two nodes of a virtual wire, when the lab has canwire.
+    Canwire,
+    /// Two virtual devices of the module canchar.
+    CancharVirtual,
+    /// Two of the lab's SJA1000 cards, driven by canchar.
+    CancharCards,
 }
 
 impl Kind {
-    pub const WITH_KERNEL: &[Self] =
+    /// Those whose driver gives sockets no NAPI context.
+    pub const WITHOUT_NAPI: &[Self] =
         &[Self::Vcan, Self::VcanFd, Self::Vxcan, Self::VxcanFd, Self::Sja1000, Self::Ctucanfd];
+    /// Where sockets do not work.
+    pub const WITHOUT_SOCKETS: &[Self] = &[Self::Sim, Self::CancharVirtual, Self::CancharCards];
+    /// Where canchar's methods do not.
+    pub const WITHOUT_CANCHAR: &[Self] = &[
+        Self::Sim,
+        Self::Vcan,
+        Self::VcanFd,
+        Self::Vxcan,
+        Self::VxcanFd,
+        Self::Sja1000,
+        Self::Ctucanfd,
+        Self::Canwire,
+    ];
+    /// Where the simulation does not.
+    pub const WITHOUT_SIMULATION: &[Self] = &[
+        Self::Vcan,
+        Self::VcanFd,
+        Self::Vxcan,
+        Self::VxcanFd,
+        Self::Sja1000,
+        Self::Ctucanfd,
+        Self::Canwire,
+        Self::CancharVirtual,
+        Self::CancharCards,
+    ];
 }
 
 impl fmt::Display for Kind {
@@ -49,6 +84,9 @@ impl fmt::Display for Kind {
             Self::VxcanFd => "an FD vxcan",
             Self::Sja1000 => "SJA1000 cards",
             Self::Ctucanfd => "CTU CAN FD cards",
+            Self::Canwire => "a virtual wire",
+            Self::CancharVirtual => "virtual canchar devices",
+            Self::CancharCards => "cards driven by canchar",
         })
     }
 }
@@ -68,16 +106,33 @@ impl Link {
         let (near, far) = match kind {
             Kind::Sja1000 => ("can0".to_owned(), "can1".to_owned()),
             Kind::Ctucanfd => ("can5".to_owned(), "can7".to_owned()),
+            Kind::CancharVirtual => device_pair("virtual")?,
+            Kind::CancharCards => device_pair("kvaser-pci")?,
             Kind::Sim | Kind::Vcan | Kind::VcanFd => (format!("{prefix}v0"), format!("{prefix}v0")),
             Kind::Vxcan | Kind::VxcanFd => (format!("{prefix}x0"), format!("{prefix}x1")),
+            Kind::Canwire => (format!("{prefix}w0"), format!("{prefix}w1")),
         };
         match kind {
-            Kind::Sim => {}
+            Kind::Sim | Kind::CancharVirtual => {}
+            Kind::CancharCards => {
+                for name in [&near, &far] {
+                    let mut device = Interface::find(name).map_err(|error| error.to_string())?;
+                    device.down().unwrap();
+                    device.set_bit_timing(&BitTiming::classic(500_000)).unwrap();
+                }
+            }
             Kind::Vcan | Kind::VcanFd => drop(Interface::create_vcan(&near).unwrap()),
             Kind::Vxcan | Kind::VxcanFd => drop(Interface::create_vxcan(&near, &far).unwrap()),
             Kind::Sja1000 | Kind::Ctucanfd => {
                 for name in [&near, &far] {
                     set_up_card(kind, name)?;
+                }
+            }
+            Kind::Canwire => {
+                for name in [&near, &far] {
+                    wire::add(name, prefix, &NodeOptions::default()).map_err(|error| error.to_string())?;
+                    let mut node = Interface::find(name).unwrap();
+                    node.set_bit_timing(&BitTiming::fd(1_000_000, 5_000_000)).unwrap();
                 }
             }
         }
@@ -150,6 +205,10 @@ impl Link {
         self.kind != Kind::Sim
     }
 
+    pub fn has_sockets(&self) -> bool {
+        !Kind::WITHOUT_SOCKETS.contains(&self.kind)
+    }
+
     /// It can be made and deleted at will.
     pub fn is_virtual(&self) -> bool {
         matches!(self.kind, Kind::Vcan | Kind::VcanFd | Kind::Vxcan | Kind::VxcanFd)
@@ -162,7 +221,7 @@ impl Link {
 
     /// What is sent waits in the queue of an interface for the other end.
     pub fn has_queue(&self) -> bool {
-        self.with_kernel() && self.near != self.far
+        self.has_sockets() && self.near != self.far
     }
 
     pub fn carries_error_frames(&self) -> bool {
@@ -186,12 +245,12 @@ impl Link {
 
     /// An RTR frame with a length. QEMU's SJA1000 delivers garbage after one.
     pub fn carries_rtr_length(&self) -> bool {
-        self.kind != Kind::Sja1000
+        !matches!(self.kind, Kind::Sja1000 | Kind::CancharCards)
     }
 
     /// DLC 9…15 of classic frames: controllers would need `cc-len8-dlc on`.
     pub fn carries_len8_dlc(&self) -> bool {
-        !matches!(self.kind, Kind::Sja1000 | Kind::Ctucanfd)
+        self.is_virtual() || self.kind == Kind::Sim
     }
 
     /// The ESI flag as sent: a controller sets its own.
@@ -204,8 +263,9 @@ impl Link {
     pub fn burst(&self) -> usize {
         match self.kind {
             Kind::Sim => 10,
-            Kind::Sja1000 => 4,
-            Kind::Ctucanfd => 4,
+            Kind::Sja1000 | Kind::CancharCards => 4,
+            Kind::CancharVirtual => 16,
+            Kind::Ctucanfd | Kind::Canwire => 4,
             _ => usize::MAX,
         }
     }
@@ -218,9 +278,16 @@ impl Link {
                 let world = sim::world(&self.world_name());
                 world.advance(world.now_ns() + SECOND_NS);
             }
-            Kind::Sja1000 | Kind::Ctucanfd => std::thread::sleep(Duration::from_millis(2)),
+            Kind::Sja1000 | Kind::Ctucanfd | Kind::Canwire | Kind::CancharCards => {
+                std::thread::sleep(Duration::from_millis(2))
+            }
             _ => {}
         }
+    }
+
+    /// Transmitters that work without a ring, and so may echo or not.
+    pub fn plain_transmitters(&self) -> &'static [&'static str] {
+        if self.has_sockets() { &["write", "sendmmsg"] } else { &["canchar"] }
     }
 
     /// Opens a receiver at the far end.
@@ -244,8 +311,8 @@ impl Link {
                 }
             }
             _ => {
-                let mut socket = RawSocket::open(&self.near());
-                let mut witness = RawSocket::open(&self.far());
+                let mut socket = RawEnd::open(&self.near());
+                let mut witness = RawEnd::open(&self.far());
                 for burst in frames.chunks(self.burst()) {
                     burst.iter().for_each(|frame| socket.send(frame));
                     let deadline = Instant::now() + ARRIVAL;
@@ -266,7 +333,7 @@ impl Link {
                 let options = ReceiveOptions { queue_frames: Some(10_000), ..ReceiveOptions::default() };
                 Ear::Sim(self.receiver("sim".parse().unwrap(), &options))
             }
-            _ => Ear::Raw(RawSocket::open(&self.far())),
+            _ => Ear::Raw(RawEnd::open(&self.far())),
         };
         Listener { link: self, ear }
     }
@@ -287,6 +354,11 @@ impl Drop for Link {
     fn drop(&mut self) {
         if self.is_virtual() {
             let _ = Interface::find(&self.near).and_then(Interface::delete); // it may have gone
+        }
+        if self.kind == Kind::Canwire {
+            for name in [&self.near, &self.far] {
+                let _ = wire::delete(name); // the same
+            }
         }
     }
 }
@@ -325,6 +397,81 @@ fn tc(arguments: &str) {
     assert!(done.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
+/// The plainest end of a link: a raw socket, or an open canchar device.
+enum RawEnd {
+    Socket(RawSocket),
+    Device(RawDevice),
+}
+
+impl RawEnd {
+    fn open(interface: &Interface) -> Self {
+        if interface.has_sockets() {
+            Self::Socket(RawSocket::open(interface))
+        } else {
+            Self::Device(RawDevice::open(interface))
+        }
+    }
+
+    fn send(&mut self, frame: &Frame) {
+        match self {
+            Self::Socket(socket) => socket.send(frame),
+            Self::Device(device) => device.send(frame),
+        }
+    }
+
+    fn receive(&mut self) -> Option<Frame> {
+        match self {
+            Self::Socket(socket) => socket.receive(),
+            Self::Device(device) => device.receive(),
+        }
+    }
+}
+
+/// A canchar device that sends, and hears all data and RTR frames, one at a time, with a queue longer than the default.
+struct RawDevice(Device);
+
+impl RawDevice {
+    fn open(interface: &Interface) -> Self {
+        let device = Device::open(Path::new(&interface.name), true).unwrap();
+        device.change(|options| options.rx_slots = 1024).unwrap();
+        Self(device)
+    }
+
+    fn send(&mut self, frame: &Frame) {
+        send_to_device(&self.0, frame);
+    }
+
+    fn receive(&mut self) -> Option<Frame> {
+        let mut raw = [RawFrame::default()];
+        match self.0.read(&mut raw) {
+            Ok(count) => assert_eq!(count, 1),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(error) => panic!("{error}"),
+        }
+        let mut frame = Frame::default();
+        (frame.can_id, frame.len) = (raw[0].can_id, raw[0].len);
+        frame.data[..8].copy_from_slice(&raw[0].data);
+        Some(frame)
+    }
+}
+
+fn send_to_device(device: &Device, frame: &Frame) {
+    let mut raw = RawFrame { can_id: frame.can_id, len: frame.len, ..RawFrame::default() };
+    raw.data.copy_from_slice(&frame.data[..8]);
+    assert_eq!(device.write(&[raw]).unwrap(), 1);
+}
+
+/// The first two canchar devices of this board.
+fn device_pair(board: &str) -> Result<(String, String), String> {
+    let name = |number: u32| format!("/dev/canchar{number}");
+    let found = (0..8).filter_map(|number| Interface::find(&name(number)).ok());
+    let mut names = found.filter(|device| device.driver.as_deref() == Some(board)).map(|device| device.name);
+    match (names.next(), names.next()) {
+        (Some(near), Some(far)) => Ok((near, far)),
+        _ => Err(format!("not two canchar devices of board {board}")),
+    }
+}
+
 /// A raw socket that sends, and hears all frames, error frames too, with write(2) and read(2).
 pub struct RawSocket(File);
 
@@ -359,8 +506,12 @@ impl RawSocket {
     }
 }
 
-/// Sends by write(2) on the very socket of a receiver.
-pub fn send_by(descriptor: BorrowedFd<'_>, frame: &Frame) {
+/// Sends by write(2) on the very socket or file of a receiver.
+pub fn send_by(link: &Link, descriptor: BorrowedFd<'_>, frame: &Frame) {
+    if !link.has_sockets() {
+        let file = File::from(descriptor.try_clone_to_owned().unwrap());
+        return send_to_device(&Device::from(file), frame);
+    }
     write_frame(&mut File::from(descriptor.try_clone_to_owned().unwrap()), frame);
 }
 
@@ -379,7 +530,7 @@ pub struct Listener<'a> {
 }
 
 enum Ear {
-    Raw(RawSocket),
+    Raw(RawEnd),
     Sim(Box<dyn Receive>),
 }
 

@@ -201,7 +201,7 @@ fn a_frame_of_the_bus_is_told_from_one_of_this_machine(method: ReceiveMethod, li
     }
 
     // The far end's own echo; a vxcan's and a driver's differ in how they come about.
-    let mut here = open_transmitter("write", &link.far(), Echo::On);
+    let mut here = open_transmitter(link.plain_transmitters()[0], &link.far(), Echo::On);
     assert_eq!(here.transmit(&[numbered(2)]).unwrap(), 1);
     let [(frame, from_here)] = receive_all(link, receiver.as_mut(), 1)[..] else { panic!("one frame") };
     assert_eq!(frame, numbered(2));
@@ -214,12 +214,12 @@ fn a_frame_of_the_bus_is_told_from_one_of_this_machine(method: ReceiveMethod, li
 }
 
 fn what_a_receivers_own_socket_sends_comes_only_when_asked_for(method: ReceiveMethod, link: &Link) {
-    if !method.row.capabilities.origin {
-        return; // a ring: what its own socket sends takes the way of all frames of this machine
+    if !method.row.capabilities.origin || method.row.name == "canchar-ring" {
+        return; // nobody can write to a mapped file, and what the socket of a ring sends takes the way of all frames of this machine
     }
     for own_frames in [false, true] {
         let mut receiver = link.receiver(method, &ReceiveOptions { own_frames, ..with_stamps() });
-        send_by(receiver.descriptor().unwrap(), &numbered(1));
+        send_by(link, receiver.descriptor().unwrap(), &numbered(1));
         link.settle();
         link.send(&[numbered(2)]);
         let came = receive_all(link, receiver.as_mut(), 1 + usize::from(own_frames));
@@ -391,7 +391,7 @@ fn a_ring_hears_what_a_ring_sends_on_its_interface_only_when_asked_to(method: Re
 }
 
 fn nobody_here_hears_what_is_sent_without_echo(method: ReceiveMethod, link: &Link) {
-    for name in ["write", "sendmmsg"] {
+    for name in link.plain_transmitters() {
         let mut receiver = link.receiver(method, &ReceiveOptions::default());
         let mut sender = open_transmitter(name, &link.far(), Echo::Off);
         assert_eq!(sender.transmit(&[numbered(1)]).unwrap(), 1);

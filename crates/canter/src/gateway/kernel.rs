@@ -1,18 +1,20 @@
 //! The kernel's own gateway, `can-gw`: its jobs are there while this command runs.
 
-use super::{Arguments, Counts, Ended, announce, signals};
+use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction, rules::jobs};
 use crate::{
-    failure::{self, Failure},
+    failure::{self, Exit, Failure},
     options::Common,
     trouble::refuse_down,
 };
 use canter_io::{
-    Error, Interface,
-    interface::Kind,
+    Error, Filters, Interface,
     netlink::can_gw::{self, CanGateway, Job, JobCounters},
     sys::{clock, thread::Worker},
 };
-use signal_hook::iterator::Handle;
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::{Handle, Signals},
+};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -25,38 +27,58 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// Routes until stopped, or until the jobs have gone.
 pub fn run(
     arguments: &Arguments,
-    from: &Interface,
-    to: &Interface,
+    directions: &[Direction],
     common: &Common,
-) -> failure::Result<(Counts, Ended)> {
+) -> failure::Result<(Vec<RouteAccount>, Ended)> {
     can_gw::available()?;
-    let mut signals = signals()?;
-    let open = |job| CanGateway::open(job).map_err(Failure::from);
-    let gateways: Arc<Vec<_>> =
-        Arc::new(jobs(arguments, from, to)?.into_iter().map(open).collect::<Result<_, _>>()?);
-    let watch = watch(Arc::clone(&gateways), [from.clone(), to.clone()], signals.handle())?;
-    announce(arguments, common);
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    // All that can be refused is refused before the first job works.
+    let jobs = jobs(arguments, directions)?;
+    let mut gateways = Vec::new();
+    for (_, job) in &jobs {
+        gateways.push(CanGateway::open(job.clone())?);
+    }
+    let gateways = Arc::new(gateways);
+    let watch = watch(Arc::clone(&gateways), interfaces(directions)?, signals.handle())?;
+    announce(arguments, directions, common);
     signals.forever().next();
     let (mut ended, seen) = watch.stop();
-    let mut counts = Counts::default();
-    for (gateway, seen) in Arc::into_inner(gateways).into_iter().flatten().zip(seen) {
+    let mut counts = vec![Counts::default(); directions.len()];
+    let direction_of = jobs.iter().map(|(direction, _)| *direction);
+    for ((gateway, seen), direction) in
+        Arc::into_inner(gateways).into_iter().flatten().zip(seen).zip(direction_of)
+    {
         let counters = gateway.close().unwrap_or_else(|error| {
             // The first reason is the one to tell.
             ended = std::mem::replace(&mut ended, Ok(())).and(Err(error.to_string()));
             seen // the job has gone, and its counters with it
         });
         // What its filter leaves out, can-gw never counts.
+        let counts = &mut counts[direction];
         counts.transmitted += u64::from(counters.handled);
-        counts.dropped += u64::from(counters.dropped) + u64::from(counters.deleted);
+        counts.drop_as(counters.dropped.into(), |drops| &mut drops.no_room);
+        counts.drop_as(counters.deleted.into(), |drops| &mut drops.too_long);
+        counts.received = counts.transmitted + counts.dropped;
     }
-    counts.received = counts.transmitted + counts.dropped;
-    Ok((counts, ended))
+    let account = |(Direction { from, to, .. }, counts): (&Direction, Counts)| RouteAccount {
+        from: from.clone(),
+        to: to.clone(),
+        counts,
+        rules: Vec::new(),
+    };
+    Ok((directions.iter().zip(counts).map(account).collect(), ended))
+}
+
+fn interfaces(directions: &[Direction]) -> failure::Result<Vec<Interface>> {
+    let names = directions.iter().flat_map(|direction| [&direction.from, &direction.to]);
+    Ok(names.map(|name| Interface::find(name)).collect::<Result<_, _>>()?)
 }
 
 /// Answers why it ended by itself, if it did, and each job's counters as last seen.
 fn watch(
     gateways: Arc<Vec<CanGateway>>,
-    mut interfaces: [Interface; 2],
+    mut interfaces: Vec<Interface>,
     ended: Handle,
 ) -> failure::Result<Worker<(Ended, Vec<JobCounters>)>> {
     let watch = move |stop: &AtomicBool| {
@@ -89,23 +111,49 @@ fn look(
     Ok(())
 }
 
-/// A job forwards frames of one kind, so an FD route needs two.
-fn jobs(arguments: &Arguments, from: &Interface, to: &Interface) -> failure::Result<Vec<Job>> {
+/// The jobs of all directions, each with its direction's number.
+fn jobs(arguments: &Arguments, directions: &[Direction]) -> failure::Result<Vec<(usize, Job)>> {
     let filters = arguments.filter.clone().unwrap_or_default();
-    if filters.list.len() > 1 || filters.error_mask != 0 {
-        let way_out = "give one filter, or take a user-space pair";
-        return Err(Failure::unable(format!(
-            "can-gw: a job has one filter and forwards no error frames ({way_out})"
-        )));
+    if let Some(why) = refused(arguments, &filters) {
+        return Err(Failure::unable(format!("can-gw: {why}")));
     }
-    let classic = Job {
-        // The kernel forgets a filter of zeros, which lets everything through, and would not find the job again by it.
-        filter: filters.list.first().copied().filter(|filter| filter.id | filter.mask != 0),
-        // Nobody but local sockets can hear a frame on a vcan, so let them.
-        echo: to.kind == Kind::Vcan,
-        ..Job::between(from.index, to.index)
-    };
-    let both_fd = from.supports_fd() && to.supports_fd();
-    let fd = both_fd.then(|| Job { fd: true, ..classic.clone() });
-    Ok([Some(classic), fd].into_iter().flatten().collect())
+    let mut all = Vec::new();
+    for (at, direction) in directions.iter().enumerate() {
+        let (from, to) = (Interface::find(&direction.from)?, Interface::find(&direction.to)?);
+        let mut route = direction.rules();
+        if direction.policy.is_none() {
+            route.policy.rules[0].filters = filters.list.clone();
+        }
+        let jobs = jobs::of_route(&route, &from, &to).map_err(|faults| {
+            let lines: Vec<_> = faults
+                .iter()
+                .map(|fault| {
+                    format!(
+                        "{}: {}: {}",
+                        direction.label(),
+                        route.policy.rules[fault.rule].label(fault.rule),
+                        fault.why
+                    )
+                })
+                .collect();
+            Failure::new(Exit::Unable, format!("can-gw: {}", lines.join("; ")))
+        })?;
+        all.extend(jobs.into_iter().map(|(_, job)| (at, job)));
+    }
+    Ok(all)
+}
+
+/// What belongs to user space.
+fn refused(arguments: &Arguments, filters: &Filters) -> Option<&'static str> {
+    if filters.list.len() > 1 || filters.error_mask != 0 {
+        Some("a job has one filter and forwards no error frames (give one filter, or take a user-space pair)")
+    } else if arguments.rules.is_some() && !filters.list.is_empty() {
+        Some("--filter beside --rules (write it into the file, or take a user-space pair)")
+    } else if arguments.when_full != super::WhenFull::Wait || arguments.priority {
+        Some("it cannot wait for room, and drops what finds none (take a user-space pair)")
+    } else if arguments.stats.is_some() || arguments.wait_for_interface {
+        Some("--stats and --wait-for-interface are of user-space pairs (canter rules list has the counters)")
+    } else {
+        None
+    }
 }

@@ -1,12 +1,17 @@
-//! A route: frames from one interface to another by a receiver and a transmitter. The loop that is measured is the
-//! loop that runs.
+//! A route: frames from one interface to another by a receiver, rules and a transmitter. The loop that is measured is
+//! the loop that runs.
 
+use super::{
+    backlog::Backlog,
+    control::Control,
+    counts::{Counts, Side, Step},
+    rules::engine::Engine,
+};
 use canter_io::{
-    Batch,
+    Batch, Frame,
     method::{Receive, Transmit},
     sys::{clock, poll},
 };
-use serde::Serialize;
 use std::{
     io,
     sync::atomic::{AtomicBool, Ordering},
@@ -19,36 +24,11 @@ pub const ROOM_PATIENCE_NS: u64 = 1_000_000_000;
 /// How long to wait before a full output is tried again, when the kernel offers nothing to wait for (`ENOBUFS`).
 pub const ROOM_AGAIN_NS: u64 = 50_000;
 
-/// What happened to the frames: `received = transmitted + filtered + dropped`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
-pub struct Counts {
-    pub received: u64,
-    pub transmitted: u64,
-    /// Not wanted by a rule.
-    pub filtered: u64,
-    /// Wanted, and not sent: no room at the output in time, refused by the kernel, or stopped before.
-    pub dropped: u64,
-    /// Never received: this gateway's own receive queue was full.
-    pub overrun: u64,
-}
+/// How long at most: an output that stays full is tried less and less often, down to this.
+const ROOM_AGAIN_NS_MAX: u64 = 5_000_000;
 
-/// On which side a route failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    In,
-    Out,
-}
-
-/// What came of moving a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing was there.
-    Idle,
-    /// Frames moved.
-    Moved,
-    /// The output has no room for the rest, which keeps its place.
-    Full,
-}
+/// For how long a route that is told to stop still receives what has come.
+const DRAIN_RECEIVE_NS: u64 = 500_000_000;
 
 /// One direction of a gateway.
 pub struct Route {
@@ -59,12 +39,22 @@ pub struct Route {
     pub gather: bool,
     pub batch: Batch,
     pub counts: Counts,
-    /// How much of the batch the transmitter has taken over.
+    /// What the rules are; `None`: every frame is handed on as it is.
+    pub engine: Option<Engine>,
+    /// Where frames wait while the output is full; `None`: the input waits with it.
+    pub backlog: Option<Backlog>,
+    /// What others say to it and want to know.
+    pub control: Option<Control>,
+    /// How much of the batch, after the rules, there is to send.
+    ready: usize,
+    /// How much of that the transmitter has taken over.
     handed: usize,
     /// What is pending must be sent before more is received.
     flushing: bool,
     /// Since when the output has had no room, by whichever clock the caller reads.
     full_since_ns: Option<u64>,
+    /// How long to wait for room the next time.
+    again_ns: u64,
 }
 
 impl Route {
@@ -74,79 +64,157 @@ impl Route {
         batch_frames: usize,
         gather: bool,
     ) -> Self {
-        let (batch, counts) = (Batch::new(batch_frames), Counts::default());
-        Self { receive, transmit, gather, batch, counts, handed: 0, flushing: false, full_since_ns: None }
+        Self {
+            receive,
+            transmit,
+            gather,
+            batch: Batch::new(batch_frames),
+            counts: Counts::default(),
+            engine: None,
+            backlog: None,
+            control: None,
+            ready: 0,
+            handed: 0,
+            flushing: false,
+            full_since_ns: None,
+            again_ns: ROOM_AGAIN_NS,
+        }
     }
 
-    /// Routes until `stop` is set or a side fails; either way every received frame is in the counts afterwards.
+    /// Routes until `stop` is set or a side fails; either way every received frame is in the counts afterwards. What
+    /// had come when it was told to stop is still routed.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), (Side, io::Error)> {
-        self.run_with(stop, Self::wait_for_room)
+        let ended = self.route(stop, Self::wait_for_room).and_then(|()| self.drain());
+        self.settle();
+        ended
     }
 
-    /// The same, with another way to wait for room.
+    /// The same with another way to wait for room, and without looking for more when told to stop.
+    #[cfg(test)]
     pub fn run_with(
+        &mut self,
+        stop: &AtomicBool,
+        wait_for_room: impl FnMut(&mut Self) -> io::Result<()>,
+    ) -> Result<(), (Side, io::Error)> {
+        let ended = self.route(stop, wait_for_room);
+        self.settle();
+        ended
+    }
+
+    fn route(
         &mut self,
         stop: &AtomicBool,
         mut wait_for_room: impl FnMut(&mut Self) -> io::Result<()>,
     ) -> Result<(), (Side, io::Error)> {
-        let mut ended = Ok(());
-        while ended.is_ok() && !stop.load(Ordering::Acquire) {
-            ended = match self.pump() {
-                Ok(Step::Full) => wait_for_room(self).map_err(|error| (Side::Out, error)),
-                done => done.map(drop),
-            };
+        while !stop.load(Ordering::Acquire) {
+            if self.pump()? == Step::Full {
+                wait_for_room(self).map_err(|error| (Side::Out, error))?;
+            }
         }
-        self.settle();
-        ended
+        Ok(())
+    }
+
+    /// Sends what waits and what has come, as long as the output takes it within [`ROOM_PATIENCE_NS`].
+    fn drain(&mut self) -> Result<(), (Side, io::Error)> {
+        let begun_ns = clock::monotonic_ns();
+        let mut receiving = true;
+        loop {
+            let passed_ns = clock::monotonic_ns() - begun_ns;
+            if passed_ns > ROOM_PATIENCE_NS {
+                return Ok(());
+            }
+            receiving &= passed_ns < DRAIN_RECEIVE_NS;
+            let unsent = self.handed < self.ready || self.waits();
+            let more = unsent || receiving && self.has_more();
+            if !more && self.transmit.pending() == 0 {
+                return Ok(());
+            }
+            let step = if more { self.pump()? } else { self.last_flush()? };
+            if step == Step::Full {
+                self.wait_for_room().map_err(|error| (Side::Out, error))?;
+            }
+        }
+    }
+
+    /// Whether a frame can be received without waiting.
+    fn has_more(&self) -> bool {
+        let Some(descriptor) = self.receive.descriptor() else { return false };
+        poll::readable(&[descriptor], Some(0)).is_ok_and(|ready| ready > 0)
+    }
+
+    fn last_flush(&mut self) -> Result<Step, (Side, io::Error)> {
+        self.flushing = true;
+        self.send().map_err(|error| (Side::Out, error))
     }
 
     /// Moves one batch, or what is left of the last one. Waits nowhere but in the receiver: the caller decides how to
     /// wait for room.
     pub fn pump(&mut self) -> Result<Step, (Side, io::Error)> {
-        if self.handed == self.batch.len() && !self.flushing {
-            self.batch.clear();
-            self.handed = 0;
-            let count = self.receive.receive(&mut self.batch).map_err(|error| (Side::In, error))?;
-            self.counts.received += count as u64;
-            self.flushing = (count == 0 || !self.gather) && self.transmit.pending() + count > 0;
-            if count == 0 && !self.flushing {
+        if self.waits() {
+            return self.pump_backlog();
+        }
+        if self.handed == self.ready && !self.flushing {
+            let count = self.take_in()?;
+            self.flushing = (count == 0 || !self.gather) && self.transmit.pending() + self.ready > 0;
+            if self.ready == 0 && !self.flushing {
                 return Ok(Step::Idle); // a receiver that spins has paused already
             }
         }
         let step = self.send().map_err(|error| (Side::Out, error))?;
+        let step = if step == Step::Full { self.set_aside() } else { step };
         // Processors of a virtual clock take turns, and a pause ends this one's: without it, whoever waits for the
         // frame would learn of it only when this thread sleeps. On real processors it costs a few tens of ns.
         std::hint::spin_loop();
+        if let Some(control) = &self.control {
+            control.publish(&self.counts, self.engine.as_ref());
+        }
         Ok(step)
+    }
+
+    /// Receives a batch and applies the rules to it; answers how many frames came.
+    fn take_in(&mut self) -> Result<usize, (Side, io::Error)> {
+        self.batch.clear();
+        (self.handed, self.ready) = (0, 0);
+        let count = self.receive.receive(&mut self.batch).map_err(|error| (Side::In, error))?;
+        self.counts.received += count as u64;
+        self.ready = count;
+        if let Some(engine) = &mut self.engine {
+            if let Some(control) = &self.control {
+                control.renew(engine, &mut self.counts);
+            }
+            let now_ns = if engine.needs_time() { clock::monotonic_ns() } else { 0 };
+            engine.apply(&mut self.batch, now_ns);
+            self.ready = engine.ready();
+        }
+        Ok(count)
     }
 
     /// Hands the batch to the transmitter, and makes it send when that is due.
     fn send(&mut self) -> io::Result<Step> {
-        if self.handed < self.batch.len() {
-            match self.transmit.transmit(&self.batch.frames()[self.handed..]) {
-                Ok(0) => {}
-                Ok(count) => {
+        if self.handed < self.ready {
+            let outgoing = match &self.engine {
+                Some(engine) => engine.outgoing(&self.batch),
+                None => self.batch.frames(),
+            };
+            match take_over(self.transmit.as_mut(), &outgoing[self.handed..])? {
+                Taken::Some(count) => {
                     self.handed += count;
                     self.counts.transmitted += count as u64;
-                    self.full_since_ns = None;
+                    self.has_room(count > 0);
                 }
-                // An FD frame on a classic interface: no fault of the route, whose other frames go on.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Taken::RefusedFirst => {
                     self.handed += 1;
-                    self.counts.dropped += 1;
+                    self.counts.drop_as(1, |drops| &mut drops.refused);
                     return Ok(Step::Moved);
                 }
-                Err(error) => return Err(error),
             }
         }
-        let handed_all = self.handed == self.batch.len();
+        let handed_all = self.handed == self.ready;
         if (self.flushing || !handed_all) && self.transmit.pending() > 0 {
             let before = self.transmit.pending();
             self.transmit.flush()?;
             let pending = self.transmit.pending();
-            if pending < before {
-                self.full_since_ns = None;
-            }
+            self.has_room(pending < before);
             if !handed_all && pending < before {
                 return Ok(Step::Moved); // which made room: the rest follows at once
             }
@@ -158,8 +226,15 @@ impl Route {
             return Ok(Step::Full);
         }
         self.flushing = false;
-        self.full_since_ns = None;
+        self.has_room(true);
         Ok(Step::Moved)
+    }
+
+    fn has_room(&mut self, room: bool) {
+        if room {
+            self.full_since_ns = None;
+            self.again_ns = ROOM_AGAIN_NS;
+        }
     }
 
     /// The output was full at `now_ns`: whether to try again. After [`ROOM_PATIENCE_NS`] what found no room is dropped.
@@ -177,303 +252,135 @@ impl Route {
         if !self.try_again(clock::monotonic_ns()) {
             return Ok(());
         }
+        let wait_ns = self.next_wait_ns();
         if let Some(descriptor) = self.transmit.descriptor() {
             // Says "writable" at once when it is the interface's queue that is full, so sleep besides.
-            poll::writable(descriptor, Some(ROOM_AGAIN_NS))?;
+            poll::writable(descriptor, Some(wait_ns))?;
         }
-        std::thread::sleep(Duration::from_nanos(ROOM_AGAIN_NS));
+        std::thread::sleep(Duration::from_nanos(wait_ns));
         Ok(())
+    }
+
+    /// Twice as long each time that there was no room.
+    fn next_wait_ns(&mut self) -> u64 {
+        let wait_ns = self.again_ns;
+        self.again_ns = (2 * wait_ns).min(ROOM_AGAIN_NS_MAX);
+        wait_ns
     }
 
     /// Gives up what the transmitter has not taken over.
     fn drop_rest(&mut self) {
-        self.counts.dropped += (self.batch.len() - self.handed) as u64;
-        self.handed = self.batch.len();
+        self.counts.drop_as((self.ready - self.handed) as u64, |drops| &mut drops.no_room);
+        self.handed = self.ready;
         self.flushing = false;
         self.full_since_ns = None;
     }
 
     /// Closes the account: what was handed over and not sent after all is dropped, not transmitted.
     fn settle(&mut self) {
-        self.drop_rest();
+        let waiting = self.backlog.as_mut().map_or(0, Backlog::clear);
+        let unhanded = self.ready - self.handed;
+        self.handed = self.ready;
+        (self.flushing, self.full_since_ns) = (false, None);
+        self.counts.drop_as((unhanded + waiting) as u64, |drops| &mut drops.unsent);
         let _ = self.transmit.flush(); // a failure shows in what is pending
-        let unsent = self.transmit.pending() as u64 + self.transmit.lost();
-        self.counts.transmitted -= unsent;
-        self.counts.dropped += unsent;
-        self.counts.overrun = self.receive.drops().unwrap_or(0);
-        let Counts { received, transmitted, filtered, dropped, .. } = self.counts;
-        assert_eq!(received, transmitted + filtered + dropped, "every received frame has an end");
+        let pending = self.transmit.pending() as u64;
+        let lost = self.transmit.lost();
+        self.counts.transmitted -= pending + lost;
+        self.counts.drop_as(pending, |drops| &mut drops.unsent);
+        self.counts.drop_as(lost, |drops| &mut drops.refused);
+        self.counts.overrun += self.receive.drops().unwrap_or(0);
+        if let Some(engine) = &mut self.engine {
+            self.counts.take(&mut engine.outcome);
+        }
+        self.counts.assert_balance();
+        if let Some(control) = &self.control {
+            control.publish(&self.counts, None);
+        }
+    }
+}
+
+/// A route whose output may be full while its input goes on.
+impl Route {
+    /// Whether frames wait that go before any others.
+    fn waits(&self) -> bool {
+        self.backlog.as_ref().is_some_and(|backlog| !backlog.is_empty() || self.flushing)
+    }
+
+    /// The output is full: puts the rest of the batch aside, if it may, to go on receiving.
+    fn set_aside(&mut self) -> Step {
+        let Some(backlog) = &mut self.backlog else { return Step::Full };
+        let outgoing = match &self.engine {
+            Some(engine) => engine.outgoing(&self.batch),
+            None => self.batch.frames(),
+        };
+        let dropped: u64 =
+            outgoing[self.handed..self.ready].iter().map(|frame| u64::from(!backlog.push(frame))).sum();
+        self.handed = self.ready;
+        self.counts.drop_as(dropped, |drops| &mut drops.no_room);
+        Step::Moved
+    }
+
+    /// Sends what waits, and lets what comes meanwhile wait behind it.
+    fn pump_backlog(&mut self) -> Result<Step, (Side, io::Error)> {
+        let moved = self.send_backlog().map_err(|error| (Side::Out, error))?;
+        self.has_room(moved);
+        let patience_ns = if moved { 0 } else { self.next_wait_ns() };
+        let more = match self.receive.descriptor() {
+            Some(descriptor) => {
+                poll::readable(&[descriptor], Some(patience_ns)).map_err(|error| (Side::In, error))? > 0
+            }
+            None => true, // it spins
+        };
+        if more {
+            self.take_in()?;
+            self.set_aside();
+        }
+        if let Some(control) = &self.control {
+            control.publish(&self.counts, self.engine.as_ref());
+        }
+        Ok(Step::Moved)
+    }
+
+    /// Whether anything could be sent.
+    fn send_backlog(&mut self) -> io::Result<bool> {
+        let Some(backlog) = &mut self.backlog else { return Ok(false) };
+        let before = self.transmit.pending();
+        let mut moved = false;
+        while let Some(frames) = backlog.first() {
+            match take_over(self.transmit.as_mut(), frames)? {
+                Taken::Some(0) => break,
+                Taken::Some(count) => {
+                    backlog.remove(count);
+                    self.counts.transmitted += count as u64;
+                }
+                Taken::RefusedFirst => {
+                    backlog.remove(1);
+                    self.counts.drop_as(1, |drops| &mut drops.refused);
+                }
+            }
+            moved = true;
+        }
+        self.transmit.flush()?;
+        let pending = self.transmit.pending();
+        self.flushing = pending > 0;
+        Ok(moved || pending < before)
+    }
+}
+
+enum Taken {
+    Some(usize),
+    /// An FD frame on a classic interface: no fault of the route, whose other frames go on.
+    RefusedFirst,
+}
+
+fn take_over(transmit: &mut dyn Transmit, frames: &[Frame]) -> io::Result<Taken> {
+    match transmit.transmit(frames) {
+        Ok(count) => Ok(Taken::Some(count)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(Taken::RefusedFirst),
+        Err(error) => Err(error),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use canter_io::{Frame, Identifier, batch::Meta};
-    use proptest::prelude::*;
-    use std::{
-        collections::VecDeque,
-        os::fd::BorrowedFd,
-        sync::{Arc, Mutex},
-    };
-
-    /// What a scripted side was asked, and what it saw.
-    #[derive(Debug, Default)]
-    struct Log {
-        given: u32,
-        sent: Vec<u32>,
-        pending: VecDeque<u32>,
-        lost: u64,
-        calls: Vec<Call>,
-    }
-
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Call {
-        Received(usize),
-        Transmitted(usize),
-        Flushed,
-    }
-
-    type Shared = Arc<Mutex<Log>>;
-
-    /// Gives so many frames a call, numbered; when the script is over it sets `stop`, or fails.
-    struct Source(VecDeque<usize>, Shared, Arc<AtomicBool>, bool);
-
-    impl Receive for Source {
-        fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
-            let mut log = self.1.lock().unwrap();
-            let Some(count) = self.0.pop_front() else {
-                self.2.store(true, Ordering::Release);
-                return if self.3 { Err(io::ErrorKind::NetworkDown.into()) } else { Ok(0) };
-            };
-            let count = count.min(batch.room());
-            for _ in 0..count {
-                batch.push(&frame(log.given), Meta::default());
-                log.given += 1;
-            }
-            log.calls.push(Call::Received(count));
-            Ok(count)
-        }
-
-        fn drops(&mut self) -> io::Result<u64> {
-            Ok(7)
-        }
-
-        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-            None
-        }
-    }
-
-    /// What a scripted output does when it is called.
-    #[derive(Clone, Copy, Debug)]
-    enum Act {
-        /// Sends up to so many.
-        Send(usize),
-        /// Takes up to so many over; they wait for a flush. A flush sends as many.
-        Keep(usize),
-        /// As `Keep`, and the kernel refuses one of those that wait.
-        Lose(usize),
-        Fail,
-    }
-
-    /// Plays its script over and over.
-    struct Sink(Vec<Act>, usize, Shared);
-
-    impl Sink {
-        fn act(&mut self) -> Act {
-            self.1 += 1;
-            self.0[(self.1 - 1) % self.0.len()]
-        }
-    }
-
-    impl Transmit for Sink {
-        fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
-            let act = self.act();
-            let mut log = self.2.lock().unwrap();
-            let numbers = frames.iter().map(number);
-            let count = match act {
-                Act::Send(room) if log.pending.is_empty() => {
-                    log.sent.extend(numbers.take(room));
-                    room.min(frames.len())
-                }
-                Act::Send(_) => 0, // behind those that wait
-                Act::Keep(room) | Act::Lose(room) => {
-                    log.pending.extend(numbers.take(room));
-                    room.min(frames.len())
-                }
-                Act::Fail => return Err(io::ErrorKind::NetworkDown.into()),
-            };
-            log.calls.push(Call::Transmitted(count));
-            Ok(count)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            let act = self.act();
-            let mut log = self.2.lock().unwrap();
-            log.calls.push(Call::Flushed);
-            match act {
-                Act::Send(room) | Act::Keep(room) => {
-                    let room = room.min(log.pending.len());
-                    let numbers: Vec<_> = log.pending.drain(..room).collect();
-                    log.sent.extend(numbers);
-                }
-                Act::Lose(_) => log.lost += u64::from(log.pending.pop_front().is_some()),
-                Act::Fail => return Err(io::ErrorKind::NetworkDown.into()),
-            }
-            Ok(())
-        }
-
-        fn pending(&self) -> usize {
-            self.2.lock().unwrap().pending.len()
-        }
-
-        fn lost(&self) -> u64 {
-            self.2.lock().unwrap().lost
-        }
-
-        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-            None
-        }
-    }
-
-    fn frame(number: u32) -> Frame {
-        Frame::classic(Identifier::Sff(0x123), &number.to_le_bytes()).unwrap()
-    }
-
-    fn number(frame: &Frame) -> u32 {
-        u32::from_le_bytes(frame.data().try_into().unwrap())
-    }
-
-    /// A route between scripts, the clock of its waits and what they saw.
-    struct Scripted {
-        route: Route,
-        stop: Arc<AtomicBool>,
-        log: Shared,
-        waits: u64,
-    }
-
-    impl Scripted {
-        fn new(batches: &[usize], acts: &[Act], gather: bool) -> Self {
-            Self::ending(batches, acts, gather, false)
-        }
-
-        fn ending(batches: &[usize], acts: &[Act], gather: bool, fails: bool) -> Self {
-            let (log, stop) = (Shared::default(), Arc::new(AtomicBool::new(false)));
-            let source =
-                Source(batches.iter().copied().collect(), Arc::clone(&log), Arc::clone(&stop), fails);
-            let sink = Sink(acts.to_vec(), 0, Arc::clone(&log));
-            let route = Route::new(Box::new(source), Box::new(sink), 8, gather);
-            Self { route, stop, log, waits: 0 }
-        }
-
-        /// Runs it; every wait for room takes so long.
-        fn run(&mut self, wait_ns: u64) -> Result<(), Side> {
-            let Self { route, stop, waits, .. } = self;
-            let waiting = |route: &mut Route| {
-                *waits += 1;
-                route.try_again(*waits * wait_ns);
-                Ok(())
-            };
-            route.run_with(stop, waiting).map_err(|(side, _)| side)
-        }
-    }
-
-    fn acts() -> impl Strategy<Value = Vec<Act>> {
-        let act = prop_oneof![
-            8 => (0usize..10).prop_map(Act::Send),
-            8 => (0usize..10).prop_map(Act::Keep),
-            2 => (0usize..10).prop_map(Act::Lose),
-            1 => Just(Act::Fail),
-        ];
-        prop::collection::vec(act, 1..20)
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_the_sides_do_every_frame_is_accounted_for_sent_in_order_and_once(
-            batches in prop::collection::vec(0usize..12, 0..30),
-            acts in acts(),
-            gather: bool,
-            fails: bool,
-        ) {
-            let mut scripted = Scripted::ending(&batches, &acts, gather, fails);
-            let ended = scripted.run(ROOM_PATIENCE_NS / 3);
-            let (counts, log) = (scripted.route.counts, scripted.log.lock().unwrap());
-            prop_assert_eq!(counts.received, counts.transmitted + counts.filtered + counts.dropped);
-            prop_assert_eq!((counts.received, counts.overrun), (u64::from(log.given), 7));
-            prop_assert_eq!(counts.transmitted, log.sent.len() as u64);
-            prop_assert!(log.sent.is_sorted_by(|a, b| a < b), "{:?}", log.sent);
-            let can_fail = acts.iter().any(|act| matches!(act, Act::Fail));
-            match ended {
-                Ok(()) => prop_assert!(!fails || log.calls.is_empty() || can_fail || scripted.waits > 0),
-                Err(Side::In) => prop_assert!(fails),
-                Err(Side::Out) => prop_assert!(can_fail),
-            }
-        }
-    }
-
-    #[test]
-    fn gathered_frames_are_sent_when_nothing_more_is_there_and_not_before() {
-        use Call::{Flushed, Received, Transmitted};
-        let mut scripted = Scripted::new(&[3, 2, 0, 1, 0], &[Act::Keep(8)], true);
-        scripted.run(0).unwrap();
-        let calls = [Received(3), Transmitted(3), Received(2), Transmitted(2), Received(0), Flushed];
-        let then = [Received(1), Transmitted(1), Received(0), Flushed, Flushed];
-        assert_eq!(scripted.log.lock().unwrap().calls, [&calls[..], &then].concat());
-    }
-
-    #[test]
-    fn without_gathering_every_batch_is_sent_at_once() {
-        use Call::{Flushed, Received, Transmitted};
-        let mut scripted = Scripted::new(&[3, 2], &[Act::Keep(8)], false);
-        scripted.run(0).unwrap();
-        let calls = [Received(3), Transmitted(3), Flushed, Received(2), Transmitted(2), Flushed, Flushed];
-        assert_eq!(scripted.log.lock().unwrap().calls, calls);
-    }
-
-    #[test]
-    fn a_flush_that_makes_room_is_followed_by_the_rest_without_a_wait() {
-        let mut scripted = Scripted::new(&[8], &[Act::Keep(4)], true);
-        scripted.run(0).unwrap();
-        assert_eq!(scripted.waits, 0);
-        assert_eq!(scripted.route.counts.transmitted, 8);
-    }
-
-    #[test]
-    fn a_frame_waits_a_second_for_room_and_is_dropped_then() {
-        let mut scripted = Scripted::new(&[2, 0], &[Act::Send(0)], false);
-        scripted.run(ROOM_AGAIN_NS).unwrap();
-        assert_eq!(scripted.waits, ROOM_PATIENCE_NS / ROOM_AGAIN_NS + 2); // from the first to one beyond the second
-        assert_eq!(scripted.route.counts.dropped, 2);
-    }
-
-    #[test]
-    fn a_route_that_waits_for_room_still_stops() {
-        let mut scripted = Scripted::new(&[2, 2], &[Act::Send(0)], false);
-        let stop = Arc::clone(&scripted.stop);
-        let done = scripted.route.run_with(&stop, |_| {
-            stop.store(true, Ordering::Release);
-            Ok(())
-        });
-        assert!(done.is_ok());
-        assert_eq!((scripted.route.counts.received, scripted.route.counts.dropped), (2, 2));
-    }
-
-    #[test]
-    fn an_output_that_fails_ends_the_route_and_what_it_had_not_sent_is_dropped() {
-        for acts in [&[Act::Keep(5), Act::Fail][..], &[Act::Fail], &[Act::Send(2), Act::Fail]] {
-            let mut scripted = Scripted::new(&[6, 6], acts, false);
-            assert_eq!(scripted.run(0), Err(Side::Out));
-            let sent = scripted.log.lock().unwrap().sent.len() as u64;
-            assert_eq!((scripted.route.counts.transmitted, scripted.route.counts.dropped), (sent, 6 - sent));
-        }
-    }
-
-    #[test]
-    fn a_wait_that_fails_ends_the_route_with_its_account_closed() {
-        let mut scripted = Scripted::new(&[6], &[Act::Send(4), Act::Send(0)], false);
-        let ended = scripted.route.run_with(&scripted.stop, |_| Err(io::ErrorKind::Other.into()));
-        assert_eq!(ended.map_err(|(side, _)| side), Err(Side::Out));
-        assert_eq!((scripted.route.counts.transmitted, scripted.route.counts.dropped), (4, 2));
-    }
-}
+mod tests;

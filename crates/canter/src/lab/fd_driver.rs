@@ -1,7 +1,7 @@
 //! The driver of the CAN FD cards. Debian leaves ctucanfd out of its kernels but has it in its source package: built
 //! from there on first use, and kept. A kernel that has it already is left alone.
 
-use super::{Kernel, apt, apt::Image, cache::Cache, headers, lab_failure, progress::Progress};
+use super::{Kernel, apt, apt::Image, cache::Cache, headers, kernel::Extra, lab_failure, progress::Progress};
 use crate::failure::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()
         copy(&source, new).map_err(|e| lab_failure(format!("{}: {e}", source.display())))?;
         headers::make(&build, new, &SETTINGS)
     })?;
-    kernel.extra_modules = MODULES.map(|module| built.join(module)).to_vec();
+    kernel.extra_modules.extend(MODULES.map(|module| Extra::new(built.join(module))));
     Ok(())
 }
 

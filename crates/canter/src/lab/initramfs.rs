@@ -1,8 +1,8 @@
 //! The guest's first files: busybox, the modules to reach the host's files, the two scripts and what is to be run.
 
 use super::{
-    Kernel, Machine, cpio::Archive, fd_driver, lab_failure, modules, programs, progress::Progress, shell,
-    topology,
+    Kernel, Machine, cpio::Archive, fd_driver, kernel::Extra, lab_failure, modules, programs,
+    progress::Progress, shell, topology,
 };
 use crate::failure::Result;
 use std::fmt::Write;
@@ -30,6 +30,8 @@ pub struct Session<'a> {
     pub shares: &'a [PathBuf],
     /// Marks the end of a complete stream.
     pub token: &'a str,
+    /// The module canchar, when the machine is to have its devices.
+    pub canchar_module: Option<&'a Path>,
 }
 
 /// Writes the archive for one run.
@@ -50,13 +52,23 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
     archive.file("modules/order", order.as_bytes());
     archive.file("init", include_bytes!("guest/init"));
     archive.file("session", include_bytes!("guest/session"));
-    archive.file("lab", variables(kernel, session).as_bytes());
+    let mut variables = variables(kernel, session);
+    if let (Some(devices), Some(module)) = (&machine.canchar, session.canchar_module) {
+        archive.file("modules/canchar.ko", &modules::read_plain(module)?);
+        let _ = writeln!(
+            variables,
+            "CANCHAR='{}'\nCANCHAR_CARDS='{}'",
+            devices.parameters(),
+            devices.addresses()
+        );
+    }
+    archive.file("lab", variables.as_bytes());
     archive.file("shares", shares(session).as_bytes());
     archive.file("command", command(session, std::env::vars()).as_bytes());
     Ok(archive.finish())
 }
 
-/// Adds the modules, uncompressed; returns their names in the order to load them.
+/// Adds the modules, uncompressed; returns a line for each in the order to load them: name and parameters.
 fn add_modules(
     archive: &mut Archive,
     machine: &Machine,
@@ -80,12 +92,12 @@ fn add_modules(
         progress.say(&format!("kernel {} has no {}", kernel.release, wanted.absent.join(", ")));
     }
     let folder = kernel.modules.as_ref().map(|folder| folder.join(&kernel.release)).unwrap_or_default();
-    let files = wanted.files.iter().map(|file| folder.join(file)).chain(kernel.extra_modules.iter().cloned());
+    let files = wanted.files.iter().map(|file| Extra::new(folder.join(file)));
     let mut order = String::new();
-    for file in files {
+    for Extra { file, parameters } in files.chain(kernel.extra_modules.iter().cloned()) {
         let name = modules::plain_name(&file.to_string_lossy());
         archive.file(&format!("modules/{name}"), &modules::read_plain(&file)?);
-        let _ = writeln!(order, "{name}");
+        let _ = writeln!(order, "{name} {parameters}");
     }
     Ok(order)
 }
@@ -147,7 +159,13 @@ mod tests {
     fn the_command_runs_where_and_as_it_was_given() {
         let command_words = ["echo".to_owned(), "a b".to_owned()];
         let folders = ["/tmp/my dir", "/srv"].map(PathBuf::from);
-        let session = Session { command: &command_words, folder: &folders[0], shares: &folders, token: "T" };
+        let session = Session {
+            command: &command_words,
+            folder: &folders[0],
+            shares: &folders,
+            token: "T",
+            canchar_module: None,
+        };
         assert_eq!(shares(&session), "share0 /tmp/my dir\nshare1 /srv\n");
         let environment = [
             ("PATH", "/usr/bin:/opt/x"),

@@ -19,11 +19,26 @@ pub struct Kernel {
     pub modules: Option<PathBuf>,
     pub index: Index,
     /// Modules that are not in that folder, in the order to load them.
-    pub extra_modules: Vec<PathBuf>,
+    pub extra_modules: Vec<Extra>,
     /// The kernel's build tree, when it came from one.
     pub build_tree: Option<PathBuf>,
     /// Names this build of it.
     pub key: String,
+}
+
+/// A module that the lab has built.
+#[derive(Clone, Debug)]
+pub struct Extra {
+    pub file: PathBuf,
+    /// As insmod takes them: `name=value` words.
+    pub parameters: String,
+}
+
+impl Extra {
+    /// A module without parameters.
+    pub fn new(file: PathBuf) -> Self {
+        Self { file, parameters: String::new() }
+    }
 }
 
 /// Finds the kernel called `name`: `6.12`, `6.1-rt`, or the path of a tree.

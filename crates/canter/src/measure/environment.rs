@@ -26,6 +26,28 @@ impl Environment {
     }
 }
 
+impl Environment {
+    /// `uname -r`: `6.12.117+deb12-rt-amd64`.
+    pub fn release(&self) -> &str {
+        self.kernel.split_whitespace().next().unwrap_or_default()
+    }
+
+    /// What the papers call a kernel: `6.12-rt`, `2.6.33`.
+    pub fn flavour(&self) -> String {
+        let release = self.release();
+        let number: Vec<&str> =
+            release.split(['.', '-', '+']).take(if release.starts_with("2.") { 3 } else { 2 }).collect();
+        let realtime =
+            release.split(['-', '+']).any(|word| word == "rt" || word.starts_with("rt") && word.len() < 6);
+        format!("{}{}", number.join("."), if realtime { "-rt" } else { "" })
+    }
+
+    /// What follows `key` on the kernel's command line.
+    pub fn word(&self, key: &str) -> &str {
+        word(&self.cmdline, key)
+    }
+}
+
 /// Whether this is `canter lab`, whose SJA1000 cards carry a frame in no time.
 pub fn in_lab() -> bool {
     word(&read("/proc/cmdline"), "canter.lab=") == "1"
@@ -72,6 +94,20 @@ mod tests {
         assert_eq!(word(line, "canter.clock="), "virtual");
         assert_eq!(word(line, "canter.qemu="), "7.2.22");
         assert_eq!(word(line, "canter.lab="), "");
+    }
+
+    #[test]
+    fn a_kernel_is_called_as_the_papers_call_it() {
+        for (kernel, flavour) in [
+            ("6.12.117+deb12-amd64 #1 SMP", "6.12"),
+            ("6.1.0-49-rt-amd64 #1 SMP PREEMPT_RT", "6.1-rt"),
+            ("2.6.33.7-rt29 #1", "2.6.33-rt"),
+            ("3.0.1 #1 SMP", "3.0"),
+            ("", ""),
+        ] {
+            let environment = Environment { kernel: kernel.to_owned(), ..Environment::default() };
+            assert_eq!(environment.flavour(), flavour);
+        }
     }
 
     #[test]

@@ -68,17 +68,11 @@ impl Histogram {
             })
             .collect();
         let count = self.count();
-        Latency {
-            count,
-            min: if count == 0 { 0 } else { self.min },
-            p50: nearest_rank(&buckets, count, 500),
-            p90: nearest_rank(&buckets, count, 900),
-            p99: nearest_rank(&buckets, count, 990),
-            p999: nearest_rank(&buckets, count, 999),
-            max: self.max,
-            negative: self.negative,
-            buckets,
-        }
+        let min = if count == 0 { 0 } else { self.min };
+        let latency =
+            Latency { count, min, max: self.max, negative: self.negative, buckets, ..Latency::default() };
+        let [p50, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| latency.at_per_mille(per_mille));
+        Latency { p50, p90, p99, p999, ..latency }
     }
 }
 
@@ -86,19 +80,6 @@ impl Default for Histogram {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// The latency of rank `⌈count · per_mille / 1000⌉` in ascending buckets; 0 when there are none.
-fn nearest_rank(buckets: &[[u64; 2]], count: u64, per_mille: u64) -> u64 {
-    let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000);
-    let mut seen = 0_u128;
-    for &[ns, n] in buckets {
-        seen += u128::from(n);
-        if seen >= rank {
-            return ns;
-        }
-    }
-    0
 }
 
 #[cfg(test)]

@@ -1,24 +1,25 @@
 //! The latency profile: how many frames took longer than t, for every t. The 2011 paper's plot (a reverse
-//! cumulative histogram): the median hides the rare late frame, the profile shows it and how rare it is.
+//! cumulative histogram): the median hides the rare late frame, the profile shows it and how rare it is. A frame that
+//! never arrived took longer than any t, so lost frames are a plateau that the profile does not fall below.
 
 use crate::measure::result::Latency;
 
-/// Falls from `count` to 0 in steps.
+/// Falls from `count` to the number of lost frames in steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// How many frames there are: all of them took longer than anything below the first step.
+    /// How many frames there are, lost ones included: all of them took longer than anything below the first step.
     pub count: u64,
-    /// `(t in ns, how many took longer than t)`: t ascends, the number descends and ends at 0.
+    /// `(t in ns, how many took longer than t)`: t ascends, the number descends and ends at the lost ones.
     pub steps: Vec<(u64, u64)>,
 }
 
 impl Profile {
-    /// From the raw buckets, in whatever order they come.
-    pub fn of(latency: &Latency) -> Self {
+    /// From the raw buckets, in whatever order they come, and the number of frames that never arrived.
+    pub fn of(latency: &Latency, lost: u64) -> Self {
         let mut buckets: Vec<[u64; 2]> =
             latency.buckets.iter().copied().filter(|bucket| bucket[1] > 0).collect();
         buckets.sort_unstable();
-        let count = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket[1]));
+        let count = buckets.iter().fold(lost, |sum, bucket| sum.saturating_add(bucket[1]));
         let mut steps: Vec<(u64, u64)> = Vec::with_capacity(buckets.len());
         let mut slower = count;
         for [t, n] in buckets {
@@ -29,7 +30,7 @@ impl Profile {
             }
         }
         if let Some(last) = steps.last_mut() {
-            last.1 = 0; // only a sum beyond u64 is not 0 here
+            last.1 = lost; // only a sum beyond u64 is not that already
         }
         Self { count, steps }
     }
@@ -50,7 +51,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(buckets: Vec<[u64; 2]>) -> Profile {
-        Profile::of(&Latency { buckets, ..Latency::default() })
+        Profile::of(&Latency { buckets, ..Latency::default() }, 0)
     }
 
     #[test]
@@ -58,6 +59,12 @@ mod tests {
         let profile = of(vec![[10, 3], [20, 1]]);
         assert_eq!(profile, Profile { count: 4, steps: vec![(10, 1), (20, 0)] });
         assert_eq!([9, 10, 19, 20].map(|t| profile.slower_than(t)), [4, 1, 1, 0]);
+    }
+
+    #[test]
+    fn lost_frames_are_a_plateau() {
+        let latency = Latency { buckets: vec![[10, 3], [20, 1]], ..Latency::default() };
+        assert_eq!(Profile::of(&latency, 5), Profile { count: 9, steps: vec![(10, 6), (20, 5)] });
     }
 
     #[test]

@@ -2,15 +2,20 @@
 //!
 //! All times are integers of nanoseconds of the clock that `environment.clock` names.
 
+mod layout;
+
 use crate::{
     failure::{self, Failure},
     trouble,
 };
+use layout::Layout;
 use serde::{Deserialize, Serialize};
 use std::{fs, io, io::Write, path::Path};
 
 /// The version that this program writes and reads.
 pub const SCHEMA: u32 = 1;
+
+const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,9 +36,14 @@ impl ResultFile {
     /// Reads one. The error names the file and says what to do.
     pub fn load(path: &Path) -> failure::Result<Self> {
         let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
-        let head: Head = serde_json::from_str(&text).map_err(|error| {
-            fail(format!("not a result file of canter (--json FILE writes one): {error}"))
+        let bytes = fs::read(path).map_err(|error| trouble::of_file(path, "read", error))?;
+        let text = String::from_utf8(bytes).map_err(|_| fail(format!("{NO_RESULT}: it is no text")))?;
+        if text.trim().is_empty() {
+            return Err(fail("is empty: measure it again".to_owned()));
+        }
+        let head: Head = serde_json::from_str(&text).map_err(|error| match error.is_eof() {
+            true => fail(format!("is cut off at line {}: copy it again, or measure it again", error.line())),
+            false => fail(format!("{NO_RESULT}: {error}")),
         })?;
         if head.schema != SCHEMA {
             let way_out = if head.schema > SCHEMA { "use a newer canter" } else { "measure it again" };
@@ -112,6 +122,12 @@ pub enum ClockKind {
     Simulated,
 }
 
+impl ClockKind {
+    pub fn name(self) -> &'static str {
+        ["real", "virtual", "simulated"][self as usize]
+    }
+}
+
 /// One method under one condition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
@@ -122,14 +138,26 @@ pub struct Series {
     pub condition: Condition,
     /// Why there are no figures; empty when there are.
     pub unavailable: String,
+    /// What `latency_ns` is a distribution of; empty: the latency of a gateway. `round-trip`, `interrupt latency`.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub quantity: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub latency_ns: Option<Latency>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cost_ns: Option<Cost>,
+    /// A figure that depends on another one: the processor's load against the rate of frames.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub curve: Option<Curve>,
+    /// The latencies in the order of time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeline: Option<Timeline>,
     pub ledger: Ledger,
     /// What the instrument itself adds, measured by a null test; `None` when none was made.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub floor_ns: Option<u64>,
+    /// Whether the virtual wires kept their time; `None` where there were none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wire: Option<WireKept>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub paper: Option<Paper>,
 }
@@ -139,6 +167,12 @@ impl Series {
     pub fn unavailable(method: &str, condition: Condition, reason: impl Into<String>) -> Self {
         let (method, unavailable) = (method.to_owned(), reason.into());
         Self { method, condition, unavailable, ..Self::default() }
+    }
+
+    /// Why its figures prove nothing, when they contradict themselves: nothing is to be drawn of it.
+    pub fn fault(&self) -> Option<String> {
+        let latency = self.latency_ns.as_ref().and_then(Latency::fault);
+        self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 }
 
@@ -161,6 +195,55 @@ pub struct Condition {
     /// What else the machine was doing: `none`, `cpu`, `ethernet-receive`, …
     pub load: String,
     pub interfaces: Vec<String>,
+    /// What else sets this condition apart, in words: `checksum`.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub variant: String,
+    /// A number that was varied from series to series: 2048 filters, 3 hops.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub varied: Option<Varied>,
+    /// What sent and stamped, where there is a choice: `wire`; empty: sockets.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub instrument: String,
+}
+
+/// A number that was varied, the horizontal axis of a figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Varied {
+    /// Of what: `filters`.
+    pub name: String,
+    /// `frames/s`; empty for a plain count.
+    pub unit: String,
+    pub value: u64,
+}
+
+/// How well the virtual wires of a measurement kept their time, over both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireKept {
+    /// The median of how late the timer of the direct wire ran behind the end of a frame: in every latency.
+    pub late_ns_p50: u64,
+    pub late_ns_max: u64,
+    /// How often a wire waited because its timer was too late to catch up, and for how long in all.
+    pub slips: u64,
+    pub slip_ns: u64,
+    /// Frames that a node lost to a full receive FIFO.
+    pub overruns: u64,
+    /// Frames that were destroyed or not acknowledged, and repeated.
+    pub errors: u64,
+}
+
+impl std::fmt::Display for WireKept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let Self { late_ns_p50, late_ns_max, slips, slip_ns, overruns, errors } = *self;
+        write!(
+            f,
+            "Instrument wire: floor {:.2} µs (the wire's timer behind the end of a frame; at most {:.2}); \
+             {slips} slips, {:.1} µs in all; {overruns} overruns, {errors} errors on the wire",
+            us(late_ns_p50),
+            us(late_ns_max),
+            us(slip_ns)
+        )
+    }
 }
 
 /// A distribution of latencies.
@@ -177,6 +260,73 @@ pub struct Latency {
     pub negative: u64,
     /// `[ns, count]`, ascending; finer than 1 µs up to 100 ms.
     pub buckets: Vec<[u64; 2]>,
+}
+
+impl Latency {
+    /// The latency of a rank, counted from 1, in ascending order; 0 when there are none.
+    pub fn at_rank(&self, rank: u64) -> u64 {
+        let mut seen = 0_u64;
+        let bucket = self.buckets.iter().find(|bucket| {
+            seen = seen.saturating_add(bucket[1]);
+            seen >= rank
+        });
+        bucket.map_or(0, |bucket| bucket[0])
+    }
+
+    /// A percentile by nearest rank.
+    pub fn at_per_mille(&self, per_mille: u64) -> u64 {
+        self.at_rank((u128::from(self.count) * u128::from(per_mille)).div_ceil(1000) as u64)
+    }
+
+    fn fault(&self) -> Option<String> {
+        let held = self.buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket[1]));
+        let ascends = [self.min, self.p50, self.p90, self.p99, self.p999, self.max].is_sorted();
+        if held != self.count {
+            return Some(format!("it counts {} latencies, its buckets hold {held}", self.count));
+        }
+        if !ascends || !self.buckets.is_sorted_by(|a, b| a[0] < b[0]) {
+            return Some("its percentiles or buckets do not ascend".to_owned());
+        }
+        None
+    }
+}
+
+/// A figure at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What was measured: `processor load`.
+    pub quantity: String,
+    /// Its unit: `%`. For `ns` the report picks a fitting one.
+    pub unit: String,
+    /// How many digits of a figure are behind its point.
+    pub decimals: u8,
+    /// Against what: `rate`.
+    pub against: String,
+    /// Its unit: `frames/s`.
+    pub against_unit: String,
+    /// `[against, figure]`, ascending.
+    pub points: Vec<[u64; 2]>,
+}
+
+/// Latencies against time, thinned: time is cut into slots of equal length, and each keeps its least and its greatest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The length of a slot.
+    pub slot_ns: u64,
+    /// `[slot, arrived, min ns, max ns, lost]`, ascending; slots in which nothing happened are left out.
+    pub slots: Vec<[u64; 5]>,
+    /// `[ns, tenths of a per cent]`: how busy the processors were from the point before to this one; may be empty.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub load: Vec<[u64; 2]>,
+}
+
+impl Timeline {
+    fn fault(&self) -> Option<String> {
+        let ascends =
+            self.slots.is_sorted_by(|a, b| a[0] < b[0]) && self.load.is_sorted_by(|a, b| a[0] < b[0]);
+        let sound = ascends && self.slots.iter().all(|slot| slot[2] <= slot[3]);
+        (!sound).then(|| "its timeline is out of order".to_owned())
+    }
 }
 
 /// What a system call costs.
@@ -216,7 +366,23 @@ pub struct Ledger {
 impl Ledger {
     /// Is every frame accounted for? When not, the figures beside it prove nothing.
     pub fn balances(&self) -> bool {
-        u128::from(self.sent) == u128::from(self.received) + u128::from(self.lost.total())
+        self.missing() == 0
+    }
+
+    /// How many frames nobody accounts for; negative: so many too many.
+    pub fn missing(&self) -> i128 {
+        i128::from(self.sent) - i128::from(self.received) - i128::from(self.lost.total())
+    }
+
+    fn fault(&self) -> Option<String> {
+        if self.balances() {
+            return None;
+        }
+        let what = match self.missing() {
+            missing @ 0.. => format!("{missing} missing"),
+            missing => format!("{} too many", missing.unsigned_abs()),
+        };
+        Some(format!("its ledger does not balance, frames: {what}"))
     }
 }
 
@@ -254,79 +420,17 @@ pub struct Paper {
     pub machine: String,
     /// The median, or the cost per frame.
     pub ns: u64,
+    /// The rest of its distribution where the paper tells it; 0: it does not.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub min: u64,
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub p90: u64,
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub max: u64,
 }
 
-/// JSON with a field per line and an object per line, but numbers and short strings of a list side by side.
-#[derive(Default)]
-struct Layout {
-    open: Vec<Open>,
-}
-
-/// What the next value is in.
-enum Open {
-    Object,
-    List { values: usize, of_objects: bool },
-}
-
-impl Layout {
-    /// So many values of a list share a line.
-    const VALUES_PER_LINE: usize = 8;
-
-    fn line(&self, writer: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        write!(writer, "\n{:1$}", "", 2 * self.open.len())
-    }
-}
-
-impl serde_json::ser::Formatter for Layout {
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.open.push(Open::List { values: 0, of_objects: false });
-        writer.write_all(b"[")
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if !first {
-            writer.write_all(b",")?;
-        }
-        let Some(Open::List { values, of_objects }) = self.open.last_mut() else { return Ok(()) };
-        *values += 1;
-        if *values > 1 && *values % Self::VALUES_PER_LINE == 1 && !*of_objects {
-            self.line(writer)?;
-        }
-        Ok(())
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        if let Some(Open::List { of_objects: true, .. }) = self.open.pop() {
-            self.line(writer)?;
-        }
-        writer.write_all(b"]")
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        if let Some(Open::List { of_objects, .. }) = self.open.last_mut() {
-            *of_objects = true;
-            self.line(writer)?;
-        }
-        self.open.push(Open::Object);
-        writer.write_all(b"{")
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.open.pop();
-        self.line(writer)?;
-        writer.write_all(b"}")
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if !first {
-            writer.write_all(b",")?;
-        }
-        self.line(writer)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
-    }
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 #[cfg(test)]
@@ -365,7 +469,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let path = folder.path().join("it.json");
         for (text, says) in [
-            ("{", "not a result file of canter"),
+            ("", "is empty: measure it again"),
+            ("{", "is cut off at line 1"),
+            ("{\"schema\": 1, \"series\": [\n{\"method\": \"can-", "is cut off at line 2"),
+            ("<!doctype html>", "not a result file of canter"),
+            ("{\"schema\": 1, \"series\": [NaN]}", "not a result file of canter"),
             ("{\"schema\": 1}", "not a result file of canter"),
             ("{\"schema\": 99, \"series\": []}", "schema 99, this canter reads 1: use a newer canter"),
             ("{\"schema\": 0, \"series\": []}", "measure it again"),
@@ -392,11 +500,38 @@ mod tests {
     #[test]
     fn every_field_is_documented() {
         let page = include_str!("../../../../docs/result.md");
-        let fields = include_str!("result.rs").split("/// JSON with a field").next().expect("the schema");
+        let fields = include_str!("result.rs").split("#[cfg(test)]").next().expect("the schema");
         let fields = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": "));
         for (field, _) in fields.filter(|(field, _)| !field.contains(['(', ' '])) {
             assert!([".", "`"].iter().any(|end| page.contains(&format!("{field}{end}"))), "{field}");
         }
+    }
+
+    #[test]
+    fn figures_that_contradict_themselves_are_a_fault() {
+        let latency = Latency {
+            count: 2,
+            min: 5,
+            p50: 5,
+            p90: 7,
+            p99: 7,
+            p999: 7,
+            max: 7,
+            negative: 0,
+            buckets: vec![[5, 1], [7, 1]],
+        };
+        let ledger = Ledger { sent: 2, received: 2, ..Ledger::default() };
+        let fault = |latency: Latency, ledger| {
+            Series { latency_ns: Some(latency), ledger, ..Series::default() }.fault().unwrap_or_default()
+        };
+        assert_eq!(fault(latency.clone(), ledger), "");
+        assert!(fault(latency.clone(), Ledger { received: 1, ..ledger }).contains("1 missing"));
+        assert!(fault(latency.clone(), Ledger { received: 3, ..ledger }).contains("1 too many"));
+        assert!(fault(Latency { count: 3, ..latency.clone() }, ledger).contains("hold 2"));
+        assert!(fault(Latency { p50: 6, p90: 5, ..latency.clone() }, ledger).contains("ascend"));
+        assert!(fault(Latency { buckets: vec![[7, 1], [5, 1]], ..latency }, ledger).contains("ascend"));
+        let timeline = Timeline { slot_ns: 1, slots: vec![[0, 1, 9, 8, 0]], load: Vec::new() };
+        assert!(Series { timeline: Some(timeline), ..Series::default() }.fault().is_some());
     }
 
     #[test]

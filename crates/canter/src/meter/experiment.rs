@@ -2,7 +2,7 @@
 //! tells their differences. It runs on the machine or in a simulation; only its surroundings differ.
 
 use super::matcher::{LOST_NS, Matcher, Passage, Tally};
-use crate::traffic::{pattern::Traffic, schedule::Schedule, template};
+use crate::traffic::{pattern::Traffic, schedule, template};
 use canter_io::{
     Batch, Frame,
     batch::BATCH_FRAMES,
@@ -73,9 +73,27 @@ pub enum Port {
     Routed,
 }
 
+/// What sends the frames.
+pub enum Sending {
+    /// The meter itself, frame by frame.
+    Frames(Box<dyn Transmit>),
+    /// Something that keeps a schedule of its own.
+    Schedule(Box<dyn Schedule>),
+}
+
+/// Sends numbered frames by itself, from 0 on. The meter learns of each by the direct receiver.
+pub trait Schedule {
+    /// Starts it.
+    fn start(&mut self) -> io::Result<()>;
+    /// Whether there are frames to come.
+    fn is_running(&mut self) -> io::Result<bool>;
+    /// Ends it.
+    fn stop(&mut self) -> io::Result<()>;
+}
+
 /// One measurement.
 pub struct Experiment {
-    pub send: Box<dyn Transmit>,
+    pub send: Sending,
     pub direct: Box<dyn Receive>,
     pub routed: Box<dyn Receive>,
     pub traffic: Traffic,
@@ -121,23 +139,34 @@ impl Experiment {
         record: &mut dyn FnMut(Arrival),
         progress: &mut dyn FnMut(Tally),
     ) -> Result<Outcome, (Port, io::Error)> {
-        let mut running = Running {
-            matcher: Matcher::new(),
-            batch: Batch::new(BATCH_FRAMES),
-            schedule: Schedule::new(self.traffic),
-            start_ns: surroundings.now_ns(),
-            not_before_ns: 0,
-            uncollected: 0,
-            collected_ns: surroundings.now_ns(),
-            full_since_ns: None,
-        };
+        let mut running = Running::new(self.traffic, surroundings.now_ns());
+        match &self.send {
+            Sending::Frames(_) => self.send_all(&mut running, surroundings, stop, record, progress)?,
+            Sending::Schedule(_) => self.follow(&mut running, surroundings, stop, record, progress)?,
+        }
+        running.matcher.expire(u64::MAX); // where it is hopeless, nobody waits for the last ones
+        let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
+        let queue_drops = drops(&mut *self.direct) + drops(&mut *self.routed);
+        let tally = running.matcher.tally();
+        Ok(Outcome { tally, queue_drops, interrupted: tally.sent < self.count })
+    }
+
+    /// Sends frame by frame, as the traffic says.
+    fn send_all(
+        &mut self,
+        running: &mut Running,
+        surroundings: &mut dyn Surroundings,
+        stop: &AtomicBool,
+        record: &mut dyn FnMut(Arrival),
+        progress: &mut dyn FnMut(Tally),
+    ) -> Result<(), (Port, io::Error)> {
         loop {
             let now_ns = surroundings.now_ns();
-            let next = self.next(&running, now_ns, stop);
+            let next = self.next(running, now_ns, stop);
             let idle_ns = if let Next::At(at_ns) = next { at_ns.saturating_sub(now_ns) } else { 0 };
             if idle_ns >= SPIN_NS || running.overdue(now_ns) || next == Next::End {
                 let before = running.matcher.tally().received;
-                self.collect(&mut running, record)?;
+                self.collect(running, record)?;
                 running.matcher.expire(now_ns);
                 running.collected_ns = now_ns;
                 progress(running.matcher.tally());
@@ -148,21 +177,54 @@ impl Experiment {
             }
             match next {
                 Next::Now => {
-                    let sent = self.send(&mut running, now_ns)?;
+                    let sent = self.send(running, now_ns)?;
                     if sent && self.traffic == Traffic::OneAtATime {
                         // Nothing to do but wait, and nothing else should run beside the gateway.
                         self.wait(surroundings, now_ns + LOST_NS / 10)?;
                     }
                 }
                 Next::At(at_ns) => self.wait(surroundings, at_ns)?,
-                Next::End => break,
+                Next::End => return Ok(()),
             }
         }
-        running.matcher.expire(u64::MAX); // where it is hopeless, nobody waits for the last ones
-        let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
-        let queue_drops = drops(&mut *self.direct) + drops(&mut *self.routed);
-        let tally = running.matcher.tally();
-        Ok(Outcome { tally, queue_drops, interrupted: tally.sent < self.count })
+    }
+
+    /// Lets a schedule run, and looks from time to time.
+    fn follow(
+        &mut self,
+        running: &mut Running,
+        surroundings: &mut dyn Surroundings,
+        stop: &AtomicBool,
+        record: &mut dyn FnMut(Arrival),
+        progress: &mut dyn FnMut(Tally),
+    ) -> Result<(), (Port, io::Error)> {
+        let failed = |error| (Port::Send, error);
+        running.followed = true;
+        self.schedule().start().map_err(failed)?;
+        loop {
+            let until_ns = surroundings.now_ns() + LOST_NS / 10;
+            self.wait(surroundings, until_ns)?;
+            let is_running = self.schedule().is_running().map_err(failed)?;
+            let now_ns = surroundings.now_ns();
+            self.collect(running, record)?;
+            running.matcher.expire(now_ns);
+            progress(running.matcher.tally());
+            if !is_running && running.matcher.open() == 0 {
+                return Ok(());
+            }
+            let tally = running.matcher.tally();
+            let hopeless = tally.received == 0 && tally.lost >= HOPELESS_FRAMES;
+            if is_running && (hopeless || stop.load(Ordering::Acquire)) {
+                self.schedule().stop().map_err(failed)?;
+            }
+        }
+    }
+
+    fn schedule(&mut self) -> &mut dyn Schedule {
+        match &mut self.send {
+            Sending::Schedule(schedule) => &mut **schedule,
+            Sending::Frames(_) => unreachable!("only schedules are followed"),
+        }
     }
 
     /// What to do next.
@@ -197,7 +259,8 @@ impl Experiment {
         template::set_number(&mut self.frame, number);
         running.matcher.sending(now_ns);
         let frames = std::slice::from_ref(&self.frame);
-        let taken = self.send.transmit(frames).and_then(|count| self.send.flush().map(|()| count));
+        let Sending::Frames(send) = &mut self.send else { unreachable!("a schedule sends by itself") };
+        let taken = send.transmit(frames).and_then(|count| send.flush().map(|()| count));
         let sent = taken.map_err(|error| (Port::Send, error))? > 0;
         if sent {
             running.schedule.sent(self.frame_ns);
@@ -222,7 +285,7 @@ impl Experiment {
         record: &mut dyn FnMut(Arrival),
     ) -> Result<(), (Port, io::Error)> {
         running.uncollected = 0;
-        let Running { matcher, batch, .. } = running;
+        let Running { matcher, batch, followed, .. } = running;
         let (wire, like) = (self.wire, self.frame);
         let mut arrived = |number, passage: Option<Passage>, frame: &Frame| {
             if let Some(passage) = passage {
@@ -232,10 +295,16 @@ impl Experiment {
             }
         };
         drain(&mut *self.direct, batch, &like, |number, stamp_ns, frame| {
+            if *followed {
+                matcher.sent_up_to(number, stamp_ns);
+            }
             arrived(number, matcher.direct(number, stamp_ns), frame)
         })
         .map_err(|error| (Port::Direct, error))?;
         drain(&mut *self.routed, batch, &like, |number, stamp_ns, frame| {
+            if *followed {
+                matcher.sent_up_to(number, stamp_ns); // its direct stamp came just after those were read
+            }
             arrived(number, matcher.routed(number, stamp_ns), frame)
         })
         .map_err(|error| (Port::Routed, error))
@@ -266,15 +335,31 @@ fn drain(
 struct Running {
     matcher: Matcher,
     batch: Batch,
-    schedule: Schedule,
+    schedule: schedule::Schedule,
     start_ns: u64,
     not_before_ns: u64,
     uncollected: u64,
     collected_ns: u64,
     full_since_ns: Option<u64>,
+    /// A schedule sends: a frame is known to be sent when it has passed the direct receiver.
+    followed: bool,
 }
 
 impl Running {
+    fn new(traffic: Traffic, now_ns: u64) -> Self {
+        Self {
+            matcher: Matcher::new(),
+            batch: Batch::new(BATCH_FRAMES),
+            schedule: schedule::Schedule::new(traffic),
+            start_ns: now_ns,
+            not_before_ns: 0,
+            uncollected: 0,
+            collected_ns: now_ns,
+            full_since_ns: None,
+            followed: false,
+        }
+    }
+
     /// Stamps must be collected although there is no time for it: they are many, or nothing can be sent and nobody
     /// would find out that all is lost.
     fn overdue(&self, now_ns: u64) -> bool {

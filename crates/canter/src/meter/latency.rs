@@ -2,31 +2,28 @@
 //! sent on and one on the bus it is routed to; their difference, less the time the frame takes on the second bus.
 
 use super::{
-    experiment::{Arrival, Experiment, Machine, Outcome, Port},
+    experiment::{Arrival, Experiment, Outcome, Port, Surroundings},
     matcher::Tally,
+    sockets::Interfaces,
+    wires::Buses,
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::route::Counts,
+    gateway::counts::Counts,
     measure::{
         duration, environment,
         histogram::Histogram,
         result::{Condition, Ledger, Lost, ResultFile, Series},
+        timeline::Recorder,
     },
     options::Common,
     report,
-    traffic::{
-        pattern::Traffic,
-        template::{self, Template},
-    },
-    trouble::{explain, interrupt_flag, refuse_down},
+    traffic::{pattern::Traffic, template::Template},
+    trouble::interrupt_flag,
 };
 use canter_io::{
     Frame, Interface,
-    frame::BitRate,
-    interface::Kind,
     loss::{Losses, Watch},
-    method::{Echo, ReceiveMethod, ReceiveOptions, TransmitMethod, TransmitOptions},
 };
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -40,6 +37,7 @@ Examples:
   canter latency --send can0 --routed can2 --traffic load=50%  its own echo is the reference
   canter latency --send can0 --routed can2 --traffic period=120us --len 8 --count 10000
   canter latency --send can0 --direct can1 --routed can3 --null  same bus: the meter's floor
+  canter latency --instrument wire --send A --routed B         from the end on bus A to the start on bus B
 Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it.")]
 pub struct Arguments {
     #[command(flatten)]
@@ -78,6 +76,22 @@ pub struct Setup {
     /// Whether a frame takes time on the routed bus: auto, yes, no (a virtual or emulated bus)
     #[arg(long, value_enum, default_value_t = WireTime::Auto)]
     pub wire_time: WireTime,
+    /// Keep the latencies in the order of time too, for the report's time chart
+    #[arg(long)]
+    pub timeline: bool,
+    /// What sends and stamps; wire: --send and --routed are buses, or nodes of them
+    #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
+    pub instrument: InstrumentName,
+}
+
+/// What sends and stamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum InstrumentName {
+    /// Frames by a socket, stamps by the kernel: on every interface
+    #[default]
+    Socket,
+    /// Virtual wires (canwire): the kernel's own source, and stamps of the wires themselves
+    Wire,
 }
 
 /// Whether a frame takes time on a bus.
@@ -100,6 +114,9 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     common.write_result(&result)?;
     if common.shows_table() {
         print!("{}", report::summary(&result));
+        if let Some(wire) = &result.series[0].wire {
+            println!("{wire}");
+        }
     }
     Ok(match (measured.interrupted, lost) {
         (true, _) => Exit::Interrupted,
@@ -125,35 +142,65 @@ pub struct Account {
     pub losses: Losses,
 }
 
+/// Sends frames and takes both stamps.
+pub trait Instrument {
+    /// The interfaces that take part.
+    fn interfaces(&self) -> Vec<&Interface>;
+    /// What is to be done, and under what condition.
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)>;
+    /// What the meter does while it waits.
+    fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings>;
+    /// Names the side whose system call failed.
+    fn failed(&self, port: Port, error: io::Error) -> Failure;
+    /// Says which side is silent when not a single frame came through.
+    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()>;
+    /// Adds what the instrument knows of itself: what it adds to each figure, and whether the bus kept its time.
+    fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()>;
+}
+
+fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
+    Ok(match setup.instrument {
+        InstrumentName::Socket => Box::new(Interfaces::find(setup)?),
+        InstrumentName::Wire => Box::new(Buses::find(setup)?),
+    })
+}
+
 /// Measures once; losses on the `watched` interfaces are told too.
 pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
     let stop = interrupt_flag()?;
-    let interfaces = Interfaces::find(setup)?;
+    let instrument = instrument(setup)?;
     let frame = setup.template.frame()?;
-    let (experiment, condition) = interfaces.experiment(setup, frame)?;
-    let watch = Watch::start(&[&interfaces.all(), watched].concat())?;
+    let (experiment, condition) = instrument.experiment(setup, frame)?;
+    let watch = Watch::start(&[&instrument.interfaces(), watched].concat())?;
     common.apply()?;
     let bar = progress_bar(common, setup.count);
     let mut histogram = Histogram::new();
-    let mut record = |arrival: Arrival| histogram.record(arrival.latency_ns);
+    let mut timeline = setup.timeline.then(Recorder::new);
+    let mut record = |arrival: Arrival| {
+        histogram.record(arrival.latency_ns);
+        if let Some(timeline) = &mut timeline {
+            timeline.arrived(arrival.number, arrival.passage.direct_ns, arrival.latency_ns);
+        }
+    };
     let mut progress = |tally: Tally| bar.set_position(tally.received + tally.lost);
     let outcome = experiment
-        .run(&mut Machine, &stop, &mut record, &mut progress)
-        .map_err(|(port, error)| interfaces.failed(port, error))?;
+        .run(&mut *instrument.surroundings(setup), &stop, &mut record, &mut progress)
+        .map_err(|(port, error)| instrument.failed(port, error))?;
     bar.finish_and_clear();
     if !stop.load(Ordering::Acquire) {
-        interfaces.refuse_hopeless(&outcome)?;
+        instrument.refuse_hopeless(&outcome)?;
     }
     let latency = histogram.to_latency();
     let account = Account { tally: outcome.tally, queue_drops: outcome.queue_drops, losses: watch.losses()? };
-    let series = Series {
+    let mut series = Series {
         condition,
-        floor_ns: setup.null.then_some(latency.p50),
         latency_ns: Some(latency),
+        timeline: timeline.map(|timeline| timeline.finish(outcome.tally.sent)),
         ledger: account.ledger(&Counts::default()),
         ..Series::default()
     };
-    let used = interfaces.all().into_iter().cloned().collect();
+    instrument.complete(setup, &mut series)?;
+    let used = instrument.interfaces().into_iter().cloned().collect();
     Ok(Measured { series, interfaces: used, interrupted: outcome.interrupted, account })
 }
 
@@ -185,131 +232,6 @@ impl Account {
             reordered: tally.reordered,
         }
     }
-}
-
-/// The interfaces of a measurement.
-struct Interfaces {
-    send: Interface,
-    /// `None`: the sender's echo is the reference.
-    direct: Option<Interface>,
-    routed: Interface,
-}
-
-impl Interfaces {
-    fn find(setup: &Setup) -> failure::Result<Self> {
-        let find = |name: &str| {
-            let interface = Interface::find(name)?;
-            refuse_down(&interface)?;
-            Ok::<_, Failure>(interface)
-        };
-        let direct = setup.direct.as_deref().map(find).transpose()?;
-        let found = Self { send: find(&setup.send)?, direct, routed: find(&setup.routed)? };
-        if !setup.null && [&found.send.name, &found.reference().name].contains(&&found.routed.name) {
-            let name = &found.routed.name;
-            let way_out = "--null measures the meter's own floor";
-            let why = format!("{name}: is on both sides, so no gateway is between ({way_out})");
-            return Err(Failure::new(Exit::Usage, why));
-        }
-        Ok(found)
-    }
-
-    fn all(&self) -> Vec<&Interface> {
-        [Some(&self.send), self.direct.as_ref(), Some(&self.routed)].into_iter().flatten().collect()
-    }
-
-    fn reference(&self) -> &Interface {
-        self.direct.as_ref().unwrap_or(&self.send)
-    }
-
-    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
-        if frame.is_fd() {
-            self.refuse_classic()?;
-        }
-        // The queue holds all frames that can be on their way.
-        let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
-        let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
-        let receiver: ReceiveMethod = "recvmmsg/spin".parse()?;
-        let sender: TransmitMethod = "write".parse()?;
-        let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
-        let wire = wire(setup, &self.routed);
-        let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
-        let experiment = Experiment {
-            send: sender.open(&self.send, &TransmitOptions { echo, no_wait: true })?,
-            direct: receiver.open(self.reference(), &options)?,
-            routed: receiver.open(&self.routed, &options)?,
-            traffic: setup.traffic,
-            frame_ns,
-            gap_ns: setup.gap,
-            frame,
-            count: setup.count,
-            wire,
-        };
-        let condition = Condition {
-            traffic: setup.traffic.name().to_owned(),
-            period_ns: setup.traffic.period_ns(frame_ns).unwrap_or(0),
-            load_percent: if let Traffic::Load(percent) = setup.traffic { percent } else { 0 },
-            frames: setup.count,
-            len: u32::from(frame.len),
-            load: "none".to_owned(),
-            interfaces: self.all().iter().map(|interface| interface.name.clone()).collect(),
-            ..Condition::default()
-        };
-        Ok((experiment, condition))
-    }
-
-    fn refuse_classic(&self) -> failure::Result<()> {
-        let classic = self.all().into_iter().find(|interface| !interface.supports_fd());
-        classic.map_or(Ok(()), |interface| {
-            let name = &interface.name;
-            let way_out = format!("ip link set {name} mtu 72, or type can … fd on");
-            Err(Failure::unable(format!("{name}: cannot carry FD frames ({way_out})")))
-        })
-    }
-
-    fn failed(&self, port: Port, error: io::Error) -> Failure {
-        let (interface, step) = match port {
-            Port::Send => (&self.send, "send"),
-            Port::Direct => (self.reference(), "receive"),
-            Port::Routed => (&self.routed, "receive"),
-        };
-        explain(&interface.name, step, error).into()
-    }
-
-    /// Says which side is silent when not a single frame came through.
-    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
-        let tally = &outcome.tally;
-        if tally.received > 0 || tally.lost == 0 {
-            return Ok(());
-        }
-        let (routed, reference) = (&self.routed.name, &self.reference().name);
-        let why = if tally.lost_after_direct == 0 && self.direct.is_some() {
-            format!("{reference}: nothing arrives (is it on the bus of {}?)", self.send.name)
-        } else {
-            format!("{routed}: nothing arrives (is a gateway running between {reference} and {routed}?)")
-        };
-        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
-    }
-}
-
-/// The rates of the routed bus where a frame takes time on it.
-fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
-    let takes_time = match setup.wire_time {
-        WireTime::Yes => true,
-        WireTime::No => false,
-        WireTime::Auto => routed.kind == Kind::Can && !emulated_without_time(routed),
-    };
-    (takes_time && !setup.null).then(|| rates(routed))
-}
-
-/// QEMU's cards hand a frame over the moment it is sent.
-fn emulated_without_time(interface: &Interface) -> bool {
-    environment::in_lab() && matches!(interface.driver.as_deref(), Some("kvaser_pci" | "ctucanfd"))
-}
-
-/// The bit rates of an interface; where it has none, 1 Mbit/s, so that a load still means something.
-fn rates(interface: &Interface) -> BitRate {
-    let nominal = interface.bitrate().unwrap_or(1_000_000);
-    BitRate { nominal, data: interface.data_bitrate().unwrap_or(nominal) }
 }
 
 /// Drawn only on a terminal, at most a few times a second.

@@ -96,6 +96,23 @@ impl Matcher {
         self.flights[self.tally.sent as usize % NUMBERS] = Flight::default();
     }
 
+    /// The direct bus has seen `number` of a sender that numbers by itself: it has been sent, and so have those between
+    /// the last one known and this, which the meter's own queue has lost.
+    pub fn sent_up_to(&mut self, number: u16, now_ns: u64) {
+        let ahead = number.wrapping_sub(self.tally.sent as u16);
+        if usize::from(ahead) >= NUMBERS / 2 {
+            return; // not ahead but behind: a stray
+        }
+        for _ in 0..=ahead {
+            if self.next_number().is_none() {
+                self.expire(now_ns);
+            }
+            if self.next_number().is_some() {
+                self.sending(now_ns);
+            }
+        }
+    }
+
     /// A frame was stamped on the direct bus.
     pub fn direct(&mut self, number: u16, stamp_ns: u64) -> Option<Passage> {
         let flight = &mut self.flights[usize::from(number)];
@@ -177,6 +194,35 @@ mod tests {
         assert_eq!((matcher.tally().lost, matcher.tally().lost_after_direct), (1, 1));
         assert_eq!(matcher.routed(number, 2 * LOST_NS), None);
         assert_eq!(matcher.tally().stray, 1);
+    }
+
+    #[test]
+    fn frames_that_a_sender_numbers_by_itself_are_sent_when_they_are_seen_and_gaps_are_lost() {
+        let mut matcher = Matcher::new();
+        for number in [0, 1, 4] {
+            matcher.sent_up_to(number, 10);
+            matcher.direct(number, 10);
+            matcher.routed(number, 20);
+        }
+        matcher.sent_up_to(2, 30); // behind: a stray
+        assert_eq!((matcher.tally().sent, matcher.tally().received, matcher.open()), (5, 3, 2));
+        matcher.expire(10 + LOST_NS);
+        assert_eq!((matcher.tally().lost, matcher.tally().lost_after_direct), (2, 0));
+    }
+
+    #[test]
+    fn a_sender_that_numbers_by_itself_may_wrap_around() {
+        let mut matcher = Matcher::new();
+        for order in 0..70_000u32 {
+            matcher.sent_up_to(order as u16, u64::from(order));
+            matcher.direct(order as u16, u64::from(order));
+            matcher.routed(order as u16, u64::from(order) + 1);
+        }
+        let tally = matcher.tally();
+        assert_eq!(
+            (tally.sent, tally.received, tally.duplicated, tally.reordered, tally.stray),
+            (70_000, 70_000, 0, 0, 0)
+        );
     }
 
     #[test]

@@ -32,9 +32,22 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
+    /// Whether a value is on the axis.
+    pub fn covers(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Factor and offset that turn the decimal logarithm of a value into a pixel; for logarithmic scales.
+    pub fn of_logarithm(&self) -> (f64, f64) {
+        let factor = (self.to - self.from) / (self.high / self.low).log10();
+        (factor, self.from - factor * self.low.log10())
+    }
+
     /// Round values along the axis, at most about `most` of them; whole ones, as everything drawn is counted.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
-        let ticks = if self.logarithmic { self.decades(most) } else { self.round_steps(most) };
+        // Within a decade powers of ten tell nothing.
+        let powers = self.logarithmic && self.high / self.low >= 10.0;
+        let ticks = if powers { self.decades(most) } else { self.round_steps(most) };
         let shown = |tick: f64| tick >= self.low && tick <= self.high && tick.fract() == 0.0;
         ticks.into_iter().filter(|&tick| shown(tick)).collect()
     }
@@ -115,6 +128,8 @@ mod tests {
         assert_eq!(linear.ticks(5), [0.0, 10.0, 20.0, 30.0, 40.0]);
         let logarithmic = Scale::logarithmic((0.6, 3200.0), (0.0, 100.0));
         assert_eq!(logarithmic.ticks(5), [1.0, 10.0, 100.0, 1000.0]);
+        let within_a_decade = Scale::logarithmic((11_000.0, 31_000.0), (0.0, 100.0));
+        assert_eq!(within_a_decade.ticks(5), [15_000.0, 20_000.0, 25_000.0, 30_000.0]);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use crate::measure::result::Latency;
 use crate::report::axis::Scale;
 use crate::report::figure::{self, CHARACTER, Size};
-use crate::report::ranking::{self, Latencies, Row};
+use crate::report::ranking::{Latencies, Row};
 use crate::report::svg::{Path, Svg};
-use crate::report::{summary::clip, unit};
+use crate::report::{text::clip, unit};
 
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 26.0;
@@ -39,7 +39,12 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
     let logarithmic = figure::spread_too_wide(least, most);
     let least = floor(group).map_or(least, |floor| least.min(floor));
     let scale = figure::time_scale((least, most), (layout.left, layout.right), logarithmic);
-    let mut svg = Svg::new(size.width(), bottom + BOTTOM, "Median latency of every method, fastest first");
+    let mut svg = Svg::new(
+        size.width(),
+        bottom + BOTTOM,
+        &format!("Median {} of every method, the shortest first", group.quantity()),
+    );
+    svg.describe(&description(group));
     let ticks = Size::ticks(layout.right - layout.left);
     figure::time_axis(&mut svg, &scale, ticks, (TOP, bottom));
     headings(&mut svg, group, &layout);
@@ -51,19 +56,26 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
             Size::Wide => top + layout.row / 2.0,
             Size::Narrow => top + 28.0,
         };
-        bar(&mut svg, row, &scale, middle, logarithmic);
-        if let Some(ns) = group.paper_scaled(row) {
-            diamond(&mut svg, scale.at(ns as f64), middle, row);
-        }
-        words(&mut svg, group, n, &layout, top);
+        svg.group(&row.class(), |svg| {
+            bar(svg, row, &scale, middle, logarithmic);
+            paper_of(svg, group, row, &scale, middle);
+            words(svg, group, n, &layout, top);
+        });
     }
     svg.finish()
+}
+
+fn description(group: &Latencies<'_>) -> String {
+    let unit = group.unit();
+    let one =
+        |row: &Row<'_, Latency>| format!("{} {} {}", row.label(), unit.number(row.figure.p50), unit.name);
+    figure::first_few(group.rows.iter().map(one), ", ")
 }
 
 fn bounds(group: &Latencies<'_>) -> (u64, u64) {
     let least = group.rows.iter().map(|row| row.figure.min.min(row.figure.p50)).min().unwrap_or(0);
     let ends = group.rows.iter().map(|row| {
-        let paper = group.paper_scaled(row).unwrap_or(0);
+        let paper = group.paper_scaled(row, row.paper_ns()).unwrap_or(0);
         row.figure.p90.max(row.figure.p50).max(paper)
     });
     (least, ends.max().unwrap_or(1))
@@ -81,7 +93,7 @@ fn headings(svg: &mut Svg, group: &Latencies<'_>, layout: &Layout) {
     let [median, ratio, paper, paper_ratio] = columns(layout);
     svg.text("head end", (median, y), "median");
     if group.reference().is_some() {
-        svg.text("head end", (ratio, y), &format!("× {}", ranking::LATENCY_REFERENCE));
+        svg.text("head end", (ratio, y), &format!("× {}", clip(group.reference_name(), 10)));
     }
     if group.rows.iter().any(|row| row.paper_ns().is_some()) {
         svg.text("head end", (paper, y), "paper");
@@ -108,15 +120,30 @@ fn bar(svg: &mut Svg, row: &Row<'_, Latency>, scale: &Scale, y: f64, logarithmic
     let start = scale.at(0.0);
     if logarithmic {
         svg.line("guide", (start, y), (p50, y)); // a bar's length would mean nothing here
-        svg.circle(&format!("bar {}", row.class()), (p50, y), 5.0);
+        svg.circle("bar", (p50, y), 5.0);
     } else {
-        svg.rect(&format!("bar {}", row.class()), (start, y - 6.0), (p50 - start, 12.0));
+        svg.rect("bar", (start, y - 6.0), (p50 - start, 12.0));
     }
-    for class in ["halo", "whisker"] {
-        svg.line(class, (min, y), (p90, y));
-        svg.line(class, (min, y - 4.0), (min, y + 4.0));
-        svg.line(class, (p90, y - 4.0), (p90, y + 4.0));
+    let mut whisker = Path::default();
+    for x in [min, p90] {
+        whisker.move_to(x, y - 4.0);
+        whisker.down_to(y + 4.0);
     }
+    whisker.move_to(min, y);
+    whisker.across_to(p90);
+    svg.plain_path("whisker", &whisker);
+}
+
+/// The paper's median as a diamond, with its own whiskers where it tells them, at its ratio to the reference.
+fn paper_of(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, scale: &Scale, y: f64) {
+    let scaled =
+        |ns: u64| group.paper_scaled(row, Some(ns).filter(|&ns| ns > 0)).map(|ns| scale.at(ns as f64));
+    let Some(paper) = &row.series.paper else { return };
+    let Some(x) = scaled(paper.ns) else { return };
+    if let (Some(min), Some(p90)) = (scaled(paper.min), scaled(paper.p90)) {
+        svg.line("paper-whisker", (min, y + 8.0), (p90, y + 8.0));
+    }
+    diamond(svg, x, y, row);
 }
 
 fn diamond(svg: &mut Svg, x: f64, y: f64, row: &Row<'_, Latency>) {
@@ -138,7 +165,7 @@ fn words(svg: &mut Svg, group: &Latencies<'_>, n: usize, layout: &Layout, top: f
     match layout.size {
         Size::Wide => {
             let y = top + layout.row / 2.0 + 4.2;
-            svg.badge(&row.class(), (10.0, y - 4.2), n + 1);
+            svg.badge((10.0, y - 4.2), n + 1);
             let room = ((layout.left - 46.0) / CHARACTER) as usize;
             svg.text("name", (28.0, y), &clip(&row.label(), room));
             let paper = row.paper_ns().map(unit::round_span).unwrap_or_default();
@@ -151,7 +178,7 @@ fn words(svg: &mut Svg, group: &Latencies<'_>, n: usize, layout: &Layout, top: f
         }
         Size::Narrow => {
             let y = top + 16.0;
-            svg.badge(&row.class(), (9.0, y - 4.2), n + 1);
+            svg.badge((9.0, y - 4.2), n + 1);
             svg.text("name", (24.0, y), &clip(&row.label(), 26));
             let both = [median, ratio].join("  ");
             svg.text("value end", (layout.size.width() - 2.0, y), both.trim_end());

@@ -23,6 +23,11 @@ pub fn draw(group: &Costs<'_>, size: Size) -> String {
     let x = Scale::linear((0.0, frames as f64), (LEFT, right));
     let y = figure::time_scale((0, ns), (bottom, TOP), false);
     let mut svg = Svg::new(size.width(), height, "Time of all calls against the number of frames");
+    let unit = group.unit();
+    let one = |row: &Row<'_, Cost>| {
+        format!("{} {} {} a frame", row.label(), unit.signed(row.figure.total), unit.name)
+    };
+    svg.describe(&group.rows.iter().map(one).collect::<Vec<_>>().join(", "));
     grid(&mut svg, &x, &y, (right, bottom));
     for row in &group.rows {
         line(&mut svg, row, (&x, &y), frames);
@@ -88,6 +93,6 @@ fn badges(svg: &mut Svg, group: &Costs<'_>, (x, y): (&Scale, &Scale), (right, bo
     for (((n, point), end), place) in drawn.into_iter().zip(ends).zip(places) {
         let class = Costs::class(&group.rows[n]);
         svg.line(&format!("leader {class}"), (x.at(point[0] as f64), end), (right + 16.0, place));
-        svg.badge(&class, (right + 24.0, place), n + 1);
+        svg.group(&class, |svg| svg.badge((right + 24.0, place), n + 1));
     }
 }

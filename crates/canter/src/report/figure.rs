@@ -26,6 +26,16 @@ impl Size {
 /// A character of the figures' monospaced font, in pixels.
 pub const CHARACTER: f64 = 7.3;
 
+/// What a description names before it becomes long-winded.
+const NAMED_MAX: usize = 6;
+
+/// The first of many for a description.
+pub fn first_few(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
+    let more = all.len().saturating_sub(NAMED_MAX);
+    let named = all.take(NAMED_MAX).collect::<Vec<_>>().join(between);
+    if more > 0 { format!("{named}{between}and {more} more") } else { named }
+}
+
 /// Is the range too wide for a linear axis?
 pub fn spread_too_wide(least: u64, most: u64) -> bool {
     most / least.max(1) >= 25
@@ -43,17 +53,20 @@ pub fn time_scale((least, most): (u64, u64), pixels: (f64, f64), logarithmic: bo
 
 /// Vertical grid lines with times below them.
 pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, (top, bottom): (f64, f64)) {
-    for tick in scale.ticks(ticks) {
-        let x = scale.at(tick);
-        svg.line("grid", (x, top), (x, bottom));
-        svg.text("tick middle", (x, bottom + 16.0), &unit::round_span(tick.round() as u64));
+    let ticks = scale.ticks(ticks);
+    svg.uprights("grid", ticks.iter().map(|&tick| scale.at(tick)), (top, bottom));
+    for tick in ticks {
+        svg.text("tick middle", (scale.at(tick), bottom + 16.0), &unit::round_span(tick.round() as u64));
     }
 }
 
-/// The instrument's own share, as a grey line.
+/// The instrument's own share, as a grey line, or in words where it is left of the axis.
 pub fn floor_line(svg: &mut Svg, scale: &Scale, floor: Option<u64>, (top, bottom): (f64, f64)) {
     let Some(floor) = floor else { return };
     let x = scale.at(floor as f64);
+    if !scale.covers(floor as f64) {
+        return svg.text("tick", (x, top - 5.0), &format!("← floor {}", unit::span(floor)));
+    }
     svg.line("floor", (x, top), (x, bottom));
     svg.text("tick middle", (x.max(16.0), top - 5.0), "floor");
 }

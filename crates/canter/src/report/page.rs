@@ -1,27 +1,45 @@
-//! The page: what each section shows, as plain values; `page.html` and `page.css` say how it looks.
+//! The page: result files in, one self-contained document out. What is in its sections is made in `views`; `page.html`,
+//! `figures.html` and `page.css` say how it looks, `page.js` lets a reader choose.
 
-use crate::measure::result::{Environment, Latency, ResultFile, Series};
-use crate::report::figure::Size;
-use crate::report::ranking::{self, Costs, Family, Latencies, Row};
-use crate::report::unit::{self, Unit, grouped};
-use crate::report::{bars, costs, profiles, verdict};
+use crate::measure::result::{ClockKind, Environment, ResultFile};
+use crate::report::compare::{self, Comparison};
+use crate::report::curves::Curves;
+use crate::report::embed::{self, PAGE_BYTES_MAX};
+use crate::report::ranking::{self, Costs, Latencies};
+use crate::report::sweep::Sweep;
+use crate::report::views::{self, CostView, LatencyView, MissingView, Sizes, SweepView};
+use crate::report::{heat, profiles, unit, verdict};
 use minijinja::{Environment as Templates, UndefinedBehavior, Value, syntax::SyntaxConfig};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// With more series than this, figures are drawn at one width only.
+const SERIES_AT_BOTH_WIDTHS: usize = 150;
+/// So many groups of a section are open at first.
+const GROUPS_OPEN: usize = 3;
+/// The archive is put here when it is known how much room is left.
+const ARCHIVE: &str = "<!--archive-->";
+const ARCHIVE_NOTE: &str = "<!--archive-note-->";
+
 /// One self-contained HTML document.
-pub fn render(results: &[ResultFile]) -> Result<String, minijinja::Error> {
+pub fn render(results: &[ResultFile], comparison: Option<&Comparison>) -> Result<String, minijinja::Error> {
     let mut templates = Templates::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.add_template("page.html", include_str!("page.html"))?;
     templates.add_template("figures.html", include_str!("figures.html"))?;
     templates.add_template("page.css", include_str!("page.css"))?;
-    let sections: Vec<Section> =
-        results.iter().enumerate().map(|(n, result)| section(result, n + 1)).collect();
-    let sections = serde_json::to_value(sections).expect("plain structures of strings");
-    let (sections, version) = (value(sections), env!("CARGO_PKG_VERSION"));
-    templates.get_template("page.html")?.render(minijinja::context! { sections, version })
+    templates.add_template("page.js", include_str!("page.js"))?;
+    let view = serde_json::to_value(view(results, comparison)).expect("plain structures of strings");
+    let page = templates.get_template("page.html")?.render(value(view))?;
+    let (archive, kept) = embed::archive(results, PAGE_BYTES_MAX.saturating_sub(page.len()));
+    let note = match kept {
+        "whole" => "",
+        "thinned" => "The downloads hold fewer buckets than the result files, to keep the page small.",
+        _ => "The results are too large for this page: see the files themselves.",
+    };
+    let page = page.replacen(ARCHIVE_NOTE, note, 1);
+    Ok(page.replacen(ARCHIVE, &archive, 1))
 }
 
 /// What serde made, as the templates take it.
@@ -40,9 +58,51 @@ fn value(json: serde_json::Value) -> Value {
 }
 
 #[derive(Serialize)]
+struct View {
+    version: &'static str,
+    sections: Vec<Section>,
+    /// What is not the same in all results.
+    differing: Vec<&'static str>,
+    /// Several clocks: nothing of one may be compared with the other.
+    clocks: bool,
+    maps: Vec<heat::Map>,
+    explorer: Option<LatencyView>,
+    /// `<path>` elements that the figures use.
+    outlines: String,
+    /// For the script.
+    data: String,
+    comparison: Option<ComparisonView>,
+}
+
+#[derive(Serialize)]
+struct ComparisonView {
+    worse: bool,
+    sentence: String,
+    method: String,
+    rows: Vec<ComparedRow>,
+}
+
+#[derive(Serialize)]
+struct ComparedRow {
+    heading: String,
+    label: String,
+    figure: &'static str,
+    /// A, B, the change, its interval.
+    numbers: [String; 4],
+    verdict: &'static str,
+    class: &'static str,
+    note: String,
+}
+
+#[derive(Serialize)]
 struct Section {
     id: String,
+    /// Of its embedded result.
+    json: String,
+    file: String,
     study: String,
+    /// How the verdicts call it.
+    name: String,
     title: String,
     verdict: String,
     invalid: bool,
@@ -50,125 +110,161 @@ struct Section {
     lossy: bool,
     clock: &'static str,
     command: String,
-    environment: Vec<(&'static str, String)>,
+    environment: Vec<Field>,
     interfaces: Vec<String>,
+    interfaces_differ: bool,
+    sweeps: Vec<SweepView>,
+    curves: Vec<SweepView>,
     latencies: Vec<LatencyView>,
     costs: Vec<CostView>,
     unavailable: Vec<MissingView>,
 }
 
 #[derive(Serialize)]
-struct LatencyView {
-    condition: String,
-    bars: Drawing,
-    profiles: Drawing,
-    families: Vec<(&'static str, &'static str)>,
-    unit: &'static str,
-    has_reference: bool,
-    has_paper: bool,
-    has_scaled_paper: bool,
-    paper: String,
-    floor: String,
-    /// Methods of which no frame arrived.
-    silent: Vec<String>,
-    rows: Vec<LatencyRow>,
-    ledger_columns: Vec<&'static str>,
-    /// Columns that are 0 in every row, and therefore only named.
-    ledger_zeros: Vec<&'static str>,
-    ledger: Vec<LedgerRow>,
+struct Field {
+    name: &'static str,
+    value: String,
+    differs: bool,
 }
 
-/// A figure at both widths.
-#[derive(Serialize)]
-struct Drawing {
-    wide: String,
-    narrow: String,
+fn view(results: &[ResultFile], comparison: Option<&Comparison>) -> View {
+    let series: usize = results.iter().map(|result| result.series.len()).sum();
+    let sizes = if series > SERIES_AT_BOTH_WIDTHS { Sizes::Wide } else { Sizes::Both };
+    let differing = differing(results);
+    let (mut base, mut outlines, mut sections, mut groups) = (0, String::new(), Vec::new(), 0);
+    for (n, result) in results.iter().enumerate() {
+        let latencies = Latencies::numbered(result, base);
+        outlines.extend(latencies.iter().map(profiles::definitions));
+        groups += latencies.len();
+        sections.push(section(result, n, &latencies, sizes, &differing));
+        base += result.series.len();
+    }
+    let clock = |result: &ResultFile| result.environment.clock;
+    let clocks = results.windows(2).any(|pair| clock(&pair[0]) != clock(&pair[1]));
+    View {
+        version: env!("CARGO_PKG_VERSION"),
+        sections,
+        differing,
+        clocks,
+        maps: heat::maps(results),
+        explorer: if groups > 1 { explorer(results, sizes) } else { None },
+        outlines,
+        data: embed::figures(results),
+        comparison: comparison.map(comparison_view),
+    }
 }
 
-#[derive(Serialize)]
-struct LatencyRow {
-    name: Name,
-    /// min, p50, p90, p99, p99.9, max.
-    figures: [String; 6],
-    ratio: String,
-    paper: String,
-    paper_ratio: String,
-    worst: String,
-    lost: String,
-    lossless: bool,
+/// The first group with figures, to begin with.
+fn explorer(results: &[ResultFile], sizes: Sizes) -> Option<LatencyView> {
+    let mut base = 0;
+    for result in results {
+        let groups = Latencies::numbered(result, base);
+        if let Some(group) = groups.iter().find(|group| !group.rows.is_empty()) {
+            return Some(views::latency_view(group, sizes));
+        }
+        base += result.series.len();
+    }
+    None
 }
 
-#[derive(Serialize)]
-struct Name {
-    number: usize,
-    method: String,
-    paper_name: String,
-    class: String,
+fn comparison_view(comparison: &Comparison) -> ComparisonView {
+    let mut rows = Vec::new();
+    for series in &comparison.series {
+        let row = |figure: Option<&compare::Figure>| {
+            let verdict = figure.map_or(series.verdict, |figure| figure.verdict);
+            ComparedRow {
+                heading: series.heading.clone(),
+                label: series.label.clone(),
+                figure: figure.map_or("", |figure| figure.name),
+                numbers: figure.map(compare::numbers).unwrap_or_default(),
+                verdict: verdict.name(),
+                class: verdict.class(),
+                note: series.note.clone(),
+            }
+        };
+        match series.figures.as_slice() {
+            [] => rows.push(row(None)),
+            figures => rows.extend(figures.iter().map(|figure| row(Some(figure)))),
+        }
+    }
+    ComparisonView {
+        worse: comparison.count(compare::Verdict::Regression) > 0,
+        sentence: compare::sentence(comparison),
+        method: compare::method(comparison),
+        rows,
+    }
 }
 
-#[derive(Serialize)]
-struct LedgerRow {
-    name: Name,
-    /// In the order of the columns that are shown.
-    counts: Vec<String>,
-    balances: bool,
-    /// By how much it does not balance.
-    off_by: String,
-}
-
-#[derive(Serialize)]
-struct CostView {
-    direction: String,
-    figure: Drawing,
-    unit: &'static str,
-    reference: String,
-    has_paper: bool,
-    paper: String,
-    rows: Vec<CostRow>,
-}
-
-#[derive(Serialize)]
-struct CostRow {
-    name: Name,
-    /// batch, per frame, delivery, total.
-    figures: [String; 4],
-    ratio: String,
-    paper: String,
-    paper_ratio: String,
-}
-
-#[derive(Serialize)]
-struct MissingView {
-    method: String,
-    paper_name: String,
-    direction: String,
-    reason: String,
-}
-
-fn section(result: &ResultFile, number: usize) -> Section {
+fn section(
+    result: &ResultFile,
+    n: usize,
+    latencies: &[Latencies<'_>],
+    sizes: Sizes,
+    differing: &[&'static str],
+) -> Section {
     let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
+    let sweeps: Vec<SweepView> =
+        Sweep::of(result).iter().map(|sweep| views::sweep_view(sweep, sizes)).collect();
+    let mut views: Vec<LatencyView> =
+        latencies.iter().map(|group| views::latency_view(group, sizes)).collect();
+    if latencies.len() > GROUPS_OPEN + 1 {
+        let open = if sweeps.is_empty() { GROUPS_OPEN } else { 1 };
+        views.iter_mut().skip(open).for_each(|view| view.open = false);
+    }
     Section {
-        id: format!("result-{number}"),
+        id: format!("result-{}", n + 1),
+        json: format!("json-{n}"),
+        file: format!("{}.json", or(&result.study, &format!("result-{}", n + 1))),
         study: result.study.clone(),
+        name: if differing.contains(&KERNEL) {
+            format!("{} on {}", or(&result.study, &result.title), result.environment.flavour())
+        } else {
+            or(&result.study, &result.title)
+        },
         title: or(&result.title, &or(&result.study, "A measurement")),
         verdict: verdict::of(result),
         invalid: verdict::invalid(result).is_some(),
         lossy: result.series.iter().any(|series| series.ledger.lost.total() > 0),
         clock: verdict::clock(result.environment.clock),
         command: result.command.clone(),
-        environment: environment(&result.environment),
+        environment: fields(&result.environment, differing),
         interfaces: result.environment.interfaces.clone(),
-        latencies: Latencies::of(result).iter().map(latency_view).collect(),
-        costs: Costs::of(result).iter().map(cost_view).collect(),
-        unavailable: ranking::unavailable(result).into_iter().map(missing).collect(),
+        interfaces_differ: differing.contains(&INTERFACES),
+        sweeps,
+        curves: Curves::of(result).iter().map(|curves| views::curves_view(curves, sizes)).collect(),
+        latencies: views,
+        costs: Costs::of(result).iter().map(|group| views::cost_view(group, sizes)).collect(),
+        unavailable: ranking::unavailable(result).into_iter().map(views::missing).collect(),
     }
 }
 
-fn environment(environment: &Environment) -> Vec<(&'static str, String)> {
+const KERNEL: &str = "Kernel";
+const INTERFACES: &str = "Interfaces";
+/// Differs always.
+const DATE: &str = "Date";
+
+/// Names of the fields in which results differ.
+fn differing(results: &[ResultFile]) -> Vec<&'static str> {
+    let all: Vec<_> = results.iter().map(|result| environment(&result.environment)).collect();
+    let differs = |n: usize| all.windows(2).any(|pair| pair[0][n].1 != pair[1][n].1);
+    let fields = all.first().map_or(0, |fields| fields.len());
+    let mut names: Vec<&'static str> =
+        (0..fields).filter(|&n| differs(n)).map(|n| all[0][n].0).filter(|&name| name != DATE).collect();
+    if results.windows(2).any(|pair| pair[0].environment.interfaces != pair[1].environment.interfaces) {
+        names.push(INTERFACES);
+    }
+    names
+}
+
+fn fields(of: &Environment, differing: &[&'static str]) -> Vec<Field> {
+    let field = |(name, value)| Field { name, value, differs: differing.contains(&name) };
+    environment(of).into_iter().map(field).filter(|field| !field.value.is_empty()).collect()
+}
+
+fn environment(environment: &Environment) -> [(&'static str, String); 7] {
     let clock = match environment.clock {
-        crate::measure::result::ClockKind::Real => "real",
-        crate::measure::result::ClockKind::Virtual => "virtual (instructions)",
-        crate::measure::result::ClockKind::Simulated => "simulated",
+        ClockKind::Virtual => "virtual (instructions)",
+        kind => kind.name(),
     };
     let processors = unit::counted(environment.processors.into(), "processor");
     let cpu = match (environment.cpu.is_empty(), environment.processors) {
@@ -178,174 +274,25 @@ fn environment(environment: &Environment) -> Vec<(&'static str, String)> {
         (true, _) => processors,
     };
     let qemu = if environment.qemu.is_empty() { "none" } else { &environment.qemu };
-    let all = [
-        ("Kernel", environment.kernel.clone()),
+    [
+        (KERNEL, environment.kernel.clone()),
         ("Clock", clock.to_owned()),
         ("QEMU", qemu.to_owned()),
         ("CPU", cpu),
-        ("Date", environment.date.clone()),
+        (DATE, environment.date.clone()),
         ("canter", environment.canter.clone()),
         ("Kernel command line", environment.cmdline.clone()),
-    ];
-    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
-}
-
-fn name(series: &Series, number: usize, class: String) -> Name {
-    Name { number, method: ranking::label(series), paper_name: series.paper_name.clone(), class }
-}
-
-fn drawing(draw: impl Fn(Size) -> String) -> Drawing {
-    Drawing { wide: draw(Size::Wide), narrow: draw(Size::Narrow) }
-}
-
-fn latency_view(group: &Latencies<'_>) -> LatencyView {
-    let unit = group.unit();
-    let mut families: Vec<Family> = group.rows.iter().map(|row| row.family).collect();
-    families.sort_unstable();
-    families.dedup();
-    let shown = shown_columns(group);
-    let (has, none) = (!group.rows.is_empty(), Drawing { wide: String::new(), narrow: String::new() });
-    LatencyView {
-        condition: verdict::capital(&ranking::describe(group.condition)),
-        bars: if has { drawing(|size| bars::draw(group, size)) } else { none },
-        profiles: drawing(|size| if has { profiles::draw(group, size) } else { String::new() }),
-        families: families.into_iter().map(|family| (family.class(), family.about())).collect(),
-        unit: unit.name,
-        has_reference: group.reference().is_some(),
-        has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
-        has_scaled_paper: group.rows.iter().any(|row| group.paper_scaled(row).is_some()),
-        paper: papers(group.series()),
-        floor: bars::floor(group).map(unit::span).unwrap_or_default(),
-        silent: group.silent.iter().map(|series| ranking::label(series)).collect(),
-        rows: group.rows.iter().enumerate().map(|(n, row)| latency_row(group, row, n + 1, unit)).collect(),
-        ledger_columns: shown.iter().map(|&n| LEDGER[n].0).collect(),
-        ledger_zeros: (0..LEDGER.len()).filter(|n| !shown.contains(n)).map(|n| LEDGER[n].0).collect(),
-        ledger: ledger(group, &shown),
-    }
-}
-
-fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
-    let Latency { min, p50, p90, p99, p999, max, .. } = *row.figure;
-    let lost = row.series.ledger.lost.total();
-    LatencyRow {
-        name: name(row.series, number, row.class()),
-        figures: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
-        ratio: group.ratio(row).unwrap_or_default(),
-        paper: row.paper_ns().map(unit::round_span).unwrap_or_default(),
-        paper_ratio: group.paper_ratio(row).unwrap_or_default(),
-        worst: unit::span(max),
-        lost: grouped(lost),
-        lossless: lost == 0,
-    }
-}
-
-/// The ledger's columns: where each figure comes from.
-type Count = fn(&Series) -> u64;
-const LEDGER: [(&str, Count); 12] = [
-    ("sent", |series| series.ledger.sent),
-    ("received", |series| series.ledger.received),
-    ("lost", |series| series.ledger.lost.total()),
-    ("in controller", |series| series.ledger.lost.controller),
-    ("in backlog", |series| series.ledger.lost.backlog),
-    ("in socket", |series| series.ledger.lost.socket),
-    ("in qdisc", |series| series.ledger.lost.qdisc),
-    ("in gateway", |series| series.ledger.lost.gateway),
-    ("unaccounted", |series| series.ledger.lost.unaccounted),
-    ("duplicated", |series| series.ledger.duplicated),
-    ("reordered", |series| series.ledger.reordered),
-    ("negative", |series| series.latency_ns.as_ref().map_or(0, |latency| latency.negative)),
-];
-/// Sent, received and lost are shown even when they are 0.
-const ALWAYS: usize = 3;
-
-fn shown_columns(group: &Latencies<'_>) -> Vec<usize> {
-    let counts = |count: Count| group.series().any(|series| count(series) > 0);
-    (0..LEDGER.len()).filter(|&n| n < ALWAYS || counts(LEDGER[n].1)).collect()
-}
-
-fn ledger(group: &Latencies<'_>, shown: &[usize]) -> Vec<LedgerRow> {
-    let classes = group.rows.iter().map(Row::class).chain(std::iter::repeat(String::new()));
-    let rows = group.series().zip(classes).enumerate();
-    rows.map(|(n, (series, class))| ledger_row(series, n + 1, class, shown)).collect()
-}
-
-fn ledger_row(series: &Series, number: usize, class: String, shown: &[usize]) -> LedgerRow {
-    let ledger = &series.ledger;
-    let missing = i128::from(ledger.sent) - i128::from(ledger.received) - i128::from(ledger.lost.total());
-    let off_by = match missing {
-        0 => String::new(),
-        1.. => format!("{} missing", grouped(missing.unsigned_abs())),
-        _ => format!("{} too many", grouped(missing.unsigned_abs())),
-    };
-    let counts = shown.iter().map(|&n| grouped((LEDGER[n].1)(series))).collect();
-    let name = Name { paper_name: String::new(), ..name(series, number, class) };
-    LedgerRow { name, counts, balances: missing == 0, off_by }
-}
-
-fn cost_view(group: &Costs<'_>) -> CostView {
-    let unit = group.unit();
-    CostView {
-        direction: verdict::capital(&format!("to {}", group.direction)),
-        figure: drawing(|size| costs::draw(group, size)),
-        unit: unit.name,
-        reference: group.reference().map(|row| row.series.method.clone()).unwrap_or_default(),
-        has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
-        paper: papers(group.rows.iter().map(|row| row.series)),
-        rows: group.rows.iter().enumerate().map(|(n, row)| cost_row(group, row, n + 1, unit)).collect(),
-    }
-}
-
-fn cost_row(
-    group: &Costs<'_>,
-    row: &Row<'_, crate::measure::result::Cost>,
-    number: usize,
-    unit: Unit,
-) -> CostRow {
-    let mut name = name(row.series, number, Costs::class(row));
-    name.method = row.series.method.clone(); // the batch has its own column
-    let batch = grouped(row.series.condition.batch.max(1));
-    let figure = row.figure;
-    CostRow {
-        name,
-        figures: [
-            batch,
-            unit.number(figure.per_frame),
-            unit.signed(figure.delivery),
-            unit.signed(figure.total),
-        ],
-        ratio: group.ratio(row).unwrap_or_default(),
-        paper: row.paper_ns().map(unit::round_span).unwrap_or_default(),
-        paper_ratio: group.paper_ratio(row).unwrap_or_default(),
-    }
-}
-
-/// `2014, figure 4.2 (MPC5200, 400 MHz)`, each once.
-fn papers<'a>(series: impl Iterator<Item = &'a Series>) -> String {
-    let mut sources: Vec<String> = Vec::new();
-    for paper in series.filter_map(|series| series.paper.as_ref()) {
-        let machine = if paper.machine.is_empty() { String::new() } else { format!(" ({})", paper.machine) };
-        let source = format!("{}{machine}", paper.source);
-        if !source.is_empty() && !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
-    sources.join("; ")
-}
-
-fn missing((series, reason): (&Series, &str)) -> MissingView {
-    MissingView {
-        method: ranking::label(series),
-        paper_name: series.paper_name.clone(),
-        direction: series.condition.direction.clone(),
-        reason: reason.to_owned(),
-    }
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::result::{Condition, Cost, Fit, Ledger, Lost, Paper};
-    use crate::report::summary;
+    use crate::measure::histogram::Histogram;
+    use crate::measure::result::{
+        Condition, Cost, Curve, Fit, Latency, Ledger, Lost, Paper, Series, Timeline, Varied,
+    };
+    use crate::report::{summary, text};
     use proptest::prelude::*;
 
     fn file(series: Vec<Series>) -> ResultFile {
@@ -379,22 +326,82 @@ mod tests {
         )
     }
 
+    /// A distribution that can be true, so that it is drawn.
+    fn sound_latency() -> impl Strategy<Value = Latency> {
+        prop::collection::vec(prop_oneof![0..3_i64, 0..90_000_i64, 0..4_000_000_000_i64], 0..30).prop_map(
+            |all| {
+                let mut histogram = Histogram::new();
+                all.into_iter().for_each(|ns| histogram.record(ns));
+                histogram.to_latency()
+            },
+        )
+    }
+
+    fn curve() -> impl Strategy<Value = Curve> {
+        let points = prop::collection::vec([number(), number()], 0..6);
+        let unit = prop::sample::select(vec!["%", "ns", "<script>", ""]);
+        (points, unit, any::<u8>()).prop_map(|(points, unit, decimals)| {
+            let words = || "<script>".to_owned();
+            let (quantity, against, against_unit) = (words(), words(), words());
+            Curve { quantity, unit: unit.into(), decimals, against, against_unit, points }
+        })
+    }
+
+    fn timeline() -> impl Strategy<Value = Timeline> {
+        let slot =
+            prop::array::uniform5(number()).prop_map(|[at, n, a, b, lost]| [at, n, a.min(b), a.max(b), lost]);
+        let slots = prop::collection::btree_map(number(), slot, 0..9);
+        let load = prop::collection::btree_map(number(), number(), 0..4);
+        (number(), slots, load).prop_map(|(slot_ns, slots, load)| Timeline {
+            slot_ns,
+            slots: slots.into_iter().map(|(at, slot)| [at, slot[1], slot[2], slot[3], slot[4]]).collect(),
+            load: load.into_iter().map(|(at, busy)| [at, busy]).collect(),
+        })
+    }
+
+    fn condition() -> impl Strategy<Value = Condition> {
+        let traffic = prop::sample::select(vec!["one-at-a-time", "period", "receive", "<script>"]);
+        let varied = prop::option::of(number().prop_map(|value| Varied {
+            name: "filters".into(),
+            unit: String::new(),
+            value,
+        }));
+        (traffic, varied, 0..4_u64).prop_map(|(traffic, varied, period_ns)| Condition {
+            traffic: traffic.into(),
+            varied,
+            period_ns,
+            ..Condition::default()
+        })
+    }
+
     fn series() -> impl Strategy<Value = Series> {
         let method = prop::sample::select(vec!["can-gw", "ring/spin+write", "read", "<script>", ""]);
-        let traffic = prop::sample::select(vec!["one-at-a-time", "period", "receive", "<script>"]);
-        let figures = (prop::option::of(latency()), prop::option::of(cost()));
+        let latency = prop_oneof![3 => sound_latency(), 1 => latency()];
+        let figures = (prop::option::of(latency), prop::option::of(cost()));
+        let more = (prop::option::of(curve()), prop::option::of(timeline()));
         let rest = (prop::option::of(number()), prop::option::of(number()), prop::array::uniform4(number()));
-        (method, traffic, figures, rest).prop_map(
-            |(method, traffic, (latency_ns, cost_ns), (floor_ns, paper, n))| {
-                let lost = Lost { socket: n[2], qdisc: n[3], ..Lost::default() };
+        (method, condition(), figures, more, rest, any::<bool>()).prop_map(
+            |(
+                method,
+                condition,
+                (latency_ns, cost_ns),
+                (curve, timeline),
+                (floor_ns, paper, n),
+                balanced,
+            )| {
+                let lost = Lost { socket: n[2] >> 2, qdisc: n[3] >> 2, ..Lost::default() };
+                let received = n[1] >> 2;
+                let sent = if balanced { received + lost.total() } else { n[0] };
                 Series {
                     method: method.into(),
-                    condition: Condition { traffic: traffic.into(), ..Condition::default() },
-                    ledger: Ledger { sent: n[0], received: n[1], lost, ..Ledger::default() },
-                    paper: paper.map(|ns| Paper { ns, ..Paper::default() }),
+                    condition,
+                    ledger: Ledger { sent, received, lost, ..Ledger::default() },
+                    paper: paper.map(|ns| Paper { ns, min: n[0], p90: n[1], max: n[2], ..Paper::default() }),
                     latency_ns,
                     cost_ns,
                     floor_ns,
+                    curve,
+                    timeline,
                     ..Series::default()
                 }
             },
@@ -406,14 +413,16 @@ mod tests {
         #[test]
         fn whatever_a_file_holds_becomes_a_sound_page(series in prop::collection::vec(series(), 0..8)) {
             let result = file(series);
-            let page = render(std::slice::from_ref(&result)).expect("it renders");
-            let finite = !page.contains("NaN") && !page.contains("inf");
+            let page = render(std::slice::from_ref(&result), None).expect("it renders");
+            let (shown, _) = page.split_once("<script").expect("it has a script");
+            let finite = !shown.contains("NaN") && !shown.contains("inf");
             prop_assert!(finite);
-            let summary = summary::of(&result);
-            let safe = !page.contains("<script>") && ![page, summary.clone()].concat().contains('\u{1b}');
-            prop_assert!(safe);
+            let summary = summary::of(&result, text::Ink::none());
+            let scripts = page.matches("<script").count();
+            let safe = scripts == 3 && ![page, summary.clone()].concat().contains('\u{1b}');
+            prop_assert!(safe, "{} scripts", scripts);
             for line in summary.lines() {
-                prop_assert!(line.chars().count() <= summary::COLUMNS_MAX, "{}", line);
+                prop_assert!(line.chars().count() <= text::COLUMNS_MAX, "{}", line);
             }
         }
     }
@@ -421,9 +430,12 @@ mod tests {
     #[test]
     fn a_long_run_makes_a_small_page() {
         let buckets = (0..200_000).map(|n| [10_000 + 7 * n, 1 + n % 3]).collect();
-        let latency = Latency { count: 400_000, p50: 600_000, max: 1_409_993, buckets, ..Latency::default() };
+        let [p90, p99, p999, max] = [1_409_993; 4];
+        let latency =
+            Latency { count: 399_999, min: 10_000, p50: 600_000, p90, p99, p999, max, negative: 0, buckets };
         let series = Series { method: "ring+ring".into(), latency_ns: Some(latency), ..Series::default() };
-        let page = render(&[file(vec![series; 8])]).expect("it renders");
-        assert!(page.len() < 400_000, "{} bytes", page.len());
+        let page = render(&[file(vec![series; 8])], None).expect("it renders");
+        assert_eq!(page.matches("<use class=\"line").count(), 16, "every profile is drawn, wide and narrow");
+        assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
     }
 }

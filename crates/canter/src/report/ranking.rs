@@ -1,11 +1,15 @@
 //! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
 
-use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series};
+use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
 use crate::report::unit::{self, Unit};
+use canter_io::method;
 
-/// The kernel's own gateway is what the others are compared with.
-pub const LATENCY_REFERENCE: &str = "can-gw";
+/// What the others are compared with: the kernel's own gateway, or else the plainest way.
+const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
+
+/// Receivers that block and that not every canter has a row for.
+const KNOWN: [&str; 3] = ["io-uring", "canchar", "lincan"];
 
 /// How a method waits for a frame, or where it runs: what explains most of its latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,10 +19,12 @@ pub enum Family {
     Spin,
     Poll,
     Block,
+    Other,
 }
 
 impl Family {
-    pub const ALL: [Self; 5] = [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block];
+    pub const ALL: [Self; 6] =
+        [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block, Self::Other];
 
     /// From the name alone: the wait is after the receiver's slash, or the receiver's default.
     pub fn of(method: &str) -> Self {
@@ -29,13 +35,17 @@ impl Family {
             ("can-gw" | "bpf", _) => Self::Kernel,
             (_, "spin" | "busy-poll" | "chip-poll") | ("port", "") => Self::Spin,
             (_, "poll") | ("ring" | "canchar-ring", "") => Self::Poll,
-            _ => Self::Block,
+            ("" | "gateway", _) => Self::Other,
+            (name, _) if KNOWN.contains(&name) || method::RECEIVERS.iter().any(|row| row.name == name) => {
+                Self::Block
+            }
+            _ => Self::Other,
         }
     }
 
     /// The class of its colours.
     pub fn class(self) -> &'static str {
-        ["bare", "kernel", "spin", "poll", "block"][self as usize]
+        ["bare", "kernel", "spin", "poll", "block", "other"][self as usize]
     }
 
     pub fn about(self) -> &'static str {
@@ -45,11 +55,12 @@ impl Family {
             "user space, busy waiting",
             "user space, poll",
             "user space, blocking",
+            "a method that this canter does not know",
         ][self as usize]
     }
 
     pub fn user_space(self) -> bool {
-        self > Self::Kernel
+        (Self::Spin..=Self::Block).contains(&self)
     }
 }
 
@@ -60,12 +71,19 @@ pub struct Row<'a, Figure> {
     pub family: Family,
     /// How many of the same family are before it: picks the line's shade and dashes.
     pub nth: usize,
+    /// Its place among all series of the page.
+    pub id: usize,
+    /// Which of several repeats, counted from 1; 0 when there is one.
+    pub repeat: usize,
 }
 
 impl<Figure> Row<'_, Figure> {
     /// The method, and the batch where one call moves several frames.
     pub fn label(&self) -> String {
-        label(self.series)
+        match self.repeat {
+            0 => label(self.series),
+            n => format!("{} #{n}", label(self.series)),
+        }
     }
 
     /// The class of its line, bar and badge.
@@ -78,37 +96,69 @@ impl<Figure> Row<'_, Figure> {
     }
 }
 
-/// The latencies under one condition.
+/// The latencies, or other times, under one condition.
 pub struct Latencies<'a> {
     pub condition: &'a Condition,
-    /// Ascending by median.
+    /// Empty: the latency of a gateway.
+    pub quantity: &'a str,
+    /// Ascending by median; only those whose figures can be true.
     pub rows: Vec<Row<'a, Latency>>,
     /// Nothing arrived.
     pub silent: Vec<&'a Series>,
+    /// Their figures contradict themselves.
+    pub faulty: Vec<&'a Series>,
 }
 
 impl<'a> Latencies<'a> {
     /// In the order in which the conditions occur.
     pub fn of(result: &'a ResultFile) -> Vec<Self> {
+        Self::numbered(result, 0)
+    }
+
+    /// The same; the result's first series is number `base` of the page.
+    pub fn numbered(result: &'a ResultFile, base: usize) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
-        for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
+        for (n, series) in
+            result.series.iter().enumerate().filter(|(_, series)| series.unavailable.is_empty())
+        {
             let Some(figure) = &series.latency_ns else { continue };
-            let place = groups.iter().position(|group| same_condition(group.condition, &series.condition));
-            let place = place.unwrap_or_else(|| {
-                groups.push(Self { condition: &series.condition, rows: Vec::new(), silent: Vec::new() });
+            let same = |group: &Self| {
+                group.quantity == series.quantity && same_condition(group.condition, &series.condition)
+            };
+            let place = groups.iter().position(same).unwrap_or_else(|| {
+                groups.push(Self::empty(series));
                 groups.len() - 1
             });
             let group = &mut groups[place];
-            match figure.count {
-                0 => group.silent.push(series),
-                _ => group.rows.push(Row { series, figure, family: Family::of(&series.method), nth: 0 }),
+            match (series.fault(), figure.count) {
+                (Some(_), _) => group.faulty.push(series),
+                (None, 0) => group.silent.push(series),
+                _ => group.rows.push(Row {
+                    series,
+                    figure,
+                    family: Family::of(&series.method),
+                    nth: 0,
+                    id: base + n,
+                    repeat: 0,
+                }),
             }
         }
         for group in &mut groups {
+            number_repeats(&mut group.rows);
             group.rows.sort_by_key(|row| row.figure.p50);
             number_families(&mut group.rows);
         }
         groups
+    }
+
+    fn empty(series: &'a Series) -> Self {
+        let (condition, quantity) = (&series.condition, series.quantity.as_str());
+        Self { condition, quantity, rows: Vec::new(), silent: Vec::new(), faulty: Vec::new() }
+    }
+
+    /// `latency`, `round-trip`.
+    pub fn quantity(&self) -> &'a str {
+        if self.quantity.is_empty() { "latency" } else { self.quantity }
     }
 
     /// The unit of all its figures.
@@ -118,11 +168,18 @@ impl<'a> Latencies<'a> {
 
     /// Everything that has a ledger, rows first.
     pub fn series(&self) -> impl Iterator<Item = &'a Series> {
-        self.rows.iter().map(|row| row.series).chain(self.silent.iter().copied())
+        let others = self.silent.iter().chain(&self.faulty).copied();
+        self.rows.iter().map(|row| row.series).chain(others)
     }
 
     pub fn reference(&self) -> Option<&Row<'a, Latency>> {
-        self.rows.iter().find(|row| row.series.method == LATENCY_REFERENCE)
+        let of_name = |name: &&str| self.rows.iter().find(|row| row.series.method == *name);
+        LATENCY_REFERENCES.iter().find_map(of_name)
+    }
+
+    /// `can-gw`; empty when nothing is there to compare with.
+    pub fn reference_name(&self) -> &'a str {
+        self.reference().map_or("", |row| row.series.method.as_str())
     }
 
     pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
@@ -133,10 +190,11 @@ impl<'a> Latencies<'a> {
         unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
-    /// The paper's median if its machine were so much faster that its reference equals ours: same ratio.
-    pub fn paper_scaled(&self, row: &Row<'_, Latency>) -> Option<u64> {
+    /// A figure of the paper's if its machine were so much faster that its reference equals ours: same ratio.
+    pub fn paper_scaled(&self, row: &Row<'_, Latency>, paper_ns: Option<u64>) -> Option<u64> {
         let reference = self.reference()?;
-        let scaled = u128::from(row.paper_ns()?) * u128::from(reference.figure.p50);
+        row.paper_ns()?;
+        let scaled = u128::from(paper_ns?) * u128::from(reference.figure.p50);
         u64::try_from(scaled / u128::from(reference.paper_ns()?)).ok()
     }
 }
@@ -153,16 +211,19 @@ impl<'a> Costs<'a> {
     /// In the order in which the directions occur.
     pub fn of(result: &'a ResultFile) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
-        for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
+        let sound = |series: &&Series| series.unavailable.is_empty() && series.fault().is_none();
+        for (id, series) in result.series.iter().enumerate().filter(|(_, series)| sound(series)) {
             let Some(figure) = &series.cost_ns else { continue };
             let direction = direction(&series.condition);
             let place = groups.iter().position(|group| group.direction == direction).unwrap_or_else(|| {
                 groups.push(Self { direction, rows: Vec::new() });
                 groups.len() - 1
             });
-            groups[place].rows.push(Row { series, figure, family: Family::of(&series.method), nth: 0 });
+            let family = Family::of(&series.method);
+            groups[place].rows.push(Row { series, figure, family, nth: 0, id, repeat: 0 });
         }
         for group in &mut groups {
+            number_repeats(&mut group.rows);
             group.rows.sort_by_key(|row| row.figure.total);
             group.rows.iter_mut().enumerate().for_each(|(n, row)| row.nth = n);
         }
@@ -196,7 +257,8 @@ impl<'a> Costs<'a> {
 /// Series without figures, and why.
 pub fn unavailable(result: &ResultFile) -> Vec<(&Series, &str)> {
     let without = result.series.iter().filter(|series| {
-        !series.unavailable.is_empty() || (series.latency_ns.is_none() && series.cost_ns.is_none())
+        let figures = series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some();
+        !series.unavailable.is_empty() || !figures
     });
     without
         .map(|series| match series.unavailable.as_str() {
@@ -206,9 +268,10 @@ pub fn unavailable(result: &ResultFile) -> Vec<(&Series, &str)> {
         .collect()
 }
 
-/// Series whose frames are not all accounted for.
-pub fn unbalanced(result: &ResultFile) -> Vec<&Series> {
-    result.series.iter().filter(|series| !series.ledger.balances()).collect()
+/// Series whose figures prove nothing, and why.
+pub fn faulty(result: &ResultFile) -> Vec<(&Series, String)> {
+    let of = |series| Some((series, Series::fault(series)?));
+    result.series.iter().filter_map(of).collect()
 }
 
 pub fn label(series: &Series) -> String {
@@ -222,13 +285,24 @@ fn direction(condition: &Condition) -> &str {
     if condition.direction.is_empty() { &condition.traffic } else { &condition.direction }
 }
 
-fn same_condition(a: &Condition, b: &Condition) -> bool {
+pub fn same_condition(a: &Condition, b: &Condition) -> bool {
     let key = |c: &Condition| (c.period_ns, c.load_percent, c.len);
-    key(a) == key(b) && a.traffic == b.traffic && idle(&a.load) == idle(&b.load)
+    let more = a.variant == b.variant && a.varied == b.varied;
+    key(a) == key(b) && a.traffic == b.traffic && idle(&a.load) == idle(&b.load) && more
 }
 
-fn idle(load: &str) -> &str {
+pub fn idle(load: &str) -> &str {
     if load.is_empty() { "none" } else { load }
+}
+
+/// Series of the same name under the same condition.
+fn number_repeats<Figure>(rows: &mut [Row<'_, Figure>]) {
+    let labels: Vec<String> = rows.iter().map(|row| label(row.series)).collect();
+    for (n, row) in rows.iter_mut().enumerate() {
+        if labels.iter().filter(|label| **label == labels[n]).count() > 1 {
+            row.repeat = labels[..n].iter().filter(|label| **label == labels[n]).count() + 1;
+        }
+    }
 }
 
 fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
@@ -248,6 +322,8 @@ pub fn describe(condition: &Condition) -> String {
         "flood" => "as many frames as fit (flood)".to_owned(),
         other => other.to_owned(),
     }];
+    parts.extend(condition.varied.as_ref().map(varied));
+    parts.push(condition.variant.clone());
     if condition.len > 0 {
         parts.push(unit::counted(condition.len.into(), "byte"));
     }
@@ -256,6 +332,17 @@ pub fn describe(condition: &Condition) -> String {
     }
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
+}
+
+/// `2 048 filters`, `rate 10 000 frames/s`.
+pub fn varied(varied: &Varied) -> String {
+    let value = unit::grouped(varied.value);
+    match varied.unit.as_str() {
+        "" if varied.value == 1 => format!("{value} {}", varied.name.trim_end_matches('s')),
+        "" => format!("{value} {}", varied.name),
+        "ns" => format!("{} {}", varied.name, unit::round_span(varied.value)),
+        unit => format!("{} {value} {unit}", varied.name),
+    }
 }
 
 #[cfg(test)]
@@ -275,7 +362,10 @@ mod tests {
             ("read/poll+write", Family::Poll),
             ("canchar/chip-poll+canchar", Family::Spin),
             ("port+port", Family::Spin),
-            ("", Family::Block),
+            ("io-uring+io-uring", Family::Block),
+            ("gateway", Family::Other),
+            ("teleport+write", Family::Other),
+            ("", Family::Other),
         ] {
             assert_eq!(Family::of(method), family, "{method}");
         }

@@ -1,210 +1,137 @@
-//! The terminal's view of a result: an aligned table at most 100 columns wide, ranked, with the paper beside it.
+//! The terminal's view of a result: the verdict, and per condition an aligned table, ranked, with the paper beside it,
+//! and the profiles. At most 80 columns wide.
 
-use crate::measure::result::ResultFile;
+use crate::measure::result::{ResultFile, Series};
 use crate::report::ranking::{self, Costs, Latencies};
+use crate::report::strips;
+use crate::report::text::{Ink, RED, Style, Table, YELLOW, paragraph};
 use crate::report::unit::{self, grouped};
 use crate::report::verdict;
 
-pub const COLUMNS_MAX: usize = 100;
-const GAP: usize = 2;
+/// So many conditions are shown in full; of a matrix the page shows the rest.
+const CONDITIONS_MAX: usize = 6;
 
-/// One result: title, a table per condition, what is missing, the verdict. No colour codes.
-pub fn of(result: &ResultFile) -> String {
+/// One result: title, a table per condition, what is missing, the verdict.
+pub fn of(result: &ResultFile, ink: Ink) -> String {
     let mut out = String::new();
     let heading = [result.study.as_str(), result.title.as_str()];
     let heading: Vec<&str> = heading.into_iter().filter(|part| !part.is_empty()).collect();
-    paragraph(&mut out, &heading.join(": "), "");
-    for group in Latencies::of(result) {
-        latencies(&mut out, &group);
+    paragraph(&mut out, &heading.join(": "), "", ink, Style::Bold);
+    let groups = Latencies::of(result);
+    for group in groups.iter().take(CONDITIONS_MAX) {
+        latencies(&mut out, group, ink);
+    }
+    if groups.len() > CONDITIONS_MAX {
+        let more = groups.len() - CONDITIONS_MAX;
+        let more = format!("{more} more conditions: canter report … -o page.html shows them.");
+        paragraph(&mut out, &more, "", ink, Style::Faint);
     }
     for group in Costs::of(result) {
-        costs(&mut out, &group);
+        costs(&mut out, &group, ink);
+    }
+    for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
+        curve(&mut out, series, ink);
     }
     for (series, reason) in ranking::unavailable(result) {
         let direction = Some(series.condition.direction.as_str()).filter(|direction| !direction.is_empty());
         let direction = direction.map(|direction| format!(" ({direction})")).unwrap_or_default();
-        paragraph(&mut out, &format!("{}{direction}: unavailable: {reason}", ranking::label(series)), "    ");
+        let line = format!("{}{direction}: unavailable: {reason}", ranking::label(series));
+        paragraph(&mut out, &line, "    ", ink, Style::Faint);
     }
-    paragraph(&mut out, &verdict::of(result), "");
-    paragraph(&mut out, verdict::clock(result.environment.clock), "");
-    plain(&out)
+    let style = if verdict::invalid(result).is_some() { RED } else { Style::Bold };
+    paragraph(&mut out, &verdict::of(result), "", ink, style);
+    paragraph(&mut out, verdict::clock(result.environment.clock), "", ink, Style::Faint);
+    out
 }
 
-fn latencies(out: &mut String, group: &Latencies<'_>) {
+fn latencies(out: &mut String, group: &Latencies<'_>, ink: Ink) {
     let unit = group.unit();
-    paragraph(out, &format!("{}, in {}:", ranking::describe(group.condition), unit.name), "");
-    let mut table = Table::new(&[
-        "<method",
-        "<in the paper",
-        "min",
-        "p50",
-        "p90",
-        "max",
-        "× can-gw",
-        "paper",
-        "",
-        "lost",
-    ]);
+    let mut heading = ranking::describe(group.condition);
+    if !group.quantity.is_empty() {
+        heading = format!("{}, {heading}", group.quantity);
+    }
+    paragraph(out, &format!("{heading}, in {}:", unit.name), "", ink, Style::Plain);
+    let ratio = format!("× {}", group.reference_name());
+    let mut table = Table::new(&["<method", "min", "p50", "p90", "p99", "max", &ratio, "paper", "lost"]);
     for row in &group.rows {
         let figure = row.figure;
+        let numbers = [figure.min, figure.p50, figure.p90, figure.p99, figure.max].map(|ns| unit.number(ns));
+        let [min, p50, p90, p99, max] = numbers.map(|number| (number, Style::Plain));
+        let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(unit::round_span));
+        let lost = row.series.ledger.lost.total();
+        let ratio = group.ratio(row).filter(|_| group.rows.len() > 1).unwrap_or_default();
         table.row([
-            row.label(),
-            row.series.paper_name.clone(),
-            unit.number(figure.min),
-            unit.number(figure.p50),
-            unit.number(figure.p90),
-            unit.number(figure.max),
-            group.ratio(row).unwrap_or_default(),
-            row.paper_ns().map(unit::round_span).unwrap_or_default(),
-            group.paper_ratio(row).unwrap_or_default(),
-            lost(row.series),
+            (row.label(), Style::Plain),
+            min,
+            (p50.0, Style::Bold),
+            p90,
+            p99,
+            max,
+            (ratio, Style::Bold),
+            (paper.unwrap_or_default(), Style::Faint),
+            (grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
         ]);
     }
-    for series in &group.silent {
-        let mut cells: [String; 10] = Default::default();
-        cells[0] = ranking::label(series);
-        cells[1] = series.paper_name.clone();
-        cells[3] = "none".into();
-        cells[9] = lost(series);
+    let others = group
+        .silent
+        .iter()
+        .map(|series| (*series, "none"))
+        .chain(group.faulty.iter().map(|series| (*series, "!")));
+    for (series, mark) in others {
+        let mut cells: [(String, Style); 9] = Default::default();
+        cells[0] = (ranking::label(series), Style::Plain);
+        cells[2] = (mark.to_owned(), RED);
+        cells[8] = (grouped(series.ledger.lost.total()), RED);
         table.row(cells);
     }
-    table.print(out);
+    table.print(out, ink);
+    out.push_str(&strips::of(group, ink));
 }
 
-fn lost(series: &crate::measure::result::Series) -> String {
-    let mark = if series.ledger.balances() { "" } else { " !" };
-    format!("{}{mark}", grouped(series.ledger.lost.total()))
-}
-
-fn costs(out: &mut String, group: &Costs<'_>) {
+fn costs(out: &mut String, group: &Costs<'_>, ink: Ink) {
     let unit = group.unit();
     let reference = group.reference().map_or("", |row| row.series.method.as_str());
-    paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), "");
+    paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), "", ink, Style::Plain);
     let ratio = if reference.is_empty() { String::new() } else { format!("× {reference}") };
     let mut table = Table::new(&["<method", "batch", "call", "delivery", "total", &ratio, "paper", ""]);
     for row in &group.rows {
+        let plain = |text: String| (text, Style::Plain);
         table.row([
-            row.series.method.clone(),
-            row.series.condition.batch.max(1).to_string(),
-            unit.number(row.figure.per_frame),
-            unit.signed(row.figure.delivery),
-            unit.signed(row.figure.total),
-            group.ratio(row).unwrap_or_default(),
-            row.paper_ns().map(unit::round_span).unwrap_or_default(),
-            group.paper_ratio(row).unwrap_or_default(),
+            plain(row.series.method.clone()),
+            plain(row.series.condition.batch.max(1).to_string()),
+            plain(unit.number(row.figure.per_frame)),
+            plain(unit.signed(row.figure.delivery)),
+            (unit.signed(row.figure.total), Style::Bold),
+            (group.ratio(row).unwrap_or_default(), Style::Bold),
+            (row.paper_ns().map(unit::round_span).unwrap_or_default(), Style::Faint),
+            (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
         ]);
     }
-    table.print(out);
+    table.print(out, ink);
 }
 
-/// Right-aligned columns; a heading that begins with `<` makes a left-aligned one, which also gives way when
-/// the line gets too long. A column without any cell is left out.
-struct Table {
-    left: Vec<bool>,
-    rows: Vec<Vec<String>>,
-}
+/// So many points of a curve are shown.
+const POINTS_MAX: usize = 8;
 
-impl Table {
-    fn new(headings: &[&str]) -> Self {
-        let left = headings.iter().map(|heading| heading.starts_with('<')).collect();
-        let headings = headings.iter().map(|heading| heading.trim_start_matches('<').to_owned()).collect();
-        Self { left, rows: vec![headings] }
+/// `processor load of read+write, %, against rate, frames/s:` and a table of points, side by side.
+fn curve(out: &mut String, series: &Series, ink: Ink) {
+    let Some(curve) = &series.curve else { return };
+    let heading = format!(
+        "{} of {}, {}, against {}:",
+        curve.quantity,
+        ranking::label(series),
+        ranking::describe(&series.condition),
+        curve.against
+    );
+    paragraph(out, &heading, "", ink, Style::Plain);
+    let mut table = Table::new(&[&curve.against, &curve.quantity]);
+    let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
+    for [against, figure] in curve.points.iter().step_by(every) {
+        let against = unit::measured(*against, 0, &curve.against_unit);
+        table.row([
+            (against, Style::Plain),
+            (unit::measured(*figure, curve.decimals, &curve.unit), Style::Bold),
+        ]);
     }
-
-    fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into_iter().map(|cell| plain(&cell).replace('\n', " ")).collect());
-    }
-
-    fn widths(&self) -> Vec<usize> {
-        let column = |n: usize| self.rows.iter().map(move |row| row[n].chars().count());
-        let mut widths: Vec<usize> = (0..self.left.len())
-            .map(|n| if column(n).skip(1).all(|width| width == 0) { 0 } else { column(n).max().unwrap_or(0) })
-            .collect();
-        let total: usize =
-            2 * GAP + widths.iter().filter(|&&width| width > 0).map(|width| width + GAP).sum::<usize>();
-        let mut excess = total.saturating_sub(COLUMNS_MAX + GAP + GAP);
-        for n in (0..widths.len()).rev().filter(|&n| self.left[n]) {
-            let give = excess.min(widths[n].saturating_sub(12));
-            widths[n] -= give;
-            excess -= give;
-        }
-        widths
-    }
-
-    fn print(&self, out: &mut String) {
-        let widths = self.widths();
-        for row in &self.rows {
-            let mut line = String::new();
-            for ((cell, &width), left) in row.iter().zip(&widths).zip(&self.left) {
-                if width == 0 {
-                    continue;
-                }
-                let cell = clip(cell, width);
-                line.push_str(&" ".repeat(GAP));
-                line.push_str(&if *left { format!("{cell:<width$}") } else { format!("{cell:>width$}") });
-            }
-            out.push_str(clip(line.trim_end(), COLUMNS_MAX).as_str());
-            out.push('\n');
-        }
-        out.push('\n');
-    }
-}
-
-/// At most `width` characters, the last one `…` when something is missing.
-pub fn clip(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// Words in lines of at most [`COLUMNS_MAX`]; the lines after the first are indented.
-fn paragraph(out: &mut String, text: &str, indent: &str) {
-    let mut line = String::new();
-    for word in text.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
-        let width = line.chars().count() + 1 + word.chars().count();
-        if !line.is_empty() && width > COLUMNS_MAX {
-            out.push_str(&line);
-            out.push('\n');
-            line = indent.to_owned();
-        } else if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&clip(word, COLUMNS_MAX - indent.len()));
-    }
-    if !line.is_empty() {
-        out.push_str(&line);
-        out.push('\n');
-    }
-}
-
-/// Thin spaces become plain ones; a control character of a file's never reaches the terminal.
-fn plain(text: &str) -> String {
-    let plain = |character: char| match character {
-        unit::THIN_SPACE => ' ',
-        '\n' => '\n',
-        _ if character.is_control() => '\u{fffd}',
-        _ => character,
-    };
-    text.chars().map(plain).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_names_give_way_when_a_line_gets_too_long() {
-        let mut table = Table::new(&["<method", "<in the paper", "p50"]);
-        table.row(["m".repeat(80), "p".repeat(60), "13.7".into()]);
-        let mut out = String::new();
-        table.print(&mut out);
-        assert!(out.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{out}");
-        assert!(out.contains("…  13.7"), "{out}");
-    }
-
-    #[test]
-    fn escape_sequences_do_not_reach_the_terminal() {
-        assert!(!plain("\u{1b}[31mred\u{9b}").contains(['\u{1b}', '\u{9b}']));
-    }
+    table.print(out, ink);
 }

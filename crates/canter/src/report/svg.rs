@@ -10,13 +10,19 @@ pub struct Svg {
     body: String,
     width: f64,
     height: f64,
-    label: String,
+    title: String,
+    description: String,
 }
 
 impl Svg {
-    /// `label` is what a screen reader says.
-    pub fn new(width: f64, height: f64, label: &str) -> Self {
-        Self { body: String::new(), width, height, label: escape(label) }
+    /// `title` says what it shows, as a screen reader does.
+    pub fn new(width: f64, height: f64, title: &str) -> Self {
+        Self { body: String::new(), width, height, title: escape(title), description: String::new() }
+    }
+
+    /// What there is to see, for those who do not.
+    pub fn describe(&mut self, description: &str) {
+        self.description = format!("<desc>{}</desc>", escape(description));
     }
 
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
@@ -24,9 +30,51 @@ impl Svg {
         self.element(format_args!(r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
     }
 
+    /// Parallel lines as one path: upright ones at each `x`.
+    pub fn uprights(&mut self, class: &str, xs: impl IntoIterator<Item = f64>, (top, bottom): (f64, f64)) {
+        let mut path = Path::default();
+        for x in xs {
+            path.move_to(x, top);
+            path.down_to(bottom);
+        }
+        self.plain_path(class, &path);
+    }
+
+    /// The same lying ones, at each `y`.
+    pub fn levels(&mut self, class: &str, ys: impl IntoIterator<Item = f64>, (left, right): (f64, f64)) {
+        let mut path = Path::default();
+        for y in ys {
+            path.move_to(left, y);
+            path.across_to(right);
+        }
+        self.plain_path(class, &path);
+    }
+
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         let [x, y, w, h] = [at.0, at.1, size.0.max(0.0), size.1.max(0.0)].map(number);
         self.element(format_args!(r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}"/>"#));
+    }
+
+    /// What `draw` draws, as a group that hands its class on: its colour and its dashes.
+    pub fn group(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
+        self.element(format_args!(r#"<g class="{class}">"#));
+        draw(self);
+        self.element(format_args!("</g>"));
+    }
+
+    /// The same, with every x multiplied by the first number of `x` and moved by the second; y alike.
+    pub fn stretched(&mut self, x: (f64, f64), y: (f64, f64), draw: impl FnOnce(&mut Self)) {
+        let (a, e) = (precise(x.0), precise(x.1));
+        let (d, f) = (precise(y.0), precise(y.1));
+        self.element(format_args!(r#"<g transform="matrix({a} 0 0 {d} {e} {f})">"#));
+        draw(self);
+        self.element(format_args!("</g>"));
+    }
+
+    /// A path that is defined elsewhere. `tip` shows under the pointer.
+    pub fn reuse(&mut self, class: &str, id: &str, tip: &str) {
+        let (id, tip) = (escape(id), escape(tip));
+        self.element(format_args!(r##"<use class="{class}" href="#{id}"><title>{tip}</title></use>"##));
     }
 
     pub fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
@@ -35,6 +83,9 @@ impl Svg {
     }
 
     pub fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
+        if text.is_empty() {
+            return;
+        }
         let ([x, y], text) = ([at.0, at.1].map(number), escape(text));
         self.element(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#));
     }
@@ -45,16 +96,24 @@ impl Svg {
         self.element(format_args!(r#"<path class="{class}" d="{d}"><title>{tip}</title></path>"#));
     }
 
-    /// A number in a disc, that names a line.
-    pub fn badge(&mut self, class: &str, centre: (f64, f64), number: usize) {
-        self.circle(&format!("badge {class}"), centre, 7.5);
+    pub fn plain_path(&mut self, class: &str, path: &Path) {
+        let d = &path.0;
+        if !d.is_empty() {
+            self.element(format_args!(r#"<path class="{class}" d="{d}"/>"#));
+        }
+    }
+
+    /// A number in a disc, that names a line; its colour is the group's.
+    pub fn badge(&mut self, centre: (f64, f64), number: usize) {
+        self.circle("badge", centre, 7.5);
         self.text("badge-text", (centre.0, centre.1 + 3.3), &number.to_string());
     }
 
     pub fn finish(self) -> String {
-        let Self { body, label, .. } = &self;
+        let Self { body, title, description, .. } = &self;
         let [w, h] = [self.width, self.height].map(number);
-        format!("<svg role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {w} {h}\">\n{body}</svg>\n")
+        let head = format!("<title>{title}</title>{description}");
+        format!("<svg role=\"img\" viewBox=\"0 0 {w} {h}\">{head}\n{body}</svg>\n")
     }
 
     fn element(&mut self, element: std::fmt::Arguments<'_>) {
@@ -64,7 +123,7 @@ impl Svg {
 
 /// The `d` of a path.
 #[derive(Default)]
-pub struct Path(String);
+pub struct Path(pub String);
 
 impl Path {
     pub fn move_to(&mut self, x: f64, y: f64) {
@@ -88,6 +147,16 @@ impl Path {
         let numbers: Vec<String> = numbers.iter().copied().map(number).collect();
         self.0.push_str(&numbers.join(" "));
     }
+}
+
+/// Seven digits, for factors that large coordinates are multiplied with.
+fn precise(value: f64) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return "0".into();
+    }
+    let digits = (6 - value.abs().log10().floor() as i32).clamp(0, 15) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A tenth of a pixel is enough; what is not finite becomes 0.

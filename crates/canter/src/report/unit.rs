@@ -79,6 +79,20 @@ pub fn round_span(ns: u64) -> String {
     format!("{whole}{dot}{rest} {name}")
 }
 
+/// A number with some digits behind the point and a unit: `12.5 %`; ns become whatever fits.
+pub fn measured(value: u64, decimals: u8, unit: &str) -> String {
+    if unit == "ns" && decimals == 0 {
+        return round_span(value);
+    }
+    let scale = 10_u64.pow(u32::from(decimals.min(9)));
+    let rest = match scale {
+        1 => String::new(),
+        _ => format!(".{:0width$}", value % scale, width = usize::from(decimals.min(9))),
+    };
+    let number = format!("{}{rest}", grouped(value / scale));
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
 /// `a / b` as `1.09×`; nothing when there is nothing to divide by.
 pub fn ratio(a: u64, b: u64) -> Option<String> {
     (b > 0).then(|| {
@@ -131,6 +145,14 @@ mod tests {
             ["9 ns", "999 ns", "1.00 µs", "12.3 µs", "1\u{202f}000 µs"]
         );
         assert_eq!([0, 100_000, 2_500_000].map(round_span), ["0", "100 µs", "2.5 ms"]);
+    }
+
+    #[test]
+    fn a_measured_value_has_its_digits_and_unit() {
+        assert_eq!(measured(125, 1, "%"), "12.5 %");
+        assert_eq!(measured(21_277, 0, "frames/s"), "21\u{202f}277 frames/s");
+        assert_eq!(measured(2_500, 0, "ns"), "2.5 µs");
+        assert_eq!(measured(7, 200, ""), "0.000000007");
     }
 
     #[test]

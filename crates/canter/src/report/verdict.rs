@@ -3,7 +3,8 @@
 
 use crate::measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
 use crate::report::ranking::{self, Costs, Latencies, Row};
-use crate::report::unit::{counted, grouped, span};
+use crate::report::unit::{self, counted, grouped, span};
+use std::collections::BTreeMap;
 
 /// Up to so many conditions, each gets its own sentence.
 const CONDITIONS_TOLD: usize = 3;
@@ -14,15 +15,15 @@ pub fn of(result: &ResultFile) -> String {
     let valid = invalid.is_none();
     let mut sentences: Vec<String> = invalid.into_iter().collect();
     let many = latencies.len() > 1;
-    for group in latencies.iter().take(CONDITIONS_TOLD) {
-        sentences.push(fastest(group, many));
-    }
-    if latencies.len() > CONDITIONS_TOLD {
-        sentences.push(format!("{} more conditions follow.", latencies.len() - CONDITIONS_TOLD));
+    if latencies.len() <= CONDITIONS_TOLD {
+        sentences.extend(latencies.iter().map(|group| fastest(group, many)));
+    } else {
+        sentences.extend(matrix(&latencies));
     }
     let measured: Vec<&Series> = latencies.iter().flat_map(Latencies::series).collect();
     sentences.extend(losses(&measured).filter(|_| valid));
     sentences.extend(Costs::of(result).iter().map(cheapest));
+    sentences.extend(result.series.iter().filter_map(steepest).take(CONDITIONS_TOLD));
     let missing = ranking::unavailable(result).len();
     if missing > 0 {
         sentences.push(format!("{} could not be measured.", counted(missing as u64, "method")));
@@ -33,16 +34,13 @@ pub fn of(result: &ResultFile) -> String {
 
 /// Why the figures prove nothing, when they do not.
 pub fn invalid(result: &ResultFile) -> Option<String> {
-    let unbalanced = ranking::unbalanced(result);
-    let first = unbalanced.first()?;
-    let others = match unbalanced.len() {
+    let faulty = ranking::faulty(result);
+    let (first, why) = faulty.first()?;
+    let others = match faulty.len() {
         1 => String::new(),
-        n => format!(" and {} more", n - 1),
+        n => format!(" {} more are invalid too.", n - 1),
     };
-    Some(format!(
-        "Invalid: the ledger of {}{others} does not balance, so frames are unaccounted for.",
-        ranking::label(first)
-    ))
+    Some(format!("Invalid: {}: {why}; nothing is drawn of it.{others}", ranking::label(first)))
 }
 
 /// What a reader must know about the clock before comparing.
@@ -58,9 +56,36 @@ pub fn clock(kind: ClockKind) -> &'static str {
 
 fn fastest(group: &Latencies<'_>, tell_condition: bool) -> String {
     let user = group.rows.iter().find(|row| row.family.user_space());
-    let Some(row) = user.or(group.rows.first()) else { return "No frame arrived.".into() };
-    let who = if user.is_some() { "the fastest user-space pair is" } else { "the fastest is" };
-    let mut sentence = format!("{who} {}, median {}", row.label(), span(row.figure.p50));
+    let user = user.filter(|_| group.quantity.is_empty());
+    let Some(row) = user.or(group.rows.first()) else {
+        return if group.faulty.is_empty() { "No frame arrived.".into() } else { String::new() };
+    };
+    let tell = |sentence: String| match tell_condition {
+        true => format!("{}: {sentence}.", capital(&ranking::describe(group.condition))),
+        false => format!("{}.", capital(&sentence)),
+    };
+    let mut sentence = match group.rows.len() {
+        1 => {
+            let (p50, max) = (span(row.figure.p50), span(row.figure.max));
+            return tell(format!(
+                "the median {} of {} is {p50}, the worst {max}",
+                group.quantity(),
+                row.label()
+            ));
+        }
+        _ if !group.quantity.is_empty() => {
+            format!(
+                "the shortest {} is that of {}, median {}",
+                group.quantity,
+                row.label(),
+                span(row.figure.p50)
+            )
+        }
+        _ => {
+            let who = if user.is_some() { "the fastest user-space pair is" } else { "the fastest is" };
+            format!("{who} {}, median {}", row.label(), span(row.figure.p50))
+        }
+    };
     sentence.push_str(&against_reference(group, row));
     let ledger = &row.series.ledger;
     if ledger.lost.total() > 0 {
@@ -70,12 +95,41 @@ fn fastest(group: &Latencies<'_>, tell_condition: bool) -> String {
             counted(ledger.sent, "frame")
         ));
     }
-    sentence.push('.');
-    if tell_condition {
-        let condition = ranking::describe(group.condition);
-        return format!("{}: {sentence}", capital(&condition));
+    tell(sentence)
+}
+
+/// Many conditions in three sentences: who is fastest most often, the worst latency of all, and where.
+fn matrix(groups: &[Latencies<'_>]) -> Vec<String> {
+    let mut wins: BTreeMap<String, usize> = BTreeMap::new();
+    for row in groups.iter().filter_map(|group| group.rows.first()) {
+        *wins.entry(ranking::label(row.series)).or_default() += 1;
     }
-    capital(&sentence)
+    let conditions = counted(groups.len() as u64, "condition");
+    let contested =
+        groups.iter().any(|group| group.rows.iter().any(|row| row.repeat == 0) && group.rows.len() > 1);
+    let often = wins.iter().filter(|_| contested).max_by_key(|(_, wins)| **wins);
+    let often = often.map(|(label, wins)| format!("Fastest in {wins} of {conditions}: {label}."));
+    let rows = groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
+    let worst = rows.max_by_key(|(_, row)| row.figure.max).map(|(group, row)| {
+        let condition = ranking::describe(group.condition);
+        format!(
+            "The worst {} of all is {} ({}, {condition}).",
+            group.quantity(),
+            span(row.figure.max),
+            row.label()
+        )
+    });
+    often.into_iter().chain(worst).collect()
+}
+
+/// `The processor load of read+write is at most 97.0 %, at rate 21 277 frames/s.`
+fn steepest(series: &Series) -> Option<String> {
+    let curve = series.curve.as_ref().filter(|_| series.unavailable.is_empty())?;
+    let [against, most] = curve.points.iter().max_by_key(|point| point[1])?;
+    let most = unit::measured(*most, curve.decimals, &curve.unit);
+    let against = unit::measured(*against, 0, &curve.against_unit);
+    let (quantity, label) = (&curve.quantity, ranking::label(series));
+    Some(format!("The {quantity} of {label} is at most {most}, at {} {against}.", curve.against))
 }
 
 fn against_reference(group: &Latencies<'_>, row: &Row<'_, Latency>) -> String {
@@ -84,7 +138,7 @@ fn against_reference(group: &Latencies<'_>, row: &Row<'_, Latency>) -> String {
         return String::new();
     }
     let paper = group.paper_ratio(row).map(|ratio| format!("; the paper: {ratio}")).unwrap_or_default();
-    format!(", {ratio} {} ({}{paper})", ranking::LATENCY_REFERENCE, span(reference.figure.p50))
+    format!(", {ratio} {} ({}{paper})", group.reference_name(), span(reference.figure.p50))
 }
 
 fn losses(measured: &[&Series]) -> Option<String> {

@@ -3,6 +3,7 @@
 use super::ceiling::Ceiling;
 use crate::{
     failure::{self, Exit, Failure},
+    lab::Bus,
     measure::{duration, result::Paper},
     meter::syscalls,
 };
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 static FILES: &[(&str, &str)] = &[
     ("2014-fig4.1", include_str!("../../../../studies/2014-fig4.1.toml")),
     ("2014-fig4.2", include_str!("../../../../studies/2014-fig4.2.toml")),
+    ("2014-fig4.2-wire", include_str!("../../../../studies/2014-fig4.2-wire.toml")),
     ("bench-syscalls", include_str!("../../../../studies/bench-syscalls.toml")),
 ];
 
@@ -44,6 +46,9 @@ pub struct Lab {
     /// `real` or `virtual`.
     pub clock: String,
     pub cpus: u8,
+    /// What joins the testbed's interfaces.
+    #[serde(default)]
+    pub bus: Bus,
 }
 
 /// Gateways to measure, one after the other under the same traffic.
@@ -54,6 +59,9 @@ pub struct LatencyPlan {
     pub count: u64,
     pub len: u8,
     gap: String,
+    /// Whether the latencies are kept in the order of time too.
+    #[serde(default)]
+    pub timeline: bool,
     /// As `canter gateway --method` takes them.
     pub methods: Vec<String>,
 }
@@ -127,7 +135,12 @@ impl Study {
     /// What the paper has for a method, if it has anything.
     pub fn paper_of(&self, method: &str) -> Option<Paper> {
         let ns = *self.paper.ns.get(method)?;
-        Some(Paper { source: self.source.clone(), machine: self.paper.machine.clone(), ns })
+        Some(Paper {
+            source: self.source.clone(),
+            machine: self.paper.machine.clone(),
+            ns,
+            ..Paper::default()
+        })
     }
 }
 

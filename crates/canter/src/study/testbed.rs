@@ -1,12 +1,16 @@
 //! The papers' testbed in one machine: a sender with can0 and can1 on bus A and can2 on bus B, and a gateway with can3
 //! on A and can4 on B. With two processors each side has its own, interrupts included.
+//!
+//! On virtual wires the sender's interfaces are not needed but for one that acknowledges what the gateway sends: the
+//! wires send and stamp by themselves, so that nothing of the sender runs beside the gateway.
 
 use super::{definition::LatencyPlan, definition::Study, say};
 use crate::{
     failure::{self, Failure},
     gateway::{Account, Method, paper_name},
+    lab::Bus,
     measure::result::{Condition, Series},
-    meter::latency::{self, Measured, Setup, WireTime},
+    meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
     options::Common,
     traffic::template::Template,
 };
@@ -19,13 +23,44 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read},
     process::{Child, ChildStderr, Command, Stdio},
+    time::Duration,
 };
 
-const SEND: &str = "can0";
-const DIRECT: &str = "can1";
-const ROUTED: &str = "can2";
-const GATEWAY_IN: &str = "can3";
-const GATEWAY_OUT: &str = "can4";
+/// What is where.
+struct Testbed {
+    send: &'static str,
+    direct: Option<&'static str>,
+    routed: &'static str,
+    gateway_in: &'static str,
+    gateway_out: &'static str,
+    /// The interfaces that have to be up.
+    up: &'static [&'static str],
+    /// Up while a gateway starts, which may have to send a frame on the bus that it receives from.
+    witness: Option<&'static str>,
+    instrument: InstrumentName,
+}
+
+const CARDS: Testbed = Testbed {
+    send: "can0",
+    direct: Some("can1"),
+    routed: "can2",
+    gateway_in: "can3",
+    gateway_out: "can4",
+    up: &["can0", "can1", "can2", "can3", "can4"],
+    witness: None,
+    instrument: InstrumentName::Socket,
+};
+
+const WIRES: Testbed = Testbed {
+    send: "A",
+    direct: None,
+    routed: "B",
+    gateway_in: "wcan3",
+    gateway_out: "wcan4",
+    up: &["wcan2", "wcan3", "wcan4"],
+    witness: Some("wcan1"),
+    instrument: InstrumentName::Wire,
+};
 
 /// The papers' bit rate.
 const BIT_RATE: u32 = 1_000_000;
@@ -40,20 +75,21 @@ pub fn measure(
     plan: &LatencyPlan,
     common: &Common,
 ) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
-    let interfaces = set_up()?;
+    let testbed = if study.lab.bus == Bus::Wire { &WIRES } else { &CARDS };
+    let interfaces = testbed.set_up()?;
     let apart = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-    if apart {
-        place_interrupts(&[SEND, DIRECT, ROUTED], SENDER_CPU)?;
-        place_interrupts(&[GATEWAY_IN, GATEWAY_OUT], GATEWAY_CPU)?;
+    if apart && testbed.instrument == InstrumentName::Socket {
+        place_interrupts(&["can0", "can1", "can2"], SENDER_CPU)?;
+        place_interrupts(&["can3", "can4"], GATEWAY_CPU)?;
     }
     // No progress bar of its own: this runs where nobody looks.
     let meter = Common { cpu: apart.then_some(SENDER_CPU), quiet: true, ..Common::default() };
-    let setup = setup(plan)?;
-    let floor_ns = floor(&setup, &meter)?;
+    let setup = testbed.setup(plan)?;
+    let floor_ns = testbed.floor(&setup, &meter)?;
     let mut series = Vec::new();
     for (done, method) in plan.methods.iter().enumerate() {
-        let mut one = gateway_series(method, &setup, apart, &meter)?;
-        one.floor_ns = Some(floor_ns);
+        let mut one = testbed.gateway_series(method, &setup, apart, &meter)?;
+        one.floor_ns = floor_ns.or(one.floor_ns);
         let outcome = one.latency_ns.as_ref().map_or("not on this machine".to_owned(), |latency| {
             format!("median {:.1} µs", latency.p50 as f64 / 1000.0)
         });
@@ -63,19 +99,15 @@ pub fn measure(
     Ok((series, interfaces))
 }
 
-/// Brings all five interfaces up.
-fn set_up() -> failure::Result<Vec<Interface>> {
-    let mut interfaces = Vec::new();
-    for name in [SEND, DIRECT, ROUTED, GATEWAY_IN, GATEWAY_OUT] {
-        let mut interface = Interface::find(name)?;
-        if interface.kind == Kind::Can && interface.bitrate() != Some(BIT_RATE) {
-            interface.down()?;
-            interface.set_bit_timing(&BitTiming::classic(BIT_RATE))?;
-        }
-        interface.up()?;
-        interfaces.push(interface);
+/// Brings an interface up at the papers' bit rate.
+fn set_up(name: &str) -> failure::Result<Interface> {
+    let mut interface = Interface::find(name)?;
+    if interface.kind == Kind::Can && interface.bitrate() != Some(BIT_RATE) {
+        interface.down()?;
+        interface.set_bit_timing(&BitTiming::classic(BIT_RATE))?;
     }
-    Ok(interfaces)
+    interface.up()?;
+    Ok(interface)
 }
 
 /// Sends the interrupts of these interfaces to one processor.
@@ -99,54 +131,85 @@ fn interrupts_of<'a>(table: &'a str, interfaces: &[&str]) -> Vec<&'a str> {
     table.lines().filter(named).filter_map(|line| line.trim_start().split(':').next()).collect()
 }
 
-fn setup(plan: &LatencyPlan) -> failure::Result<Setup> {
-    let traffic =
-        plan.traffic.parse().map_err(|error| Failure::failed(format!("study: traffic: {error}")))?;
-    Ok(Setup {
-        send: SEND.to_owned(),
-        direct: Some(DIRECT.to_owned()),
-        routed: ROUTED.to_owned(),
-        traffic,
-        count: plan.count,
-        gap: plan.gap_ns()?,
-        template: Template::classic(plan.len),
-        null: false,
-        wire_time: WireTime::Auto,
-    })
-}
-
-/// What the meter shows where there is no gateway: can3 hears the sender's bus as can1 does.
-fn floor(setup: &Setup, meter: &Common) -> failure::Result<u64> {
-    let null = Setup { routed: GATEWAY_IN.to_owned(), null: true, ..setup.clone() };
-    let measured = latency::measure(&null, meter, &[])?;
-    Ok(measured.series.latency_ns.map_or(0, |latency| latency.p50))
-}
-
-/// One gateway, from its start to its account.
-fn gateway_series(method: &str, setup: &Setup, apart: bool, meter: &Common) -> failure::Result<Series> {
-    let unavailable = |reason: String| {
-        let condition = Condition { traffic: setup.traffic.name().to_owned(), ..Condition::default() };
-        let paper_name = paper_name(method).to_owned();
-        Ok(Series { paper_name, ..Series::unavailable(method, condition, reason) })
-    };
-    if method.parse::<Method>().is_err() {
-        return unavailable("not part of this version".to_owned());
+impl Testbed {
+    /// Starts a gateway while somebody on its bus acknowledges.
+    fn witnessed<T>(&self, start: impl FnOnce() -> failure::Result<T>) -> failure::Result<T> {
+        const SETTLED: Duration = Duration::from_millis(20);
+        let Some(name) = self.witness else { return start() };
+        let mut witness = set_up(name)?;
+        let started = start();
+        std::thread::sleep(SETTLED);
+        witness.down()?;
+        started
     }
-    let watched = [Interface::find(GATEWAY_IN)?, Interface::find(GATEWAY_OUT)?];
-    let gateway = match Gateway::start(method, apart)? {
-        Started::Running(gateway) => gateway,
-        Started::Unable(reason) => return unavailable(reason),
-    };
-    let measured = latency::measure(setup, meter, &[&watched[0], &watched[1]]);
-    let account = gateway.stop()?;
-    if !account.failure.is_empty() {
-        return Err(Failure::failed(format!("study: gateway {method}: {}", account.failure)));
+
+    /// Brings the interfaces up.
+    fn set_up(&self) -> failure::Result<Vec<Interface>> {
+        self.up.iter().map(|name| set_up(name)).collect()
     }
-    let Measured { mut series, account: meter_account, .. } = measured?;
-    series.ledger = meter_account.ledger(&account.counts);
-    series.method = method.to_owned();
-    series.paper_name = paper_name(method).to_owned();
-    Ok(series)
+
+    fn setup(&self, plan: &LatencyPlan) -> failure::Result<Setup> {
+        let traffic =
+            plan.traffic.parse().map_err(|error| Failure::failed(format!("study: traffic: {error}")))?;
+        Ok(Setup {
+            send: self.send.to_owned(),
+            direct: self.direct.map(str::to_owned),
+            routed: self.routed.to_owned(),
+            traffic,
+            count: plan.count,
+            gap: plan.gap_ns()?,
+            template: Template::classic(plan.len),
+            null: false,
+            wire_time: WireTime::Auto,
+            instrument: self.instrument,
+            timeline: plan.timeline,
+        })
+    }
+
+    /// What the meter shows where there is no gateway: can3 hears the sender's bus as can1 does. `None`: the instrument
+    /// tells it with each result.
+    fn floor(&self, setup: &Setup, meter: &Common) -> failure::Result<Option<u64>> {
+        if self.instrument == InstrumentName::Wire {
+            return Ok(None);
+        }
+        let null = Setup { routed: self.gateway_in.to_owned(), null: true, ..setup.clone() };
+        let measured = latency::measure(&null, meter, &[])?;
+        Ok(Some(measured.series.latency_ns.map_or(0, |latency| latency.p50)))
+    }
+
+    /// One gateway, from its start to its account.
+    fn gateway_series(
+        &self,
+        method: &str,
+        setup: &Setup,
+        apart: bool,
+        meter: &Common,
+    ) -> failure::Result<Series> {
+        let unavailable = |reason: String| {
+            let condition = Condition { traffic: setup.traffic.name().to_owned(), ..Condition::default() };
+            let paper_name = paper_name(method).to_owned();
+            Ok(Series { paper_name, ..Series::unavailable(method, condition, reason) })
+        };
+        if method.parse::<Method>().is_err() {
+            return unavailable("not part of this version".to_owned());
+        }
+        let watched = [Interface::find(self.gateway_in)?, Interface::find(self.gateway_out)?];
+        let started = self.witnessed(|| Gateway::start(self, method, apart))?;
+        let gateway = match started {
+            Started::Running(gateway) => gateway,
+            Started::Unable(reason) => return unavailable(reason),
+        };
+        let measured = latency::measure(setup, meter, &[&watched[0], &watched[1]]);
+        let account = gateway.stop()?;
+        if !account.failure.is_empty() {
+            return Err(Failure::failed(format!("study: gateway {method}: {}", account.failure)));
+        }
+        let Measured { mut series, account: meter_account, .. } = measured?;
+        series.ledger = meter_account.ledger(&account.counts);
+        series.method = method.to_owned();
+        series.paper_name = paper_name(method).to_owned();
+        Ok(series)
+    }
 }
 
 /// A gateway as a process of its own, as on the papers' second machine.
@@ -162,11 +225,11 @@ enum Started {
 }
 
 impl Gateway {
-    fn start(method: &str, apart: bool) -> failure::Result<Started> {
+    fn start(testbed: &Testbed, method: &str, apart: bool) -> failure::Result<Started> {
         let failed =
             |error: std::io::Error| Failure::failed(format!("study: start gateway {method}: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(["gateway", GATEWAY_IN, GATEWAY_OUT, "--method", method, "--json", "-"]);
+        command.args(["gateway", testbed.gateway_in, testbed.gateway_out, "--method", method, "--json", "-"]);
         if apart {
             command.args(["--cpu", &GATEWAY_CPU.to_string()]);
         }

@@ -67,7 +67,8 @@ pub struct Setup {
 
 impl Sender {
     pub fn open(interface: &Interface, method: TransmitMethod, setup: &Setup) -> canter_io::Result<Self> {
-        let transmit = method.open(interface, &TransmitOptions { echo: setup.echo, no_wait: true })?;
+        let options = TransmitOptions { echo: setup.echo, no_wait: true, ..TransmitOptions::default() };
+        let transmit = method.open(interface, &options)?;
         Ok(Self {
             rate: setup.rate.or_else(|| own_rate(interface)),
             interface: interface.clone(),

@@ -138,6 +138,18 @@ impl Running {
         output("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
     }
 
+    /// Memory that it has in use, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// What standard error has so far.
+    pub fn said(&self) -> String {
+        self.stderr.so_far()
+    }
+
     /// Waits until standard error has `text`.
     #[track_caller]
     pub fn until_it_says(&mut self, text: &str) {
@@ -242,6 +254,13 @@ impl Virtual {
         };
         Self(vec![cable("vx0", "vx1"), cable("vx2", "vx3")])
     }
+}
+
+/// One cable more; deleted when it is dropped.
+pub fn cable(near: &str, far: &str) -> Virtual {
+    let made = up(Interface::create_vxcan(near, far).unwrap(), 16);
+    up(Interface::find(far).unwrap(), 16);
+    Virtual(vec![made])
 }
 
 fn up(mut interface: Interface, mtu: u32) -> Interface {

@@ -2,10 +2,13 @@
 //! that moves from event to event. Only how long the gateway takes is made up.
 
 use crate::{
-    gateway::route::{Counts, ROOM_AGAIN_NS, Route, Step},
+    gateway::{
+        counts::{Counts, Step},
+        route::{ROOM_AGAIN_NS, Route},
+    },
     measure::result::Ledger,
     meter::{
-        experiment::{Arrival, Experiment, Outcome, Port, Surroundings},
+        experiment::{Arrival, Experiment, Outcome, Port, Sending, Surroundings},
         latency::Account,
         matcher::Tally,
     },
@@ -172,7 +175,7 @@ impl Testbed {
     fn experiment(&self) -> Experiment {
         let queue_frames = self.count.clamp(256, 1 << 16) as u32;
         Experiment {
-            send: self.transmitter("a"),
+            send: Sending::Frames(self.transmitter("a")),
             direct: self.receiver("a", queue_frames),
             routed: self.receiver("b", queue_frames),
             traffic: self.traffic,

@@ -1,0 +1,248 @@
+//! `canchar`: read(2) and write(2) on a character device that our driver makes of a controller. Past the network stack:
+//! the interrupt handler puts frames straight into this file's queue, and one call moves many.
+
+use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
+use crate::{
+    Batch, Error, Frame, Interface, Meta, Result,
+    batch::{Clock, Origin},
+    frame::ERR_FLAG,
+    interface::Kind,
+    sys::{
+        canchar::{Device, ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, POLL_CHIP, RawFrame, SLOTS_MAX},
+        poll,
+    },
+};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    path::Path,
+};
+
+/// Slots of a receive queue unless asked otherwise: about as many frames as a socket holds.
+const RECEIVE_SLOTS: u32 = 256;
+/// Frames moved by one system call at most.
+const CALL_FRAMES: usize = 64;
+
+pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
+    check_transmitter(interface)
+}
+
+pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
+    if interface.kind != Kind::Canchar {
+        let why = "only devices of the module canchar are read and written so";
+        let way_out = "/dev/canchar0; in the lab: canter lab --canchar virtual, or numbers of cards";
+        return Err(Error::unsupported(&interface.name, "canchar", why).hint(way_out));
+    }
+    open(interface, false).map(drop)
+}
+
+fn open(interface: &Interface, nonblocking: bool) -> Result<Device> {
+    Device::open(Path::new(&interface.name), nonblocking).map_err(|error| {
+        let way_out = match error.raw_os_error() {
+            Some(libc::EACCES) => "needs root, or a udev rule that gives the device to your group",
+            _ => "",
+        };
+        // The device's node goes with the device.
+        let gone = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO));
+        let error = if gone { io::Error::from_raw_os_error(libc::ENODEV) } else { error };
+        Error::new(&interface.name, "open", error).hint(way_out)
+    })
+}
+
+/// A device opened and set as a receiver wants it.
+pub(super) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wait: Wait) -> Result<Device> {
+    let device = open(interface, matches!(wait, Wait::Poll | Wait::Spin))?;
+    let frames = options.queue_frames.unwrap_or(RECEIVE_SLOTS);
+    if frames > SLOTS_MAX {
+        let why = format!("a queue of {frames} frames: at most {SLOTS_MAX}");
+        let error = io::Error::new(io::ErrorKind::InvalidInput, why);
+        return Err(Error::new(&interface.name, "set options", error));
+    }
+    let set = device.change(|set| {
+        set.rx_slots = frames.max(2).next_power_of_two();
+        set.flags |= if options.own_frames { ECHO_OWN } else { 0 };
+        set.flags |= if wait == Wait::ChipPoll { POLL_CHIP } else { 0 };
+    });
+    set.map_err(|error| Error::new(&interface.name, "set options", error))?;
+    if options.filters != crate::Filters::default() {
+        let set = device.set_filters(&options.filters);
+        set.map_err(|error| Error::new(&interface.name, "set filters", error))?;
+    }
+    Ok(device)
+}
+
+/// A device opened and set as a transmitter wants it.
+pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Device> {
+    let device = open(interface, options.no_wait)?;
+    // It receives nothing, so what is received should not pay for it.
+    let nothing = "0~0".parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+    let set = nothing.and_then(|nothing| device.set_filters(&nothing));
+    set.map_err(|error| Error::new(&interface.name, "set filters", error))?;
+    if options.echo == Echo::On {
+        let set = device.change(|set| set.flags |= ECHO);
+        set.map_err(|error| Error::new(&interface.name, "set options", error))?;
+    }
+    Ok(device)
+}
+
+/// A frame as the device has it; `EINVAL` for one that it cannot send.
+pub(super) fn to_raw(frame: &Frame) -> io::Result<RawFrame> {
+    if frame.is_fd() || frame.can_id & ERR_FLAG != 0 || frame.len > 8 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut raw = RawFrame { can_id: frame.can_id, len: frame.len, ..RawFrame::default() };
+    raw.data.copy_from_slice(&frame.data[..8]);
+    Ok(raw)
+}
+
+/// Appends a frame to a batch that has room.
+#[inline]
+pub(super) fn append(batch: &mut Batch, raw: &RawFrame, index: u32, stamps: bool) {
+    let Some((frame, meta)) = batch.place() else { return };
+    frame.can_id = raw.can_id;
+    frame.len = raw.len;
+    (frame.flags, frame.len8_dlc) = (0, 0);
+    frame.data[..8].copy_from_slice(&raw.data);
+    *meta = Meta { interface: index, ..Meta::default() };
+    if stamps {
+        meta.stamp_ns = raw.stamp_ns;
+        meta.clock = Clock::Software;
+        meta.origin = match raw.flags {
+            flags if flags & FRAME_OWN != 0 => Origin::Own,
+            flags if flags & FRAME_LOCAL != 0 => Origin::Local,
+            _ => Origin::Bus,
+        };
+    }
+    batch.commit(1);
+}
+
+pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
+    let wait = options.wait.unwrap_or(Wait::Block);
+    let device = open_receiver(interface, options, wait)?;
+    let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
+    Ok(Box::new(Reader { device, wait, frames, index: interface.index, stamps: options.stamps }))
+}
+
+struct Reader {
+    device: Device,
+    wait: Wait,
+    frames: Box<[RawFrame]>,
+    index: u32,
+    stamps: bool,
+}
+
+impl Receive for Reader {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let room = batch.room().min(self.frames.len());
+        if room == 0 {
+            return Ok(0);
+        }
+        loop {
+            match self.device.read(&mut self.frames[..room]) {
+                Ok(count) => {
+                    for raw in &self.frames[..count] {
+                        append(batch, raw, self.index, self.stamps);
+                    }
+                    return Ok(count);
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => return Ok(0),
+                    io::ErrorKind::WouldBlock if self.wait == Wait::Poll => {
+                        if poll::readable(&[self.device.as_fd()], None)? == 0 {
+                            return Ok(0); // a signal
+                        }
+                    }
+                    io::ErrorKind::WouldBlock => {
+                        std::hint::spin_loop();
+                        return Ok(0);
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        Ok(self.device.statistics()?.file_rx_lost)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.device.as_fd())
+    }
+}
+
+pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
+    let device = open_transmitter(interface, options)?;
+    let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
+    Ok(Box::new(Writer { device, frames }))
+}
+
+struct Writer {
+    device: Device,
+    frames: Box<[RawFrame]>,
+}
+
+impl Writer {
+    /// Writes frames that fit into one call; the answer is short when the queue is full.
+    fn write(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let mut ready = 0;
+        for (raw, frame) in self.frames.iter_mut().zip(frames) {
+            match to_raw(frame) {
+                Ok(converted) => *raw = converted,
+                Err(error) if ready == 0 => return Err(error),
+                Err(_) => break,
+            }
+            ready += 1;
+        }
+        self.device.write(&self.frames[..ready])
+    }
+}
+
+impl Transmit for Writer {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let mut sent = 0;
+        while sent < frames.len() {
+            match self.write(&frames[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) => return short_count(sent, error),
+            }
+        }
+        Ok(sent)
+    }
+
+    fn lost(&self) -> u64 {
+        self.device.statistics().map_or(0, |counted| counted.file_tx_lost)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.device.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Identifier;
+
+    #[test]
+    fn a_frame_survives_the_way_through_the_devices_layout() {
+        for frame in [
+            Frame::classic(Identifier::Sff(0x7ff), &[1, 2, 3]).unwrap(),
+            Frame::classic(Identifier::Eff(0x1fff_ffff), &[9; 8]).unwrap(),
+            Frame::rtr(Identifier::Sff(0x123), 4).unwrap(),
+        ] {
+            let mut batch = Batch::new(1);
+            append(&mut batch, &to_raw(&frame).unwrap(), 7, false);
+            assert_eq!((batch.frames()[0], batch.meta()[0].interface), (frame, 7));
+        }
+    }
+
+    #[test]
+    fn what_a_classic_controller_cannot_send_is_refused() {
+        let mut error = Frame::default();
+        error.can_id = ERR_FLAG;
+        for frame in [Frame::fd(Identifier::Sff(1), &[1], 0).unwrap(), error] {
+            assert_eq!(to_raw(&frame).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        }
+    }
+}

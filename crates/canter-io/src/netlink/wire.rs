@@ -1,0 +1,160 @@
+//! canwire, the virtual CAN bus that has time: its nodes, its faults and its source of traffic, by generic netlink.
+//!
+//! A *bus* is one wire, a *node* a controller on it with an interface of its own, the *source* one more controller
+//! that the kernel drives by a timer. Bit rates, modes and restart of a node are set as of any controller, by its
+//! [`Interface`](crate::Interface). What was on a wire is told by a [`Tap`](crate::tap::Tap). kernel/uapi/canwire.h.
+
+mod bus;
+mod fault;
+mod node;
+mod source;
+
+use super::{
+    Answer,
+    answer::Refusal,
+    attribute::{Attributes, u32_at, u64_at},
+    generic::{self, Family},
+    request::Request,
+};
+use crate::uapi::canwire::{CANWIRE_GENL_NAME, CANWIRE_GENL_VERSION};
+use crate::{Error, Frame, Result, frame::CANFD_MTU};
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+};
+
+pub use bus::{Bus, BusStats, bus, buses, set_seed, set_slip};
+pub use fault::{Fault, Injection, babble, connect, inject, stop_babbling, stop_injecting};
+pub use node::{Fifo, Node, NodeOptions, NodeStats, add, delete, node, nodes, nodes_of};
+pub use source::{Pace, Random, Source, SourceStats, load, start, start_schedule, stop};
+
+/// Why nothing of this works without the module, and what to do.
+const MISSING: &str = "modprobe canwire (kernel/README.md says how it is built), or canter lab --bus wire";
+
+/// Whether the module is loaded.
+///
+/// # Errors
+/// `Unsupported`, with the way out.
+pub fn available() -> Result<()> {
+    find_family().map(drop)
+}
+
+/// The family's number, asked for once: it changes only when the module is loaded again.
+static FAMILY: Mutex<Option<Family>> = Mutex::new(None);
+
+fn family() -> Result<Family> {
+    let mut known = FAMILY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(family) = *known {
+        return Ok(family);
+    }
+    let family = find_family()?;
+    *known = Some(family);
+    Ok(family)
+}
+
+fn find_family() -> Result<Family> {
+    let found = Family::find(CANWIRE_GENL_NAME, CANWIRE_GENL_VERSION);
+    found.map_err(|refusal| refusal.of("canwire", "find", ""))?.ok_or_else(|| {
+        Error::unsupported("canwire", "find", "the kernel module canwire is not loaded").hint(MISSING)
+    })
+}
+
+/// Sends a command about `thing`, with what `fill` adds.
+fn command(thing: &str, step: &'static str, command: u8, fill: impl FnOnce(&mut Request)) -> Result<()> {
+    let mut request = family()?.request(command);
+    fill(&mut request);
+    generic::ask(request).map(drop).map_err(|refusal| explain(refusal, thing, step))
+}
+
+/// Asks for a list.
+fn list(thing: &str, command: u8, fill: impl FnOnce(&mut Request)) -> Result<Vec<Answer>> {
+    let mut request = family()?.dump_request(command);
+    fill(&mut request);
+    generic::dump(request).map_err(|refusal| explain(refusal, thing, "list"))
+}
+
+/// Asks about one thing.
+fn get(thing: &str, command: u8, fill: impl FnOnce(&mut Request)) -> Result<Vec<Answer>> {
+    let mut request = family()?.request(command);
+    fill(&mut request);
+    generic::ask(request).map_err(|refusal| explain(refusal, thing, "find"))
+}
+
+fn explain(refusal: Refusal, thing: &str, step: &'static str) -> Error {
+    *FAMILY.lock().unwrap_or_else(PoisonError::into_inner) = None; // the module may have been loaded again
+    let hint = match refusal.source.raw_os_error() {
+        Some(libc::ENODEV | libc::ENOENT) => "canter wire list shows what there is",
+        _ => "",
+    };
+    refusal.of(thing, step, hint)
+}
+
+fn nothing(thing: &str) -> Error {
+    let no = io::Error::new(io::ErrorKind::InvalidData, "the module's answer makes no sense");
+    Error::new(thing, "find", no).hint("are canter and canwire of the same version?")
+}
+
+/// `struct canfd_frame`, FDF in the flags of FD frames only.
+fn frame_bytes(frame: &Frame) -> [u8; CANFD_MTU] {
+    let mut bytes = [0; CANFD_MTU];
+    bytes[..4].copy_from_slice(&frame.can_id.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&[frame.len, frame.flags, 0, frame.len8_dlc]);
+    bytes[8..8 + frame.data().len()].copy_from_slice(frame.data());
+    bytes
+}
+
+/// The attributes of the answers that have any.
+fn each(answers: &[Answer]) -> impl Iterator<Item = Attributes<'_>> {
+    answers.iter().map(|(_, payload)| generic::attributes(payload))
+}
+
+fn byte(attributes: Attributes<'_>, kind: u16) -> Option<u8> {
+    attributes.get(kind)?.first().copied()
+}
+
+/// The number at byte `at` of a structure; one that is not there was not in that version yet and is 0.
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64_at(bytes, at).unwrap_or_default()
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32_at(bytes, at).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn without_the_module_the_error_names_the_ways_out() {
+        if std::path::Path::new("/sys/module/canwire").exists() {
+            return eprintln!("SKIP: canwire is loaded here");
+        }
+        let error = available().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        let text = error.to_string();
+        assert!(
+            text.starts_with("canwire: find: the kernel module canwire is not loaded (modprobe canwire"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_frame_is_laid_out_as_the_kernel_has_it() {
+        let frame: Frame = "12345678##1AABB".parse().unwrap();
+        let bytes = frame_bytes(&frame);
+        assert_eq!(bytes[..4], 0x9234_5678u32.to_ne_bytes());
+        assert_eq!(bytes[4..12], [2, 5, 0, 0, 0xaa, 0xbb, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let answers = [(0, bytes)];
+            for attributes in each(&answers) {
+                let _ = (Node::decode(attributes), Bus::decode(attributes));
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Nodes: CAN controllers on a virtual wire.
+
+use super::{byte, command, each, get, list, long, word};
+use crate::Result;
+use crate::netlink::attribute::Attributes;
+use crate::uapi::canwire::{
+    CANWIRE_A_BUS, CANWIRE_A_CONNECTED, CANWIRE_A_FD_TOLERANT, CANWIRE_A_FIFO_BYTES, CANWIRE_A_FIFO_FRAMES,
+    CANWIRE_A_IFINDEX, CANWIRE_A_NAPI_ID, CANWIRE_A_NODE, CANWIRE_A_NODE_STATS, CANWIRE_A_SLOT,
+    CANWIRE_A_TX_BUFFERS, CANWIRE_CMD_NODE_ADD, CANWIRE_CMD_NODE_DELETE, CANWIRE_CMD_NODE_GET,
+};
+
+/// What a receive FIFO holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fifo {
+    /// So many bytes, of which a frame takes its data and 3 (SFF) or 5 (EFF); 16…4096. An SJA1000 has 64.
+    Bytes(u32),
+    /// So many frames of any length; 1…512. An MPC5200 has 5.
+    Frames(u32),
+}
+
+/// How a node is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// `None`: 64 bytes while FD is off, 32 frames while it is on.
+    pub fifo: Option<Fifo>,
+    /// 1…3; `None`: 2. With 1 a node never sends back to back.
+    pub tx_buffers: Option<u8>,
+    /// While FD is off it looks away from FD frames, instead of destroying them.
+    pub fd_tolerant: bool,
+}
+
+/// A node as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The name of its interface.
+    pub name: String,
+    /// The index of its interface.
+    pub index: u32,
+    /// The bus it is on.
+    pub bus: String,
+    /// Its place there, 0…63: its bit in a record's [`pending`](crate::tap::Record::pending).
+    pub slot: u8,
+    /// `None` when it is the default of a controller that is down.
+    pub fifo: Option<Fifo>,
+    /// How many frames it can have ready for arbitration.
+    pub tx_buffers: u8,
+    /// See [`NodeOptions::fd_tolerant`].
+    pub fd_tolerant: bool,
+    /// Its wire is not cut.
+    pub connected: bool,
+    /// What `SO_BUSY_POLL` goes by; 0 on kernels without.
+    pub napi_id: u32,
+    /// What it has counted.
+    pub stats: NodeStats,
+}
+
+/// What a node has counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeStats {
+    /// Frames that went through.
+    pub sent: u64,
+    /// Frames taken into the FIFO.
+    pub received: u64,
+    /// Frames lost because it was full.
+    pub overruns: u64,
+    /// How often another node's frame won.
+    pub arbitration_lost: u64,
+    /// Errors while it was the sender.
+    pub errors_sent: u64,
+    /// Errors while it was not.
+    pub errors_received: u64,
+    /// How often it went off the bus.
+    pub bus_offs: u64,
+    /// Transmit error counter.
+    pub tx_errors: u32,
+    /// Receive error counter.
+    pub rx_errors: u32,
+    /// What the FIFO holds now, in its unit.
+    pub fifo_used: u32,
+    /// The most it held.
+    pub fifo_used_max: u32,
+    /// Frames that the network stack took.
+    pub handed_over: u64,
+    /// Frames for which it had no memory.
+    pub dropped: u64,
+    /// Errors that made no error frame.
+    pub error_events_limited: u64,
+}
+
+impl NodeStats {
+    fn decode(bytes: &[u8]) -> Self {
+        Self {
+            sent: long(bytes, 0),
+            received: long(bytes, 8),
+            overruns: long(bytes, 16),
+            arbitration_lost: long(bytes, 24),
+            errors_sent: long(bytes, 32),
+            errors_received: long(bytes, 40),
+            bus_offs: long(bytes, 48),
+            tx_errors: word(bytes, 56),
+            rx_errors: word(bytes, 60),
+            fifo_used: word(bytes, 64),
+            fifo_used_max: word(bytes, 68),
+            handed_over: long(bytes, 72),
+            dropped: long(bytes, 80),
+            error_events_limited: long(bytes, 88),
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn decode(attributes: Attributes<'_>) -> Option<Self> {
+        let flag = |kind| byte(attributes, kind).unwrap_or_default() != 0;
+        let bytes = attributes.get_u32(CANWIRE_A_FIFO_BYTES).map(Fifo::Bytes);
+        Some(Self {
+            name: attributes.get_text(CANWIRE_A_NODE)?,
+            index: attributes.get_u32(CANWIRE_A_IFINDEX).unwrap_or_default(),
+            bus: attributes.get_text(CANWIRE_A_BUS)?,
+            slot: byte(attributes, CANWIRE_A_SLOT).unwrap_or_default(),
+            fifo: bytes.or_else(|| attributes.get_u32(CANWIRE_A_FIFO_FRAMES).map(Fifo::Frames)),
+            tx_buffers: byte(attributes, CANWIRE_A_TX_BUFFERS).unwrap_or_default(),
+            fd_tolerant: flag(CANWIRE_A_FD_TOLERANT),
+            connected: flag(CANWIRE_A_CONNECTED),
+            napi_id: attributes.get_u32(CANWIRE_A_NAPI_ID).unwrap_or_default(),
+            stats: NodeStats::decode(attributes.get(CANWIRE_A_NODE_STATS).unwrap_or_default()),
+        })
+    }
+}
+
+/// Makes a node, and its bus when it is the first one there. Its interface is down and has no bit rate.
+///
+/// # Errors
+/// `Unsupported` without the module; `EEXIST` when there is such an interface; `ENOSPC` with 64 nodes on the bus;
+/// `EPERM` without `CAP_NET_ADMIN`; `EINVAL` for names and figures out of their range.
+pub fn add(name: &str, bus: &str, options: &NodeOptions) -> Result<()> {
+    command(name, "add", CANWIRE_CMD_NODE_ADD, |request| {
+        request.put_text(CANWIRE_A_NODE, name);
+        request.put_text(CANWIRE_A_BUS, bus);
+        match options.fifo {
+            Some(Fifo::Bytes(bytes)) => request.put_u32(CANWIRE_A_FIFO_BYTES, bytes),
+            Some(Fifo::Frames(frames)) => request.put_u32(CANWIRE_A_FIFO_FRAMES, frames),
+            None => {}
+        }
+        if let Some(buffers) = options.tx_buffers {
+            request.put(CANWIRE_A_TX_BUFFERS, &[buffers]);
+        }
+        if options.fd_tolerant {
+            request.put(CANWIRE_A_FD_TOLERANT, &[1]);
+        }
+    })
+}
+
+/// Takes a node away, up or not; the last one takes its bus along.
+///
+/// # Errors
+/// `ENODEV` when there is none of that name; `EPERM`.
+pub fn delete(name: &str) -> Result<()> {
+    command(name, "delete", CANWIRE_CMD_NODE_DELETE, |request| request.put_text(CANWIRE_A_NODE, name))
+}
+
+/// All nodes of this network namespace.
+///
+/// # Errors
+/// `Unsupported` without the module.
+pub fn nodes() -> Result<Vec<Node>> {
+    let answers = list("nodes", CANWIRE_CMD_NODE_GET, |_| {})?;
+    Ok(each(&answers).filter_map(Node::decode).collect())
+}
+
+/// The nodes of one bus.
+///
+/// # Errors
+/// `Unsupported` without the module.
+pub fn nodes_of(bus: &str) -> Result<Vec<Node>> {
+    Ok(nodes()?.into_iter().filter(|node| node.bus == bus).collect())
+}
+
+/// The node whose interface has this name.
+///
+/// # Errors
+/// `ENODEV` when there is none; `Unsupported` without the module.
+pub fn node(name: &str) -> Result<Node> {
+    let answers = get(name, CANWIRE_CMD_NODE_GET, |request| request.put_text(CANWIRE_A_NODE, name))?;
+    let node = each(&answers).find_map(Node::decode);
+    node.ok_or_else(|| super::nothing(name))
+}

@@ -1,0 +1,154 @@
+//! An open file of a canchar device: its system calls, one function each.
+
+use crate::{Filters, uapi::canchar as uapi};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+pub use uapi::{ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP};
+pub use uapi::{FOREVER, Frame as RawFrame, Options, PollEntry, SLOTS_MAX, Statistics};
+
+/// An open canchar device.
+#[derive(Debug)]
+pub struct Device(File);
+
+impl Device {
+    /// Opens a device, for waiting calls or for calls that answer `EAGAIN`.
+    ///
+    /// # Errors
+    /// What open(2) answers; `ENODEV` when the board has gone.
+    pub fn open(path: &Path, nonblocking: bool) -> io::Result<Self> {
+        let flags = if nonblocking { libc::O_NONBLOCK } else { 0 };
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self)
+    }
+
+    /// Changes what `change` does of the file's options.
+    ///
+    /// # Errors
+    /// `EINVAL` for options that cannot be, `EBUSY` for rings that are mapped.
+    pub fn change(&self, change: impl FnOnce(&mut Options)) -> io::Result<()> {
+        let mut options = self.options()?;
+        change(&mut options);
+        self.ioctl(uapi::SET_OPTIONS, &mut options).map(drop)
+    }
+
+    /// The file's options.
+    ///
+    /// # Errors
+    /// What ioctl(2) answers.
+    pub fn options(&self) -> io::Result<Options> {
+        let mut options = Options::default();
+        self.ioctl(uapi::GET_OPTIONS, &mut options)?;
+        Ok(options)
+    }
+
+    /// Lets only frames through that pass `filters`.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than 4096.
+    pub fn set_filters(&self, filters: &Filters) -> io::Result<()> {
+        let mut set = uapi::FilterSet {
+            count: filters.list.len() as u32,
+            error_mask: filters.error_mask,
+            join: filters.join.into(),
+            reserved: 0,
+            filters: filters.list.as_ptr() as u64,
+        };
+        self.ioctl(uapi::SET_FILTERS, &mut set).map(drop)
+    }
+
+    /// What the device and the file have counted.
+    ///
+    /// # Errors
+    /// What ioctl(2) answers.
+    pub fn statistics(&self) -> io::Result<Statistics> {
+        let mut statistics = Statistics::default();
+        self.ioctl(uapi::GET_STATISTICS, &mut statistics)?;
+        Ok(statistics)
+    }
+
+    /// Waits for at most `timeout_ns` (0: looks once; [`FOREVER`]) until `min` frames wait, and answers how many do.
+    ///
+    /// # Errors
+    /// `EINTR`, `ENETDOWN`, `ENODEV`, when no frame waits.
+    pub fn wait(&self, min: u32, timeout_ns: u64) -> io::Result<u32> {
+        self.ioctl(uapi::WAIT, &mut uapi::Wait { timeout_ns, min, reserved: 0 })
+    }
+
+    /// Sends what is in the mapped transmit ring and answers how many frames are left in it.
+    ///
+    /// # Errors
+    /// `ENETDOWN`, `ENODEV`.
+    pub fn kick(&self) -> io::Result<u32> {
+        self.ioctl(uapi::KICK, &mut 0u64)
+    }
+
+    /// Waits for at most `timeout_ns` until all frames of this file were on the bus.
+    ///
+    /// # Errors
+    /// `ETIME`, `EINTR`, `ENETDOWN`, `ENODEV`.
+    pub fn wait_sent(&self, timeout_ns: u64) -> io::Result<()> {
+        self.ioctl(uapi::WAIT_TX_DONE, &mut timeout_ns.clone()).map(drop)
+    }
+
+    /// Looks at many devices at once, for at most `timeout_ns`; answers how many have frames.
+    ///
+    /// # Errors
+    /// `EBADF`, `ENOTTY` for what is no canchar device, `EINTR`.
+    pub fn poll_set(&self, entries: &mut [PollEntry], timeout_ns: u64) -> io::Result<u32> {
+        let mut set = uapi::PollSet {
+            timeout_ns,
+            count: entries.len() as u32,
+            reserved: 0,
+            entries: entries.as_mut_ptr() as u64,
+        };
+        self.ioctl(uapi::POLL_SET, &mut set)
+    }
+
+    /// Reads frames, as many as there are and fit.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `EINTR`, `ENETDOWN`, `ENODEV`, `EBUSY` when the file is mapped.
+    pub fn read(&self, frames: &mut [RawFrame]) -> io::Result<usize> {
+        let bytes = size_of_val(frames);
+        // SAFETY: the slice is writable for so many bytes, outlives the call, and any bytes make a valid RawFrame.
+        // read(2).
+        let answer = unsafe { libc::read(self.0.as_raw_fd(), frames.as_mut_ptr().cast(), bytes) };
+        Ok(super::check_size(answer)? / size_of::<RawFrame>())
+    }
+
+    /// Writes frames, as many as the queue has room for; waits while it has none.
+    ///
+    /// # Errors
+    /// As `read`; `EINVAL` for a frame that cannot be sent. Of an error only when no frame was taken.
+    pub fn write(&self, frames: &[RawFrame]) -> io::Result<usize> {
+        let bytes = size_of_val(frames);
+        // SAFETY: the slice is readable for so many bytes and outlives the call. write(2).
+        let answer = unsafe { libc::write(self.0.as_raw_fd(), frames.as_ptr().cast(), bytes) };
+        Ok(super::check_size(answer)? / size_of::<RawFrame>())
+    }
+
+    fn ioctl<T>(&self, request: u32, argument: &mut T) -> io::Result<u32> {
+        // SAFETY: the argument is the structure whose size is part of the request, and what it points at is borrowed
+        // by the caller; both outlive the call. kernel/uapi/canchar.h.
+        let answer = unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
+        super::check(answer).map(|answer| answer as u32)
+    }
+}
+
+impl From<File> for Device {
+    /// A device that somebody else has opened.
+    fn from(file: File) -> Self {
+        Self(file)
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,62 @@
+//! A tap as a receiver: frames stamped by the wire itself, for whoever measures.
+
+use super::{Record, Tap};
+use crate::{
+    Batch, Meta,
+    batch::{Clock, Origin},
+    method::Receive,
+};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+/// Which moment of a frame is its stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The start of SOF.
+    Start,
+    /// The end of EOF, when receivers have it.
+    End,
+}
+
+/// Receives what was on a wire, without errors; stamps are of `CLOCK_MONOTONIC`. It never waits.
+pub struct TapReceiver<F> {
+    tap: Tap,
+    edge: Edge,
+    /// Which frames are received.
+    keep: F,
+}
+
+impl<F: FnMut(&Record) -> bool + Send> TapReceiver<F> {
+    /// Reads `tap`; `keep` is shown every frame and says whether it is received.
+    pub fn new(tap: Tap, edge: Edge, keep: F) -> Self {
+        Self { tap, edge, keep }
+    }
+}
+
+impl<F: FnMut(&Record) -> bool + Send> Receive for TapReceiver<F> {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let mut count = 0;
+        while batch.room() > 0 {
+            let Some(record) = self.tap.next_record() else { break };
+            if record.error.is_some() || !(self.keep)(&record) {
+                continue;
+            }
+            let stamp_ns = if self.edge == Edge::Start { record.sof_ns } else { record.end_ns };
+            let interface = record.sender.unwrap_or_default();
+            let (clock, origin) = (Clock::Hardware, Origin::Bus);
+            batch.push(&record.frame, Meta { stamp_ns, interface, drops: 0, clock, origin });
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        Ok(self.tap.missed())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.tap.as_fd())
+    }
+}

@@ -1,0 +1,184 @@
+//! `canter analyze`: what is on a virtual wire, from its tap: every frame with its start and its end in ns, errors, and
+//! the load of the bus. It takes part in nothing and disturbs nobody.
+
+mod line;
+mod load;
+mod recording;
+mod summary;
+
+use crate::{
+    failure::{self, Exit, Failure},
+    formats::Kind,
+    measure::duration,
+    options::Common,
+    trouble::{self, interrupt_flag},
+    wire,
+};
+use canter_io::{
+    netlink::wire as netlink,
+    sys::clock,
+    tap::{Record, Tap},
+};
+use clap::Args;
+use line::Names;
+use load::Load;
+use recording::Recording;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    sync::atomic::Ordering,
+};
+use summary::Summary;
+
+/// Show and record what is on a virtual wire: starts, ends, errors, load
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter analyze wcan0                          every frame: start, end, bits, sender
+  canter analyze A --load 1s --duration 10s     the bus's load, second by second
+  canter analyze wcan0 --count 1000 --quiet --json -      only the summary
+  canter analyze wcan0 -o drive.pcapng          for Wireshark, stamped at the end of each frame; errors too
+Times are of CLOCK_MONOTONIC, of the wire itself: 3 nominal bits between two frames of a busy bus.
+SIGINT and SIGTERM end it; exit code 0, or 3 when frames were on the wire faster than they were read.")]
+pub struct Arguments {
+    /// A node of the bus, or the bus itself
+    #[arg(value_name = "NODE|BUS")]
+    on: String,
+    /// Record into FILE: .pcapng or .log; unless given, frames are printed
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Instead of frames a line for each such time: load, frames, errors
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    load: Option<u64>,
+    /// End after so many frames and errors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
+    duration: Option<u64>,
+}
+
+/// How long to wait for frames before looking at signals and at the time.
+const LOOK_NS: u64 = 50_000_000;
+
+fn interval(text: &str) -> Result<u64, String> {
+    match duration::parse_ns(text)? {
+        ns if ns < 1_000_000 => Err("at least 1ms".to_owned()),
+        ns => Ok(ns),
+    }
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let bus = wire::bus_of(&arguments.on)?;
+    let recording = arguments.output.as_deref().map(|path| {
+        let usage = format!("{}: which format? (end its name in .log or .pcapng)", path.display());
+        let kind = Kind::of(path).ok_or_else(|| Failure::new(Exit::Usage, usage))?;
+        Recording::create(path, kind)
+    });
+    let stop = interrupt_flag()?;
+    let tap = Tap::open(&bus)?;
+    common.apply()?;
+    let start_ns = clock::monotonic_ns();
+    let about = netlink::bus(&bus)?;
+    let mut analyzer = Analyzer {
+        recording: recording.transpose()?,
+        load: arguments.load.map(|ns| Load::new(start_ns, ns)),
+        summary: Summary::new(&bus, start_ns, &about),
+        names: Names::of(&bus)?,
+        shows: common.shows_table(),
+        tap,
+    };
+    if analyzer.shows && analyzer.recording.is_none() {
+        eprintln!("analyze: bus {bus}, {}", line::rates(&about));
+    }
+    let end_ns = arguments.duration.map_or(u64::MAX, |ns| start_ns.saturating_add(ns));
+    let count = arguments.count.unwrap_or(u64::MAX);
+    while !stop.load(Ordering::Acquire)
+        && analyzer.summary.records() < count
+        && clock::monotonic_ns() < end_ns
+    {
+        if !analyzer.read(count, end_ns)? {
+            break;
+        }
+    }
+    analyzer.finish(common)
+}
+
+/// All that becomes of what is read.
+struct Analyzer {
+    tap: Tap,
+    recording: Option<Recording>,
+    load: Option<Load>,
+    summary: Summary,
+    names: Names,
+    shows: bool,
+}
+
+impl Analyzer {
+    /// Takes what is there, or waits for it a moment. False: the bus has gone, or nobody reads our output any more.
+    fn read(&mut self, count: u64, end_ns: u64) -> failure::Result<bool> {
+        let mut out = io::stdout().lock();
+        let mut text = String::new();
+        while self.summary.records() < count {
+            let Some(record) = self.tap.next_record() else { break };
+            if record.sof_ns >= end_ns {
+                break;
+            }
+            self.take(&record, &mut text)?;
+            if text.len() > 1 << 14 && !write(&mut out, &mut text)? {
+                return Ok(false);
+            }
+        }
+        if let (Some(load), true) = (&mut self.load, self.shows) {
+            load.print_finished(clock::monotonic_ns(), &mut text);
+        }
+        if !write(&mut out, &mut text)? {
+            return Ok(false);
+        }
+        let left_ns = end_ns.saturating_sub(clock::monotonic_ns()).min(LOOK_NS);
+        if self.summary.records() < count {
+            let waited = self.tap.wait(Some(left_ns));
+            waited.map_err(|error| Failure::failed(format!("bus {}: wait: {error}", self.tap.bus())))?;
+        }
+        Ok(!self.tap.is_gone())
+    }
+
+    fn take(&mut self, record: &Record, text: &mut String) -> failure::Result<()> {
+        self.summary.count(record);
+        let sender = self.names.sender(record);
+        if let Some(recording) = &mut self.recording {
+            recording.write(record, &sender)?;
+        }
+        match &mut self.load {
+            Some(load) => load.add(record, self.summary.interframe_ns()),
+            None if self.shows && self.recording.is_none() => line::print(record, &sender, text),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, common: &Common) -> failure::Result {
+        let end_ns = clock::monotonic_ns();
+        let report = self.summary.report(end_ns, self.tap.stats(), self.tap.missed());
+        if let Some(recording) = self.recording.take() {
+            recording.close(&report)?;
+        }
+        common.write_json(&report)?;
+        if self.shows {
+            let text = report.to_string(); // in one piece, whoever else writes there
+            eprintln!("analyze: {text}");
+        }
+        Ok(if report.missed > 0 { Exit::Lost } else { Exit::Done })
+    }
+}
+
+/// Writes and empties `text`; false when nobody reads it any more.
+fn write(out: &mut impl Write, text: &mut String) -> failure::Result<bool> {
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    text.clear();
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(trouble::of_file("standard output".as_ref(), "write", error)),
+        Ok(()) => Ok(true),
+    }
+}

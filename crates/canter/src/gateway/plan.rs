@@ -1,0 +1,138 @@
+//! Which directions a gateway has: from the command line, a rule file, or both.
+
+use super::{
+    Arguments, Method,
+    rules::{Policy, RouteRules, Rule, RuleSet, document::Place, graph, read},
+};
+use crate::failure::{self, Exit, Failure};
+use canter_io::method::Echo;
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    pub from: String,
+    pub to: String,
+    /// `None`: every frame is handed on as it is.
+    pub policy: Option<Policy>,
+    /// It does not hear what this gateway sends on `from`.
+    pub deaf: bool,
+    /// Another direction is not to hear what this one sends on `to`.
+    pub marked: bool,
+}
+
+impl Direction {
+    /// `can3 → can4`.
+    pub fn label(&self) -> String {
+        format!("{} → {}", self.from, self.to)
+    }
+
+    /// Whether local sockets on the output hear it.
+    pub fn echo(&self) -> Echo {
+        let said = self.policy.iter().flat_map(|policy| &policy.rules).filter_map(|rule| rule.echo);
+        said.max().map_or(Echo::Auto, |on| if on { Echo::On } else { Echo::Off })
+    }
+
+    /// The same as a route of rules, for can-gw.
+    pub fn rules(&self) -> RouteRules {
+        let hops = self.deaf.then_some(1);
+        let everything = || Policy { rules: vec![Rule { hops, ..Rule::default() }], ..Policy::default() };
+        let policy = self.policy.clone().unwrap_or_else(everything);
+        RouteRules { from: self.from.clone(), to: self.to.clone(), policy, place: Place::default() }
+    }
+}
+
+/// All directions of this command line.
+pub fn directions(arguments: &Arguments) -> failure::Result<Vec<Direction>> {
+    let ends = arguments.from.as_deref().zip(arguments.to.as_deref());
+    let mut routes = match (&arguments.rules, ends) {
+        (None, None) => return Err(usage("IN and OUT, or --rules with routes")),
+        (None, Some((from, to))) => named(from, to, None, arguments.both),
+        (Some(path), ends) => {
+            from_file(read::file(path)?, ends, arguments.both, &path.display().to_string())?
+        }
+    };
+    let copies: Vec<RouteRules> = routes.iter().map(Direction::rules).collect();
+    if arguments.rules.is_some()
+        && let Some((_, why)) = graph::conflict(&copies)
+    {
+        return Err(usage(why));
+    }
+    let deaf: Vec<_> = routes.iter().filter(|route| one_hop(route)).map(|route| route.to.clone()).collect();
+    for route in &mut routes {
+        route.deaf |= deaf.contains(&route.from);
+    }
+    let listening: Vec<_> =
+        routes.iter().filter(|route| route.deaf).map(|route| route.from.clone()).collect();
+    for route in &mut routes {
+        route.marked = listening.contains(&route.to) && (one_hop(route) || arguments.both);
+    }
+    if let (Method::Pair(_), Some(label)) = (&arguments.method, counts_hops(&routes)) {
+        let way_out = "hops = 1, or --method can-gw";
+        return Err(usage(format!("{label}: user space cannot count more hops than one ({way_out})")));
+    }
+    Ok(routes)
+}
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::new(Exit::Usage, message)
+}
+
+/// One direction or both, which do not hear each other.
+fn named(from: &str, to: &str, policy: Option<Policy>, both: bool) -> Vec<Direction> {
+    let one = |from: &str, to: &str| {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        Direction { from, to, policy: policy.clone(), deaf: both, marked: both }
+    };
+    if both { vec![one(from, to), one(to, from)] } else { vec![one(from, to)] }
+}
+
+fn from_file(
+    set: RuleSet,
+    ends: Option<(&str, &str)>,
+    both: bool,
+    file: &str,
+) -> failure::Result<Vec<Direction>> {
+    match (set.loose, ends) {
+        (Some(mut policy), Some((from, to))) => {
+            if both {
+                policy.rules.iter_mut().for_each(|rule| rule.hops = rule.hops.or(Some(1)));
+            }
+            Ok(named(from, to, Some(policy), both))
+        }
+        (Some(_), None) => Err(usage(format!("{file}: has rules and no route: name IN and OUT"))),
+        (None, ends) => {
+            let wanted = |route: &RouteRules| {
+                ends.is_none_or(|(from, to)| {
+                    route.from == from && route.to == to || both && route.from == to && route.to == from
+                })
+            };
+            let routes: Vec<_> = set.routes.into_iter().filter(wanted).collect();
+            if let ([], Some((from, to))) = (&routes[..], ends) {
+                return Err(usage(format!("{file}: has no route {from} → {to}")));
+            }
+            let direction = |RouteRules { from, to, policy, .. }| Direction {
+                from,
+                to,
+                policy: Some(policy),
+                deaf: false,
+                marked: false,
+            };
+            Ok(routes.into_iter().map(direction).collect())
+        }
+    }
+}
+
+/// Whether what it sends is not to be handed on again.
+fn one_hop(route: &Direction) -> bool {
+    route.policy.iter().flat_map(|policy| &policy.rules).any(|rule| rule.hops == Some(1))
+}
+
+/// A route with more hops to whose end another listens.
+fn counts_hops(routes: &[Direction]) -> Option<String> {
+    let several = |route: &&Direction| {
+        let mut rules = route.policy.iter().flat_map(|policy| &policy.rules);
+        rules.any(|rule| rule.hops.is_some_and(|hops| hops > 1))
+    };
+    let heard = |route: &&Direction| routes.iter().any(|other| other.from == route.to);
+    routes.iter().filter(several).find(heard).map(Direction::label)
+}

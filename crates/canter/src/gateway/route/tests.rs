@@ -1,0 +1,270 @@
+//! A route between scripts: what its sides do, and what becomes of every frame.
+
+use super::*;
+use canter_io::{Frame, Identifier, batch::Meta};
+use proptest::prelude::*;
+use std::{
+    collections::VecDeque,
+    os::fd::BorrowedFd,
+    sync::{Arc, Mutex},
+};
+
+/// What a scripted side was asked, and what it saw.
+#[derive(Debug, Default)]
+struct Log {
+    given: u32,
+    sent: Vec<u32>,
+    pending: VecDeque<u32>,
+    lost: u64,
+    calls: Vec<Call>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Received(usize),
+    Transmitted(usize),
+    Flushed,
+}
+
+type Shared = Arc<Mutex<Log>>;
+
+/// Gives so many frames a call, numbered; when the script is over it sets `stop`, or fails.
+struct Source(VecDeque<usize>, Shared, Arc<AtomicBool>, bool);
+
+impl Receive for Source {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let mut log = self.1.lock().unwrap();
+        let Some(count) = self.0.pop_front() else {
+            self.2.store(true, Ordering::Release);
+            return if self.3 { Err(io::ErrorKind::NetworkDown.into()) } else { Ok(0) };
+        };
+        let count = count.min(batch.room());
+        for _ in 0..count {
+            batch.push(&frame(log.given), Meta::default());
+            log.given += 1;
+        }
+        log.calls.push(Call::Received(count));
+        Ok(count)
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        Ok(7)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// What a scripted output does when it is called.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Sends up to so many.
+    Send(usize),
+    /// Takes up to so many over; they wait for a flush. A flush sends as many.
+    Keep(usize),
+    /// As `Keep`, and the kernel refuses one of those that wait.
+    Lose(usize),
+    Fail,
+}
+
+/// Plays its script over and over.
+struct Sink(Vec<Act>, usize, Shared);
+
+impl Sink {
+    fn act(&mut self) -> Act {
+        self.1 += 1;
+        self.0[(self.1 - 1) % self.0.len()]
+    }
+}
+
+impl Transmit for Sink {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let act = self.act();
+        let mut log = self.2.lock().unwrap();
+        let numbers = frames.iter().map(number);
+        let count = match act {
+            Act::Send(room) if log.pending.is_empty() => {
+                log.sent.extend(numbers.take(room));
+                room.min(frames.len())
+            }
+            Act::Send(_) => 0, // behind those that wait
+            Act::Keep(room) | Act::Lose(room) => {
+                log.pending.extend(numbers.take(room));
+                room.min(frames.len())
+            }
+            Act::Fail => return Err(io::ErrorKind::NetworkDown.into()),
+        };
+        log.calls.push(Call::Transmitted(count));
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let act = self.act();
+        let mut log = self.2.lock().unwrap();
+        log.calls.push(Call::Flushed);
+        match act {
+            Act::Send(room) | Act::Keep(room) => {
+                let room = room.min(log.pending.len());
+                let numbers: Vec<_> = log.pending.drain(..room).collect();
+                log.sent.extend(numbers);
+            }
+            Act::Lose(_) => log.lost += u64::from(log.pending.pop_front().is_some()),
+            Act::Fail => return Err(io::ErrorKind::NetworkDown.into()),
+        }
+        Ok(())
+    }
+
+    fn pending(&self) -> usize {
+        self.2.lock().unwrap().pending.len()
+    }
+
+    fn lost(&self) -> u64 {
+        self.2.lock().unwrap().lost
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+fn frame(number: u32) -> Frame {
+    Frame::classic(Identifier::Sff(0x123), &number.to_le_bytes()).unwrap()
+}
+
+fn number(frame: &Frame) -> u32 {
+    u32::from_le_bytes(frame.data().try_into().unwrap())
+}
+
+/// A route between scripts, the clock of its waits and what they saw.
+struct Scripted {
+    route: Route,
+    stop: Arc<AtomicBool>,
+    log: Shared,
+    waits: u64,
+}
+
+impl Scripted {
+    fn new(batches: &[usize], acts: &[Act], gather: bool) -> Self {
+        Self::ending(batches, acts, gather, false)
+    }
+
+    fn ending(batches: &[usize], acts: &[Act], gather: bool, fails: bool) -> Self {
+        let (log, stop) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+        let source = Source(batches.iter().copied().collect(), Arc::clone(&log), Arc::clone(&stop), fails);
+        let sink = Sink(acts.to_vec(), 0, Arc::clone(&log));
+        let route = Route::new(Box::new(source), Box::new(sink), 8, gather);
+        Self { route, stop, log, waits: 0 }
+    }
+
+    /// Runs it; every wait for room takes so long.
+    fn run(&mut self, wait_ns: u64) -> Result<(), Side> {
+        let Self { route, stop, waits, .. } = self;
+        let waiting = |route: &mut Route| {
+            *waits += 1;
+            route.try_again(*waits * wait_ns);
+            Ok(())
+        };
+        route.run_with(stop, waiting).map_err(|(side, _)| side)
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        8 => (0usize..10).prop_map(Act::Send),
+        8 => (0usize..10).prop_map(Act::Keep),
+        2 => (0usize..10).prop_map(Act::Lose),
+        1 => Just(Act::Fail),
+    ];
+    prop::collection::vec(act, 1..20)
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_sides_do_every_frame_is_accounted_for_sent_in_order_and_once(
+        batches in prop::collection::vec(0usize..12, 0..30),
+        acts in acts(),
+        gather: bool,
+        fails: bool,
+    ) {
+        let mut scripted = Scripted::ending(&batches, &acts, gather, fails);
+        let ended = scripted.run(ROOM_PATIENCE_NS / 3);
+        let (counts, log) = (scripted.route.counts, scripted.log.lock().unwrap());
+        prop_assert_eq!(counts.received, counts.transmitted + counts.filtered + counts.dropped);
+        prop_assert_eq!(counts.drops.sum(), counts.dropped);
+        prop_assert_eq!((counts.received, counts.overrun), (u64::from(log.given), 7));
+        prop_assert_eq!(counts.transmitted, log.sent.len() as u64);
+        prop_assert!(log.sent.is_sorted_by(|a, b| a < b), "{:?}", log.sent);
+        let can_fail = acts.iter().any(|act| matches!(act, Act::Fail));
+        match ended {
+            Ok(()) => prop_assert!(!fails || log.calls.is_empty() || can_fail || scripted.waits > 0),
+            Err(Side::In) => prop_assert!(fails),
+            Err(Side::Out) => prop_assert!(can_fail),
+        }
+    }
+}
+
+#[test]
+fn gathered_frames_are_sent_when_nothing_more_is_there_and_not_before() {
+    use Call::{Flushed, Received, Transmitted};
+    let mut scripted = Scripted::new(&[3, 2, 0, 1, 0], &[Act::Keep(8)], true);
+    scripted.run(0).unwrap();
+    let calls = [Received(3), Transmitted(3), Received(2), Transmitted(2), Received(0), Flushed];
+    let then = [Received(1), Transmitted(1), Received(0), Flushed, Flushed];
+    assert_eq!(scripted.log.lock().unwrap().calls, [&calls[..], &then].concat());
+}
+
+#[test]
+fn without_gathering_every_batch_is_sent_at_once() {
+    use Call::{Flushed, Received, Transmitted};
+    let mut scripted = Scripted::new(&[3, 2], &[Act::Keep(8)], false);
+    scripted.run(0).unwrap();
+    let calls = [Received(3), Transmitted(3), Flushed, Received(2), Transmitted(2), Flushed, Flushed];
+    assert_eq!(scripted.log.lock().unwrap().calls, calls);
+}
+
+#[test]
+fn a_flush_that_makes_room_is_followed_by_the_rest_without_a_wait() {
+    let mut scripted = Scripted::new(&[8], &[Act::Keep(4)], true);
+    scripted.run(0).unwrap();
+    assert_eq!(scripted.waits, 0);
+    assert_eq!(scripted.route.counts.transmitted, 8);
+}
+
+#[test]
+fn a_frame_waits_a_second_for_room_and_is_dropped_then() {
+    let mut scripted = Scripted::new(&[2, 0], &[Act::Send(0)], false);
+    scripted.run(ROOM_AGAIN_NS).unwrap();
+    assert_eq!(scripted.waits, ROOM_PATIENCE_NS / ROOM_AGAIN_NS + 2); // from the first to one beyond the second
+    assert_eq!(scripted.route.counts.dropped, 2);
+}
+
+#[test]
+fn a_route_that_waits_for_room_still_stops() {
+    let mut scripted = Scripted::new(&[2, 2], &[Act::Send(0)], false);
+    let stop = Arc::clone(&scripted.stop);
+    let done = scripted.route.run_with(&stop, |_| {
+        stop.store(true, Ordering::Release);
+        Ok(())
+    });
+    assert!(done.is_ok());
+    assert_eq!((scripted.route.counts.received, scripted.route.counts.dropped), (2, 2));
+}
+
+#[test]
+fn an_output_that_fails_ends_the_route_and_what_it_had_not_sent_is_dropped() {
+    for acts in [&[Act::Keep(5), Act::Fail][..], &[Act::Fail], &[Act::Send(2), Act::Fail]] {
+        let mut scripted = Scripted::new(&[6, 6], acts, false);
+        assert_eq!(scripted.run(0), Err(Side::Out));
+        let sent = scripted.log.lock().unwrap().sent.len() as u64;
+        assert_eq!((scripted.route.counts.transmitted, scripted.route.counts.dropped), (sent, 6 - sent));
+    }
+}
+
+#[test]
+fn a_wait_that_fails_ends_the_route_with_its_account_closed() {
+    let mut scripted = Scripted::new(&[6], &[Act::Send(4), Act::Send(0)], false);
+    let ended = scripted.route.run_with(&scripted.stop, |_| Err(io::ErrorKind::Other.into()));
+    assert_eq!(ended.map_err(|(side, _)| side), Err(Side::Out));
+    assert_eq!((scripted.route.counts.transmitted, scripted.route.counts.dropped), (4, 2));
+}

@@ -1,0 +1,267 @@
+//! A TOML document that knows where everything stands: what is wrong is said as `file:line:column: word: why`, with
+//! the word that was probably meant.
+
+use std::{fmt, ops::Range};
+use toml::{
+    Spanned,
+    de::{DeArray, DeTable, DeValue},
+};
+
+/// A place in a file, both from 1; 0 where there is no file.
+#[derive(Clone, Copy, Debug, Default, Eq)]
+pub struct Place {
+    pub line: usize,
+    /// In characters.
+    pub column: usize,
+}
+
+impl PartialEq for Place {
+    /// Two rules are the same wherever they stand.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub file: String,
+    pub place: Place,
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, place: Place { line, column }, message } = self;
+        write!(f, "{file}:{line}:{column}: {message}")
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Box<Fault>>;
+
+/// The text that is being read, for places in it.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    /// Reads the document.
+    pub fn parse(self) -> Result<DeTable<'a>> {
+        match DeTable::parse(self.text) {
+            Ok(table) => Ok(table.into_inner()),
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                self.fault(&span, error.message().lines().collect::<Vec<_>>().join("; "))
+            }
+        }
+    }
+
+    pub fn place(self, span: &Range<usize>) -> Place {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Place { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+
+    pub fn fault<T>(self, span: &Range<usize>, message: impl Into<String>) -> Result<T> {
+        Err(Box::new(Fault { file: self.file.to_owned(), place: self.place(span), message: message.into() }))
+    }
+
+    /// A table whose keys are all known.
+    pub fn table<'t>(
+        self,
+        table: &'t DeTable<'a>,
+        span: Range<usize>,
+        known: &'static [&'static str],
+    ) -> Result<Table<'t, 'a>> {
+        for key in table.keys() {
+            if !known.contains(&key.get_ref().as_ref()) {
+                let word = key.get_ref();
+                return self.fault(&key.span(), format!("{word:?}: unknown key{}", instead(word, known)));
+            }
+        }
+        Ok(Table { source: self, table, span })
+    }
+}
+
+/// A table with its place.
+pub struct Table<'t, 'a> {
+    pub source: Source<'a>,
+    table: &'t DeTable<'a>,
+    pub span: Range<usize>,
+}
+
+type Value<'t, 'a> = &'t Spanned<DeValue<'a>>;
+
+impl<'t, 'a> Table<'t, 'a> {
+    pub fn get(&self, key: &str) -> Option<Value<'t, 'a>> {
+        self.table.iter().find(|(have, _)| have.get_ref() == key).map(|(_, value)| value)
+    }
+
+    /// The first of `keys` that it has.
+    pub fn first_of(&self, keys: &[&'static str]) -> Option<(&'static str, Range<usize>)> {
+        keys.iter().find_map(|&key| {
+            let (have, _) = self.table.iter().find(|(have, _)| have.get_ref() == key)?;
+            Some((key, have.span()))
+        })
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<(&'t str, Range<usize>)>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        self.source.text_of(key, value).map(Some)
+    }
+
+    /// A text that must be there.
+    pub fn needed_text(&self, key: &str) -> Result<(&'t str, Range<usize>)> {
+        match self.text(key)? {
+            Some(text) => Ok(text),
+            None => self.source.fault(&self.span, format!("{key:?} is missing")),
+        }
+    }
+
+    pub fn flag(&self, key: &str) -> Result<Option<bool>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Boolean(on) => Ok(Some(*on)),
+            other => self.source.fault(&value.span(), format!("{key}: {}, not true or false", kind(other))),
+        }
+    }
+
+    /// A whole number in a range.
+    pub fn number(&self, key: &str, range: std::ops::RangeInclusive<i64>) -> Result<Option<i64>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
+            other => {
+                return self.source.fault(&value.span(), format!("{key}: {}, not a number", kind(other)));
+            }
+        };
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let (low, high) = (range.start(), range.end());
+                self.source.fault(&value.span(), format!("{key}: not in {low}…{high}"))
+            }
+        }
+    }
+
+    pub fn byte(&self, key: &str) -> Result<Option<u8>> {
+        Ok(self.number(key, 0..=255)?.map(|value| value as u8))
+    }
+
+    /// One of some words.
+    pub fn word<T: Copy>(&self, key: &str, words: &'static [(&'static str, T)]) -> Result<Option<T>> {
+        let Some((text, span)) = self.text(key)? else { return Ok(None) };
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*value));
+        }
+        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        self.source.fault(&span, format!("{key}: {text:?}: unknown word{}", instead(text, &known)))
+    }
+
+    pub fn inner(&self, key: &str, known: &'static [&'static str]) -> Result<Option<Table<'t, 'a>>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Table(table) => self.source.table(table, value.span(), known).map(Some),
+            other => self.source.fault(&value.span(), format!("{key}: {}, not a table {{ … }}", kind(other))),
+        }
+    }
+
+    /// The tables of `[[key]]`.
+    pub fn tables(&self, key: &str, known: &'static [&'static str]) -> Result<Vec<Table<'t, 'a>>> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let wrong = |span, what| self.source.fault(&span, format!("{key}: {what}: write [[{key}]]"));
+        let DeValue::Array(array) = value.get_ref() else {
+            return wrong(value.span(), kind(value.get_ref()));
+        };
+        let mut tables = Vec::new();
+        for item in array.iter() {
+            match item.get_ref() {
+                DeValue::Table(table) => tables.push(self.source.table(table, item.span(), known)?),
+                other => return wrong(item.span(), kind(other)),
+            }
+        }
+        Ok(tables)
+    }
+
+    pub fn array(&self, key: &str) -> Result<Option<&'t DeArray<'a>>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Array(array) => Ok(Some(array)),
+            other => self.source.fault(&value.span(), format!("{key}: {}, not a list [ … ]", kind(other))),
+        }
+    }
+}
+
+impl Source<'_> {
+    pub fn text_of<'t>(self, key: &str, value: &'t Spanned<DeValue<'_>>) -> Result<(&'t str, Range<usize>)> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok((text, value.span())),
+            other => self.fault(&value.span(), format!("{key}: {}, not a text in quotes", kind(other))),
+        }
+    }
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// What was probably meant, or what there is.
+pub fn instead(word: &str, known: &[&str]) -> String {
+    let closest = known.iter().map(|&candidate| (distance(word, candidate), candidate)).min();
+    match closest {
+        Some((distance, candidate)) if distance <= 2.max(word.len() / 3) => {
+            format!(" (did you mean {candidate:?}?)")
+        }
+        _ => format!(" (there are {})", known.join(", ")),
+    }
+}
+
+/// How many characters must be changed, added, removed or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_word_is_answered_with_the_one_that_was_meant() {
+        let known = ["filter", "frames", "from", "to"];
+        assert_eq!(instead("fitler", &known), r#" (did you mean "filter"?)"#);
+        assert_eq!(instead("form", &known), r#" (did you mean "from"?)"#);
+        assert_eq!(instead("completely", &known), " (there are filter, frames, from, to)");
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn a_place_counts_lines_and_characters_from_one() {
+        let source = Source { file: "f", text: "a = 1\n# µµ x\n" };
+        let at = source.text.find('x').unwrap();
+        let place = source.place(&(at..at + 1));
+        assert_eq!((place.line, place.column), (2, 6));
+    }
+}

@@ -1,0 +1,275 @@
+//! A change, made ready for the frame path.
+//!
+//! And, or, xor and set are each, bit by bit, `(x & keep) ^ flip`, and so is any sequence of them: whatever a rule
+//! says, the identifier takes two instructions and every eight bytes of payload two. The order of the operations, the
+//! place of the DLC codes 9…15 and the checksums are can-gw's (linux/can/gw.h; `net/can/gw.c` does the same in steps).
+
+use super::Change;
+use canter_io::{
+    Frame,
+    frame::{BRS, ESI, FDF},
+    netlink::can_gw::{Crc8, Modification, Profile, Span, Xor},
+};
+
+/// `(x & keep) ^ flip`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bits {
+    keep: u64,
+    flip: u64,
+}
+
+impl Bits {
+    const SAME: Self = Self { keep: u64::MAX, flip: 0 };
+
+    /// The four operations, one after the other.
+    fn of([and, or, xor, set]: [Option<u64>; 4]) -> Self {
+        let mut bits = Self::SAME;
+        if let Some(and) = and {
+            bits = Self { keep: bits.keep & and, flip: bits.flip & and };
+        }
+        if let Some(or) = or {
+            bits = Self { keep: bits.keep & !or, flip: bits.flip & !or | or };
+        }
+        if let Some(xor) = xor {
+            bits.flip ^= xor;
+        }
+        if let Some(set) = set {
+            bits = Self { keep: 0, flip: set };
+        }
+        bits
+    }
+
+    #[inline]
+    fn apply(self, value: u64) -> u64 {
+        value & self.keep ^ self.flip
+    }
+
+    fn is_same(self) -> bool {
+        self == Self::SAME
+    }
+}
+
+/// A change of frames of one kind.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    id: Bits,
+    /// `None`: no operation on the length; one that leaves it alone still normalises the DLC.
+    len: Option<Bits>,
+    flags: Option<Bits>,
+    /// Of each eight bytes of payload; empty when it stays.
+    data: Vec<Bits>,
+    crc8: Option<Box<Crc8>>,
+    xor: Option<Xor>,
+    fd: bool,
+}
+
+/// The change made the payload longer than frames of its kind are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+impl Edit {
+    /// For FD frames or classic ones; `None` when such frames stay as they are.
+    pub fn new(change: &Change, fd: bool) -> Option<Self> {
+        if change.is_empty() {
+            return None;
+        }
+        let operands = [&change.and, &change.or, &change.xor, &change.set];
+        let of = |part: fn(&Modification) -> Option<u64>| {
+            let values = operands.map(part);
+            values.iter().any(Option::is_some).then(|| Bits::of(values))
+        };
+        let word = |at: usize| Bits::of(operands.map(|operand| operand.data.map(|data| word(&data, at))));
+        let data: Vec<Bits> = (0..if fd { 8 } else { 1 }).map(word).collect();
+        Some(Self {
+            id: of(|operand| operand.id.map(u64::from)).unwrap_or(Bits::SAME),
+            len: of(|operand| operand.len.map(u64::from)),
+            flags: of(|operand| operand.flags.map(u64::from)).filter(|_| fd),
+            data: if data.iter().all(|bits| bits.is_same()) { Vec::new() } else { data },
+            crc8: change.crc8.map(Box::new),
+            xor: change.xor_checksum,
+            fd,
+        })
+    }
+
+    /// Changes a frame of its kind.
+    #[inline]
+    pub fn apply(&self, frame: &mut Frame) -> Result<(), TooLong> {
+        frame.can_id = self.id.apply(frame.can_id.into()) as u32;
+        if let Some(len) = self.len {
+            self.change_len(frame, len)?;
+        }
+        if let Some(flags) = self.flags {
+            frame.flags = flags.apply(frame.flags.into()) as u8 & (BRS | ESI) | FDF;
+        }
+        for (bytes, bits) in frame.data.chunks_exact_mut(8).zip(&self.data) {
+            let value = bits.apply(word(bytes, 0));
+            bytes.copy_from_slice(&value.to_ne_bytes());
+        }
+        if let Some(crc8) = &self.crc8 {
+            write_crc8(crc8, frame);
+        }
+        if let Some(xor) = &self.xor {
+            write_xor(xor, frame);
+        }
+        Ok(())
+    }
+
+    fn change_len(&self, frame: &mut Frame, bits: Bits) -> Result<(), TooLong> {
+        if self.fd {
+            frame.len = bits.apply(frame.len.into()) as u8;
+            return if frame.len > 64 { Err(TooLong) } else { Ok(()) };
+        }
+        // A classic frame of 8 bytes may have a DLC of 9…15, and it is the DLC that is changed.
+        let has_code = frame.len == 8 && (9..=15).contains(&frame.len8_dlc);
+        let dlc = bits.apply(if has_code { frame.len8_dlc } else { frame.len }.into()) as u8;
+        frame.len = dlc.min(8);
+        frame.len8_dlc = if dlc > 8 { dlc } else { 0 };
+        if dlc > 15 { Err(TooLong) } else { Ok(()) }
+    }
+}
+
+fn word(data: &[u8], at: usize) -> u64 {
+    let bytes = data.get(8 * at..8 * at + 8).and_then(|bytes| bytes.first_chunk());
+    u64::from_ne_bytes(*bytes.unwrap_or(&[0; 8]))
+}
+
+/// The places of a checksum in this frame, which count from its end when they are negative; `None` when one of them
+/// is in front of the payload, which leaves the frame without a checksum.
+fn places(span: Span, frame: &Frame) -> Option<[usize; 3]> {
+    let at = |place: i8| {
+        let from_start = if place < 0 { i16::from(frame.len) + i16::from(place) } else { place.into() };
+        usize::try_from(from_start).ok().filter(|&at| at < frame.data.len())
+    };
+    Some([at(span.from)?, at(span.to)?, at(span.result)?])
+}
+
+/// The bytes that a checksum covers, in its order: a span that ends before it begins is read backwards.
+fn covered(data: &[u8; 64], from: usize, to: usize) -> impl Iterator<Item = u8> {
+    let (backwards, low, high) = (from > to, from.min(to), from.max(to));
+    (low..=high).map(move |at| data[if backwards { high + low - at } else { at }])
+}
+
+fn write_crc8(crc8: &Crc8, frame: &mut Frame) {
+    let Some([from, to, result]) = places(crc8.span, frame) else { return };
+    let next = |crc: u8, byte: u8| crc8.table[usize::from(crc ^ byte)];
+    let crc = covered(&frame.data, from, to).fold(crc8.init, next);
+    let crc = match crc8.profile {
+        Profile::None => crc,
+        Profile::Value(value) => next(crc, value),
+        Profile::Counter(values) => next(crc, values[usize::from(frame.data[1] & 15)]),
+        Profile::Identifier => next(crc, frame.can_id as u8 ^ (frame.can_id >> 8) as u8),
+    };
+    frame.data[result] = crc ^ crc8.final_xor;
+}
+
+fn write_xor(xor: &Xor, frame: &mut Frame) {
+    let Some([from, to, result]) = places(xor.span, frame) else { return };
+    frame.data[result] = covered(&frame.data, from, to).fold(xor.init, |sum, byte| sum ^ byte);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn changed(change: &Change, frame: &str) -> Option<String> {
+        let mut frame: Frame = frame.parse().unwrap();
+        let edit = Edit::new(change, frame.is_fd()).unwrap();
+        edit.apply(&mut frame).ok().map(|()| frame.to_string())
+    }
+
+    fn data(bytes: &[u8]) -> Modification {
+        Modification::of_data(bytes)
+    }
+
+    #[test]
+    fn operations_come_in_the_order_and_or_xor_set() {
+        let all = Change {
+            and: Modification { id: Some(0xffff_fff0), ..data(&[0xf0; 8]) },
+            or: Modification { id: Some(0x005), ..data(&[0x03; 8]) },
+            xor: Modification { id: Some(0x001), ..data(&[0xff; 8]) },
+            ..Change::default()
+        };
+        assert_eq!(changed(&all, "12F#5AA5"), Some("124#AC5C".into()));
+        let set = Change { set: Modification::of_id(0x7ff), ..all };
+        assert_eq!(changed(&set, "12F#5AA5"), Some("7FF#AC5C".into()));
+    }
+
+    #[test]
+    fn a_length_is_a_dlc_of_classic_frames_and_bytes_of_fd_frames() {
+        let len = |len| Modification { len: Some(len), ..Modification::default() };
+        let set = |value| Change { set: len(value), ..Change::default() };
+        assert_eq!(changed(&set(2), "123#112233"), Some("123#1122".into()));
+        assert_eq!(changed(&set(12), "123#1122334455667788"), Some("123#1122334455667788_C".into()));
+        assert_eq!(changed(&set(16), "123#11"), None);
+        assert_eq!(changed(&set(12), "123##011"), Some(format!("123##411{}", "00".repeat(11))));
+        assert_eq!(changed(&set(65), "123##011"), None);
+        let and = Change { and: len(9), ..Change::default() };
+        assert_eq!(changed(&and, "123#1122334455667788_B"), Some("123#1122334455667788_9".into()));
+        assert_eq!(changed(&and, "123#1122334455667788"), Some("123#1122334455667788".into()));
+    }
+
+    #[test]
+    fn checksums_cover_their_span_in_either_direction_and_from_either_end() {
+        let xor = |from, to, result, init| Change {
+            xor_checksum: Some(Xor { span: Span::new(from, to, result), init }),
+            ..Change::default()
+        };
+        assert_eq!(changed(&xor(0, 2, 3, 0x0f), "123#11223300"), Some("123#1122330F".into()));
+        assert_eq!(changed(&xor(0, -2, -1, 0), "123#112200"), Some("123#112233".into()));
+        assert_eq!(
+            changed(&xor(0, -5, -1, 0), "123#112200"),
+            Some("123#112200".into()),
+            "outside: left alone"
+        );
+        // CRC-8/SAE-J1850 of "1234567" by the reference implementation of the polynomial, bit by bit.
+        let crc8 = |from, to, profile| Change {
+            crc8: Some(Crc8 {
+                init: 0xff,
+                final_xor: 0xff,
+                profile,
+                ..Crc8::with_polynomial(0x1d, Span::new(from, to, 7))
+            }),
+            ..Change::default()
+        };
+        let bitwise = |bytes: &[u8]| {
+            let bit = |crc: u8| (crc << 1) ^ if crc & 0x80 != 0 { 0x1d } else { 0 };
+            bytes.iter().fold(0xff, |crc, byte| (0..8).fold(crc ^ byte, |crc, _| bit(crc))) ^ 0xff
+        };
+        let text = "123#3132333435363700";
+        let expected = |bytes: &[u8]| Some(format!("{}{:02X}", &text[..18], bitwise(bytes)));
+        assert_eq!(changed(&crc8(0, 6, Profile::None), text), expected(b"1234567"));
+        assert_eq!(changed(&crc8(6, 0, Profile::None), text), expected(b"7654321"));
+        assert_eq!(changed(&crc8(0, 6, Profile::Value(b'8')), text), expected(b"12345678"));
+        let mut values = [0; 16];
+        values[2] = b'x'; // the low half of the second byte, 0x32
+        assert_eq!(changed(&crc8(0, 6, Profile::Counter(values)), text), expected(b"1234567x"));
+        assert_eq!(changed(&crc8(0, 6, Profile::Identifier), text), expected(b"1234567\x22"));
+    }
+
+    /// The operations one after the other on a single byte, as gw.h words them.
+    fn stepwise([and, or, xor, set]: [Option<u8>; 4], value: u8) -> u8 {
+        let value = and.map_or(value, |and| value & and);
+        let value = or.map_or(value, |or| value | or);
+        let value = xor.map_or(value, |xor| value ^ xor);
+        set.unwrap_or(value)
+    }
+
+    proptest! {
+        #[test]
+        fn two_instructions_do_what_any_sequence_of_operations_does(operands: [Option<u8>; 4], value: u8) {
+            let bits = Bits::of(operands.map(|operand| operand.map(|byte| u64::from_ne_bytes([byte; 8]))));
+            prop_assert_eq!(bits.apply(u64::from_ne_bytes([value; 8])) as u8, stepwise(operands, value));
+        }
+
+        #[test]
+        fn no_checksum_reaches_outside_of_a_frame(places: [i8; 3], len in 0u8..=64, id: u32) {
+            let [from, to, result] = places;
+            let span = Span::new(from, to, result);
+            let mut frame: Frame = "123##0".parse().unwrap();
+            (frame.len, frame.can_id) = (len, id);
+            write_xor(&Xor { span, init: 1 }, &mut frame);
+            write_crc8(&Crc8::with_polynomial(7, span), &mut frame);
+        }
+    }
+}

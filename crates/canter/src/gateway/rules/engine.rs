@@ -1,0 +1,285 @@
+//! The rules of one route at work: a batch goes in, and what is to be sent comes out, changed in place where each
+//! frame has at most one rule.
+
+use super::{
+    Convert, Policy,
+    edit::Edit,
+    limit::Limiter,
+    lookup::{Found, Lookup},
+};
+use canter_io::{
+    Batch, Frame,
+    frame::{BRS, FDF},
+};
+use serde::{Deserialize, Serialize};
+
+/// What became of the frames that rules took out, or added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Matched by no rule, or by one that drops.
+    pub filtered: u64,
+    /// More than one rule handed the frame on: frames that came out above those that came in.
+    pub copied: u64,
+    /// Over the limit of their identifier.
+    pub over_limit: u64,
+    /// A change made them longer than frames of their kind are (can-gw: deleted).
+    pub too_long: u64,
+    /// Cannot be of the other kind: more than 8 bytes, or RTR.
+    pub unconvertible: u64,
+}
+
+/// What one rule did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleCounts {
+    /// Frames that it had.
+    pub matched: u64,
+    /// Of those, handed on.
+    pub forwarded: u64,
+    /// Of those handed on, not as they came in.
+    pub changed: u64,
+}
+
+/// A rule made ready.
+struct Action {
+    drop: bool,
+    limiter: Option<Limiter>,
+    classic: Option<Edit>,
+    fd: Option<Edit>,
+    convert: Option<Convert>,
+    counts: RuleCounts,
+}
+
+pub struct Engine {
+    lookup: Lookup,
+    actions: Vec<Action>,
+    limits: bool,
+    /// Where frames go when one may become several; empty otherwise.
+    copies: Vec<Frame>,
+    copies_max: usize,
+    ready: usize,
+    pub outcome: Outcome,
+}
+
+/// Why a rule does not hand a frame on.
+enum Kept {
+    Filtered,
+    OverLimit,
+    TooLong,
+    Unconvertible,
+}
+
+impl Engine {
+    /// For batches of up to `batch_frames`.
+    pub fn new(policy: &Policy, batch_frames: usize) -> Self {
+        let lookup = Lookup::new(policy);
+        let action = |rule: &super::Rule| Action {
+            drop: rule.drop,
+            limiter: rule.limit.map(Limiter::new),
+            classic: Edit::new(&rule.change, false),
+            fd: Edit::new(&rule.change, true),
+            convert: rule.convert,
+            counts: RuleCounts::default(),
+        };
+        let copies_max = lookup.copies_max();
+        let copies = if copies_max > 1 { Vec::with_capacity(batch_frames * copies_max) } else { Vec::new() };
+        Self {
+            lookup,
+            actions: policy.rules.iter().map(action).collect(),
+            limits: policy.rules.iter().any(|rule| rule.limit.is_some()),
+            copies,
+            copies_max,
+            ready: 0,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Whether it needs to know the time.
+    pub fn needs_time(&self) -> bool {
+        self.limits
+    }
+
+    /// What each rule did, in the order of the policy.
+    pub fn counts(&self) -> Vec<RuleCounts> {
+        self.actions.iter().map(|action| action.counts).collect()
+    }
+
+    /// Applies the rules to all frames of a batch, which come at `now_ns`; [`outgoing`](Self::outgoing) has what is to
+    /// be sent.
+    pub fn apply(&mut self, batch: &mut Batch, now_ns: u64) {
+        if self.copies_max > 1 {
+            return self.apply_with_copies(batch, now_ns);
+        }
+        let frames = batch.frames_mut();
+        let mut ready = 0;
+        for at in 0..frames.len() {
+            let handed_on = match self.lookup.find(&frames[at]) {
+                Found::One(rule) => self.actions[usize::from(rule)].apply(&mut frames[at], now_ns),
+                _ => Err(Kept::Filtered),
+            };
+            match handed_on {
+                Ok(()) => {
+                    if ready != at {
+                        frames[ready] = frames[at];
+                    }
+                    ready += 1;
+                }
+                Err(kept) => self.outcome.count(kept),
+            }
+        }
+        self.ready = ready;
+    }
+
+    fn apply_with_copies(&mut self, batch: &Batch, now_ns: u64) {
+        self.copies.clear();
+        for frame in batch.frames() {
+            let found = self.lookup.find(frame);
+            let one;
+            let rules = match found {
+                Found::None => &[][..],
+                Found::One(rule) => {
+                    one = [rule];
+                    &one[..]
+                }
+                Found::Several(list) => self.lookup.list(list),
+            };
+            if rules.is_empty() {
+                self.outcome.count(Kept::Filtered);
+            }
+            self.outcome.copied += rules.len().saturating_sub(1) as u64;
+            for &rule in rules {
+                let mut copy = *frame;
+                match self.actions[usize::from(rule)].apply(&mut copy, now_ns) {
+                    Ok(()) => self.copies.push(copy),
+                    Err(kept) => self.outcome.count(kept),
+                }
+            }
+        }
+        self.ready = self.copies.len();
+    }
+
+    /// What the last [`apply`](Self::apply) on this batch left to be sent.
+    pub fn outgoing<'a>(&'a self, batch: &'a Batch) -> &'a [Frame] {
+        if self.copies_max > 1 { &self.copies } else { &batch.frames()[..self.ready] }
+    }
+
+    /// How many those are.
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+}
+
+impl Outcome {
+    fn count(&mut self, kept: Kept) {
+        *match kept {
+            Kept::Filtered => &mut self.filtered,
+            Kept::OverLimit => &mut self.over_limit,
+            Kept::TooLong => &mut self.too_long,
+            Kept::Unconvertible => &mut self.unconvertible,
+        } += 1;
+    }
+}
+
+impl Action {
+    #[inline]
+    fn apply(&mut self, frame: &mut Frame, now_ns: u64) -> Result<(), Kept> {
+        self.counts.matched += 1;
+        if self.drop {
+            return Err(Kept::Filtered);
+        }
+        if let Some(limiter) = &mut self.limiter
+            && !limiter.passes(frame, now_ns)
+        {
+            return Err(Kept::OverLimit);
+        }
+        if let Some(edit) = if frame.is_fd() { &self.fd } else { &self.classic } {
+            edit.apply(frame).map_err(|_| Kept::TooLong)?;
+            self.counts.changed += 1;
+        }
+        if let Some(kind) = self.convert {
+            convert(frame, kind)?;
+        }
+        self.counts.forwarded += 1;
+        Ok(())
+    }
+}
+
+fn convert(frame: &mut Frame, kind: Convert) -> Result<(), Kept> {
+    match (kind, frame.is_fd()) {
+        (Convert::Classic, false) | (Convert::Fd | Convert::FdBrs, true) => return Ok(()),
+        (Convert::Classic, true) if frame.len > 8 => return Err(Kept::Unconvertible),
+        (Convert::Classic, true) => frame.flags = 0,
+        (_, false) if frame.is_rtr() => return Err(Kept::Unconvertible),
+        (Convert::Fd, false) => frame.flags = FDF,
+        (Convert::FdBrs, false) => frame.flags = FDF | BRS,
+    }
+    frame.len8_dlc = 0;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, Limit, Matching, Rule, select};
+    use super::*;
+    use canter_io::{Meta, netlink::can_gw::Modification};
+
+    fn through(policy: &Policy, frames: &[&str]) -> (Vec<String>, Outcome) {
+        let mut engine = Engine::new(policy, 16);
+        let mut batch = Batch::new(16);
+        frames.iter().for_each(|frame| batch.push(&frame.parse().unwrap(), Meta::default()));
+        engine.apply(&mut batch, 0);
+        assert_eq!(engine.ready(), engine.outgoing(&batch).len());
+        (engine.outgoing(&batch).iter().map(Frame::to_string).collect(), engine.outcome)
+    }
+
+    fn rule(filter: &str) -> Rule {
+        Rule { filters: select::parse(filter).unwrap(), ..Rule::default() }
+    }
+
+    #[test]
+    fn the_first_rule_has_a_frame_or_every_one_has_a_copy() {
+        let renamed = |to| Change { set: Modification::of_id(to), ..Change::default() };
+        let rules = vec![
+            Rule { drop: true, ..rule("100") },
+            Rule { change: renamed(0x200), ..rule("100-10F") },
+            rule("000-7FF"),
+        ];
+        let first = Policy { matching: Matching::First, rules };
+        let (out, outcome) = through(&first, &["100#", "101#", "300#", "00000100#"]);
+        assert_eq!(out, ["200#", "300#"]);
+        assert_eq!(outcome, Outcome { filtered: 2, ..Outcome::default() });
+        let (out, outcome) = through(&Policy { matching: Matching::All, ..first }, &["100#", "101#", "300#"]);
+        assert_eq!(out, ["200#", "100#", "200#", "101#", "300#"]);
+        assert_eq!(outcome, Outcome { filtered: 1, copied: 3, ..Outcome::default() });
+    }
+
+    #[test]
+    fn a_frame_is_made_one_of_the_other_kind_where_its_length_allows() {
+        let convert = |kind| Policy {
+            rules: vec![Rule { convert: Some(kind), ..Rule::default() }],
+            ..Policy::default()
+        };
+        let fd = format!("123##1{}", "11".repeat(12));
+        let (out, outcome) = through(&convert(Convert::Classic), &["123##1AABB", &fd, "124#11"]);
+        assert_eq!((out, outcome.unconvertible), (vec!["123#AABB".to_owned(), "124#11".to_owned()], 1));
+        let (out, outcome) =
+            through(&convert(Convert::FdBrs), &["123#1122334455667788_C", "123#R", "124##0"]);
+        assert_eq!(
+            (out, outcome.unconvertible),
+            (vec!["123##51122334455667788".to_owned(), "124##4".to_owned()], 1)
+        );
+        assert_eq!(through(&convert(Convert::Fd), &["12345678#11"]).0, ["12345678##411"]);
+    }
+
+    #[test]
+    fn what_is_over_a_limit_or_too_long_is_counted_so() {
+        let len = Modification { len: Some(16), ..Modification::default() };
+        let rules = vec![
+            Rule { limit: Some(Limit { period_ns: 1000, burst: 1 }), ..rule("100") },
+            Rule { change: Change { or: len, ..Change::default() }, ..rule("101") },
+        ];
+        let (out, outcome) =
+            through(&Policy { rules, ..Policy::default() }, &["100#", "100#", "101#11", "100#"]);
+        assert_eq!(out, ["100#"]);
+        assert_eq!(outcome, Outcome { over_limit: 2, too_long: 1, ..Outcome::default() });
+    }
+}

@@ -1,0 +1,96 @@
+//! What routes must not do together: share a direction, or hand frames round in a ring for ever.
+
+use super::{RouteRules, document::Place};
+
+/// Two routes of one direction, or a ring. Answers the route that is at fault and why.
+pub fn conflict(routes: &[RouteRules]) -> Option<(Place, String)> {
+    shared_direction(routes).or_else(|| ring(routes))
+}
+
+fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
+    routes.iter().enumerate().find_map(|(at, route)| {
+        let same = |other: &&RouteRules| other.from == route.from && other.to == route.to;
+        let earlier = routes[..at].iter().find(same)?;
+        let line = earlier.place.line;
+        let why = format!(
+            "{}: there is a route of this direction already, in line {line}: put the rules of both into one",
+            route.label()
+        );
+        Some((route.place, why))
+    })
+}
+
+/// A ring of routes, none of which limits the hops: where its interfaces hear each other, no frame would ever leave.
+fn ring(routes: &[RouteRules]) -> Option<(Place, String)> {
+    let endless =
+        |route: &&RouteRules| route.policy.rules.iter().any(|rule| !rule.drop && rule.hops.is_none());
+    let endless: Vec<&RouteRules> = routes.iter().filter(endless).collect();
+    endless.iter().find_map(|first| {
+        let mut path = vec![*first];
+        let ring = walk(&endless, &mut path, &mut vec![first.from.as_str()])?;
+        let names: Vec<_> = ring.iter().map(|route| route.from.as_str()).chain([first.from.as_str()]).collect();
+        let why = format!(
+            "{}: a loop: a frame could go round for ever (hops = 1 in its routes, or both = true for two directions)",
+            names.join(" → ")
+        );
+        Some((ring.last().map_or(first.place, |last| last.place), why))
+    })
+}
+
+/// Follows routes from the end of `path` until one leads back to its start. An interface that did not lead there once
+/// (`seen`) does not by another way either.
+fn walk<'a>(
+    routes: &[&'a RouteRules],
+    path: &mut Vec<&'a RouteRules>,
+    seen: &mut Vec<&'a str>,
+) -> Option<Vec<&'a RouteRules>> {
+    let (first, last) = (*path.first()?, *path.last()?);
+    if last.to == first.from {
+        return Some(path.clone());
+    }
+    for &next in routes.iter().filter(|route| route.from == last.to) {
+        if seen.contains(&next.from.as_str()) && next.to != first.from {
+            continue;
+        }
+        seen.push(&next.from);
+        path.push(next);
+        if let Some(ring) = walk(routes, path, seen) {
+            return Some(ring);
+        }
+        path.pop();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Policy, Rule};
+    use super::*;
+
+    fn routes(list: &[(&str, &str, Option<u8>)]) -> Vec<RouteRules> {
+        let route = |(from, to, hops): &(&str, &str, Option<u8>)| RouteRules {
+            from: (*from).to_owned(),
+            to: (*to).to_owned(),
+            policy: Policy { rules: vec![Rule { hops: *hops, ..Rule::default() }], ..Policy::default() },
+            place: Place::default(),
+        };
+        list.iter().map(route).collect()
+    }
+
+    fn why(list: &[(&str, &str, Option<u8>)]) -> String {
+        conflict(&routes(list)).map_or(String::new(), |(_, why)| why)
+    }
+
+    #[test]
+    fn rings_without_a_hop_limit_and_doubled_directions_are_found() {
+        assert_eq!(why(&[("a", "b", None), ("b", "c", None), ("a", "c", None)]), "");
+        assert!(why(&[("a", "b", None), ("b", "a", None)]).starts_with("a → b → a: a loop"));
+        assert!(
+            why(&[("x", "a", None), ("a", "b", None), ("b", "c", None), ("c", "a", None)])
+                .starts_with("a → b → c → a")
+        );
+        assert_eq!(why(&[("a", "b", Some(1)), ("b", "a", None)]), "");
+        assert!(why(&[("a", "a", None)]).starts_with("a → a: a loop"));
+        assert!(why(&[("a", "b", None), ("a", "b", None)]).contains("already"));
+    }
+}

@@ -1,0 +1,291 @@
+//! The gateway in user space: a thread for each direction, and this one for signals, new rules and counts.
+
+use super::{
+    Arguments, Ended, RouteAccount,
+    backlog::Backlog,
+    control::Control,
+    counts::{Counts, Side},
+    plan::{self, Direction},
+    route::Route,
+    rules::engine::Engine,
+};
+use crate::{
+    failure::{self, Failure},
+    options::Common,
+    trouble::{explain, refuse_down},
+};
+use canter_io::{
+    Interface,
+    interface::State,
+    method::{Pair, ReceiveOptions, TransmitOptions, Wait},
+    sys::{clock, thread::Worker},
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::{Handle, Signals},
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often to look whether an interface has come back.
+const LOOK_NS: u64 = 100_000_000;
+
+/// How often to look at the controllers.
+const WATCH_NS: u64 = 1_000_000_000;
+
+/// What a direction's thread needs.
+struct Job {
+    direction: Direction,
+    pair: Pair,
+    options: ReceiveOptions,
+    batch: usize,
+    backlog: (super::backlog::WhenFull, bool, usize),
+    waits_for_interface: bool,
+    quiet: bool,
+    control: Control,
+}
+
+/// Routes until stopped, or until a direction fails.
+pub fn run(
+    arguments: &Arguments,
+    pair: Pair,
+    directions: &[Direction],
+    common: &Common,
+) -> failure::Result<(Vec<RouteAccount>, Ended)> {
+    let watched = arguments.stats.is_some();
+    let jobs: Vec<Job> =
+        directions.iter().map(|direction| job(arguments, pair, direction, common, watched)).collect();
+    let mut routes = Vec::new();
+    for job in &jobs {
+        let route = if arguments.wait_for_interface { None } else { Some(job.open()?) };
+        routes.push(route);
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    let controls: Vec<_> = jobs.iter().map(|job| (job.direction.label(), job.control.clone())).collect();
+    let mut workers = Vec::new();
+    for (job, route) in jobs.into_iter().zip(routes) {
+        let ended = signals.handle();
+        let name = job.direction.label();
+        let worker = Worker::start("gateway", move |stop| job.work(route, stop, &ended));
+        workers.push((name, worker.map_err(|error| Failure::failed(format!("gateway: start: {error}")))?));
+    }
+    super::announce(arguments, directions, common);
+    let stats = arguments.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
+    let watch = watch(directions)?;
+    // SIGHUP renews the rules; any other signal, or a worker that has ended, is the end.
+    while signals.forever().next() == Some(SIGHUP) {
+        renew(arguments, directions, &controls);
+    }
+    for worker in [stats, watch].into_iter().flatten() {
+        worker.stop();
+    }
+    Ok(collect(workers))
+}
+
+fn job(arguments: &Arguments, pair: Pair, direction: &Direction, common: &Common, watched: bool) -> Job {
+    let options = ReceiveOptions {
+        filters: arguments.filter.clone().unwrap_or_default(),
+        queue_frames: arguments.queue,
+        deaf_to_marked: direction.deaf,
+        ..ReceiveOptions::default()
+    };
+    Job {
+        direction: direction.clone(),
+        pair,
+        options,
+        batch: arguments.batch,
+        backlog: (arguments.when_full, arguments.priority, arguments.backlog),
+        waits_for_interface: arguments.wait_for_interface,
+        quiet: common.quiet,
+        control: Control::new(watched),
+    }
+}
+
+/// Stops all, and answers what each did and the first failure.
+fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> (Vec<RouteAccount>, Ended) {
+    let mut ended = Ok(());
+    let accounts = workers.into_iter().map(|(_, worker)| {
+        let (account, outcome) = worker.stop();
+        ended = std::mem::replace(&mut ended, Ok(())).and(outcome);
+        account
+    });
+    (accounts.collect(), ended)
+}
+
+/// Prints the counts of every direction from time to time.
+fn show(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Worker<()>> {
+    let work = move |stop: &AtomicBool| {
+        let mut due_ns = clock::monotonic_ns();
+        while !stop.load(Ordering::Acquire) {
+            due_ns += every_ns;
+            clock::sleep_until_ns(due_ns);
+            if !stop.load(Ordering::Acquire) {
+                controls
+                    .iter()
+                    .for_each(|(label, control)| eprintln!("gateway: {label}: {}", control.counts()));
+            }
+        }
+    };
+    Worker::start("stats", work).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
+}
+
+/// Says when a controller goes off the bus, whose frames the kernel then throws away without a word, and when it is
+/// back.
+fn watch(directions: &[Direction]) -> failure::Result<Option<Worker<()>>> {
+    let mut names: Vec<_> =
+        directions.iter().flat_map(|direction| [&direction.from, &direction.to]).collect();
+    names.sort();
+    names.dedup();
+    let found = names.into_iter().filter_map(|name| Interface::find(name).ok());
+    let controllers =
+        found.filter(|interface| interface.controller.is_some()).map(|interface| interface.name);
+    let mut controllers: Vec<(String, bool)> = controllers.map(|name| (name, false)).collect();
+    if controllers.is_empty() {
+        return Ok(None);
+    }
+    let work = move |stop: &AtomicBool| {
+        while !stop.load(Ordering::Acquire) {
+            clock::sleep_until_ns(clock::monotonic_ns() + WATCH_NS);
+            controllers.iter_mut().for_each(|(name, was_off)| look(name, was_off));
+        }
+    };
+    let started = Worker::start("watch", work);
+    started.map(Some).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
+}
+
+fn look(name: &str, was_off: &mut bool) {
+    // One that has gone is told by its route.
+    let Ok(interface) = Interface::find(name) else { return };
+    let off = interface.controller.is_some_and(|controller| controller.state == Some(State::BusOff));
+    if off != *was_off {
+        let way_out = format!("ip link set {name} type can restart; restart-ms does it by itself");
+        let said = if off {
+            format!("is off the bus: nothing is sent ({way_out})")
+        } else {
+            "is back on the bus".into()
+        };
+        eprintln!("gateway: {name}: {said}");
+    }
+    *was_off = off;
+}
+
+/// Reads the rule file again. What is wrong with it is said, and the old rules stay.
+fn renew(arguments: &Arguments, before: &[Direction], controls: &[(String, Control)]) {
+    let Some(path) = &arguments.rules else {
+        eprintln!("gateway: SIGHUP: there is no --rules file to read again");
+        return;
+    };
+    let path = path.display();
+    let new = match plan::directions(arguments) {
+        Ok(new) => new,
+        Err(failure) => return eprintln!("gateway: {failure}; the rules stay as they were"),
+    };
+    let ends = |directions: &[Direction]| directions.iter().map(Direction::label).collect::<Vec<_>>();
+    if ends(&new) != ends(before) {
+        return eprintln!(
+            "gateway: {path}: has other routes than before; the rules stay as they were (start anew)"
+        );
+    }
+    for (direction, (_, control)) in new.iter().zip(controls) {
+        if let Some(policy) = &direction.policy {
+            control.hand_over(Engine::new(policy, arguments.batch));
+        }
+    }
+    eprintln!("gateway: {path}: read again");
+}
+
+impl Job {
+    /// Opens both sides.
+    fn open(&self) -> failure::Result<Route> {
+        let Direction { from, to, .. } = &self.direction;
+        let (from, to) = (Interface::find(from)?, Interface::find(to)?);
+        for interface in [&from, &to] {
+            refuse_down(interface)?;
+        }
+        self.pair.receive.check(&from)?;
+        self.pair.transmit.check(&to)?;
+        let receive = self.pair.receive.open(&from, &self.options)?;
+        let (policy, by_priority, frames) = self.backlog;
+        let backlog = Backlog::new(policy, by_priority, frames);
+        let options = TransmitOptions {
+            echo: self.direction.echo(),
+            marked: self.direction.marked,
+            no_wait: backlog.is_some(),
+        };
+        let transmit = self.pair.transmit.open(&to, &options)?;
+        let mut route = Route::new(receive, transmit, self.batch, self.pair.receive.wait == Wait::Spin);
+        route.engine = self.direction.policy.as_ref().map(|policy| Engine::new(policy, self.batch));
+        route.backlog = backlog;
+        route.control = Some(self.control.clone());
+        Ok(route)
+    }
+
+    /// Routes until stopped; opens anew what has gone, if it is to wait for it.
+    fn work(self, route: Option<Route>, stop: &AtomicBool, ended: &Handle) -> (RouteAccount, Ended) {
+        let mut counts = Counts::default();
+        let mut route = route;
+        let mut engine = None;
+        loop {
+            let mut working = match route.take() {
+                Some(route) => route,
+                None => match self.wait_for_interfaces(stop, &mut engine) {
+                    Some(route) => route,
+                    None => return (self.account(counts, engine.as_ref()), Ok(())),
+                },
+            };
+            working.counts = counts;
+            let outcome = working.run(stop);
+            counts = working.counts;
+            engine = working.engine.take();
+            let Err((side, error)) = outcome else { return (self.account(counts, engine.as_ref()), Ok(())) };
+            let why = match side {
+                Side::In => explain(&self.direction.from, "receive", error),
+                Side::Out => explain(&self.direction.to, "send", error),
+            };
+            if !self.waits_for_interface {
+                ended.close();
+                return (self.account(counts, engine.as_ref()), Err(why.to_string()));
+            }
+            self.say(&format!("{why}; waiting for it"));
+        }
+    }
+
+    /// Tries until both interfaces are there and up.
+    fn wait_for_interfaces(&self, stop: &AtomicBool, engine: &mut Option<Engine>) -> Option<Route> {
+        let mut said = String::new();
+        while !stop.load(Ordering::Acquire) {
+            match self.open() {
+                Ok(mut route) => {
+                    route.engine = engine.take().or(route.engine);
+                    self.say(&format!("{}: routing", self.direction.label()));
+                    return Some(route);
+                }
+                Err(failure) if failure.message != said => {
+                    said = failure.message;
+                    self.say(&format!("{said}; waiting"));
+                }
+                Err(_) => {}
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+        }
+        None
+    }
+
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            eprintln!("gateway: {line}");
+        }
+    }
+
+    fn account(&self, counts: Counts, engine: Option<&Engine>) -> RouteAccount {
+        let policy = self.direction.policy.iter().flat_map(|policy| &policy.rules);
+        let labels = policy.enumerate().map(|(at, rule)| rule.label(at));
+        let rules = engine.map(Engine::counts).unwrap_or_default();
+        RouteAccount {
+            from: self.direction.from.clone(),
+            to: self.direction.to.clone(),
+            counts,
+            rules: labels.zip(rules).map(|(name, counts)| super::RuleAccount { name, counts }).collect(),
+        }
+    }
+}

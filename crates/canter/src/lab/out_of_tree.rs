@@ -1,0 +1,44 @@
+//! Kernel modules of our own: their sources are in this program, and they are built for a guest's kernel on first use.
+
+use super::{Kernel, cache::Cache, headers, lab_failure, progress::Progress};
+use crate::failure::Result;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// The source of a module, as it lies below kernel/.
+pub struct Source {
+    /// Of the module, and of its folder.
+    pub name: &'static str,
+    /// Paths below kernel/ and what the files hold.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+/// Builds the module for this kernel, unless it is in the cache, and answers its file.
+pub fn build(source: &Source, kernel: &Kernel, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    let Source { name, files } = source;
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    // The key, because a tree is built again under the same release.
+    let of_tree = kernel.build_tree.as_ref().map_or(String::new(), |_| format!("-{}", kernel.key));
+    let entry = format!("drivers/{name}-{:016x}-{}{of_tree}", hasher.finish(), kernel.release);
+    let folder = cache.entry(&entry, progress, |new, _| {
+        let build = match &kernel.build_tree {
+            Some(tree) => tree.clone(),
+            None => headers::build_folder(&kernel.release, cache, progress)?,
+        };
+        let _step = progress.step(&format!("building {name} for {}", kernel.release));
+        write(files, new).map_err(|e| lab_failure(format!("{}: {e}", new.display())))?;
+        headers::make(&build, &new.join(name), &[])
+    })?;
+    Ok(folder.join(name).join(format!("{name}.ko")))
+}
+
+fn write(files: &[(&str, &str)], to: &Path) -> std::io::Result<()> {
+    for (path, content) in files {
+        let path = to.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(to))?;
+        fs::write(path, content)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! How a result file is laid out: readable, short to compare line by line.
+
+use std::{io, io::Write};
+
+/// JSON with a field per line and an object per line, but numbers and short strings of a list side by side.
+#[derive(Default)]
+pub struct Layout {
+    open: Vec<Open>,
+}
+
+/// What the next value is in.
+enum Open {
+    Object,
+    List { values: usize, of_objects: bool },
+}
+
+impl Layout {
+    /// So many values of a list share a line.
+    const VALUES_PER_LINE: usize = 8;
+
+    fn line(&self, writer: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        write!(writer, "\n{:1$}", "", 2 * self.open.len())
+    }
+}
+
+impl serde_json::ser::Formatter for Layout {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open.push(Open::List { values: 0, of_objects: false });
+        writer.write_all(b"[")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            writer.write_all(b",")?;
+        }
+        let Some(Open::List { values, of_objects }) = self.open.last_mut() else { return Ok(()) };
+        *values += 1;
+        if *values > 1 && *values % Self::VALUES_PER_LINE == 1 && !*of_objects {
+            self.line(writer)?;
+        }
+        Ok(())
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        if let Some(Open::List { of_objects: true, .. }) = self.open.pop() {
+            self.line(writer)?;
+        }
+        writer.write_all(b"]")
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        if let Some(Open::List { of_objects, .. }) = self.open.last_mut() {
+            *of_objects = true;
+            self.line(writer)?;
+        }
+        self.open.push(Open::Object);
+        writer.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open.pop();
+        self.line(writer)?;
+        writer.write_all(b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            writer.write_all(b",")?;
+        }
+        self.line(writer)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+}

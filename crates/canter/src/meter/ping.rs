@@ -1,0 +1,340 @@
+//! `canter ping`: round-trip times. Frames that `canter pong` answers, several at once, one on its way for each.
+//!
+//! Ping k sends identifier ID + 2k and is answered with ID + 2k + 1. A thread receives and reads the clock; the other
+//! reads it and sends. So what is measured is the time of an application: from its call to send until the answer is in
+//! its hands.
+
+mod flight;
+mod identifiers;
+
+pub use identifiers::Identifiers;
+
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::{
+        duration, environment,
+        histogram::Histogram,
+        result::{Condition, Latency, Ledger, Lost, Series},
+    },
+    options::Common,
+    trouble::{explain, interrupt_flag, refuse_down},
+};
+use canter_io::{
+    Batch, Frame, Interface,
+    interface::Kind,
+    method::{Pair, Receive, ReceiveOptions, Transmit, TransmitOptions},
+    sys::{clock, thread::Worker},
+};
+use clap::Args;
+use flight::{Answer, Flight, Plan, Step};
+use std::{
+    io::{self, Write},
+    sync::atomic::Ordering,
+    sync::mpsc::{self, RecvTimeoutError},
+    time::Duration,
+};
+
+/// Measure round-trip times to a `canter pong`
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter pong can1 &
+  canter ping can0                                  a frame a second, until Ctrl-C
+  canter ping can0 --count 10000 --flood --len 8    the next as soon as the last is answered
+  canter ping can0 --parallel 4 --interval 10ms --realtime 60 --json rtt.json
+  canter ping /dev/canchar0 --method canchar/chip-poll+canchar --flood --count 1000
+Exit code 0; 1 when nothing was answered; 3 when some frames were not.")]
+pub struct Arguments {
+    /// Where to send and to receive
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    #[command(flatten)]
+    common: Shared,
+    /// How many frames each ping sends; else until Ctrl-C
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// From one frame of a ping to its next
+    #[arg(long, short = 'I', default_value = "1s", value_name = "TIME", value_parser = duration::parse_ns)]
+    interval: u64,
+    /// The next frame as soon as the last one is answered; a line only for what is lost
+    #[arg(long, short, conflicts_with = "interval")]
+    flood: bool,
+    /// How long to wait for an answer
+    #[arg(long, short = 'W', default_value = "1s", value_name = "TIME", value_parser = duration::parse_ns)]
+    timeout: u64,
+    /// Payload in bytes; at least 2 for the frame's number
+    #[arg(long, default_value_t = 8, value_name = "BYTES")]
+    len: u8,
+    /// FD frames
+    #[arg(long)]
+    fd: bool,
+    /// FD: switch the bit rate for the payload
+    #[arg(long, requires = "fd")]
+    brs: bool,
+}
+
+/// What both ends must be told alike.
+#[derive(Args, Clone)]
+pub struct Shared {
+    #[command(flatten)]
+    pub identifiers: Identifiers,
+    /// By which pair of methods; read+write, or what the interface has instead
+    #[arg(long, short, value_name = "PAIR")]
+    pub method: Option<Pair>,
+}
+
+impl Shared {
+    /// The pair to use on an interface.
+    pub fn pair(&self, interface: &Interface) -> failure::Result<Pair> {
+        let usual = match interface.kind {
+            Kind::Canchar => "canchar+canchar",
+            Kind::Sim => "sim+sim",
+            _ => "read+write",
+        };
+        let pair = self.method.map_or_else(|| usual.parse(), Ok)?;
+        pair.receive.check(interface)?;
+        pair.transmit.check(interface)?;
+        Ok(pair)
+    }
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    let interface = Interface::find(&arguments.interface)?;
+    refuse_down(&interface)?;
+    let pair = arguments.common.pair(&interface)?;
+    let frame = arguments.frame(&interface)?;
+    let stop = interrupt_flag()?;
+    let receive = pair.receive.open(
+        &interface,
+        &ReceiveOptions { filters: arguments.common.identifiers.answers(), ..ReceiveOptions::default() },
+    )?;
+    let transmit = pair.transmit.open(&interface, &TransmitOptions::default())?;
+    common.apply()?;
+    if common.shows_table() {
+        let Shared { identifiers, .. } = &arguments.common;
+        let kind = if frame.is_fd() { "FD " } else { "" };
+        println!("PING {} {identifiers}: {} bytes, {kind}by {pair}", interface.name, frame.len);
+    }
+    let (told, answers) = mpsc::channel();
+    let worker = receiving(receive, arguments.common.identifiers.clone(), told)
+        .map_err(|error| Failure::failed(format!("{}: start: {error}", interface.name)))?;
+    let lines = common.shows_table();
+    let mut session = Session {
+        arguments: &arguments,
+        interface: &interface,
+        transmit,
+        frame,
+        flight: Flight::new(arguments.plan()),
+        histogram: Histogram::new(),
+        lines,
+    };
+    let began_ns = clock::monotonic_ns();
+    let outcome = session.fly(&answers, &stop);
+    let took_ns = clock::monotonic_ns() - began_ns;
+    if let Some(error) = worker.stop() {
+        return Err(explain(&interface.name, "receive", error).into());
+    }
+    outcome?;
+    let interrupted = arguments.count.is_some() && stop.load(Ordering::Acquire);
+    session.finish(pair, took_ns, interrupted, common)
+}
+
+/// The thread that receives: it reads the clock the moment it has a frame.
+fn receiving(
+    mut receive: Box<dyn Receive>,
+    identifiers: Identifiers,
+    told: mpsc::Sender<Answer>,
+) -> io::Result<Worker<Option<io::Error>>> {
+    Worker::start("ping", move |stop| {
+        let mut batch = Batch::new(canter_io::batch::BATCH_FRAMES);
+        while !stop.load(Ordering::Acquire) {
+            batch.clear();
+            if let Err(error) = receive.receive(&mut batch) {
+                return Some(error); // with the sender gone, the other thread notices
+            }
+            let at_ns = clock::monotonic_ns();
+            for frame in batch.frames() {
+                let Some(ping) = identifiers.ping_of_answer(frame) else { continue };
+                if frame.len >= 2 {
+                    let number = u16::from_le_bytes([frame.data[0], frame.data[1]]);
+                    let _ = told.send(Answer { ping, number, at_ns, frame: *frame });
+                }
+            }
+        }
+        None
+    })
+}
+
+impl Arguments {
+    fn plan(&self) -> Plan {
+        Plan {
+            pings: self.common.identifiers.count(),
+            count: self.count,
+            interval_ns: if self.flood { 0 } else { self.interval },
+            timeout_ns: self.timeout,
+        }
+    }
+
+    /// The frame that is sent, but for identifier and number.
+    fn frame(&self, interface: &Interface) -> failure::Result<Frame> {
+        let usage = |what: String| Failure::new(Exit::Usage, what);
+        if self.len < 2 {
+            return Err(usage(format!("--len {}: at least 2, for the frame's number", self.len)));
+        }
+        if self.timeout == 0 {
+            return Err(usage("--timeout 0: no answer is as fast".to_owned()));
+        }
+        if self.fd && !interface.supports_fd() {
+            let way_out = format!("ip link set {} mtu 72, or type can … fd on", interface.name);
+            return Err(Failure::unable(format!("{}: cannot carry FD frames ({way_out})", interface.name)));
+        }
+        let data: Vec<u8> = (0..self.len).map(|at| if at < 2 { 0 } else { 0x50 | at & 0xf }).collect();
+        let id = self.common.identifiers.request(0)?;
+        let flags = if self.brs { canter_io::frame::BRS } else { 0 };
+        let frame = if self.fd { Frame::fd(id, &data, flags) } else { Frame::classic(id, &data) };
+        frame.map_err(|error| usage(format!("--len {}: {error}", self.len)))
+    }
+}
+
+/// One run.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    interface: &'a Interface,
+    transmit: Box<dyn Transmit>,
+    frame: Frame,
+    flight: Flight,
+    histogram: Histogram,
+    lines: bool,
+}
+
+impl Session<'_> {
+    /// Sends and waits until all pings have done what they should, or a signal comes.
+    fn fly(
+        &mut self,
+        answers: &mpsc::Receiver<Answer>,
+        stop: &std::sync::atomic::AtomicBool,
+    ) -> failure::Result<()> {
+        // A signal may come during a wait, which it does not end.
+        const LOOK_AGAIN: Duration = Duration::from_millis(50);
+        while !stop.load(Ordering::Acquire) {
+            match self.flight.next(clock::monotonic_ns()) {
+                Step::Send { ping, number } => self.send(ping, number)?,
+                Step::Lost { ping, number } => self.say(&format!("no answer: {}", self.what(ping, number))),
+                Step::Done => break,
+                Step::Wait { ns } => match answers.recv_timeout(LOOK_AGAIN.min(Duration::from_nanos(ns))) {
+                    Ok(answer) => self.answered(&answer),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()), // the receiver tells why
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, ping: usize, number: u16) -> failure::Result<()> {
+        let mut frame = self.frame;
+        frame.can_id = self.arguments.common.identifiers.request(ping)?.bits().unwrap_or_default();
+        frame.data[..2].copy_from_slice(&number.to_le_bytes());
+        let at_ns = clock::monotonic_ns();
+        let failed = |error| Failure::from(explain(&self.interface.name, "send", error));
+        let taken = self.transmit.transmit(&[frame]).map_err(failed)?;
+        self.transmit.flush().map_err(failed)?;
+        if taken > 0 {
+            self.flight.sent(ping, number, at_ns);
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, answer: &Answer) {
+        let what = self.what(answer.ping, answer.number);
+        let intact = answer.frame.len == self.frame.len
+            && answer.frame.is_fd() == self.frame.is_fd()
+            && answer.frame.data()[2..] == self.frame.data()[2..];
+        match self.flight.answered(answer) {
+            Some(_) if !intact => self.say(&format!("not what was sent: {what}: {}", answer.frame)),
+            Some(ns) => {
+                self.histogram.record(ns as i64);
+                if !self.arguments.flood {
+                    self.say(&format!("{} bytes: {what} time={}", answer.frame.len, time(ns)));
+                }
+            }
+            None => self.say(&format!("late or twice: {what}")),
+        }
+    }
+
+    fn what(&self, ping: usize, number: u16) -> String {
+        format!("{} seq={number}", self.arguments.common.identifiers.answer_text(ping))
+    }
+
+    fn say(&self, line: &str) {
+        if self.lines {
+            let _ = writeln!(io::stdout(), "{line}");
+        }
+    }
+
+    fn finish(&self, pair: Pair, took_ns: u64, interrupted: bool, common: &Common) -> failure::Result {
+        let (sent, received) = (self.flight.sent_count(), self.histogram.count());
+        // What was on its way when it ended is not lost, it was never waited for.
+        let lost = sent - received;
+        let latency = self.histogram.to_latency();
+        if self.lines {
+            println!("--- {} ping statistics ---", self.interface.name);
+            let percent = 100.0 * lost as f64 / (sent.max(1) as f64);
+            println!(
+                "{sent} frames sent, {received} answered, {percent:.3}% lost, {} late or twice, took {}",
+                self.flight.strays(),
+                time(took_ns)
+            );
+            if received > 0 {
+                println!("rtt min/p50/p90/p99/max = {}", summary(&latency));
+            }
+        }
+        let series = self.series(pair, latency, sent, lost);
+        let title = format!("Round-trip time on {}", self.interface.name);
+        let interfaces = [self.interface.clone()];
+        common.write_result(&environment::result("", &title, &interfaces, vec![series]))?;
+        Ok(match (received, lost, interrupted) {
+            (0, _, _) => Exit::Failed,
+            (_, _, true) => Exit::Interrupted,
+            (_, 0, _) => Exit::Done,
+            _ => Exit::Lost,
+        })
+    }
+
+    fn series(&self, pair: Pair, latency: Latency, sent: u64, lost: u64) -> Series {
+        let plan = self.arguments.plan();
+        let method = pair.to_string();
+        Series {
+            paper_name: crate::gateway::paper_name(&method).to_owned(),
+            method,
+            condition: Condition {
+                traffic: if plan.interval_ns == 0 { "one-at-a-time" } else { "period" }.to_owned(),
+                period_ns: plan.interval_ns,
+                frames: sent,
+                len: self.frame.len.into(),
+                load: "none".to_owned(),
+                interfaces: vec![self.interface.name.clone()],
+                ..Condition::default()
+            },
+            ledger: Ledger {
+                sent,
+                received: latency.count,
+                lost: Lost { unaccounted: lost, ..Lost::default() },
+                duplicated: self.flight.strays(),
+                ..Ledger::default()
+            },
+            latency_ns: Some(latency),
+            ..Series::default()
+        }
+    }
+}
+
+fn summary(latency: &Latency) -> String {
+    let all = [latency.min, latency.p50, latency.p90, latency.p99, latency.max];
+    let all: Vec<_> = all.iter().map(|&ns| format!("{:.3}", ns as f64 / 1e6)).collect();
+    format!("{} ms", all.join("/"))
+}
+
+fn time(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}

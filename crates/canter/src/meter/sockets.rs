@@ -1,0 +1,161 @@
+//! The papers' instrument: frames by a socket, stamps by the kernel when the frame is handed to it. It works on every
+//! interface, and the way from a controller to the stamp is in its figures twice, so that it nearly cancels.
+
+use super::{
+    experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
+    latency::{Instrument, Setup, WireTime},
+};
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::{
+        environment,
+        result::{Condition, Series},
+    },
+    traffic::{pattern::Traffic, template},
+    trouble::{explain, refuse_down},
+};
+use canter_io::{
+    Frame, Interface,
+    frame::BitRate,
+    interface::Kind,
+    method::{Echo, ReceiveMethod, ReceiveOptions, TransmitMethod, TransmitOptions},
+};
+use std::io;
+
+/// The interfaces of a measurement.
+pub struct Interfaces {
+    send: Interface,
+    /// `None`: the sender's echo is the reference.
+    direct: Option<Interface>,
+    routed: Interface,
+}
+
+impl Interfaces {
+    pub fn find(setup: &Setup) -> failure::Result<Self> {
+        let find = |name: &str| {
+            let interface = Interface::find(name)?;
+            refuse_down(&interface)?;
+            Ok::<_, Failure>(interface)
+        };
+        let direct = setup.direct.as_deref().map(find).transpose()?;
+        let found = Self { send: find(&setup.send)?, direct, routed: find(&setup.routed)? };
+        if !setup.null && [&found.send.name, &found.reference().name].contains(&&found.routed.name) {
+            let name = &found.routed.name;
+            let way_out = "--null measures the meter's own floor";
+            let why = format!("{name}: is on both sides, so no gateway is between ({way_out})");
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        Ok(found)
+    }
+
+    fn reference(&self) -> &Interface {
+        self.direct.as_ref().unwrap_or(&self.send)
+    }
+
+    fn refuse_classic(&self) -> failure::Result<()> {
+        let classic = self.interfaces().into_iter().find(|interface| !interface.supports_fd());
+        classic.map_or(Ok(()), |interface| {
+            let name = &interface.name;
+            let way_out = format!("ip link set {name} mtu 72, or type can … fd on");
+            Err(Failure::unable(format!("{name}: cannot carry FD frames ({way_out})")))
+        })
+    }
+}
+
+impl Instrument for Interfaces {
+    fn interfaces(&self) -> Vec<&Interface> {
+        [Some(&self.send), self.direct.as_ref(), Some(&self.routed)].into_iter().flatten().collect()
+    }
+
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
+        if frame.is_fd() {
+            self.refuse_classic()?;
+        }
+        // The queue holds all frames that can be on their way.
+        let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
+        let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
+        let receiver: ReceiveMethod = "recvmmsg/spin".parse()?;
+        let sender: TransmitMethod = "write".parse()?;
+        let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
+        let wire = wire(setup, &self.routed);
+        let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
+        let to = TransmitOptions { echo, no_wait: true, ..TransmitOptions::default() };
+        let experiment = Experiment {
+            send: Sending::Frames(sender.open(&self.send, &to)?),
+            direct: receiver.open(self.reference(), &options)?,
+            routed: receiver.open(&self.routed, &options)?,
+            traffic: setup.traffic,
+            frame_ns,
+            gap_ns: setup.gap,
+            frame,
+            count: setup.count,
+            wire,
+        };
+        let condition = Condition {
+            traffic: setup.traffic.name().to_owned(),
+            period_ns: setup.traffic.period_ns(frame_ns).unwrap_or(0),
+            load_percent: if let Traffic::Load(percent) = setup.traffic { percent } else { 0 },
+            frames: setup.count,
+            len: u32::from(frame.len),
+            load: "none".to_owned(),
+            interfaces: self.interfaces().iter().map(|interface| interface.name.clone()).collect(),
+            ..Condition::default()
+        };
+        Ok((experiment, condition))
+    }
+
+    fn surroundings(&self, _setup: &Setup) -> Box<dyn Surroundings> {
+        Box::new(Machine)
+    }
+
+    fn failed(&self, port: Port, error: io::Error) -> Failure {
+        let (interface, step) = match port {
+            Port::Send => (&self.send, "send"),
+            Port::Direct => (self.reference(), "receive"),
+            Port::Routed => (&self.routed, "receive"),
+        };
+        explain(&interface.name, step, error).into()
+    }
+
+    /// Says which side is silent when not a single frame came through.
+    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
+        let tally = &outcome.tally;
+        if tally.received > 0 || tally.lost == 0 {
+            return Ok(());
+        }
+        let (routed, reference) = (&self.routed.name, &self.reference().name);
+        let why = if tally.lost_after_direct == 0 && self.direct.is_some() {
+            format!("{reference}: nothing arrives (is it on the bus of {}?)", self.send.name)
+        } else {
+            format!("{routed}: nothing arrives (is a gateway running between {reference} and {routed}?)")
+        };
+        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
+    }
+
+    /// What it adds itself is not known from one run: the same without a gateway tells (`--null`).
+    fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()> {
+        series.floor_ns = series.latency_ns.as_ref().filter(|_| setup.null).map(|latency| latency.p50);
+        Ok(())
+    }
+}
+
+/// The rates of the routed bus where a frame takes time on it.
+fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
+    let takes_time = match setup.wire_time {
+        WireTime::Yes => true,
+        WireTime::No => false,
+        WireTime::Auto => routed.kind == Kind::Can && !emulated_without_time(routed),
+    };
+    (takes_time && !setup.null).then(|| rates(routed))
+}
+
+/// QEMU's cards hand a frame over the moment it is sent.
+fn emulated_without_time(interface: &Interface) -> bool {
+    environment::in_lab() && matches!(interface.driver.as_deref(), Some("kvaser_pci" | "ctucanfd"))
+}
+
+/// The bit rates of an interface; where it has none, 1 Mbit/s, so that a load still means something.
+fn rates(interface: &Interface) -> BitRate {
+    let nominal = interface.bitrate().unwrap_or(1_000_000);
+    BitRate { nominal, data: interface.data_bitrate().unwrap_or(nominal) }
+}

@@ -1,0 +1,289 @@
+//! The instrument on virtual wires: frames by the kernel's own source, stamps by the wires themselves. A latency is the
+//! start of the frame on the routed wire less its end on the direct one. No process of the meter is in that, and it
+//! sleeps meanwhile; only how late the wire's timer ran is, and that is told beside each result.
+
+use super::{
+    experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
+    latency::{Instrument, Setup},
+};
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::{
+        histogram::Histogram,
+        result::{Condition, Series, WireKept},
+    },
+    traffic::{pattern::Traffic, template},
+    wire::{bus_of, source},
+};
+use canter_io::{
+    Frame, Interface,
+    frame::BitRate,
+    method::{Receive, Transmit},
+    netlink::wire::{self, Bus, BusStats, Pace, Source},
+    sys::{clock, thread},
+    tap::{Edge, Record, Tap, TapReceiver},
+};
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The two wires of a measurement.
+pub struct Buses {
+    direct: Bus,
+    routed: Bus,
+    /// The interfaces that were named; a bus needs none.
+    named: Vec<Interface>,
+    late: Arc<Mutex<Histogram>>,
+}
+
+impl Buses {
+    pub fn find(setup: &Setup) -> failure::Result<Self> {
+        let find = |name: &str| {
+            let bus = wire::bus(&bus_of(name)?)?;
+            if bus.bitrate.is_none() {
+                let why =
+                    format!("bus {}: no node is up (ip link set … up type can bitrate 500000)", bus.name);
+                return Err(Failure::failed(why));
+            }
+            Ok(bus)
+        };
+        let (direct, routed) = (find(&setup.send)?, find(&setup.routed)?);
+        if let Some(name) = setup.direct.as_deref()
+            && find(name)?.name != direct.name
+        {
+            let why = format!("{name}: is not on bus {} of {}", direct.name, setup.send);
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        if direct.name == routed.name {
+            let why = format!("{}: is on bus {} too, so no gateway is between", setup.routed, direct.name);
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        if setup.null {
+            let why = "--null: the instrument wire tells its floor with every result";
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        let names = [Some(&setup.send), setup.direct.as_ref(), Some(&setup.routed)];
+        let named = names.into_iter().flatten().filter_map(|name| Interface::find(name).ok()).collect();
+        Ok(Self { direct, routed, named, late: Arc::new(Mutex::new(Histogram::new())) })
+    }
+
+    fn rate(bus: &Bus) -> BitRate {
+        let nominal = bus.bitrate.unwrap_or(1_000_000);
+        BitRate { nominal, data: bus.data_bitrate.unwrap_or(nominal) }
+    }
+
+    /// The direct wire's tap: the source's frames, at their ends.
+    fn direct(&self) -> failure::Result<Box<dyn Receive>> {
+        let late = Arc::clone(&self.late);
+        let keep = move |record: &Record| {
+            let ours = record.sender.is_none();
+            if ours {
+                late.lock().unwrap_or_else(PoisonError::into_inner).record(record.late_ns.into());
+            }
+            ours
+        };
+        Ok(Box::new(TapReceiver::new(Tap::open(&self.direct.name)?, Edge::End, keep)))
+    }
+
+    /// The routed wire's tap: the nodes' frames, at their starts.
+    fn routed(&self) -> failure::Result<Box<dyn Receive>> {
+        let keep = |record: &Record| record.sender.is_some();
+        Ok(Box::new(TapReceiver::new(Tap::open(&self.routed.name)?, Edge::Start, keep)))
+    }
+}
+
+impl Instrument for Buses {
+    fn interfaces(&self) -> Vec<&Interface> {
+        self.named.iter().collect()
+    }
+
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
+        if frame.is_fd() {
+            refuse_classic(&self.direct)?;
+            refuse_classic(&self.routed)?;
+        }
+        let name = self.direct.name.clone();
+        let count = u32::try_from(setup.count).map_err(|_| {
+            Failure::new(Exit::Usage, format!("--count {}: at most {}", setup.count, u32::MAX))
+        })?;
+        let frame_ns = template::mean_ns(&frame, setup.count, Self::rate(&self.direct));
+        let send = match source::pace(setup.traffic)? {
+            None => Sending::Frames(Box::new(OneByOne { bus: name })),
+            Some((pace, burst)) => {
+                let source =
+                    Source { frame, pace, burst, count: Some(count), number: true, ..Source::default() };
+                Sending::Schedule(Box::new(ByItself { bus: name, source }))
+            }
+        };
+        let experiment = Experiment {
+            send,
+            direct: self.direct()?,
+            routed: self.routed()?,
+            traffic: setup.traffic,
+            frame_ns,
+            gap_ns: setup.gap.saturating_sub(SETTLE_NS),
+            frame,
+            count: setup.count,
+            wire: None, // both stamps leave the frame's own time out
+        };
+        let condition = Condition {
+            traffic: setup.traffic.name().to_owned(),
+            period_ns: setup.traffic.period_ns(frame_ns).unwrap_or(0),
+            load_percent: if let Traffic::Load(percent) = setup.traffic { percent } else { 0 },
+            frames: setup.count,
+            len: u32::from(frame.len),
+            load: "none".to_owned(),
+            interfaces: vec![setup.send.clone(), setup.routed.clone()],
+            instrument: "wire".to_owned(),
+            ..Condition::default()
+        };
+        Ok((experiment, condition))
+    }
+
+    fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {
+        let frame_ns = |bus| {
+            let frame = setup.template.frame().unwrap_or_default(); // it has been made of the same before
+            template::mean_ns(&frame, setup.count, Self::rate(bus))
+        };
+        let _ = thread::wake_on_time(); // where it is refused, frames are only less dense
+        let through_ns = AHEAD_NS + frame_ns(&self.direct) + frame_ns(&self.routed) + SETTLE_NS;
+        let one_by_one = setup.traffic == Traffic::OneAtATime;
+        Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { SLEEP_NS_MAX } })
+    }
+
+    fn failed(&self, port: Port, error: io::Error) -> Failure {
+        let bus = if port == Port::Routed { &self.routed } else { &self.direct };
+        let step = if port == Port::Send { "source" } else { "tap" };
+        Failure::failed(format!("bus {}: {step}: {error}", bus.name))
+    }
+
+    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
+        let (tally, direct, routed) = (&outcome.tally, &self.direct.name, &self.routed.name);
+        if tally.received > 0 || (tally.lost == 0 && tally.sent > 0) {
+            return Ok(());
+        }
+        let why = if tally.sent == 0 || tally.lost_after_direct == 0 {
+            format!("bus {direct}: no frame gets through (canter analyze {direct} shows why)")
+        } else {
+            format!(
+                "bus {routed}: nothing arrives (is a gateway running from {direct} to {routed}, and is there \
+                 a second node on {routed} that acknowledges?)"
+            )
+        };
+        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
+    }
+
+    fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
+        let since = |before: &Bus| wire::bus(&before.name).map(|now| [before.stats, now.stats]);
+        let both = [since(&self.direct)?, since(&self.routed)?];
+        let sum = |figure: fn(&BusStats) -> u64| {
+            both.iter().map(|[before, now]| figure(now).saturating_sub(figure(before))).sum()
+        };
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).to_latency();
+        series.floor_ns = Some(late.p50);
+        series.wire = Some(WireKept {
+            late_ns_p50: late.p50,
+            late_ns_max: late.max,
+            slips: sum(|stats| stats.slips),
+            slip_ns: sum(|stats| stats.slip_ns),
+            overruns: sum(|stats| stats.overruns),
+            errors: sum(|stats| stats.errors),
+        });
+        Ok(())
+    }
+}
+
+/// A node without FD would destroy every FD frame on its bus.
+fn refuse_classic(bus: &Bus) -> failure::Result<()> {
+    for node in wire::nodes_of(&bus.name)?.iter().filter(|node| !node.fd_tolerant) {
+        let name = &node.name;
+        if Interface::find(name).is_ok_and(|interface| interface.up && !interface.supports_fd()) {
+            let way_out = "ip link set … type can … dbitrate 2000000 fd on";
+            return Err(Failure::unable(format!(
+                "{name}: destroys FD frames on bus {} ({way_out})",
+                bus.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The longest sleep: after one, the ring of a tap is not half full however short the frames are.
+const SLEEP_NS_MAX: u64 = 100_000_000;
+
+/// One at a time: so long after a frame should have come through it is looked for. The meter must not wake up beside
+/// the gateway.
+const SETTLE_NS: u64 = 20_000;
+
+/// The meter sleeps while frames are on their way: nothing of it runs beside the gateway.
+struct Asleep {
+    sleep_ns_max: u64,
+}
+
+impl Surroundings for Asleep {
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wait(&mut self, until_ns: u64, _: [&dyn Receive; 2]) -> io::Result<()> {
+        let now_ns = self.now_ns();
+        clock::sleep_until_ns(until_ns.min(now_ns + self.sleep_ns_max));
+        Ok(())
+    }
+}
+
+/// The source sends one frame when it is told.
+struct OneByOne {
+    bus: String,
+}
+
+/// From the command to the start of the frame: the meter is asleep again by then.
+const AHEAD_NS: u64 = 30_000;
+
+impl Transmit for OneByOne {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let Some(&frame) = frames.first() else { return Ok(0) };
+        let source = Source {
+            frame,
+            pace: Pace::Always,
+            count: Some(1),
+            delay_ns: Some(AHEAD_NS),
+            ..Source::default()
+        };
+        match wire::start(&self.bus, &source) {
+            Ok(()) => Ok(1),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(0), // the last one still tries
+            Err(error) => Err(told(error)),
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// The source keeps its schedule.
+struct ByItself {
+    bus: String,
+    source: Source,
+}
+
+fn told(error: canter_io::Error) -> io::Error {
+    io::Error::new(error.kind(), error.to_string())
+}
+
+impl Schedule for ByItself {
+    fn start(&mut self) -> io::Result<()> {
+        wire::start(&self.bus, &self.source).map_err(told)
+    }
+
+    fn is_running(&mut self) -> io::Result<bool> {
+        wire::bus(&self.bus).map(|bus| bus.source.running).map_err(told)
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        wire::stop(&self.bus).map_err(told)
+    }
+}

@@ -1,0 +1,145 @@
+//! What the page carries beside what it shows: figures for its script, and the results themselves for whoever wants to
+//! reckon with them, compressed.
+
+use crate::measure::result::{Latency, ResultFile};
+use crate::report::profiles;
+use crate::report::ranking::{self, Latencies};
+use flate2::{Compression, write::GzEncoder};
+use std::io::Write;
+
+/// A page is at most so large: what goes by mail and opens at once.
+pub const PAGE_BYTES_MAX: usize = 2_000_000;
+/// Where the whole distributions do not fit, each keeps so many buckets, or else so many.
+const BUCKETS_KEPT: [usize; 2] = [64, 16];
+
+/// `[[id, label, condition, frames sent, lost, p50, max, floor, the paper's points], …]`
+pub fn figures(results: &[ResultFile]) -> String {
+    let mut rows: Vec<serde_json::Value> = Vec::new();
+    let mut base = 0;
+    for result in results {
+        let several = results.len() > 1;
+        let origin = [result.study.as_str(), &result.environment.flavour()].join(" ");
+        for group in Latencies::numbered(result, base) {
+            let condition = ranking::describe(group.condition);
+            let origin = if several { format!("{}, ", origin.trim()) } else { String::new() };
+            for row in &group.rows {
+                let lost = row.series.ledger.lost.total();
+                let papers: Vec<(u64, u64)> = profiles::paper_points(&group, row)
+                    .into_iter()
+                    .map(|(_, scaled, m)| (scaled, m as u64))
+                    .collect();
+                rows.push(serde_json::json!([
+                    row.id,
+                    row.label(),
+                    format!("{origin}{condition}"),
+                    row.figure.count.saturating_add(lost),
+                    lost,
+                    row.figure.p50,
+                    row.figure.max,
+                    row.series.floor_ns,
+                    papers,
+                ]));
+            }
+        }
+        base += result.series.len();
+    }
+    for_script(&serde_json::Value::from(rows).to_string())
+}
+
+/// JSON that cannot end its `<script>` element.
+fn for_script(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// The results, one `<script>` each, as far as `room` bytes allow, and whether their distributions are whole.
+/// Nothing when even thinned ones are too large.
+pub fn archive(results: &[ResultFile], room: usize) -> (String, &'static str) {
+    let whole: String = results.iter().enumerate().map(|(n, result)| element(n, &result.to_json())).collect();
+    if whole.len() <= room {
+        return (whole, "whole");
+    }
+    for most in BUCKETS_KEPT {
+        let thinned = results.iter().map(|result| thinned(result, most)).enumerate();
+        let thinned: String = thinned.map(|(n, result)| element(n, &result.to_json())).collect();
+        if thinned.len() <= room {
+            return (thinned, "thinned");
+        }
+    }
+    (String::new(), "none")
+}
+
+fn element(n: usize, json: &str) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
+    let data = base64(&written.expect("memory takes everything"));
+    format!("<script type=\"application/gzip\" id=\"json-{n}\">{data}</script>\n")
+}
+
+/// The same result with fewer buckets; percentiles, least and greatest stay exact. No timelines.
+fn thinned(result: &ResultFile, most: usize) -> ResultFile {
+    let mut result = result.clone();
+    for series in &mut result.series {
+        series.timeline = None;
+        if let Some(latency) = &mut series.latency_ns {
+            latency.buckets = fewer(latency, most);
+        }
+    }
+    result
+}
+
+/// Neighbouring buckets together, under the upper edge of the last; the longest ones stay single.
+fn fewer(latency: &Latency, most: usize) -> Vec<[u64; 2]> {
+    let buckets = &latency.buckets;
+    let single = most / 2;
+    if buckets.len() <= most {
+        return buckets.clone();
+    }
+    let (many, last) = buckets.split_at(buckets.len() - single);
+    let together = many.chunks(many.len().div_ceil(single)).map(|chunk| {
+        let sum = chunk.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket[1]));
+        [chunk[chunk.len() - 1][0], sum]
+    });
+    together.chain(last.iter().copied()).collect()
+}
+
+/// RFC 4648, padded.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |n: usize| u32::from(chunk.get(n).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for n in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * n) & 63) as usize];
+            text.push(if n > chunk.len() { '=' } else { char::from(digit) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let all = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+
+    #[test]
+    fn thinning_loses_no_frame_and_keeps_the_worst() {
+        let buckets: Vec<[u64; 2]> = (1..=1000).map(|n| [n * n, 1 + n % 3]).collect();
+        let latency = Latency { buckets: buckets.clone(), ..Latency::default() };
+        let fewer = fewer(&latency, 64);
+        let sum = |buckets: &[[u64; 2]]| buckets.iter().map(|bucket| bucket[1]).sum::<u64>();
+        assert!(fewer.len() <= 64);
+        assert_eq!((sum(&fewer), fewer.last()), (sum(&buckets), buckets.last()));
+        assert!(fewer.is_sorted_by(|a, b| a[0] < b[0]));
+    }
+
+    #[test]
+    fn a_name_cannot_end_the_script() {
+        assert!(!for_script("[\"</script>\"]").contains('<'));
+    }
+}

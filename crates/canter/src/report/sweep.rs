@@ -1,0 +1,276 @@
+//! Latency and loss against what was varied: the period between frames (2014, figure 4.4), the number of filters
+//! (2011, figure 9), of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
+
+use crate::measure::result::{Condition, ResultFile};
+use crate::report::axis::{Scale, make_room};
+use crate::report::figure::{self, Size};
+use crate::report::ranking::{self, Latencies};
+use crate::report::svg::{Path, Svg};
+use crate::report::unit;
+
+/// From so many values on there is something to see.
+const VALUES_MIN: usize = 3;
+/// Up to so many values each gets its own label, which is so wide.
+const VALUES_LABELLED: usize = 14;
+const LABEL: f64 = 46.0;
+/// A gap of more than this share of the range is not drawn to scale.
+const UNEVEN: f64 = 0.5;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 34.0;
+const TOP: f64 = 24.0;
+const LATENCY: f64 = 260.0;
+const LOSS: f64 = 90.0;
+const GAP: f64 = 34.0;
+const BOTTOM: f64 = 44.0;
+
+/// A series at one value.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: u64,
+    min: u64,
+    p50: u64,
+    p90: u64,
+    /// Share of the frames.
+    lost: f64,
+}
+
+/// One method under the conditions that differ only in what was varied.
+struct Line {
+    label: String,
+    points: Vec<Point>,
+}
+
+/// One figure.
+pub struct Sweep {
+    /// `period`, `filters`.
+    pub axis: String,
+    unit: String,
+    pub condition: String,
+    lines: Vec<Line>,
+}
+
+/// What was varied.
+struct Axis {
+    scale: Scale,
+    /// Those that were measured, ascending.
+    values: Vec<u64>,
+    /// A gap takes most of the range (120…160 µs, and 500 µs), so the values stand side by side, as the paper has them.
+    even: bool,
+}
+
+impl Axis {
+    fn at(&self, value: f64) -> f64 {
+        match self.values.binary_search(&(value as u64)) {
+            Ok(place) if self.even => self.scale.at(place as f64),
+            _ => self.scale.at(value),
+        }
+    }
+}
+
+impl Sweep {
+    /// All that a result has.
+    pub fn of(result: &ResultFile) -> Vec<Self> {
+        let mut sweeps: Vec<(Condition, Self)> = Vec::new();
+        for group in Latencies::of(result) {
+            let Some((axis, unit, at, rest)) = axis(group.condition) else { continue };
+            let same = |sweep: &&mut (Condition, Self)| {
+                sweep.1.axis == axis && ranking::same_condition(&sweep.0, &rest)
+            };
+            let sweep = match sweeps.iter_mut().find(same) {
+                Some(sweep) => sweep,
+                None => {
+                    let condition = ranking::describe(&Condition { traffic: spoken(&rest), ..rest.clone() });
+                    sweeps.push((rest, Self { axis, unit, condition, lines: Vec::new() }));
+                    sweeps.last_mut().expect("it was just pushed")
+                }
+            };
+            sweep.1.add(&group, at);
+        }
+        let mut sweeps: Vec<Self> = sweeps.into_iter().map(|(_, sweep)| sweep).collect();
+        for sweep in &mut sweeps {
+            sweep.lines.retain(|line| line.points.len() >= VALUES_MIN);
+            sweep.lines.iter_mut().for_each(|line| line.points.sort_by_key(|point| point.at));
+        }
+        sweeps.retain(|sweep| !sweep.lines.is_empty());
+        sweeps
+    }
+
+    fn add(&mut self, group: &Latencies<'_>, at: u64) {
+        for row in group.rows.iter().filter(|row| row.repeat <= 1) {
+            let label = ranking::label(row.series);
+            let variant = &group.condition.variant;
+            let label = if variant.is_empty() { label } else { format!("{label}, {variant}") };
+            let place = self.lines.iter().position(|line| line.label == label).unwrap_or_else(|| {
+                self.lines.push(Line { label, points: Vec::new() });
+                self.lines.len() - 1
+            });
+            let (figure, ledger) = (row.figure, &row.series.ledger);
+            let lost = ledger.lost.total() as f64 / ledger.sent.max(1) as f64;
+            self.lines[place].points.push(Point {
+                at,
+                min: figure.min,
+                p50: figure.p50,
+                p90: figure.p90,
+                lost,
+            });
+        }
+    }
+
+    /// Names and classes of the lines, for a legend.
+    pub fn legend(&self) -> Vec<(String, String)> {
+        self.lines.iter().enumerate().map(|(n, line)| (line.label.clone(), class(n))).collect()
+    }
+
+    pub fn draw(&self, size: Size) -> String {
+        let right = size.width() - RIGHT;
+        let lossy = self.points().any(|point| point.lost > 0.0);
+        let bottom = TOP + LATENCY + if lossy { GAP + LOSS } else { 0.0 };
+        let title = format!("Median latency{} against {}", if lossy { " and loss" } else { "" }, self.axis);
+        let mut svg = Svg::new(size.width(), bottom + BOTTOM, &title);
+        let x = self.x((LEFT, right));
+        let ticks = self.ticks(&x, right);
+        svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
+        for tick in ticks {
+            let label = unit::measured(tick as u64, 0, self.shown_unit());
+            svg.text("tick middle", (x.at(tick), bottom + 16.0), &label);
+        }
+        let note = if x.even { ", not to scale" } else { "" };
+        svg.text("head end", (right, bottom + 34.0), &format!("{}{note}", self.axis));
+        self.latencies(&mut svg, &x, right);
+        if lossy {
+            self.losses(&mut svg, &x, (TOP + LATENCY + GAP, right));
+        }
+        svg.finish()
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.lines.iter().flat_map(|line| &line.points)
+    }
+
+    /// The values that were measured, if there are few, as far as their labels have room; else round ones.
+    fn ticks(&self, x: &Axis, right: f64) -> Vec<f64> {
+        if x.values.len() > VALUES_LABELLED {
+            return x.scale.ticks(Size::ticks(right - LEFT));
+        }
+        let mut free = f64::MIN;
+        let mut ticks = Vec::new();
+        for value in x.values.iter().map(|&value| value as f64) {
+            if x.at(value) >= free {
+                ticks.push(value);
+                free = x.at(value) + LABEL;
+            }
+        }
+        ticks
+    }
+
+    /// Counts need no unit at every tick.
+    fn shown_unit(&self) -> &str {
+        if self.unit == "ns" { "ns" } else { "" }
+    }
+
+    fn x(&self, pixels: (f64, f64)) -> Axis {
+        let mut values: Vec<u64> = self.points().map(|point| point.at).collect();
+        values.sort_unstable();
+        values.dedup();
+        let (least, most) = (values.first().copied().unwrap_or(0), values.last().copied().unwrap_or(1));
+        if most / least.max(1) >= 30 {
+            let scale = Scale::logarithmic((least.max(1) as f64, most as f64), pixels);
+            return Axis { scale, values, even: false };
+        }
+        let widest = values.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(1);
+        let even = values.len() <= VALUES_LABELLED && widest as f64 > (most - least) as f64 * UNEVEN;
+        let (least, most) = if even { (0.0, (values.len() - 1) as f64) } else { (least as f64, most as f64) };
+        let margin = ((most - least) * 0.03).max(0.1);
+        let scale = Scale::linear((least - margin, most + margin), pixels);
+        Axis { scale, values, even }
+    }
+
+    fn latencies(&self, svg: &mut Svg, x: &Axis, right: f64) {
+        let bounds = (self.points().map(|point| point.min).min(), self.points().map(|point| point.p90).max());
+        let bounds = (bounds.0.unwrap_or(0), bounds.1.unwrap_or(1));
+        let logarithmic = figure::spread_too_wide(bounds.0, bounds.1);
+        let y = figure::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
+        svg.text("head", (0.0, 10.0), "median, min to p90");
+        for tick in y.ticks(6) {
+            svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
+            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &unit::round_span(tick as u64));
+        }
+        for (n, line) in self.lines.iter().enumerate() {
+            let mut band = Path::default();
+            let ends = line.points.iter().map(|point| (point.at, point.min));
+            let back = line.points.iter().rev().map(|point| (point.at, point.p90));
+            draw_through(&mut band, ends.chain(back).map(|(at, ns)| (x.at(at as f64), y.at(ns as f64))));
+            svg.plain_path(&format!("band {}", class(n)), &band);
+        }
+        for (n, line) in self.lines.iter().enumerate() {
+            let points = line.points.iter().map(|point| (x.at(point.at as f64), y.at(point.p50 as f64)));
+            self.line(svg, n, points.collect());
+        }
+        let end = |line: &Line| line.points.last().map_or(0.0, |point| y.at(point.p50 as f64));
+        self.badges(svg, end, (TOP, TOP + LATENCY), right);
+    }
+
+    fn losses(&self, svg: &mut Svg, x: &Axis, (top, right): (f64, f64)) {
+        let most = self.points().map(|point| point.lost).fold(0.01, f64::max);
+        let y = Scale::linear((0.0, most * 1.05), (top + LOSS, top));
+        svg.text("head", (0.0, top - 12.0), "lost");
+        for share in [0.0, most / 2.0, most] {
+            svg.line("grid", (LEFT, y.at(share)), (right, y.at(share)));
+            svg.text("tick end", (LEFT - 6.0, y.at(share) + 4.0), &format!("{:.1} %", share * 100.0));
+        }
+        for (n, line) in self.lines.iter().enumerate() {
+            let points = line.points.iter().map(|point| (x.at(point.at as f64), y.at(point.lost)));
+            self.line(svg, n, points.collect());
+        }
+        svg.line("axis", (LEFT, top + LOSS), (right, top + LOSS));
+    }
+
+    fn line(&self, svg: &mut Svg, n: usize, points: Vec<(f64, f64)>) {
+        let mut path = Path::default();
+        draw_through(&mut path, points.iter().copied());
+        svg.path(&format!("line {}", class(n)), &path, &self.lines[n].label);
+        for point in points {
+            svg.circle(&format!("point {}", class(n)), point, 3.0);
+        }
+    }
+
+    fn badges(&self, svg: &mut Svg, end: impl Fn(&Line) -> f64, within: (f64, f64), right: f64) {
+        let ends: Vec<f64> = self.lines.iter().map(end).collect();
+        let places = make_room(&ends, 17.0, within);
+        for (n, (end, place)) in ends.into_iter().zip(places).enumerate() {
+            svg.line(&format!("leader {}", class(n)), (right, end), (right + 16.0, place));
+            svg.group(&class(n), |svg| svg.badge((right + 24.0, place), n + 1));
+        }
+    }
+}
+
+fn draw_through(path: &mut Path, points: impl Iterator<Item = (f64, f64)>) {
+    for (n, (x, y)) in points.enumerate() {
+        if n == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
+    }
+}
+
+/// As for system calls: every line is its own method, so every line has its own hue.
+fn class(n: usize) -> String {
+    format!("hue-{} dash-{}", n % 7, n / 7 % 4)
+}
+
+/// What a condition varies, in what unit, its value, and the condition without it.
+fn axis(condition: &Condition) -> Option<(String, String, u64, Condition)> {
+    match &condition.varied {
+        Some(varied) => {
+            let rest = Condition { varied: None, variant: String::new(), ..condition.clone() };
+            Some((varied.name.clone(), varied.unit.clone(), varied.value, rest))
+        }
+        None if condition.traffic == "period" => {
+            let rest = Condition { period_ns: 0, variant: String::new(), ..condition.clone() };
+            Some(("period".into(), "ns".into(), condition.period_ns, rest))
+        }
+        None => None,
+    }
+}
+
+/// A period that is the axis is not told again.
+fn spoken(rest: &Condition) -> String {
+    if rest.traffic == "period" && rest.period_ns == 0 { String::new() } else { rest.traffic.clone() }
+}

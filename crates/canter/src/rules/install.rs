@@ -1,0 +1,265 @@
+//! `apply` and `diff`: the difference between a file and the kernel, and the way from one to the other.
+//!
+//! Jobs are added before others are deleted, so no frame falls between; one that matches an old and a new job in that
+//! moment goes out twice. Where nothing but modifications differs, the kernel replaces them in place, by the user id
+//! that `apply` gives to each job with modifications, and neither happens.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    gateway::rules::{RuleSet, jobs},
+    options::Common,
+    trouble,
+};
+use canter_io::{
+    Interface,
+    netlink::can_gw::{self, Job},
+};
+use std::path::Path;
+
+/// One step from the kernel's jobs to the file's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    Add(Job),
+    /// New modifications for a job, which stays in its place; then the old ones.
+    Replace(Box<Job>, Box<Job>),
+    Delete(Job),
+}
+
+pub fn apply(file: &Path, set: &RuleSet, keep: bool, common: &Common) -> failure::Result {
+    let wanted = jobs(file, set)?;
+    can_gw::available()?;
+    let mut steps = steps(&wanted, &installed()?);
+    if keep {
+        steps.retain(|step| !matches!(step, Step::Delete(_)));
+    }
+    carry_out(&steps)?;
+    if !common.quiet {
+        eprintln!("rules: {}", summary(&steps, wanted.len()));
+    }
+    Ok(Exit::Done)
+}
+
+pub fn diff(file: &Path, set: &RuleSet, common: &Common) -> failure::Result {
+    let wanted = jobs(file, set)?;
+    can_gw::available()?;
+    let steps = steps(&wanted, &installed()?);
+    if common.shows_table() {
+        for step in &steps {
+            let (sign, job) = match step {
+                Step::Add(job) => ('+', job),
+                Step::Replace(job, _) => ('~', &**job),
+                Step::Delete(job) => ('-', job),
+            };
+            println!("{sign} {}", describe(job));
+        }
+    }
+    if !common.quiet {
+        eprintln!("rules: {}", summary(&steps, wanted.len()));
+    }
+    Ok(if steps.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn summary(steps: &[Step], wanted: usize) -> String {
+    let count = |which: fn(&Step) -> bool| steps.iter().filter(|step| which(step)).count();
+    let added = count(|step| matches!(step, Step::Add(_)));
+    let replaced = count(|step| matches!(step, Step::Replace(..)));
+    let deleted = count(|step| matches!(step, Step::Delete(_)));
+    let same = wanted - added - replaced;
+    format!("{same} jobs as they are, {added} to add, {replaced} to change in place, {deleted} to delete")
+}
+
+fn installed() -> failure::Result<Vec<Job>> {
+    Ok(can_gw::list()?.into_iter().map(|installed| installed.job).collect())
+}
+
+/// The jobs that a file asks for. All rules that can-gw cannot express are said at once, before anything is done.
+pub fn jobs(file: &Path, set: &RuleSet) -> failure::Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    let mut faults = Vec::new();
+    for route in &set.routes {
+        let (from, to) = (Interface::find(&route.from)?, Interface::find(&route.to)?);
+        trouble::refuse_down(&from)?;
+        match jobs::of_route(route, &from, &to) {
+            Ok(list) => jobs.extend(list.into_iter().map(|(_, job)| named(job))),
+            Err(list) => faults.extend(list),
+        }
+    }
+    if faults.is_empty() {
+        return Ok(jobs);
+    }
+    let line = |fault: jobs::Inexpressible| {
+        format!("{}:{}:{}: {}", file.display(), fault.place.line, fault.place.column, fault.why)
+    };
+    let lines: Vec<_> = faults.into_iter().map(line).collect();
+    Err(Failure::unable(format!("{} (canter gateway --rules does it in user space)", lines.join("; "))))
+}
+
+/// Gives a job with modifications the user id by which they can be replaced.
+fn named(job: Job) -> Job {
+    if !job.modifies() {
+        return job;
+    }
+    let filter = job.filter.map_or((0, 0), |filter| (filter.id, filter.mask));
+    let parts = [job.source, job.destination, filter.0, filter.1, u32::from(job.fd)];
+    // FNV-1a, which is the same in every version of this program.
+    let hash = parts
+        .iter()
+        .flat_map(|part| part.to_le_bytes())
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    Job { user_id: Some(hash.max(1)), ..job }
+}
+
+/// Whether two jobs do the same to the same frames.
+fn same(a: &Job, b: &Job) -> bool {
+    *a == Job { user_id: a.user_id, ..b.clone() }
+}
+
+/// Whether `new` can take the place of `old` by its user id: everything but the modifications is the same.
+fn replaces(new: &Job, old: &Job) -> bool {
+    let bare = |job: &Job| Job {
+        and: Default::default(),
+        or: Default::default(),
+        xor: Default::default(),
+        set: Default::default(),
+        crc8: None,
+        xor_checksum: None,
+        ..job.clone()
+    };
+    new.user_id.is_some() && bare(new) == bare(old)
+}
+
+/// The way from the jobs that are there to those that are wanted: replaced and added first, deleted then.
+pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
+    let mut rest: Vec<&Job> = there.iter().collect();
+    let mut new: Vec<Job> = Vec::new();
+    for job in wanted {
+        match rest.iter().position(|old| same(job, old)) {
+            Some(at) => drop(rest.remove(at)),
+            None => new.push(job.clone()),
+        }
+    }
+    // A user id is one job's: where several would have the same, the first has it.
+    let mut taken: Vec<u32> =
+        there.iter().filter(|old| !rest.contains(old)).filter_map(|old| old.user_id).collect();
+    let mut steps = Vec::new();
+    let mut added = Vec::new();
+    for mut job in new {
+        if job.user_id.is_some_and(|id| taken.contains(&id)) {
+            job.user_id = None;
+        }
+        if let Some(at) = rest.iter().position(|old| replaces(&job, old)) {
+            steps.push(Step::Replace(Box::new(job.clone()), Box::new(rest.remove(at).clone())));
+        } else {
+            if rest.iter().any(|old| old.user_id.is_some() && old.user_id == job.user_id) {
+                job.user_id = None; // the old one still has it when this is added
+            }
+            added.push(Step::Add(job.clone()));
+        }
+        taken.extend(job.user_id);
+    }
+    steps.extend(added);
+    steps.extend(rest.into_iter().cloned().map(Step::Delete));
+    steps
+}
+
+/// Carries out all steps, or none: when one is refused, those before it are undone.
+fn carry_out(steps: &[Step]) -> failure::Result<()> {
+    for (at, step) in steps.iter().enumerate() {
+        let Err(error) = perform(step) else { continue };
+        let failed: Vec<_> = steps[..at].iter().rev().filter_map(|step| undo(step).err()).collect();
+        let mut failure = Failure::failed(error.to_string());
+        failure.message += match failed.first() {
+            None => "; everything is as it was before",
+            Some(_) => "; and not all could be undone",
+        };
+        if let Some(error) = failed.first() {
+            failure.message += &format!(": {error} (canter rules list shows what is there)");
+        }
+        return Err(failure);
+    }
+    Ok(())
+}
+
+fn perform(step: &Step) -> canter_io::Result<()> {
+    match step {
+        Step::Add(job) => can_gw::add(job),
+        Step::Replace(new, _) => can_gw::add(new),
+        Step::Delete(job) => can_gw::delete(job),
+    }
+}
+
+fn undo(step: &Step) -> canter_io::Result<()> {
+    match step {
+        Step::Add(job) => can_gw::delete(job),
+        Step::Replace(_, old) => can_gw::add(old),
+        Step::Delete(job) => can_gw::add(job),
+    }
+}
+
+/// A job in a line.
+fn describe(job: &Job) -> String {
+    let name = |index| {
+        Interface::by_index(index).map_or_else(|_| format!("interface {index}"), |interface| interface.name)
+    };
+    let (set, _) = jobs::to_rules(std::slice::from_ref(job), name);
+    let text = crate::gateway::rules::write::file(&set, |_, _| Vec::new());
+    let route = &set.routes[0];
+    let lines = text.lines().skip(4).collect::<Vec<_>>().join("; "); // the route's own
+    format!("{}: {lines}", route.label())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canter_io::{Filter, netlink::can_gw::Modification};
+    use proptest::{collection::vec, prelude::*};
+
+    /// Few different jobs, so that files and kernels have some in common.
+    fn job() -> impl Strategy<Value = Job> {
+        (1u32..3, 0u32..2, 0u32..3, any::<bool>()).prop_map(|(to, id, set, hops)| {
+            let filter = Some(Filter { id, mask: 0x7ff });
+            let set = if set == 0 { Modification::default() } else { Modification::of_id(set) };
+            named(Job { filter, set, hops_max: hops.then_some(1), ..Job::between(9, to) })
+        })
+    }
+
+    /// What the kernel does: one list, user ids are unique, a known one replaces modifications.
+    fn kernel(jobs: &mut Vec<Job>, step: &Step) {
+        match step {
+            Step::Add(job) => {
+                let known = |other: &Job| job.user_id.is_some() && other.user_id == job.user_id;
+                assert!(!jobs.iter().any(known), "this would have changed another job");
+                jobs.push(job.clone());
+            }
+            Step::Replace(new, old) => {
+                let at = jobs.iter().position(|job| job == &**old).expect("the job to change is there");
+                assert_eq!(old.user_id, new.user_id);
+                jobs[at] = (**new).clone();
+            }
+            Step::Delete(job) => {
+                let at = jobs.iter().position(|other| other == job).expect("the job to delete is there");
+                jobs.remove(at);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_steps_lead_from_any_jobs_to_those_wanted_and_touch_no_other(
+            before in vec(job(), 0..6), wanted in vec(job(), 0..6),
+        ) {
+            let mut jobs = Vec::new();
+            steps(&before, &[]).iter().for_each(|step| kernel(&mut jobs, step));
+            let way = steps(&wanted, &jobs);
+            let untouched = wanted.iter().filter(|job| jobs.iter().any(|other| same(other, job))).count();
+            prop_assert!(way.len() <= jobs.len() + wanted.len() - untouched.min(jobs.len()));
+            way.iter().for_each(|step| kernel(&mut jobs, step));
+            prop_assert_eq!(jobs.len(), wanted.len());
+            for job in &wanted {
+                let count = |list: &[Job]| list.iter().filter(|other| same(other, job)).count();
+                prop_assert_eq!(count(&jobs), count(&wanted));
+            }
+            prop_assert_eq!(steps(&wanted, &jobs), vec![], "nothing is left to do");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `canter wire`: makes virtual CAN buses that have time (the kernel module canwire), shows them, drives traffic on them
+//! and spoils them.
+
+mod fault;
+mod list;
+mod node;
+pub mod source;
+
+use crate::{failure, options::Common};
+use clap::{Args, Subcommand};
+
+pub use node::bus_of;
+
+/// Virtual CAN buses that have time: bit rates, arbitration, errors
+#[derive(Args)]
+#[command(after_help = "\
+A bus exists from its first node to its last. A node is a CAN controller with an interface of its own, which ip-link(8)
+sets as any other: bit rates, modes, restart. `ip link delete` does nothing to it; `canter wire delete` does.
+
+Examples:
+  canter wire add wcan0 --bus A --bitrate 500000        a node, up
+  canter wire add wcan1 --bus A --bitrate 500000 --dbitrate 2000000
+  canter wire list
+  canter wire source start A --frame 123#1122 --traffic load=50% --count 10000
+  canter wire fault inject A --error crc --count 5
+  canter analyze wcan0                                  what is on the wire, bit by bit in time
+  canter wire delete --all
+Needs the kernel module canwire (kernel/README.md); `canter lab --bus wire` has it, with wcan0…wcan4.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Add(node::AddArguments),
+    Delete(node::DeleteArguments),
+    List(list::Arguments),
+    Set(node::SetArguments),
+    Fault(fault::Arguments),
+    Source(source::Arguments),
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    match arguments.action {
+        Action::Add(add) => node::add(&add),
+        Action::Delete(delete) => node::delete(&delete),
+        Action::List(list) => list::run(&list, common),
+        Action::Set(set) => node::set(&set),
+        Action::Fault(fault) => fault::run(&fault),
+        Action::Source(source) => source::run(source, common),
+    }
+}

@@ -1,0 +1,189 @@
+//! `canter wire add`, `delete` and `set`: nodes, and what is set for their bus.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::duration,
+};
+use canter_io::{
+    Interface,
+    interface::BitTiming,
+    netlink::wire::{self, Fifo, NodeOptions},
+};
+use clap::Args;
+
+/// Make a node, and its bus when it is the first one there
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter wire add wcan0 --bus A                            down, without a bit rate, as hardware is found
+  canter wire add wcan0 --bus A --bitrate 1000000          and up
+  canter wire add wcan0 --bus A --fifo mpc5200 --tx-buffers 1
+  canter wire add wcan0 --bus A --bitrate 500000 --dbitrate 2000000     with FD")]
+pub struct AddArguments {
+    /// Its interface's name
+    #[arg(value_name = "NODE")]
+    name: String,
+    /// The bus, 1…15 letters, digits, - or _
+    #[arg(long, value_name = "BUS")]
+    bus: String,
+    /// Receive FIFO: sja1000 (64 bytes), mpc5200 (5 frames), 12 (frames), 256B (bytes). Unless given 64 bytes,
+    /// with FD 32 frames
+    #[arg(long, value_name = "SIZE", value_parser = fifo)]
+    fifo: Option<Fifo>,
+    /// Frames that it can have ready, 1…3 [default: 2]; with 1 it never sends back to back
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
+    tx_buffers: Option<u8>,
+    /// While FD is off it looks away from FD frames instead of destroying them
+    #[arg(long)]
+    fd_tolerant: bool,
+    /// Bit rate in bit/s; the node is brought up
+    #[arg(long, value_name = "RATE")]
+    bitrate: Option<u32>,
+    /// FD, with this bit rate of the data phase
+    #[arg(long, value_name = "RATE", requires = "bitrate")]
+    dbitrate: Option<u32>,
+    /// How late the bus's timer may be before the wire waits: auto (three frames), never, 400us
+    #[arg(long, value_name = "TIME", value_parser = slip)]
+    slip: Option<u64>,
+}
+
+/// Take nodes away, up or not; the last one takes its bus along
+#[derive(Args)]
+pub struct DeleteArguments {
+    /// Which
+    #[arg(value_name = "NODE", required_unless_present = "all")]
+    names: Vec<String>,
+    /// All of this network namespace
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+}
+
+/// Change a bus
+#[derive(Args)]
+#[command(after_help = "\
+The wire's timer can be late, above all in an emulated machine. Without slip the wire then catches up by sending frames
+back to back in one go, and receivers overrun that no real wire would have overrun. With it the wire waits, and every
+slip is counted: canter wire list.")]
+pub struct SetArguments {
+    /// Which
+    #[arg(value_name = "BUS")]
+    bus: String,
+    /// How late its timer may be before the wire waits: auto (three frames), never, 400us
+    #[arg(long, value_name = "TIME", value_parser = slip, required_unless_present = "seed")]
+    slip: Option<u64>,
+    /// Where its random errors begin, not 0
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seed: Option<u64>,
+}
+
+/// Sizes with a name.
+const CHIPS: [(&str, Fifo); 2] = [("sja1000", Fifo::Bytes(64)), ("mpc5200", Fifo::Frames(5))];
+
+fn fifo(text: &str) -> Result<Fifo, String> {
+    if let Some((_, fifo)) = CHIPS.iter().find(|(name, _)| *name == text) {
+        return Ok(*fifo);
+    }
+    let (number, range, size): (_, _, fn(u32) -> Fifo) = match text.strip_suffix('B') {
+        Some(bytes) => (bytes, 16..=4096, Fifo::Bytes),
+        None => (text, 1..=512, Fifo::Frames),
+    };
+    let number = number.parse().ok().filter(|number| range.contains(number));
+    number.map(size).ok_or_else(|| format!("{text}: sja1000, mpc5200, 1…512 frames or 16B…4096B"))
+}
+
+fn slip(text: &str) -> Result<u64, String> {
+    match text {
+        "auto" => Ok(0),
+        "never" => Ok(u64::MAX),
+        _ => duration::parse_ns(text).map_err(|error| format!("{error}, auto or never")),
+    }
+}
+
+pub fn add(arguments: &AddArguments) -> failure::Result {
+    let AddArguments { name, bus, fifo, tx_buffers, fd_tolerant, bitrate, dbitrate, slip } = arguments;
+    let options = NodeOptions { fifo: *fifo, tx_buffers: *tx_buffers, fd_tolerant: *fd_tolerant };
+    wire::add(name, bus, &options)?;
+    let set_up = || {
+        if let Some(ns) = slip {
+            wire::set_slip(bus, *ns)?;
+        }
+        let Some(bitrate) = *bitrate else { return Ok(()) };
+        let timing =
+            dbitrate.map_or(BitTiming::classic(bitrate), |data_bitrate| BitTiming::fd(bitrate, data_bitrate));
+        let mut interface = Interface::find(name)?;
+        interface.set_bit_timing(&timing)?;
+        interface.up()
+    };
+    set_up()
+        .map_err(|error: canter_io::Error| {
+            let _ = wire::delete(name); // half a node is of no use; the first error is the one to tell
+            error.into()
+        })
+        .map(|()| Exit::Done)
+}
+
+pub fn delete(arguments: &DeleteArguments) -> failure::Result {
+    let all = if arguments.all { wire::nodes()?.into_iter().map(|node| node.name).collect() } else { vec![] };
+    for name in arguments.names.iter().chain(&all) {
+        wire::delete(name)?;
+    }
+    Ok(Exit::Done)
+}
+
+pub fn set(arguments: &SetArguments) -> failure::Result {
+    if let Some(ns) = arguments.slip {
+        wire::set_slip(&arguments.bus, ns)?;
+    }
+    if let Some(seed) = arguments.seed {
+        wire::set_seed(&arguments.bus, seed)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The bus of a node's interface, or the bus of that name.
+pub fn bus_of(name: &str) -> failure::Result<String> {
+    wire::available()?;
+    if let Some(node) = wire::nodes()?.into_iter().find(|node| node.name == name) {
+        return Ok(node.bus);
+    }
+    if wire::buses()?.iter().any(|bus| bus.name == name) {
+        return Ok(name.to_owned());
+    }
+    let why = if Interface::find(name).is_ok() {
+        "is no node of a virtual wire, so there is nothing to look into"
+    } else {
+        "there is no such node or bus"
+    };
+    Err(Failure::failed(format!("{name}: {why} (canter wire list; canter wire add {name} --bus A)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_is_a_chip_or_a_number_of_frames_or_bytes() {
+        for (text, expected) in [
+            ("sja1000", Some(Fifo::Bytes(64))),
+            ("mpc5200", Some(Fifo::Frames(5))),
+            ("1", Some(Fifo::Frames(1))),
+            ("512", Some(Fifo::Frames(512))),
+            ("4096B", Some(Fifo::Bytes(4096))),
+            ("0", None),
+            ("513", None),
+            ("15B", None),
+            ("-1", None),
+            ("", None),
+            ("B", None),
+            ("m_can", None),
+        ] {
+            assert_eq!(fifo(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_a_time_or_a_word() {
+        assert_eq!((slip("auto"), slip("never"), slip("400us")), (Ok(0), Ok(u64::MAX), Ok(400_000)));
+        assert!(slip("often").unwrap_err().contains("auto or never"));
+    }
+}

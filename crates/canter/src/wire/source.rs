@@ -1,0 +1,258 @@
+//! `canter wire source`: traffic that the kernel itself sends, by a hard timer.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::duration,
+    options::Common,
+    traffic::pattern::Traffic,
+    trouble::{self, interrupt_flag},
+};
+use canter_io::{
+    Frame, LogLine,
+    frame::BitRate,
+    netlink::wire::{self, Pace, Random, Source},
+    sys::clock,
+};
+use clap::{Args, Subcommand, ValueEnum};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Drive a bus from the kernel: a schedule without the jitter of a process
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter wire source start A --frame 123#11223344 --traffic period=10ms
+  canter wire source start A --frame 123#1122 --traffic load=50% --count 10000 --number --wait
+  canter wire source start A --traffic flood --random all --seed 7 --count 10000
+  canter wire source start A --traffic period=5ms --burst 6      more than a small FIFO holds
+  canter wire source start A --log drive.log                     as it was recorded
+  canter wire source stop A
+The source is one more controller on its bus, takes part in arbitration and acknowledges.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Start it
+    Start(Box<StartArguments>),
+    /// Stop it: what is on the wire ends, what waits does not start
+    Stop {
+        #[arg(value_name = "BUS")]
+        bus: String,
+    },
+}
+
+#[derive(Args)]
+struct StartArguments {
+    #[arg(value_name = "BUS")]
+    bus: String,
+    /// In cansend's notation
+    #[arg(long, value_name = "FRAME", default_value = "123#0000")]
+    frame: Frame,
+    /// When frames start: period=120us, load=50%, flood (there is always one ready)
+    #[arg(long, value_name = "T", default_value = "flood")]
+    traffic: Traffic,
+    /// Frames at each start, back to back
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    burst: u32,
+    /// Each start is later by chance, up to this
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, default_value = "0ns")]
+    jitter: u64,
+    /// How many frames; of a log, how many times it is sent [default: until stopped; a log once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+    /// Number the frames in their first two bytes, low byte first
+    #[arg(long)]
+    number: bool,
+    /// Leave to chance
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    random: Vec<RandomName>,
+    /// Where chance begins, so that it repeats
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seed: Option<u64>,
+    /// What it sends at, in bit/s; unless given as the first node that is up
+    #[arg(long, value_name = "RATE")]
+    bitrate: Option<u32>,
+    /// The same of the data phase
+    #[arg(long, value_name = "RATE", requires = "bitrate")]
+    dbitrate: Option<u32>,
+    /// Send what candump -l or canter capture recorded, at its times
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["frame", "traffic", "burst", "jitter", "number", "random"])]
+    log: Option<PathBuf>,
+    /// Of a log: only this interface's frames
+    #[arg(long, value_name = "INTERFACE", requires = "log")]
+    from: Option<String>,
+    /// Return when all has been sent
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RandomName {
+    Id,
+    Format,
+    Len,
+    Data,
+    All,
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    match arguments.action {
+        Action::Start(start) => start.run(common),
+        Action::Stop { bus } => {
+            wire::stop(&bus)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+impl StartArguments {
+    fn run(&self, common: &Common) -> failure::Result {
+        if self.wait && self.count.is_none() && self.log.is_none() {
+            let why = "--wait: it never ends (--count says how many frames)";
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        match &self.log {
+            Some(path) => {
+                wire::load(&self.bus, &schedule(path, self.from.as_deref())?)?;
+                wire::start_schedule(&self.bus, Some(self.count.unwrap_or(1)), 0)?;
+            }
+            None => wire::start(&self.bus, &self.source()?)?,
+        }
+        if !self.wait {
+            return Ok(Exit::Done);
+        }
+        wait(&self.bus, common)
+    }
+
+    fn source(&self) -> failure::Result<Source> {
+        let (pace, burst) = pace(self.traffic)?.ok_or_else(|| {
+            Failure::new(
+                Exit::Usage,
+                "--traffic one-at-a-time: a source does not know when a frame has arrived (period=…)",
+            )
+        })?;
+        let is = |name| self.random.contains(&name) || self.random.contains(&RandomName::All);
+        let random = Random {
+            id: is(RandomName::Id),
+            format: is(RandomName::Format),
+            len: is(RandomName::Len),
+            data: is(RandomName::Data),
+            seed: self.seed,
+        };
+        Ok(Source {
+            frame: self.frame,
+            pace,
+            jitter_ns: self.jitter,
+            burst: burst.max(self.burst),
+            count: self.count,
+            number: self.number,
+            random,
+            delay_ns: None,
+            rate: self.bitrate.map(|nominal| BitRate { nominal, data: self.dbitrate.unwrap_or(nominal) }),
+        })
+    }
+}
+
+/// The pace of a traffic and how many frames each time has; `None` for one that depends on arrivals.
+pub fn pace(traffic: Traffic) -> failure::Result<Option<(Pace, u32)>> {
+    Ok(match traffic {
+        Traffic::OneAtATime => None,
+        Traffic::Period(ns) => Some((Pace::Period(ns), 1)),
+        Traffic::Load(percent) => Some((Pace::Load(percent * 10), 1)),
+        Traffic::Burst { frames, every_ns } => Some((Pace::Period(every_ns), frames)),
+        Traffic::Flood => Some((Pace::Always, 1)),
+        Traffic::Ramp { .. } => {
+            let why = format!("--traffic {traffic}: a wire's source has no ramp (canter generate has)");
+            return Err(Failure::new(Exit::Usage, why));
+        }
+    })
+}
+
+/// How often it is looked whether a source has ended.
+const LOOK_NS: u64 = 5_000_000;
+
+fn wait(bus: &str, common: &Common) -> failure::Result {
+    let stop = interrupt_flag()?;
+    loop {
+        let source = wire::bus(bus)?.source;
+        if !source.running {
+            if common.shows_table() {
+                let waited_us = source.waited_ns_max as f64 / 1000.0;
+                println!(
+                    "{} frames sent, {} attempts failed; {} waited for the wire, at most {waited_us:.1} µs",
+                    source.sent, source.errors, source.waited
+                );
+            }
+            return Ok(Exit::Done);
+        }
+        if stop.load(std::sync::atomic::Ordering::Acquire) {
+            wire::stop(bus)?;
+            return Ok(Exit::Interrupted);
+        }
+        clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+    }
+}
+
+/// The frames of a log with their times since the first one. Error frames were on no wire.
+fn schedule(path: &Path, from: Option<&str>) -> failure::Result<Vec<(u64, Frame)>> {
+    let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+    let mut frames = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let wrong = |why: String| {
+            Failure::failed(format!(
+                "{}: line {}: {why} (a log as candump -l writes it)",
+                path.display(),
+                number + 1
+            ))
+        };
+        let Some(line) = LogLine::parse(line).map_err(|error| wrong(error.to_string()))? else { continue };
+        if line.frame.is_error() || from.is_some_and(|from| from != line.interface) {
+            continue;
+        }
+        frames.push((line.stamp_ns, line.frame));
+    }
+    let Some(&(first_ns, _)) = frames.first() else {
+        let of = from.map(|from| format!(" of {from}")).unwrap_or_default();
+        return Err(Failure::failed(format!("{}: no frames{of} in it", path.display())));
+    };
+    frames.sort_by_key(|(stamp_ns, _)| *stamp_ns);
+    for (at_ns, _) in &mut frames {
+        *at_ns = at_ns.saturating_sub(first_ns);
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn log(lines: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(lines.as_bytes()).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_log_becomes_a_schedule_of_its_frames_from_its_first_one() {
+        let file = log("(100.000001) can0 123#11\n(100.000003) can1 124#\n(100.000002) can0 20000004#00\n(100.5) can0 125#R\n"
+            .replace("(100.5)", "(100.500000)").as_str());
+        let frames = schedule(file.path(), None).unwrap_or_else(|failure| panic!("{failure}"));
+        let times: Vec<_> = frames.iter().map(|(at_ns, frame)| (*at_ns, frame.to_string())).collect();
+        assert_eq!(times, [(0, "123#11".into()), (2_000, "124#".into()), (499_999_000, "125#R".into())]);
+        let only = schedule(file.path(), Some("can1")).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(only.len(), 1);
+        assert!(schedule(file.path(), Some("can7")).unwrap_err().message.contains("no frames of can7"));
+    }
+
+    #[test]
+    fn a_log_that_is_none_is_named_with_its_line() {
+        let file = log("(100.000001) can0 123#11\n(oops) can0 123#\n");
+        assert!(schedule(file.path(), None).unwrap_err().message.contains("line 2"));
+    }
+}
