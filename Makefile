@@ -4,6 +4,7 @@ CANTER  := target/release/canter
 LAB     := $(CURDIR)/target/debug/canter lab --quiet
 # Cargo starts every test program by this, so that it runs in the lab's guest.
 IN_LAB   = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) $(1) --"
+BENCH_IN_LAB = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --"
 # A comma that call does not take for its own.
 COMMA := ,
 # One after the other, those that are not for the host.
@@ -13,17 +14,14 @@ ONLY_LAB := -- --ignored --test-threads=1
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv
 
-.PHONY: study test test-host test-lab test-6.1 test-arm setup-arm lint lint-if-possible bench setup
-.PHONY: study test test-host test-peers test-lab test-6.1 lint lint-if-possible bench setup
-.PHONY: study test test-host test-lab test-6.1 lint lint-if-possible bench soak setup
-.PHONY: study test test-host test-lab test-6.1 test-bits test-kernel test-kernel-all test-debug-kernel lint \
-  lint-if-possible bench setup
+.PHONY: study test test-host test-peers test-lab test-6.1 test-python test-arm test-bits test-kernel test-kernel-all \
+  test-debug-kernel lint lint-if-possible bench bench-python soak wheel setup setup-arm
 
 study: setup
 	cargo build --release --locked
 	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
 
-test: setup target/python lint-if-possible test-host test-peers test-lab test-6.1
+test: setup target/python lint-if-possible test-host test-peers test-lab test-6.1 test-kernel test-python
 
 test-host:
 	cargo test --workspace --locked
@@ -36,24 +34,25 @@ test-lab: setup
 	cargo build --locked
 	cargo build --locked -p canter --example record
 	cargo test --locked -p canter --test lab -- --ignored --test-threads=2
-	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) cargo test --locked -p canter-io --test conformance $(ONLY_LAB)
-	$(call IN_LAB,--fd-cards 2 --cpus 2) cargo test --locked -p canter-io --test conformance $(ONLY_LAB) --skip canchar
+	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) cargo test --locked -p canter-io --test conformance \
+	  $(ONLY_LAB) --skip canchar
+	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) cargo test --locked -p canter-io --test conformance \
+	  $(ONLY_LAB) canchar
 	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
-	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) cargo test --locked -p canter-io --test conformance $(ONLY_LAB) canchar
-	$(call IN_LAB,--canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
-	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
-	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble --test doctor $(ONLY_LAB)
+	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture --test capture_files \
+	  --test capture_trouble $(ONLY_LAB)
+	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test routes --test rules --test meter \
+	  --test trouble --test doctor $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
 	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
-	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture \
-	  --test capture_files --test capture_trouble $(ONLY_LAB)
-	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test meter --test trouble $(ONLY_LAB)
-	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test routes --test rules --test meter --test trouble $(ONLY_LAB)
 	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire $(ONLY_LAB)
+	$(call IN_LAB,--canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
 
 test-6.1: setup
 	cargo build --locked
 	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway --test routes --test rules $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1 --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
+	  $(ONLY_LAB)
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
 test-arm: setup-arm
@@ -63,15 +62,16 @@ test-arm: setup-arm
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER="qemu-arm-static -L /usr/arm-linux-gnueabihf" \
 	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-io --lib --test notation
+
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: setup target/python target/python-can
 	cargo build --locked
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan test/back2back_test.py \
-	  test/test_socketcan_loopback.py -k SocketCan
-	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can $(CURDIR)/python/tests
+	  test/test_socketcan_loopback.py -k 'SocketCan and not duration'
+	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can $(CURDIR)/python/tests -k 'not duration'
 	$(LAB) --clock virtual -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan \
-	  test/test_cyclic_socketcan.py
+	  test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'
 
 # What a frame costs a Python program, beside python-can's own back-end.
 bench-python: setup target/python
@@ -103,8 +103,6 @@ test-kernel-all: setup test-bits
 test-debug-kernel: setup
 	cargo build --locked
 	kernel/tests/debug_kernel.sh
-	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway $(ONLY_LAB)
-	$(call IN_LAB,--kernel 6.1 --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
 
 lint:
 	cargo fmt --all --check
@@ -118,10 +116,8 @@ lint-if-possible:
 bench: setup
 	cargo build --release --locked
 	$(CANTER) study run bench-syscalls 2014-fig4.2 --out target/bench --ceilings
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
-	  cargo bench --locked -p canter-io --bench seam
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --" \
-	  cargo bench --locked -p canter --bench record
+	$(BENCH_IN_LAB) cargo bench --locked -p canter-io --bench seam
+	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
 
 # A million frames through random rules, half of them each way: every one accounted for, and no more memory.
 soak: setup
@@ -139,6 +135,7 @@ target/python: tests/requirements.txt
 setup-arm:
 	rustup target add aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
 	$(MAKE) setup PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static"
+
 # Its tests are in the source distribution only.
 target/python-can: target/python
 	rm -rf $@ && mkdir -p $@

@@ -33,6 +33,8 @@ const SPACE: &str = "recordbench";
 struct Recorder {
     name: &'static str,
     command: String,
+    /// A line of shell that holds when it records; what it says is in `said`.
+    ready: &'static str,
     /// A line of shell that prints how many frames are in its file.
     count: &'static str,
     ceiling: Option<u64>,
@@ -42,10 +44,11 @@ fn recorders() -> Vec<Recorder> {
     let canter = env!("CARGO_BIN_EXE_canter");
     let each = |before: &str| (0..BUSES).map(|bus| format!(" {before}rb{bus}")).collect::<String>();
     let ours = |name, file: &str, count, ceiling| {
-        let command = format!("{canter} capture{} --quiet -o {file}", each(""));
-        Recorder { name, command, count, ceiling }
+        let command = format!("{canter} capture{} -o {file}", each(""));
+        Recorder { name, command, ready: "grep -q '^capture: ' said", count, ceiling }
     };
-    let theirs = |name, command: String, count| Recorder { name, command, count, ceiling: None };
+    let theirs =
+        |name, command: String, ready, count| Recorder { name, command, ready, count, ceiling: None };
     let packets = "tshark -r file 2>/dev/null | wc -l";
     vec![
         ours("canter .pcapng", "file.pcapng", "tshark -r file.pcapng 2>/dev/null | wc -l", Some(1150)),
@@ -57,9 +60,19 @@ fn recorders() -> Vec<Recorder> {
             None,
         ),
         ours("canter .log --direction", "file.log --direction", "wc -l < file.log", None),
-        theirs("candump -l any", "candump -l any".into(), "cat candump-*.log | wc -l"),
-        theirs("dumpcap, 20 × -i", format!("dumpcap -q{} -w file", each("-i ")), packets),
-        theirs("tcpdump -i any", "tcpdump -q -i any -w file".into(), packets),
+        theirs(
+            "candump -l any",
+            "candump -l any".into(),
+            "grep -q any /proc/net/can/rcvlist_all",
+            "cat candump-*.log | wc -l",
+        ),
+        theirs(
+            "dumpcap, 20 × -i",
+            format!("dumpcap -q{} -w file", each("-i ")),
+            "grep -q '^File: ' said",
+            packets,
+        ),
+        theirs("tcpdump -i any", "tcpdump -i any -w file".into(), "grep -q 'listening on' said", packets),
     ]
 }
 
@@ -130,17 +143,16 @@ fn run_sender(frames: u64) {
 }
 
 /// What a run of the sender costs in all, in ns, while `recorder` records.
-fn measure(command: &str) -> (u64, Child) {
+fn measure(command: &str, ready: &str) -> (u64, Child) {
     let mut child = Command::new("bash")
-        .args(["-c", &format!("exec {command}")])
+        .args(["-c", &format!("exec {command} 2> said")])
         .current_dir(FOLDER)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Its file is there once it records. In the virtual clock a program that is still being read from the host's disk
-    // takes no time of its own, so no sleep is long enough.
-    while command != NOTHING && sh("ls file* candump-*.log 2>/dev/null").is_empty() {
+    // In the virtual clock a program that is still being read from the host's disk takes no time of its own, so no
+    // sleep is long enough.
+    while sh(&format!("{ready} && echo ready")) != "ready" {
         assert!(child.try_wait().unwrap().is_none(), "{command}: has ended");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -164,14 +176,14 @@ fn end(child: &mut Child) {
 
 fn compare() -> ExitCode {
     cable();
-    let (alone_ns, mut child) = measure(NOTHING);
+    let (alone_ns, mut child) = measure(NOTHING, "true");
     end(&mut child);
     println!("without a recorder the sender takes {} ns a frame", alone_ns / FRAMES);
     println!("{:<24} {:>12} {:>12}", "recorder", "ns a frame", "bytes a frame");
     let mut kept = true;
-    for Recorder { name, command, count, ceiling } in recorders() {
-        sh("rm -f file* f candump-*");
-        let (spent, mut child) = measure(&command);
+    for Recorder { name, command, ready, count, ceiling } in recorders() {
+        sh("rm -f file* f said candump-*");
+        let (spent, mut child) = measure(&command, ready);
         end(&mut child);
         let per_frame = spent.saturating_sub(alone_ns) / FRAMES;
         let recorded = sh(count);

@@ -11,9 +11,10 @@ use testbed::{
     Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, counts, ip, output, play, start,
 };
 
-/// The pairs that work on a driver without NAPI, by their names in the 2014 paper and by ours.
+/// The pairs that work on a driver without NAPI, by their names in the 2014 paper and by ours; and one of today's.
 fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PAPER_PAIRS.iter().copied().filter(|(_, ours)| !ours.contains("busy-poll"))
+    let here = |(_, ours): &(&str, &str)| !ours.contains("busy-poll") && !ours.contains("canchar");
+    PAPER_PAIRS.iter().copied().filter(here).chain([("io-uring+io-uring", "io-uring+io-uring")])
 }
 
 #[test]

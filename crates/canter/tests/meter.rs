@@ -250,7 +250,7 @@ fn its_own_interfaces_have_gone() {
 fn every_system_call_has_its_figures_and_loses_nothing() {
     let _alone = alone();
     let _vcan = Virtual::vcan(&["vcan7"], 72);
-    let every: &[&str] = &["read", "recvmmsg", "ring", "write", "sendmmsg", "ring"];
+    let every: &[&str] = &["read", "recvmmsg", "ring", "io-uring", "write", "sendmmsg", "ring", "io-uring"];
     for (options, expected) in [
         ("", every),
         ("--methods read,ring", &["read", "ring", "ring"]),
@@ -363,14 +363,28 @@ fn every_method_is_listed_with_the_reason_why_not() {
             "recvmmsg/spin",
             "ring",
             "ring/spin",
+            "io-uring",
+            "io-uring/spin",
+            "canchar",
+            "canchar/poll",
+            "canchar/spin",
+            "canchar/chip-poll",
+            "canchar-ring",
+            "canchar-ring/poll",
+            "canchar-ring/spin",
+            "canchar-ring/chip-poll",
             "sim",
         ];
-        assert_eq!(names, [&receivers[..], &["write", "sendmmsg", "ring", "sim", "can-gw"]].concat());
+        let senders = ["write", "sendmmsg", "ring", "io-uring", "canchar", "canchar-ring", "sim"];
+        assert_eq!(names, [&receivers[..], &senders, &["can-gw"]].concat());
         for row in rows {
             let reason = row["unavailable"].as_str().unwrap();
             let here = |(kind, name, _): &&(&str, &str, &str)| row["kind"] == *kind && row["name"] == *name;
             match refused.iter().find(here) {
                 Some((.., part)) => assert!(!reason.is_empty() && reason.contains(part), "{row}"),
+                None if row["name"].as_str().unwrap().starts_with("canchar") => {
+                    assert!(reason.contains("only devices of the module canchar"), "{row}");
+                }
                 None => assert_eq!(reason, "", "{row}"),
             }
         }

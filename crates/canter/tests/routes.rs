@@ -12,7 +12,8 @@ use testbed::{Candump, DEADLINE, Gateway, Virtual, alone, canter, cards, counts,
 
 /// The pairs that work on a driver without NAPI.
 fn pairs() -> impl Iterator<Item = &'static str> {
-    PAPER_PAIRS.iter().map(|(_, ours)| *ours).filter(|ours| !ours.contains("busy-poll"))
+    let here = |ours: &&str| !ours.contains("busy-poll") && !ours.contains("canchar");
+    PAPER_PAIRS.iter().map(|(_, ours)| *ours).filter(here)
 }
 
 /// How many frames come at once.
@@ -70,11 +71,17 @@ fn two_directions_hand_on_each_frame_once_and_never_echo() {
             let texts = |frames: &[Frame]| frames.iter().map(Frame::to_string).collect::<Vec<_>>();
             // On a vcan the far side also hears what it sends itself.
             let own = if a == "vcan7" { 20 } else { 10 };
-            assert_eq!(at_far.frames(own)[..10], texts(&there), "{method} {a} → {b}");
-            let came = at_near.frames(own);
-            assert_eq!(came[came.len() - 10..], texts(&back), "{method} {b} → {a}");
+            let heard_of = |heard: &[String], side: char| {
+                heard.iter().filter(|frame| frame.starts_with(side)).cloned().collect::<Vec<_>>()
+            };
+            let (at_far, at_near) = (at_far.frames(own), at_near.frames(own));
+            assert_eq!((at_far.len(), at_near.len()), (own, own), "{method} {a} ↔ {b}: an echo");
+            assert_eq!(heard_of(&at_far, '1'), texts(&there), "{method} {a} → {b}");
+            assert_eq!(heard_of(&at_near, '2'), texts(&back), "{method} {b} → {a}");
             let ended = gateway.stop("TERM");
-            assert_eq!(counts(&ended), [20, 20, 0, 0], "{method} {a} ↔ {b}: {ended:?}");
+            // On a vcan each job of can-gw hears what the other has sent, and its hop limit stops it.
+            let stopped = if a == "vcan7" && method == "can-gw" { 20 } else { 0 };
+            assert_eq!(counts(&ended), [20 + stopped, 20, stopped, 0], "{method} {a} ↔ {b}: {ended:?}");
             assert_eq!(ended.code, Some(0), "{ended:?}");
         }
     }
@@ -202,7 +209,7 @@ fn interfaces_that_are_missing_are_waited_for_and_their_loss_is_survived() {
             method,
         ];
         let mut gateway = canter(&arguments);
-        gateway.until_it_says("vx1: find: no such interface");
+        gateway.until_it_says("vx1: find: no such device");
         for round in 1..=2 {
             let cables = Virtual::cables(16);
             eventually("it routes", || gateway.said().matches("vx1 → vx2: routing").count() == round);

@@ -163,7 +163,10 @@ const MISUSED: &[(&str, &[&str])] = &[
     ("latency --send can0 --routed can2 --traffic period=0s", &["a period is longer than 0"]),
     ("latency --send can0 --routed can2 --traffic period=120", &["not a duration"]),
     ("latency --send can0 --routed can2 --traffic load=101%", &["1…100 %"]),
-    ("latency --send can0 --routed can2 --traffic rain", &["one-at-a-time, period=120us, load=50% or flood"]),
+    (
+        "latency --send can0 --routed can2 --traffic rain",
+        &["one-at-a-time, period=120us, load=50%, burst=20/100ms", "or flood"],
+    ),
     ("latency --send can0 --routed can2 --brs", &["--fd"]),
     ("syscalls --len 9", &["9 is not in 0..=8"]),
     ("walk", &["unrecognized subcommand"]),

@@ -261,35 +261,13 @@ fn simulated(queues: &[Vec<Frame>], rate: BitRate) -> Vec<(Frame, u64)> {
 #[ignore = "needs canwire: make test runs it in the lab"]
 fn the_simulated_bus_and_the_wire_carry_the_same_frames_in_the_same_order_at_the_same_times() {
     let _alone = alone();
-    let (rate, timing) = (BitRate { nominal: 500_000, data: 2_000_000 }, BitTiming::fd(500_000, 2_000_000));
-    let names = ["t0", "t1", "t2", "t3"];
-    let nodes = Nodes::up(&[&names[..], &["t4", "t5"]].concat(), "T", &timing);
+    let rate = BitRate { nominal: 500_000, data: 2_000_000 };
     let mut chance = Chance(2014);
     let queues: Vec<Vec<Frame>> =
         (0..SENDERS).map(|sender| (0..FRAMES).map(|_| chance.frame(sender as u64)).collect()).collect();
-
-    let mut tap = Tap::open("T").unwrap();
-    let babble: Frame = "000#".parse().unwrap();
-    wire::babble("t4", &babble, None).unwrap();
-    let write = "write".parse::<TransmitMethod>().unwrap();
-    let mut senders = Vec::new();
-    for (name, frames) in names.iter().zip(&queues) {
-        let interface = Interface::find(name).unwrap();
-        let mut sender =
-            write.open(&interface, &TransmitOptions { no_wait: true, ..Default::default() }).unwrap();
-        assert_eq!(sender.transmit(frames).unwrap(), FRAMES, "{name} takes them all");
-        senders.push(sender); // closed only when all has been sent
-    }
-    while tap.next_record().is_some() {} // the babble so far
-    wire::stop_babbling("t4").unwrap();
-    let mut records = Vec::new();
-    eventually("all frames are through", || {
-        records.extend(std::iter::from_fn(|| tap.next_record()).filter(|record| record.frame != babble));
-        records.len() >= SENDERS * FRAMES
-    });
-    drop(nodes);
-    assert_eq!((records.len(), tap.missed()), (SENDERS * FRAMES, 0));
-
+    // A wire that was late has waited, and says so; only one that kept its time can be compared.
+    let on_time = (0..5).map(|_| race(&queues)).find(|(_, slips)| *slips == 0);
+    let (records, _) = on_time.expect("a race without a slip");
     let simulated = simulated(&queues, rate);
     let zero_ns = records[0].sof_ns;
     for (at, (record, (frame, end_ns))) in records.iter().zip(&simulated).enumerate() {
@@ -298,6 +276,37 @@ fn the_simulated_bus_and_the_wire_carry_the_same_frames_in_the_same_order_at_the
     }
     let contended = records.iter().filter(|record| record.pending.count_ones() > 1).count();
     assert!(contended > SENDERS * FRAMES / 2, "{contended} frames had a rival");
+}
+
+/// Lets four nodes send their queues at once; what was on the wire, and how often it slipped.
+fn race(queues: &[Vec<Frame>]) -> (Vec<Record>, u64) {
+    let names = ["t0", "t1", "t2", "t3"];
+    let timing = BitTiming::fd(500_000, 2_000_000);
+    let nodes = Nodes::up(&[&names[..], &["t4", "t5"]].concat(), "T", &timing);
+    let mut tap = Tap::open("T").unwrap();
+    let babble: Frame = "000#".parse().unwrap();
+    wire::babble("t4", &babble, None).unwrap();
+    let write = "write".parse::<TransmitMethod>().unwrap();
+    let mut senders = Vec::new();
+    for (name, frames) in names.iter().zip(queues) {
+        let interface = Interface::find(name).unwrap();
+        let mut sender =
+            write.open(&interface, &TransmitOptions { no_wait: true, ..Default::default() }).unwrap();
+        assert_eq!(sender.transmit(frames).unwrap(), FRAMES, "{name} takes them all");
+        senders.push(sender); // closed only when all has been sent
+    }
+    let before = wire::bus("T").unwrap().stats.slips;
+    while tap.next_record().is_some() {} // the babble so far
+    wire::stop_babbling("t4").unwrap();
+    let mut records = Vec::new();
+    eventually("all frames are through", || {
+        records.extend(std::iter::from_fn(|| tap.next_record()).filter(|record| record.frame != babble));
+        records.len() >= SENDERS * FRAMES
+    });
+    let slips = wire::bus("T").unwrap().stats.slips - before;
+    drop(nodes);
+    assert_eq!((records.len(), tap.missed()), (SENDERS * FRAMES, 0));
+    (records, slips)
 }
 
 /// The one series of a result, all of whose frames came through.

@@ -5,6 +5,7 @@ use canter_io::{
     capture_ring::Record,
     frame::{CAN_MTU, CANFD_MTU},
 };
+use std::ops::Range;
 
 /// A frame of one size. `interface` is the place of its interface in the recording.
 pub struct Entry<const BYTES: usize> {
@@ -84,6 +85,29 @@ impl Chunk {
                 let record = Record::new(frame.stamp_ns, frame.interface, bytes);
                 Record { origin: *origin, hardware_ns: *hardware_ns, ..record }
             }
+        }
+    }
+
+    /// Hands out the frames of these places, which are below `len`.
+    #[inline]
+    pub fn each(&self, places: Range<usize>, mut take: impl FnMut(&Record<'_>)) {
+        match self {
+            Self::Classic(entries) => entries[places].iter().for_each(|entry| take(&view(entry))),
+            Self::Fd(entries) => entries[places].iter().for_each(|entry| take(&view(entry))),
+            Self::Noted(_) => places.for_each(|at| take(&self.record(at))),
+        }
+    }
+
+    /// How many frames, of a chunk in order, have stamps of at most `limit_ns`.
+    pub fn until(&self, limit_ns: u64) -> usize {
+        let all = self.len();
+        if all > 0 && self.record(all - 1).stamp_ns <= limit_ns {
+            return all;
+        }
+        match self {
+            Self::Classic(entries) => entries.partition_point(|entry| entry.stamp_ns <= limit_ns),
+            Self::Fd(entries) => entries.partition_point(|entry| entry.stamp_ns <= limit_ns),
+            Self::Noted(entries) => entries.partition_point(|entry| entry.frame.stamp_ns <= limit_ns),
         }
     }
 

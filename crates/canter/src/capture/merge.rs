@@ -90,19 +90,16 @@ impl Merge {
     fn hand_out(&mut self, until_ns: u64, mut each: impl FnMut(&Record<'_>, bool)) -> usize {
         let mut bytes = 0;
         while let Some((first, limit_ns)) = self.first(until_ns) {
-            let run = &mut self.runs[first];
+            let (run, late_ones, written_ns) = (&mut self.runs[first], &mut self.late, &mut self.written_ns);
             while let Some(chunk) = run.chunks.front() {
-                while run.at < chunk.len() {
-                    let record = chunk.record(run.at);
-                    if record.stamp_ns > limit_ns {
-                        break;
-                    }
-                    let late = record.stamp_ns < self.written_ns;
-                    self.late += u64::from(late);
-                    self.written_ns = self.written_ns.max(record.stamp_ns);
-                    each(&record, late);
-                    run.at += 1;
-                }
+                let until = chunk.until(limit_ns).max(run.at);
+                chunk.each(run.at..until, |record| {
+                    let late = record.stamp_ns < *written_ns;
+                    *late_ones += u64::from(late);
+                    *written_ns = record.stamp_ns.max(*written_ns);
+                    each(record, late);
+                });
+                run.at = until;
                 if run.at < chunk.len() {
                     break;
                 }

@@ -24,33 +24,56 @@ const fn pairs(digits: &[u8; 16], base: usize) -> [[u8; 2]; 256] {
     pairs
 }
 
-/// The longest line: stamp 23, two spaces, name, a frame of 8 + 2 + 1 + 128, line break; the name is 15 at most but
-/// checked nowhere, so it is appended apart.
-const LINE_BYTES_MAX: usize = 192;
+/// The longest line: stamp 23, two spaces, name, a frame of 8 + 2 + 1 + 128, line break; and room for a [`Piece`].
+const LINE_BYTES_MAX: usize = 224;
 
-/// Bytes of `(1700000000.` and of what may stand between `)` and the identifier.
+/// A text that is repeated, with room behind it, so that copying it is always the same few moves.
+#[derive(Default)]
+struct Piece {
+    bytes: [u8; Self::ROOM],
+    text: Vec<u8>,
+}
+
+impl Piece {
+    /// A name of an interface has 15 characters at most; those of other recordings may be longer.
+    const ROOM: usize = 24;
+
+    fn new(text: String) -> Self {
+        let text = text.into_bytes();
+        let mut bytes = [0; Self::ROOM];
+        let len = text.len().min(Self::ROOM);
+        bytes[..len].copy_from_slice(&text[..len]);
+        Self { bytes, text }
+    }
+}
+
+/// The writer.
+#[derive(Default)]
 pub struct CandumpLog {
     ns: bool,
     /// `) can0 `, each name as wide as the widest so far, as candump pads them.
     names: Vec<String>,
-    labels: Vec<Vec<u8>>,
+    labels: Vec<Piece>,
     /// The second whose digits are in `second_text`.
     second: u64,
-    second_text: Vec<u8>,
+    second_text: Piece,
+    line: Line,
 }
 
 impl CandumpLog {
     pub fn new(ns: bool) -> Self {
-        Self { ns, names: Vec::new(), labels: Vec::new(), second: u64::MAX, second_text: Vec::new() }
+        Self { ns, second: u64::MAX, ..Self::default() }
     }
 
-    fn stamp(&mut self, line: &mut Line, stamp_ns: u64) {
+    #[inline]
+    fn stamp(&mut self, stamp_ns: u64) {
         let (second, ns) = (stamp_ns / 1_000_000_000, (stamp_ns % 1_000_000_000) as u32);
         if second != self.second {
             self.second = second;
-            self.second_text = format!("({second:010}.").into_bytes();
+            self.second_text = Piece::new(format!("({second:010}."));
         }
-        line.slice(&self.second_text);
+        let line = &mut self.line;
+        line.piece(&self.second_text);
         let us = ns / 1000;
         line.pair(&DECIMAL, us / 10_000);
         line.pair(&DECIMAL, us / 100 % 100);
@@ -69,11 +92,26 @@ struct Line {
     len: usize,
 }
 
+impl Default for Line {
+    fn default() -> Self {
+        Self { bytes: [0; LINE_BYTES_MAX], len: 0 }
+    }
+}
+
 impl Line {
     #[inline]
     fn byte(&mut self, byte: u8) {
         self.bytes[self.len] = byte;
         self.len += 1;
+    }
+
+    /// A piece that is no longer than its room.
+    #[inline]
+    fn piece(&mut self, piece: &Piece) {
+        if let Some(place) = self.bytes.get_mut(self.len..self.len + Piece::ROOM) {
+            place.copy_from_slice(&piece.bytes);
+        }
+        self.len += piece.text.len();
     }
 
     #[inline]
@@ -106,6 +144,16 @@ impl Line {
         }
     }
 
+    /// The first `len` bytes of a classic frame: all eight are made, which takes no decision.
+    #[inline]
+    fn eight(&mut self, data: &[u8; 8], len: u8) {
+        let text = data.map(|byte| HEX[usize::from(byte)]);
+        if let Some(place) = self.bytes.get_mut(self.len..self.len + 16) {
+            place.copy_from_slice(text.as_flattened());
+        }
+        self.len += 2 * usize::from(len.min(8));
+    }
+
     /// The frame, from its identifier on.
     fn frame(&mut self, bytes: &[u8]) {
         let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk::<8>() else { return };
@@ -125,8 +173,12 @@ impl Line {
                 self.digit(flags & (BRS | ESI) | FDF);
             }
             let data = &bytes[8..];
-            for &byte in &data[..data.len().min(len.into())] {
-                self.slice(&HEX[usize::from(byte)]);
+            if let Ok(data) = <&[u8; 8]>::try_from(data) {
+                self.eight(data, len);
+            } else {
+                for &byte in &data[..data.len().min(len.into())] {
+                    self.slice(&HEX[usize::from(byte)]);
+                }
             }
         }
         if !fd && len == 8 && (9..=15).contains(&len8_dlc) {
@@ -142,15 +194,21 @@ impl Format for CandumpLog {
     fn interface(&mut self, _out: &mut Vec<u8>, name: &str) {
         self.names.push(name.to_owned());
         let width = self.names.iter().map(String::len).max().unwrap_or_default();
-        self.labels = self.names.iter().map(|name| format!(") {name:>width$} ").into_bytes()).collect();
+        self.labels = self.names.iter().map(|name| Piece::new(format!(") {name:>width$} "))).collect();
     }
 
     fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, _late: bool) {
-        let mut line = Line { bytes: [0; LINE_BYTES_MAX], len: 0 };
-        self.stamp(&mut line, record.stamp_ns);
-        out.extend_from_slice(&line.bytes[..line.len]);
-        out.extend_from_slice(self.labels.get(record.interface as usize).map_or(b") ? ", Vec::as_slice));
-        line.len = 0;
+        self.line.len = 0;
+        self.stamp(record.stamp_ns);
+        let line = &mut self.line;
+        match self.labels.get(record.interface as usize) {
+            Some(label) if label.text.len() <= Piece::ROOM => line.piece(label),
+            label => {
+                out.extend_from_slice(&line.bytes[..line.len]);
+                out.extend_from_slice(label.map_or(b") ? ", |label| &label.text));
+                line.len = 0;
+            }
+        }
         line.frame(record.bytes);
         match record.origin {
             Origin::Unknown => {}

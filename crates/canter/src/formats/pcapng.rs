@@ -8,7 +8,7 @@ use super::{Closing, Format};
 use canter_io::{
     batch::Origin,
     capture_ring::Record,
-    frame::{BRS, CANFD_MTU, ESI, FDF},
+    frame::{BRS, CAN_MTU, CANFD_MTU, ESI, FDF},
 };
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -95,6 +95,28 @@ impl Pcapng {
     }
 }
 
+/// Bytes of a packet block with a classic frame and nothing else.
+const CLASSIC_BLOCK: usize = PACKET_FIXED as usize + CAN_MTU;
+
+/// The block that nearly all frames are: of one size, so that it is made in one piece.
+#[inline]
+fn classic_block(record: &Record<'_>, frame: &[u8; CAN_MTU]) -> [u8; CLASSIC_BLOCK] {
+    let &[a, b, c, d, len, _, reserved, len8_dlc, ref data @ ..] = frame;
+    let can_id = u32::from_ne_bytes([a, b, c, d]).to_be_bytes();
+    let mut block = [0; CLASSIC_BLOCK];
+    block[..4].copy_from_slice(&PACKET.to_ne_bytes());
+    block[4..8].copy_from_slice(&(CLASSIC_BLOCK as u32).to_ne_bytes());
+    block[8..12].copy_from_slice(&record.interface.to_ne_bytes());
+    block[12..20].copy_from_slice(&stamp(record.stamp_ns));
+    block[20..24].copy_from_slice(&(CAN_MTU as u32).to_ne_bytes());
+    block[24..28].copy_from_slice(&(CAN_MTU as u32).to_ne_bytes());
+    block[28..32].copy_from_slice(&can_id);
+    block[32..36].copy_from_slice(&[len, 0, reserved, len8_dlc]);
+    block[36..44].copy_from_slice(data);
+    block[44..].copy_from_slice(&(CLASSIC_BLOCK as u32).to_ne_bytes());
+    block
+}
+
 impl Format for Pcapng {
     fn begin(&mut self, out: &mut Vec<u8>) {
         block(out, SECTION, |out| {
@@ -123,9 +145,14 @@ impl Format for Pcapng {
         if let Some(written) = self.written.get_mut(record.interface as usize) {
             *written += 1;
         }
+        let known = late || record.origin != Origin::Unknown || record.hardware_ns != 0;
+        let plain = !known && self.remark.is_none();
+        if let (true, Ok(bytes)) = (plain, record.bytes.try_into()) {
+            out.extend_from_slice(&classic_block(record, bytes));
+            return;
+        }
         let caught = record.bytes.len() as u32;
-        let plain = !late && record.origin == Origin::Unknown && record.hardware_ns == 0;
-        let options = if plain && self.remark.is_none() { Vec::new() } else { self.options(record, late) };
+        let options = if plain { Vec::new() } else { self.options(record, late) };
         let length = PACKET_FIXED + caught.next_multiple_of(4) + options.len() as u32;
         let mut head = [0; 28];
         head[..4].copy_from_slice(&PACKET.to_ne_bytes());

@@ -137,11 +137,13 @@ proptest! {
             prop_assert!(want.starts_with(&seen.frames), "{}", target.name());
             // Without its head a file is none.
             prop_assert!(seen.error.is_none() || seen.frames.is_empty() && at < 200, "{:?}", seen.error);
-            // Text may end behind any line, and pcapng behind any block, without a sign of it.
-            let sign = match target {
-                Target::Log | Target::Asc => at > 0 && whole[at - 1] != b'\n',
-                _ => target == Target::Blf,
-            };
+            // Text may end behind any line, and pcapng behind any block, without a sign of it; nothing at all is an
+            // empty log.
+            let sign = at > 0
+                && match target {
+                    Target::Log | Target::Asc => whole[at - 1] != b'\n',
+                    _ => target == Target::Blf,
+                };
             prop_assert!(!sign || seen.cut || seen.error.is_some(), "{} at {at}", target.name());
         }
     }

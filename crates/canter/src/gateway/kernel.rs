@@ -45,9 +45,8 @@ pub fn run(
     signals.forever().next();
     let (mut ended, seen) = watch.stop();
     let mut counts = vec![Counts::default(); directions.len()];
-    let direction_of = jobs.iter().map(|(direction, _)| *direction);
-    for ((gateway, seen), direction) in
-        Arc::into_inner(gateways).into_iter().flatten().zip(seen).zip(direction_of)
+    for ((gateway, seen), (direction, job)) in
+        Arc::into_inner(gateways).into_iter().flatten().zip(seen).zip(&jobs)
     {
         let counters = gateway.close().unwrap_or_else(|error| {
             // The first reason is the one to tell.
@@ -55,11 +54,15 @@ pub fn run(
             seen // the job has gone, and its counters with it
         });
         // What its filter leaves out, can-gw never counts.
-        let counts = &mut counts[direction];
+        let counts = &mut counts[*direction];
         counts.transmitted += u64::from(counters.handled);
         counts.drop_as(counters.dropped.into(), |drops| &mut drops.no_room);
-        counts.drop_as(counters.deleted.into(), |drops| &mut drops.too_long);
-        counts.received = counts.transmitted + counts.dropped;
+        if only_hops_delete(job) {
+            counts.filtered += u64::from(counters.deleted);
+        } else {
+            counts.drop_as(counters.deleted.into(), |drops| &mut drops.too_long);
+        }
+        counts.received = counts.transmitted + counts.filtered + counts.dropped;
     }
     let account = |(Direction { from, to, .. }, counts): (&Direction, Counts)| RouteAccount {
         from: from.clone(),
@@ -109,6 +112,13 @@ fn look(
         *seen = gateway.counters()?;
     }
     Ok(())
+}
+
+/// What a job deletes has too many bytes or has been forwarded often enough. The latter is what a hop limit is for:
+/// in two directions over a vcan each job hears what the other has sent.
+fn only_hops_delete(job: &Job) -> bool {
+    let changes_len = [&job.and, &job.or, &job.xor, &job.set].iter().any(|change| change.len.is_some());
+    job.hops_max.is_some() && !changes_len
 }
 
 /// The jobs of all directions, each with its direction's number.

@@ -90,13 +90,11 @@ impl Flight {
     /// The frame that [`Step::Send`] asked for has been handed over.
     pub fn sent(&mut self, ping: usize, number: u16, at_ns: u64) {
         let ping = &mut self.pings[ping];
+        // Behind schedule, it does not catch up: that would be a burst.
+        let late = ping.sent == 0 || at_ns >= ping.due_ns.saturating_add(self.plan.interval_ns);
+        ping.due_ns = if late { at_ns } else { ping.due_ns }.saturating_add(self.plan.interval_ns);
         ping.sent += 1;
         ping.under_way = Some((number, at_ns));
-        // Behind schedule, it does not catch up: that would be a burst.
-        ping.due_ns = (ping.due_ns + self.plan.interval_ns).max(at_ns);
-        if self.plan.interval_ns > 0 && ping.due_ns == at_ns {
-            ping.due_ns = at_ns + self.plan.interval_ns;
-        }
     }
 
     /// The round-trip time in ns, of the frame that is waited for; `None` for any other.
