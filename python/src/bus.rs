@@ -3,6 +3,7 @@
 use crate::message::{self, Maker};
 use canter_io::{
     Error, Filter, Filters, Interface,
+    filter::EVERY_ERROR,
     interface::Counters,
     node::{Inbox, Node, NodeOptions, Received},
     sys::{event, poll},
@@ -22,8 +23,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Every class of error frames (`CAN_ERR_MASK`).
-const EVERY_ERROR: u32 = 0x1fff_ffff;
 /// How long a sender waits between two tries at a full queue, which cannot be polled for.
 const TRY_AGAIN: Duration = Duration::from_micros(500);
 

@@ -8,6 +8,7 @@
 use crate::{
     Error, Interface, Meta, Result,
     capture_ring::Record,
+    filter::EVERY_ERROR,
     frame::CANFD_MTU,
     method::ReceiveOptions,
     sys::{
@@ -32,9 +33,6 @@ const CALLS_IN_A_ROW: usize = 16;
 const GATHER: Duration = Duration::from_millis(4);
 /// What poll(2) is asked about at most; with more buses it looks at all of them every [`GATHER`].
 const POLLED_MAX: usize = 64;
-
-/// `CAN_ERR_MASK` (linux/can/error.h): every class of error frames.
-const EVERY_ERROR: u32 = 0x1fff_ffff;
 
 struct Bus {
     socket: Socket,

@@ -26,6 +26,9 @@ use crate::text::{Expected, TextError, expected, is_interface_name, nibble};
 /// Set in `id`: the filter passes what does not match (`CAN_INV_FILTER`).
 pub const INVERSE: u32 = 0x2000_0000;
 
+/// Every class of error frames (`CAN_ERR_MASK`), for [`Filters::error_mask`].
+pub const EVERY_ERROR: u32 = EFF_MASK;
+
 /// A frame matches when `can_id & mask == id & mask`; with [`INVERSE`] in `id`, when it does not.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -164,6 +164,17 @@ impl Frame {
         self.flags & FDF != 0
     }
 
+    /// As the kernel lays it out, with zeros behind the payload; the first [`mtu`](Self::mtu) bytes count.
+    #[inline]
+    pub fn kernel_bytes(&self) -> [u8; CANFD_MTU] {
+        let mut bytes = [0; CANFD_MTU];
+        bytes[..4].copy_from_slice(&self.can_id.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&[self.len, self.flags, 0, self.len8_dlc]);
+        let data = self.data();
+        bytes[8..8 + data.len()].copy_from_slice(data);
+        bytes
+    }
+
     /// How many bytes it takes on a socket or in a ring: [`CAN_MTU`] or [`CANFD_MTU`]. A CAN driver drops any
     /// other length without a word.
     pub fn mtu(&self) -> usize {

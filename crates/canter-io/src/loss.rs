@@ -65,8 +65,9 @@ fn grown(later: u64, earlier: u64) -> u64 {
     u64::from((later as u32).wrapping_sub(earlier as u32))
 }
 
-/// The second column of every processor's row, hexadecimal (net/core/net-procfs.c).
-fn softnet_drops(text: &str) -> u64 {
+/// What `/proc/net/softnet_stat` says was dropped from backlogs: the second column of every processor's row, hexadecimal
+/// (net/core/net-procfs.c).
+pub fn softnet_drops(text: &str) -> u64 {
     let column = |row: &str| u64::from_str_radix(row.split_whitespace().nth(1)?, 16).ok();
     text.lines().filter_map(column).sum()
 }

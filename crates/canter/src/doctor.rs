@@ -11,12 +11,12 @@ mod rights;
 use crate::{
     failure::{self, Exit},
     options::Common,
+    report::text::{Ink, RED, YELLOW},
 };
 use clap::Args;
 use finding::{Check, Cost, Finding};
 use machine::Machine;
 use serde::Serialize;
-use std::io::IsTerminal;
 
 /// Say what on this machine costs frames or latency, and what to type
 #[derive(Args)]
@@ -61,10 +61,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let report = examine(&machine);
     common.write_json(&report)?;
     if common.shows_table() {
-        print!(
-            "{}",
-            table(&report, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        );
+        print!("{}", table(&report, Ink::of_stdout()));
     }
     let loses = report.findings.iter().any(|finding| finding.cost == Cost::Frames);
     Ok(if loses { Exit::Failed } else { Exit::Done })
@@ -80,16 +77,15 @@ fn examine(machine: &Machine) -> Report {
 /// How wide the reasons are set.
 const COLUMNS: usize = 100;
 
-fn table(report: &Report, colour: bool) -> String {
+fn table(report: &Report, ink: Ink) -> String {
     let mut text = String::new();
     let same = |one: &Finding, next: &Finding| one.check == next.check && one.evidence == next.evidence;
     for group in report.findings.chunk_by(same) {
         let Finding { check, cost, evidence, reason, .. } = &group[0];
-        let (red, yellow, plain) = if colour { ("\x1b[31m", "\x1b[33m", "\x1b[0m") } else { ("", "", "") };
-        let mark = if *cost == Cost::Frames { red } else { yellow };
+        let style = if *cost == Cost::Frames { RED } else { YELLOW };
         let things: Vec<&str> = group.iter().map(|finding| finding.thing.as_str()).collect();
         let found = wrapped(&format!("{}: {evidence} [{check}]", things.join(" ")));
-        text += &format!("{mark}{:<9}{plain}{found}\n", cost.name());
+        text += &format!("{}{found}\n", ink.paint(style, &format!("{:<9}", cost.name())));
         text += &format!("    why  {}\n", wrapped(reason));
         for finding in group {
             text += &format!("    do   {}\n", finding.remedy);
@@ -195,7 +191,7 @@ mod tests {
         let files = [("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave")];
         let root = examples::folder(&files);
         let report = examine(&examples::machine(&root, vec![sick]));
-        insta::assert_snapshot!(table(&report, false), @r#"
+        insta::assert_snapshot!(table(&report, Ink::none()), @r#"
         frames   can0: its queueing discipline is fq_codel [queueing-discipline]
             why  made for flows of packets: it drops or reorders frames to keep a queue short
             do   tc qdisc replace dev can0 root pfifo_fast

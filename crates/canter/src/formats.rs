@@ -78,15 +78,11 @@ pub trait Format: Send {
 
 #[cfg(test)]
 pub mod examples {
-    use canter_io::{Frame, capture_ring::Record, frame::CAN_MTU};
+    use canter_io::{Frame, capture_ring::Record};
 
     /// A frame as the kernel lays it out.
     pub fn bytes(frame: &Frame) -> Vec<u8> {
-        let mut bytes = frame.can_id.to_ne_bytes().to_vec();
-        bytes.extend([frame.len, frame.flags, 0, frame.len8_dlc]);
-        bytes.extend(frame.data);
-        bytes.truncate(frame.mtu().max(CAN_MTU));
-        bytes
+        frame.kernel_bytes()[..frame.mtu()].to_vec()
     }
 
     pub fn record(bytes: &[u8], interface: u32, stamp_ns: u64) -> Record<'_> {

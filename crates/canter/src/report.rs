@@ -17,7 +17,7 @@ mod strips;
 mod summary;
 mod svg;
 mod sweep;
-mod text;
+pub mod text;
 mod timechart;
 pub mod unit;
 mod verdict;

@@ -17,7 +17,7 @@ use super::{
     request::Request,
 };
 use crate::uapi::canwire::{CANWIRE_GENL_NAME, CANWIRE_GENL_VERSION};
-use crate::{Error, Frame, Result, frame::CANFD_MTU};
+use crate::{Error, Result};
 use std::{
     io,
     sync::{Mutex, PoisonError},
@@ -94,15 +94,6 @@ fn nothing(thing: &str) -> Error {
     Error::new(thing, "find", no).hint("are canter and canwire of the same version?")
 }
 
-/// `struct canfd_frame`, FDF in the flags of FD frames only.
-fn frame_bytes(frame: &Frame) -> [u8; CANFD_MTU] {
-    let mut bytes = [0; CANFD_MTU];
-    bytes[..4].copy_from_slice(&frame.can_id.to_ne_bytes());
-    bytes[4..8].copy_from_slice(&[frame.len, frame.flags, 0, frame.len8_dlc]);
-    bytes[8..8 + frame.data().len()].copy_from_slice(frame.data());
-    bytes
-}
-
 /// The attributes of the answers that have any.
 fn each(answers: &[Answer]) -> impl Iterator<Item = Attributes<'_>> {
     answers.iter().map(|(_, payload)| generic::attributes(payload))
@@ -124,6 +115,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Frame;
     use proptest::prelude::*;
 
     #[test]
@@ -143,7 +135,7 @@ mod tests {
     #[test]
     fn a_frame_is_laid_out_as_the_kernel_has_it() {
         let frame: Frame = "12345678##1AABB".parse().unwrap();
-        let bytes = frame_bytes(&frame);
+        let bytes = frame.kernel_bytes();
         assert_eq!(bytes[..4], 0x9234_5678u32.to_ne_bytes());
         assert_eq!(bytes[4..12], [2, 5, 0, 0, 0xaa, 0xbb, 0, 0]);
     }

@@ -48,7 +48,7 @@ impl Recording {
         }) as u32;
         let bytes = match record.error {
             Some(fault) => error_frame(fault),
-            None => frame_bytes(record),
+            None => record.frame.kernel_bytes()[..record.frame.mtu()].to_vec(),
         };
         let stamp_ns = record.end_ns + self.ahead_ns;
         let entry = capture_ring::Record::new(stamp_ns, interface, &bytes);
@@ -74,16 +74,6 @@ impl Recording {
         self.buffer.clear();
         written.map_err(|error| trouble::of_file(&self.path, "write", error))
     }
-}
-
-/// The frame as the kernel lays it out.
-fn frame_bytes(record: &Record) -> Vec<u8> {
-    let frame = &record.frame;
-    let mut bytes = frame.can_id.to_ne_bytes().to_vec();
-    bytes.extend([frame.len, frame.flags, 0, frame.len8_dlc]);
-    bytes.extend(frame.data());
-    bytes.resize(frame.mtu(), 0);
-    bytes
 }
 
 // linux/can/error.h

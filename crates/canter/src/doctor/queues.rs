@@ -4,7 +4,7 @@ use super::{
     finding::{Check, Cost, MACHINE, Symptom},
     machine::Machine,
 };
-use canter_io::Interface;
+use canter_io::{Interface, loss::softnet_drops};
 
 /// What a queued frame takes of a socket's buffer (`skb->truesize`, measured on 6.1 and 6.12).
 const FRAME_BYTES: i64 = 960;
@@ -167,12 +167,6 @@ fn backlog(machine: &Machine) -> Vec<Symptom> {
         });
     }
     symptoms
-}
-
-/// The second column of all processors: what their backlogs have dropped.
-fn softnet_drops(table: &str) -> u64 {
-    let drops = table.lines().filter_map(|line| line.split_whitespace().nth(1));
-    drops.filter_map(|drops| u64::from_str_radix(drops, 16).ok()).sum()
 }
 
 #[cfg(test)]

@@ -14,6 +14,12 @@ pub struct Source {
     pub files: &'static [(&'static str, &'static str)],
 }
 
+/// Files by their paths below kernel/, carried in this program.
+macro_rules! sources {
+    ($($path:literal)*) => { &[$(($path, include_str!(concat!("../../../../kernel/", $path)))),*] };
+}
+pub(super) use sources;
+
 /// Builds the module for this kernel, unless it is in the cache, and answers its file.
 pub fn build(source: &Source, kernel: &Kernel, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let Source { name, files } = source;
@@ -41,4 +47,30 @@ fn write(files: &[(&str, &str)], to: &Path) -> std::io::Result<()> {
         fs::write(path, content)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{canchar, wire};
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_source_of_a_module_is_carried() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel");
+        for Source { name, files } in [canchar::SOURCE, wire::SOURCE] {
+            let mut there = BTreeSet::from([format!("uapi/{name}.h")]);
+            for entry in fs::read_dir(root.join(name)).unwrap() {
+                let file = entry.unwrap().file_name().into_string().unwrap();
+                let is_source = file == "Kbuild"
+                    || file.ends_with(".c") && !file.ends_with(".mod.c")
+                    || file.ends_with(".h");
+                if is_source {
+                    there.insert(format!("{name}/{file}"));
+                }
+            }
+            let carried: BTreeSet<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+            assert_eq!(carried, there);
+        }
+    }
 }

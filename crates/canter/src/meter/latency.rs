@@ -84,6 +84,22 @@ pub struct Setup {
     pub instrument: InstrumentName,
 }
 
+impl Setup {
+    /// Under what condition that is, where a frame takes `frame_ns` of the sender's bus.
+    pub fn condition(&self, frame: &Frame, frame_ns: u64, interfaces: Vec<String>) -> Condition {
+        Condition {
+            traffic: self.traffic.name().to_owned(),
+            period_ns: self.traffic.period_ns(frame_ns).unwrap_or(0),
+            load_percent: if let Traffic::Load(percent) = self.traffic { percent } else { 0 },
+            frames: self.count,
+            len: u32::from(frame.len),
+            load: "none".to_owned(),
+            interfaces,
+            ..Condition::default()
+        }
+    }
+}
+
 /// What sends and stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum InstrumentName {

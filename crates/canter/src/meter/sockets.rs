@@ -11,7 +11,7 @@ use crate::{
         environment,
         result::{Condition, Series},
     },
-    traffic::{pattern::Traffic, template},
+    traffic::template,
     trouble::{explain, refuse_down},
 };
 use canter_io::{
@@ -91,16 +91,8 @@ impl Instrument for Interfaces {
             count: setup.count,
             wire,
         };
-        let condition = Condition {
-            traffic: setup.traffic.name().to_owned(),
-            period_ns: setup.traffic.period_ns(frame_ns).unwrap_or(0),
-            load_percent: if let Traffic::Load(percent) = setup.traffic { percent } else { 0 },
-            frames: setup.count,
-            len: u32::from(frame.len),
-            load: "none".to_owned(),
-            interfaces: self.interfaces().iter().map(|interface| interface.name.clone()).collect(),
-            ..Condition::default()
-        };
+        let names = self.interfaces().iter().map(|interface| interface.name.clone()).collect();
+        let condition = setup.condition(&frame, frame_ns, names);
         Ok((experiment, condition))
     }
 

@@ -128,17 +128,9 @@ impl Instrument for Buses {
             count: setup.count,
             wire: None, // both stamps leave the frame's own time out
         };
-        let condition = Condition {
-            traffic: setup.traffic.name().to_owned(),
-            period_ns: setup.traffic.period_ns(frame_ns).unwrap_or(0),
-            load_percent: if let Traffic::Load(percent) = setup.traffic { percent } else { 0 },
-            frames: setup.count,
-            len: u32::from(frame.len),
-            load: "none".to_owned(),
-            interfaces: vec![setup.send.clone(), setup.routed.clone()],
-            instrument: "wire".to_owned(),
-            ..Condition::default()
-        };
+        let names = vec![setup.send.clone(), setup.routed.clone()];
+        let condition =
+            Condition { instrument: "wire".to_owned(), ..setup.condition(&frame, frame_ns, names) };
         Ok((experiment, condition))
     }
 

@@ -1,6 +1,6 @@
 //! Faults: errors on a bus, a node whose wire is cut, a node that babbles.
 
-use super::{command, frame_bytes};
+use super::command;
 use crate::uapi::canwire::{
     CANWIRE_A_BUS, CANWIRE_A_CONNECTED, CANWIRE_A_COUNT, CANWIRE_A_ERROR, CANWIRE_A_FRAME, CANWIRE_A_NODE,
     CANWIRE_A_PROBABILITY, CANWIRE_CMD_BABBLE, CANWIRE_CMD_CONNECT, CANWIRE_CMD_INJECT,
@@ -117,7 +117,7 @@ pub fn connect(node: &str, connected: bool) -> Result<()> {
 pub fn babble(node: &str, frame: &Frame, count: Option<u32>) -> Result<()> {
     command(node, "babble", CANWIRE_CMD_BABBLE, |request| {
         request.put_text(CANWIRE_A_NODE, node);
-        request.put(CANWIRE_A_FRAME, &frame_bytes(frame));
+        request.put(CANWIRE_A_FRAME, &frame.kernel_bytes());
         if let Some(count) = count {
             request.put_u32(CANWIRE_A_COUNT, count);
         }

@@ -1,7 +1,7 @@
 //! The source: a controller on each bus that the kernel itself drives by a hard timer, so that traffic starts within
 //! instructions of its time and costs no process anything.
 
-use super::{command, frame_bytes, long, word};
+use super::{command, long, word};
 use crate::uapi::canwire::{
     CANWIRE_A_BITRATE, CANWIRE_A_BURST, CANWIRE_A_BUS, CANWIRE_A_COUNT, CANWIRE_A_DATA_BITRATE,
     CANWIRE_A_FRAME, CANWIRE_A_JITTER_NS, CANWIRE_A_LOAD, CANWIRE_A_PERIOD_NS, CANWIRE_A_RESET,
@@ -121,7 +121,7 @@ impl Source {
 /// `EBUSY` when it runs; `ENETDOWN` when no node is up and no rate is given; `ENOENT` when there is no such bus.
 pub fn start(bus: &str, source: &Source) -> Result<()> {
     start_with(bus, |request| {
-        request.put(CANWIRE_A_FRAME, &frame_bytes(&source.frame));
+        request.put(CANWIRE_A_FRAME, &source.frame.kernel_bytes());
         match source.pace {
             Pace::Always => {}
             Pace::Period(ns) => request.put_u64(CANWIRE_A_PERIOD_NS, ns),
@@ -210,7 +210,7 @@ fn entries(part: &[(u64, Frame)]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(part.len() * size_of::<canwire_schedule_entry>());
     for (at_ns, frame) in part {
         bytes.extend(at_ns.to_ne_bytes());
-        bytes.extend(frame_bytes(frame));
+        bytes.extend(frame.kernel_bytes());
     }
     bytes
 }

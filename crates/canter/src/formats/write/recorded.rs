@@ -2,12 +2,7 @@
 
 use super::{DIRECTION, NS_CUT, NotKept, Options, Sink, Target, Written, output::Output};
 use crate::formats::{Format, Kind, read::Entry};
-use canter_io::{
-    Direction,
-    batch::Origin,
-    capture_ring::Record,
-    frame::{CAN_MTU, CANFD_MTU},
-};
+use canter_io::{Direction, batch::Origin, capture_ring::Record};
 use std::io;
 
 /// The writer.
@@ -40,12 +35,7 @@ impl Sink for Recorded {
     #[inline]
     fn frame(&mut self, entry: &Entry) -> io::Result<()> {
         let frame = &entry.frame;
-        let mut bytes = [0; CANFD_MTU];
-        bytes[..4].copy_from_slice(&frame.can_id.to_ne_bytes());
-        (bytes[4], bytes[5], bytes[7]) = (frame.len, frame.flags, frame.len8_dlc);
-        let data = frame.data();
-        bytes[8..8 + data.len()].copy_from_slice(data);
-        let bytes = if frame.is_fd() { &bytes[..] } else { &bytes[..CAN_MTU] };
+        let bytes = frame.kernel_bytes();
         let origin = match entry.direction {
             Some(Direction::R) if self.direction => Origin::Bus,
             Some(Direction::T) if self.direction => Origin::Local,
@@ -55,7 +45,7 @@ impl Sink for Recorded {
             }
             None => Origin::Unknown,
         };
-        let record = Record { origin, ..Record::new(entry.stamp_ns, entry.interface, bytes) };
+        let record = Record { origin, ..Record::new(entry.stamp_ns, entry.interface, &bytes[..frame.mtu()]) };
         self.format.frame(self.output.buffer(), &record, false);
         if self.target == Target::Log && !self.ns && !entry.stamp_ns.is_multiple_of(1000) {
             self.not_kept.count(NS_CUT);

@@ -15,7 +15,7 @@ use canter_io::{
     frame::{EFF_FLAG, ERR_FLAG},
     netlink::can_gw::{Crc8, Modification, Profile, Span, Xor},
 };
-use std::{fs, ops::Range, path::Path};
+use std::{fs, ops::Range, path::Path, sync::LazyLock};
 use toml::de::DeValue;
 
 const FILE: &[&str] = &["route", "rule", "match"];
@@ -38,30 +38,9 @@ const RULE: &[&str] = &[
     "keep-stamp",
     "same-interface",
 ];
-const ROUTE: &[&str] = &[
-    "from",
-    "to",
-    "both",
-    "match",
-    "rule",
-    "name",
-    "frames",
-    "filter",
-    "drop",
-    "and",
-    "or",
-    "xor",
-    "set",
-    "crc8",
-    "xor-checksum",
-    "limit",
-    "burst",
-    "convert",
-    "hops",
-    "echo",
-    "keep-stamp",
-    "same-interface",
-];
+/// Those of a rule too: without `[[route.rule]]` a route is one itself.
+static ROUTE: LazyLock<Vec<&str>> =
+    LazyLock::new(|| [&["from", "to", "both", "match", "rule"], RULE].concat());
 /// Keys of a rule that a route has for all its rules.
 const SHARED: &[&str] = &["hops", "echo", "keep-stamp", "same-interface"];
 const OPERAND: &[&str] = &["id", "len", "flags", "data"];
@@ -87,7 +66,7 @@ pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
     let document = source.parse()?;
     let top = source.table(&document, 0..0, FILE)?;
     let mut set = RuleSet::default();
-    for table in top.tables("route", ROUTE)? {
+    for table in top.tables("route", &ROUTE)? {
         route(&table, &mut set.routes)?;
     }
     let loose = rules(&top, &Rule::default())?;
