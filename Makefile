@@ -14,14 +14,17 @@ ONLY_LAB := -- --ignored --test-threads=1
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv
 
-.PHONY: study test test-host test-peers test-lab test-6.1 test-python test-arm test-bits test-kernel test-kernel-all \
+.PHONY: study test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
+  lab-conformance lab-canchar lab-traffic test-6.1 test-python test-arm test-bits test-kernel test-kernel-all \
   test-debug-kernel lint lint-if-possible bench bench-python soak wheel setup setup-arm
 
 study: setup
 	cargo build --release --locked
 	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
 
-test: setup target/python lint-if-possible test-host test-peers test-lab test-6.1 test-kernel test-python
+# What needs a guest runs two at a time: a guest has one processor but where its line says otherwise.
+test: setup target/python lint-if-possible test-host test-peers
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-python test-lab test-6.1 test-kernel
 
 test-host:
 	cargo test --workspace --locked
@@ -30,26 +33,44 @@ test-host:
 test-peers: setup target/python
 	cargo test --locked -p canter --test convert_peers -- --ignored
 
-test-lab: setup
-	cargo build --locked
-	cargo build --locked -p canter --example record
-	cargo test --locked -p canter --test lab -- --ignored --test-threads=2
+# The longest first.
+test-lab: lab-gateway lab-capture lab-wire lab-program lab-conformance lab-routes lab-canchar lab-traffic
+
+# Every program, so that lines that run at once do not build at once.
+built: setup
+	cargo test --workspace --locked --no-run -q
+
+lab-gateway: built
+	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test rules $(ONLY_LAB)
+
+lab-routes: built
+	$(call IN_LAB,) cargo test --locked -p canter --test routes --test meter --test trouble --test doctor $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
+
+lab-capture: built
+	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture --test capture_files \
+	  --test capture_trouble $(ONLY_LAB)
+
+lab-wire: built
+	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire $(ONLY_LAB)
+
+lab-program: built
+	cargo test --locked -p canter --test lab $(ONLY_LAB)
+
+lab-conformance: built
 	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) cargo test --locked -p canter-io --test conformance \
 	  $(ONLY_LAB) --skip canchar
 	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) cargo test --locked -p canter-io --test conformance \
 	  $(ONLY_LAB) canchar
 	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
-	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture --test capture_files \
-	  --test capture_trouble $(ONLY_LAB)
-	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test routes --test rules --test meter \
-	  --test trouble --test doctor $(ONLY_LAB)
-	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
-	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
-	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire $(ONLY_LAB)
+
+lab-canchar: built
 	$(call IN_LAB,--canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
 
-test-6.1: setup
-	cargo build --locked
+lab-traffic: built
+	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
+
+test-6.1: built
 	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway --test routes --test rules $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
 	  $(ONLY_LAB)
@@ -64,8 +85,7 @@ test-arm: setup-arm
 	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-io --lib --test notation
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
-test-python: setup target/python target/python-can
-	cargo build --locked
+test-python: built target/python target/python-can
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan test/back2back_test.py \
 	  test/test_socketcan_loopback.py -k 'SocketCan and not duration'
@@ -91,8 +111,7 @@ test-bits:
 	gcc -O2 -Wall -Wextra -Werror -o target/canwire/bits kernel/tests/bits.c kernel/canwire/bits.c
 	kernel/tests/bits.py target/canwire/bits
 
-test-kernel: setup test-bits
-	cargo build --locked
+test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
 
 test-kernel-all: setup test-bits

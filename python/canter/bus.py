@@ -16,6 +16,10 @@ from canter import _native
 
 __all__ = ["CanterBus"]
 
+#: The size of a receive queue unless another is asked for: some 5 000 frames, a fifth of a second of a full bus.
+#: The system's own default holds 277, which a garbage collection outlasts.
+RECEIVE_BUFFER = 4 << 20
+
 #: The kernel takes so many filters a socket (``CAN_RAW_FILTER_MAX``); with more, they are applied here.
 KERNEL_FILTERS_MAX = 512
 
@@ -40,8 +44,8 @@ class CanterBus(BusABC):
     :param local_loopback: Let other sockets of this machine hear what this bus sends.
     :param ignore_rx_error_frames: No error frames.
     :param rcvbuf:
-        Size of the receive queue in bytes, as the kernel counts them: 960 and more a frame. Beyond
-        ``net.core.rmem_max`` it takes CAP_NET_ADMIN. :attr:`stats` tells what it is.
+        Size of the receive queue in bytes: 960 and more a frame. The kernel doubles it (:attr:`stats` tells what it
+        is). Without CAP_NET_ADMIN it ends at ``net.core.rmem_max``.
     :param can_hardware_timestamps: Stamp messages with the controller's own clock where it has one.
     :param can_filters: See :meth:`can.BusABC.set_filters`; up to 512 are applied by the kernel.
 
@@ -56,7 +60,7 @@ class CanterBus(BusABC):
         fd: bool = False,
         can_filters: can.typechecking.CanFilters | None = None,
         ignore_rx_error_frames: bool = False,
-        rcvbuf: int | None = None,
+        rcvbuf: int = RECEIVE_BUFFER,
         can_hardware_timestamps: bool = False,
         **kwargs: Any,
     ) -> None:

@@ -18,7 +18,7 @@ use std::{
     os::fd::{AsFd, AsRawFd},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -41,6 +41,8 @@ struct Inside {
     names: HashMap<u32, Py<PyString>>,
     /// What to say once the frames that came before it are handed out. The kernel says it first, and only once.
     failure: Option<Error>,
+    /// `queued` is set.
+    flagged: bool,
 }
 
 /// One or more channels. Receiving and sending may be done by different threads.
@@ -53,8 +55,10 @@ pub struct Bus {
     /// Readable when a channel is, when frames are queued here, or when the bus is closed.
     ready: event::Any,
     queued: event::Flag,
-    /// Somebody polls `ready`, so that `queued` must be kept right.
+    /// A program polls `ready`, so that `queued` must be kept right.
     polled: AtomicBool,
+    /// Threads in [`Bus::wait`]. One alone finds by itself what it has queued; others must be told of it.
+    waiting: AtomicUsize,
     closing: event::Flag,
     closed: AtomicBool,
     received: AtomicU64,
@@ -93,7 +97,8 @@ impl Bus {
         let (ready, queued, closing) = parts()?;
         let named = channels.iter().filter_map(|channel| channel.interface.as_ref());
         let names = named.map(|one| (one.index, PyString::new(py, &one.name).unbind())).collect();
-        let inside = Inside { inbox: Inbox::default(), queue: VecDeque::new(), names, failure: None };
+        let inside =
+            Inside { inbox: Inbox::default(), queue: VecDeque::new(), names, failure: None, flagged: false };
         Ok(Self {
             channels,
             inside: Mutex::new(inside),
@@ -102,6 +107,7 @@ impl Bus {
             ready,
             queued,
             polled: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
             closing,
             closed: AtomicBool::new(false),
             received: AtomicU64::new(0),
@@ -112,13 +118,17 @@ impl Bus {
     /// The next message; None after `timeout` seconds (None: for ever).
     #[pyo3(signature = (timeout=None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if let Some(received) = self.pop() {
-            return self.message(py, &received).map(Some);
+        let mut deadline = None;
+        loop {
+            if let Some(received) = self.pop() {
+                return self.message(py, &received).map(Some);
+            }
+            let deadline = *deadline.get_or_insert_with(|| Deadline::after(timeout));
+            // What it waited for, another thread may take first.
+            if !self.wait(py, deadline)? {
+                return Ok(None);
+            }
         }
-        if !self.wait(py, timeout)? {
-            return Ok(None);
-        }
-        self.pop().map(|received| self.message(py, &received)).transpose()
     }
 
     /// Up to `max` messages: those that are there, or after a wait those that came; an empty list after `timeout`.
@@ -130,6 +140,7 @@ impl Bus {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
+        let deadline = Deadline::after(timeout);
         while list.len() < max {
             let batch = self.take(max - list.len());
             // Frames of one bus come in a row: its name is looked up once for all of them.
@@ -140,7 +151,7 @@ impl Bus {
                 }
             }
             // Waits for the first only.
-            let wait = if list.is_empty() { timeout } else { Some(0.0) };
+            let wait = if list.is_empty() { deadline } else { Deadline::after(Some(0.0)) };
             if list.len() == max || !self.wait(py, wait)? {
                 break;
             }
@@ -183,9 +194,9 @@ impl Bus {
     /// A descriptor that is readable while a message can be received without waiting.
     fn fileno(&self) -> PyResult<i32> {
         self.still_open()?;
-        let inside = self.inside();
+        let mut inside = self.inside();
         self.polled.store(true, Ordering::Relaxed);
-        self.note_queued(&inside);
+        self.note_queued(&mut inside);
         Ok(self.ready.as_fd().as_raw_fd())
     }
 
@@ -255,7 +266,7 @@ impl Bus {
     fn pop(&self) -> Option<Received> {
         let mut inside = self.inside();
         let received = inside.queue.pop_front()?;
-        self.note_queued(&inside);
+        self.note_queued(&mut inside);
         Some(received)
     }
 
@@ -263,26 +274,33 @@ impl Bus {
         let mut inside = self.inside();
         let count = max.min(inside.queue.len());
         let batch = inside.queue.drain(..count).collect();
-        self.note_queued(&inside);
+        self.note_queued(&mut inside);
         batch
     }
 
-    /// Keeps the descriptor right for whoever polls it. Only under the lock.
-    fn note_queued(&self, inside: &Inside) {
-        if self.polled.load(Ordering::Relaxed) {
-            if inside.queue.is_empty() { self.queued.clear() } else { self.queued.set() }
+    /// Keeps the descriptor right for whoever polls it: a program, or another thread in [`Self::wait`].
+    fn note_queued(&self, inside: &mut Inside) {
+        if inside.queue.is_empty() {
+            if std::mem::take(&mut inside.flagged) {
+                self.queued.clear();
+            }
+        } else if !inside.flagged
+            && (self.polled.load(Ordering::Relaxed) || self.waiting.load(Ordering::Relaxed) > 1)
+        {
+            inside.flagged = true;
+            self.queued.set();
         }
     }
 
-    /// Until a frame is queued; false after the time-out. Without the GIL.
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let deadline = timeout.map(|timeout| Instant::now() + seconds(timeout));
+    /// Until a frame is queued; false after the deadline. Without the GIL.
+    fn wait(&self, py: Python<'_>, deadline: Deadline) -> PyResult<bool> {
+        let _waiting = Waiting::on(&self.waiting);
         loop {
             self.still_open()?;
             if py.detach(|| self.fill())? {
                 return Ok(true);
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.left();
             if left == Some(Duration::ZERO) {
                 return Ok(false);
             }
@@ -312,7 +330,7 @@ impl Bus {
         if self.channels.len() > 1 {
             queue.make_contiguous().sort_by_key(|received| received.meta.stamp_ns);
         }
-        self.note_queued(&inside);
+        self.note_queued(&mut inside);
         Ok(!inside.queue.is_empty())
     }
 
@@ -359,6 +377,37 @@ impl Bus {
                 io::Error::other("which channel? it has several; set message.channel"),
             ))),
         }
+    }
+}
+
+/// When waiting ends, if ever.
+#[derive(Clone, Copy)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn after(timeout: Option<f64>) -> Self {
+        Self(timeout.map(|timeout| Instant::now() + seconds(timeout)))
+    }
+
+    fn left(self) -> Option<Duration> {
+        self.0.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Counts a thread that waits, for as long as it does.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn on(count: &'a AtomicUsize) -> Self {
+        // Before it looks into the queue, so that whoever fills it afterwards knows.
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

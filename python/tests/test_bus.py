@@ -13,10 +13,10 @@ from unittest import mock
 import can
 import pytest
 
-from test.back2back_test import TestThreadSafeBus as ThreadSafeBusOfPythonCan
+from test import back2back_test
 
 
-class TestThreadSafe(ThreadSafeBusOfPythonCan):
+class TestThreadSafe(back2back_test.TestThreadSafeBus):
     """python-can's own test, on canter. On a vcan all frames are of this machine, so directions are not compared."""
 
     INTERFACE_1 = INTERFACE_2 = "canter"
@@ -62,7 +62,7 @@ def number(message: can.Message) -> int:
 
 
 def test_losses_are_told_exactly_and_a_larger_queue_has_none(vcan):
-    with bus(vcan) as small, bus(vcan, rcvbuf=4 << 20) as large:
+    with bus(vcan, rcvbuf=100_000) as small, bus(vcan) as large:
         flood(vcan, 1000)
         received = []
         while messages := small.recv_many(timeout=0.2):
@@ -146,6 +146,26 @@ def test_frames_before_a_failure_are_received_before_it_is_told(vcan):
         assert [number(node.recv(1)) for _ in range(5)] == list(range(5))
         with pytest.raises(can.CanOperationError, match="it is down"):
             node.recv(1)
+
+
+def test_threads_that_wait_together_share_what_comes(vcan):
+    """Frames are taken by batches: what one thread took must wake the others."""
+    shares = []
+
+    def take(node: can.BusABC) -> None:
+        shares.append([node.recv(20) for _ in range(25)])
+
+    with bus(vcan) as node:
+        threads = [threading.Thread(target=take, args=[node]) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for _ in range(25):
+            time.sleep(0.02)
+            flood(vcan, 8)
+        for thread in threads:
+            thread.join(30)
+    assert [len(share) for share in shares] == [25] * 8
+    assert None not in [message for share in shares for message in share], "a thread slept while frames waited"
 
 
 def test_shutting_down_ends_a_waiting_recv_of_another_thread(vcan):
