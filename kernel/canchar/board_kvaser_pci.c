@@ -14,34 +14,11 @@
 #include <linux/pci.h>
 
 #include "canchar.h"
-#include "chip_sja1000.h"
+#include "board_kvaser_pci.h"
 
 static unsigned int bitrate;
 module_param(bitrate, uint, 0444);
 MODULE_PARM_DESC(bitrate, "bit/s with which cards go on the bus at once (default 0: they wait to be started)");
-
-/* A card is a row. */
-struct kvaser_card {
-	u16 vendor, device;
-	const char *name;
-	unsigned int channels_max;
-	unsigned int channel_ports;	/* from one chip to the next */
-	u8 ocr, cdr;
-};
-
-static const struct kvaser_card cards[] = {
-	/* Both outputs push-pull, normal mode; clock divider by one, comparator bypassed. */
-	{ 0x10e8, 0x8406, "kvaser-pci", 4, SJA1000_PORTS, 0xda, 0x47 },
-	{ 0x1a07, 0x0008, "kvaser-pci", 4, SJA1000_PORTS, 0xda, 0x47 },
-};
-
-#define KVASER_CHANNELS_MAX	4
-
-/* S5920 */
-#define S5920_INTCSR		0x38
-#define S5920_INTCSR_ADDON	0x2000	/* the add-on's interrupt reaches the line */
-#define S5920_PTCR		0x60
-#define S5920_PTCR_WAIT		0x80808080
 
 struct kvaser {
 	unsigned long s5920;
@@ -49,32 +26,6 @@ struct kvaser {
 	struct sja1000 chips[KVASER_CHANNELS_MAX];
 	struct canchar_device *devs[KVASER_CHANNELS_MAX];
 };
-
-static void allow_interrupts(const struct kvaser *kvaser, bool allow)
-{
-	u32 control = inl(kvaser->s5920 + S5920_INTCSR);
-
-	control = allow ? control | S5920_INTCSR_ADDON : control & ~S5920_INTCSR_ADDON;
-	outl(control, kvaser->s5920 + S5920_INTCSR);
-}
-
-static const struct kvaser_card *find_card(const struct pci_dev *pdev)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(cards); i++)
-		if (cards[i].vendor == pdev->vendor && cards[i].device == pdev->device)
-			return &cards[i];
-	return NULL;
-}
-
-/* Where no chip is, reset mode cannot be set. */
-static bool chip_there(const struct sja1000 *chip)
-{
-	sja1000_out(chip, SJA1000_MOD, SJA1000_MOD_RESET);
-	return sja1000_in(chip, SJA1000_MOD) != 0xff &&
-	       (sja1000_in(chip, SJA1000_MOD) & SJA1000_MOD_RESET);
-}
 
 /*
  * In the hard handler on every kernel; on a line that another driver has without
@@ -137,7 +88,7 @@ static void drop_channels(struct pci_dev *pdev, struct kvaser *kvaser)
 
 static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	const struct kvaser_card *card = find_card(pdev);
+	const struct kvaser_card *card = kvaser_find_card(pdev);
 	struct kvaser *kvaser;
 	unsigned int i;
 	int err;
@@ -156,15 +107,10 @@ static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci_set_drvdata(pdev, kvaser);
 	kvaser->s5920 = pci_resource_start(pdev, 0);
 	outl(S5920_PTCR_WAIT, kvaser->s5920 + S5920_PTCR);
-	for (i = 0; i < card->channels_max; i++) {
+	for (i = 0; i < KVASER_CHANNELS_MAX; i++) {
 		struct sja1000 *chip = &kvaser->chips[i];
 
-		if ((i + 1) * card->channel_ports > pci_resource_len(pdev, 1))
-			break;
-		chip->port = pci_resource_start(pdev, 1) + i * card->channel_ports;
-		chip->ocr = card->ocr;
-		chip->cdr = card->cdr;
-		if (!chip_there(chip))
+		if (!kvaser_find_chip(pdev, card, i, chip))
 			break;
 		err = add_channel(pdev, kvaser, card->name, chip);
 		if (err)
@@ -174,7 +120,7 @@ static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		err = -ENODEV;
 		goto drop;
 	}
-	allow_interrupts(kvaser, true);
+	kvaser_allow_interrupts(kvaser->s5920, true);
 	return 0;
 
 drop:
@@ -190,7 +136,7 @@ static void kvaser_remove(struct pci_dev *pdev)
 	struct kvaser *kvaser = pci_get_drvdata(pdev);
 
 	drop_channels(pdev, kvaser);
-	allow_interrupts(kvaser, false);
+	kvaser_allow_interrupts(kvaser->s5920, false);
 	pci_release_regions(pdev);
 	pci_disable_device(pdev);
 }

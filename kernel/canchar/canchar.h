@@ -32,7 +32,7 @@
 #define CANCHAR_SLOTS		64
 #define CANCHAR_SLOTS_MAX	4096
 
-/* How often an interrupt handler looks at its chip again before it leaves. */
+/* How often an interrupt handler looks at its chip in vain for a frame before it leaves. */
 #define CANCHAR_PASSES_MAX	8
 /* Frames that it takes at most, a whole FIFO several times over. */
 #define CANCHAR_BURST_MAX	64
@@ -71,7 +71,10 @@ struct canchar_chip_ops {
 	unsigned int (*events)(struct canchar_device *dev);
 	/* The same by looking, for an interrupt that is masked. */
 	unsigned int (*look)(struct canchar_device *dev);
-	/* Takes one frame; false when there is none. Its stamp is not set. */
+	/*
+	 * Takes one frame after CANCHAR_EVENT_RX; false when there is none. Its stamp is
+	 * not set. Where more may wait, the event is told again.
+	 */
 	bool (*receive)(struct canchar_device *dev, struct canchar_frame *frame);
 	/* The transmit buffer is free; what was in it has been sent. */
 	bool (*tx_free)(struct canchar_device *dev);
@@ -191,6 +194,7 @@ int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing
 void canchar_poll_chip(struct canchar_device *dev);
 void canchar_feed(struct canchar_device *dev);
 void canchar_push(struct canchar_file *file);
+bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame *frame);
 bool canchar_all_sent(const struct canchar_file *file);
 void canchar_mask(struct canchar_device *dev);
 void canchar_unmask(struct canchar_device *dev);
@@ -204,7 +208,31 @@ int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots);
 void canchar_rings_free(struct canchar_file *file);
 int canchar_filters_set(struct canchar_file *file, const struct canchar_filters *from);
 bool canchar_filters_pass(const struct canchar_filter_set *set, u32 can_id);
-void canchar_queue_put(struct canchar_file *file, struct canchar_frame *frame);
+
+/* Puts a frame that passed into the receive queue. With the lock held. */
+static __always_inline void canchar_queue_put(struct canchar_file *file,
+					      struct canchar_frame *frame)
+{
+	struct canchar_ring_end *ring = &file->rx;
+
+	file->fresh = true;
+	if (file->overwrite) {
+		file->rx_frames++;
+		frame->lost = 0;	/* only the reader can know */
+		canchar_ring_overwrite(ring, frame);
+		return;
+	}
+	frame->lost = min_t(u32, file->lost_before, U16_MAX);
+	if (likely(canchar_ring_put(ring, frame))) {
+		file->rx_frames++;
+		file->lost_before = 0;
+		return;
+	}
+	file->rx_lost++;
+	file->lost_before++;
+	WRITE_ONCE(ring->shared->lost, (u32)file->rx_lost);
+}
+
 bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame);
 
 /* file.c */

@@ -7,7 +7,10 @@
 #define CANCHAR_CHIP_SJA1000_H
 
 #include <linux/bits.h>
+#include <linux/can.h>
 #include <linux/io.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
 #include <linux/types.h>
 
 #include "../uapi/canchar.h"
@@ -32,6 +35,7 @@ enum sja1000_register {
 };
 
 #define SJA1000_PORTS		32
+#define SJA1000_CLOCK_HZ	8000000		/* a crystal of 16 MHz, halved */
 
 #define SJA1000_MOD_RESET	BIT(0)
 #define SJA1000_MOD_LISTEN_ONLY	BIT(1)
@@ -75,13 +79,74 @@ static __always_inline void sja1000_out(const struct sja1000 *chip, unsigned int
 	outb(value, chip->port + at);
 }
 
-/* Puts a frame into the transmit buffer and asks for it to be sent. */
-static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
-						const struct canchar_frame *frame)
+/* The data at register data, without a loop: it is most of what a frame costs. */
+static __always_inline void sja1000_fill_data(const struct sja1000 *chip, unsigned int data,
+					      const struct canchar_frame *frame)
+{
+	switch (frame->len) {
+	case 8:
+		sja1000_out(chip, data + 7, frame->data[7]);
+		fallthrough;
+	case 7:
+		sja1000_out(chip, data + 6, frame->data[6]);
+		fallthrough;
+	case 6:
+		sja1000_out(chip, data + 5, frame->data[5]);
+		fallthrough;
+	case 5:
+		sja1000_out(chip, data + 4, frame->data[4]);
+		fallthrough;
+	case 4:
+		sja1000_out(chip, data + 3, frame->data[3]);
+		fallthrough;
+	case 3:
+		sja1000_out(chip, data + 2, frame->data[2]);
+		fallthrough;
+	case 2:
+		sja1000_out(chip, data + 1, frame->data[1]);
+		fallthrough;
+	case 1:
+		sja1000_out(chip, data, frame->data[0]);
+	}
+}
+
+static __always_inline void sja1000_read_data(const struct sja1000 *chip, unsigned int data,
+					      struct canchar_frame *frame)
+{
+	switch (frame->len) {
+	case 8:
+		frame->data[7] = sja1000_in(chip, data + 7);
+		fallthrough;
+	case 7:
+		frame->data[6] = sja1000_in(chip, data + 6);
+		fallthrough;
+	case 6:
+		frame->data[5] = sja1000_in(chip, data + 5);
+		fallthrough;
+	case 5:
+		frame->data[4] = sja1000_in(chip, data + 4);
+		fallthrough;
+	case 4:
+		frame->data[3] = sja1000_in(chip, data + 3);
+		fallthrough;
+	case 3:
+		frame->data[2] = sja1000_in(chip, data + 2);
+		fallthrough;
+	case 2:
+		frame->data[1] = sja1000_in(chip, data + 1);
+		fallthrough;
+	case 1:
+		frame->data[0] = sja1000_in(chip, data);
+	}
+}
+
+/* Puts a frame into the transmit buffer. */
+static __always_inline void sja1000_fill(const struct sja1000 *chip,
+					 const struct canchar_frame *frame)
 {
 	u32 id = frame->can_id;
 	u8 info = frame->len;
-	unsigned int i, data;
+	unsigned int data;
 
 	if (id & CAN_RTR_FLAG)
 		info |= SJA1000_FI_RTR;
@@ -99,8 +164,14 @@ static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
 		data = SJA1000_ID1 + 2;
 	}
 	if (!(id & CAN_RTR_FLAG))
-		for (i = 0; i < frame->len; i++)
-			sja1000_out(chip, data + i, frame->data[i]);
+		sja1000_fill_data(chip, data, frame);
+}
+
+/* The same, and asks for it to be sent. */
+static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
+						const struct canchar_frame *frame)
+{
+	sja1000_fill(chip, frame);
 	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_SEND);
 }
 
@@ -109,7 +180,7 @@ static __always_inline void sja1000_read_frame(const struct sja1000 *chip,
 					       struct canchar_frame *frame)
 {
 	u8 info = sja1000_in(chip, SJA1000_FI);
-	unsigned int i, data;
+	unsigned int data;
 
 	frame->len = min_t(u8, info & SJA1000_FI_DLC, CAN_MAX_DLEN);
 	frame->flags = 0;
@@ -128,13 +199,15 @@ static __always_inline void sja1000_read_frame(const struct sja1000 *chip,
 	if (info & SJA1000_FI_RTR)
 		frame->can_id |= CAN_RTR_FLAG;
 	else
-		for (i = 0; i < frame->len; i++)
-			frame->data[i] = sja1000_in(chip, data + i);
+		sja1000_read_data(chip, data, frame);
 	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_RELEASE);
 }
 
 extern const struct canchar_chip_ops canchar_sja1000_ops;
 
+/* chip_sja1000_setup.c: fills in what is 0 in timing; -EINVAL when it cannot be made. */
+int canchar_sja1000_calculate(struct canchar_timing *timing);
+int canchar_sja1000_begin(struct sja1000 *chip, const struct canchar_timing *timing);
 /* Brings a chip that nobody has started yet to rest. */
 void canchar_sja1000_quiet(struct sja1000 *chip);
 

@@ -9,6 +9,7 @@
 #include <linux/ktime.h>
 
 #include "chip_virtual.h"
+#include "compat.h"
 
 static void interrupt_work(struct irq_work *work)
 {
@@ -208,8 +209,7 @@ void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_
 	chip->bus = bus;
 	raw_spin_lock_init(&chip->lock);
 	chip->interrupt = IRQ_WORK_INIT_HARD(interrupt_work);
-	hrtimer_init(&chip->wire, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	chip->wire.function = frame_ends;
+	hrtimer_setup(&chip->wire, frame_ends, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 void canchar_virtual_quiet(struct canchar_virtual *chip)

@@ -14,6 +14,43 @@
 #include <linux/slab.h>
 
 #include "canchar.h"
+#include "chip_sja1000_hot.h"
+
+/* ---------------------------------------------------------- the chip -- */
+
+/* The one that real cards have is called directly, any other through its operations. */
+static __always_inline bool is_sja1000(const struct canchar_device *dev)
+{
+	return likely(dev->ops == &canchar_sja1000_ops);
+}
+
+static __always_inline unsigned int chip_events(struct canchar_device *dev)
+{
+	return is_sja1000(dev) ? sja1000_events(dev) : dev->ops->events(dev);
+}
+
+static __always_inline unsigned int chip_look(struct canchar_device *dev)
+{
+	return is_sja1000(dev) ? sja1000_look(dev) : dev->ops->look(dev);
+}
+
+static __always_inline bool chip_receive(struct canchar_device *dev, struct canchar_frame *frame)
+{
+	return is_sja1000(dev) ? sja1000_receive(dev, frame) : dev->ops->receive(dev, frame);
+}
+
+static __always_inline bool chip_tx_free(struct canchar_device *dev)
+{
+	return is_sja1000(dev) ? sja1000_tx_free(dev) : dev->ops->tx_free(dev);
+}
+
+static __always_inline void chip_send(struct canchar_device *dev, const struct canchar_frame *frame)
+{
+	if (is_sja1000(dev))
+		sja1000_send(dev, frame);
+	else
+		dev->ops->send(dev, frame);
+}
 
 /* ---------------------------------------------------------- receiving -- */
 
@@ -51,18 +88,17 @@ static void deliver_echo(struct canchar_device *dev)
 	}
 }
 
-static unsigned int receive_all(struct canchar_device *dev)
+/* One frame; whether there are more the chip is asked anyway. */
+static __always_inline unsigned int receive(struct canchar_device *dev)
 {
 	struct canchar_frame frame;
-	unsigned int count = 0;
 
-	while (count < CANCHAR_BURST_MAX && dev->ops->receive(dev, &frame)) {
-		frame.stamp_ns = ktime_get_real_ns();
-		deliver(dev, &frame);
-		count++;
-	}
-	dev->counts.rx_frames += count;
-	return count;
+	if (!chip_receive(dev, &frame))
+		return 0;
+	frame.stamp_ns = ktime_get_real_ns();
+	deliver(dev, &frame);
+	dev->counts.rx_frames++;
+	return 1;
 }
 
 /* With a full barrier behind what they wait for. */
@@ -172,7 +208,8 @@ static void card_lost(struct canchar_device *dev)
 	wake_everybody(dev);
 }
 
-static unsigned int handle(struct canchar_device *dev, unsigned int events)
+/* How many frames it has received. */
+static __always_inline unsigned int handle(struct canchar_device *dev, unsigned int events)
 {
 	unsigned int count = 0;
 
@@ -181,7 +218,7 @@ static unsigned int handle(struct canchar_device *dev, unsigned int events)
 		return 0;
 	}
 	if (events & CANCHAR_EVENT_RX)
-		count = receive_all(dev);
+		count = receive(dev);
 	if (unlikely(events & CANCHAR_EVENT_OVERRUN)) {
 		dev->counts.rx_overruns++;
 		error_frame(dev, CAN_ERR_CRTL, CAN_ERR_CRTL_RX_OVERFLOW, NULL);
@@ -204,39 +241,48 @@ static unsigned int handle(struct canchar_device *dev, unsigned int events)
 irqreturn_t canchar_interrupt(int irq, void *data)
 {
 	struct canchar_device *dev = data;
-	unsigned int passes, events, count = 0;
+	unsigned int events, vain = 0, count = 0;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	for (passes = 0; passes < CANCHAR_PASSES_MAX && count < CANCHAR_BURST_MAX; passes++) {
+	while (vain < CANCHAR_PASSES_MAX && count < CANCHAR_BURST_MAX) {
+		unsigned int came;
+
 		if (!dev->running || dev->masked)
 			break;
-		events = dev->ops->events(dev);
+		events = chip_events(dev);
 		if (!events)
 			break;
-		count += handle(dev, events);
+		came = handle(dev, events);
+		count += came;
+		vain += !came;
 	}
-	if (passes) {
+	if (vain || count) {
 		dev->counts.interrupts++;
 		wake_readers(dev);
 	}
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
-	return passes ? IRQ_HANDLED : IRQ_NONE;
+	return vain || count ? IRQ_HANDLED : IRQ_NONE;
 }
 
 /* The same from task context, the interrupt masked. With the lock held. */
 void canchar_poll_chip(struct canchar_device *dev)
 {
-	unsigned int events;
+	unsigned int events, count = 0;
+	bool happened = false;
 
 	if (!dev->running)
 		return;
-	events = dev->ops->look(dev);
-	if (events)
-		handle(dev, events);
-	if (dev->tx_armed)
+	do {
+		events = chip_look(dev);
+		if (!events)
+			break;
+		happened = true;
+		count += handle(dev, events);
+	} while (events & CANCHAR_EVENT_RX && count < CANCHAR_BURST_MAX && dev->running);
+	if (unlikely(dev->tx_armed))
 		canchar_feed(dev);
-	if (events)
+	if (happened)
 		wake_readers(dev);
 }
 
@@ -414,6 +460,16 @@ static struct canchar_file *next_sender(struct canchar_device *dev, struct canch
 	return NULL;
 }
 
+/* The frame of this file is the controller's now. */
+static __always_inline void launch(struct canchar_device *dev, struct canchar_file *file)
+{
+	dev->in_flight = true;
+	dev->in_flight_of = file;
+	dev->in_flight_flags = file->frame_flags;
+	arm(dev, tx_wanted(dev));
+	chip_send(dev, &dev->in_flight_frame);
+}
+
 /* Gives the controller the next frame if it can take it. With the lock held. */
 void canchar_feed(struct canchar_device *dev)
 {
@@ -421,12 +477,12 @@ void canchar_feed(struct canchar_device *dev)
 
 	if (!dev->running || dev->state == CANCHAR_BUS_OFF)
 		return;
-	if (!dev->ops->tx_free(dev)) {
+	if (!chip_tx_free(dev)) {
 		if (dev->tx_armed || !tx_wanted(dev))
 			return;
 		arm(dev, true);
 		/* It may have become free before the interrupt was allowed. */
-		if (!dev->ops->tx_free(dev))
+		if (!chip_tx_free(dev))
 			return;
 	}
 	sent(dev);
@@ -435,11 +491,52 @@ void canchar_feed(struct canchar_device *dev)
 		arm(dev, false);
 		return;
 	}
-	dev->in_flight = true;
-	dev->in_flight_of = file;
-	dev->in_flight_flags = file->frame_flags;
-	arm(dev, tx_wanted(dev));
-	dev->ops->send(dev, &dev->in_flight_frame);
+	launch(dev, file);
+}
+
+/* Nobody waits for his turn, and the controller is free. */
+static __always_inline bool may_send_at_once(struct canchar_device *dev)
+{
+	return likely(!dev->tx_armed && !senders_wait(dev) && dev->state != CANCHAR_BUS_OFF) &&
+	       chip_tx_free(dev);
+}
+
+/*
+ * Where nobody waits for his turn and the controller is free, a frame need not queue up:
+ * false when it has to. need_wakeup stays as it is, because the file has no turn.
+ */
+static __always_inline bool push_at_once(struct canchar_device *dev, struct canchar_file *file)
+{
+	if (!may_send_at_once(dev))
+		return false;
+	sent(dev);
+	if (!canchar_ring_get(&file->tx, &dev->in_flight_frame))
+		return false;
+	if (unlikely(!canchar_frame_valid(&dev->in_flight_frame))) {
+		file->tx_lost++;
+		discard(file);
+		return true;
+	}
+	file->tx_frames++;
+	wake_writer(file);
+	if (canchar_ring_unsent(&file->tx))
+		activate(file);
+	launch(dev, file);
+	return true;
+}
+
+/* Sends a frame past its file's queue, which is empty; false when it has to go through it. */
+bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame *frame)
+{
+	struct canchar_device *dev = file->dev;
+
+	if (!dev->running || canchar_ring_unsent(&file->tx) || !may_send_at_once(dev))
+		return false;
+	sent(dev);
+	file->tx_frames++;
+	dev->in_flight_frame = *frame;
+	launch(dev, file);
+	return true;
 }
 
 /* Sends what was put into a transmit ring. With the lock held. */
@@ -448,6 +545,8 @@ void canchar_push(struct canchar_file *file)
 	struct canchar_device *dev = file->dev;
 
 	if (likely(dev->running)) {
+		if (push_at_once(dev, file))
+			return;
 		activate(file);
 		canchar_feed(dev);
 	} else if (!file->mapped) {

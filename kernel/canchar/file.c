@@ -212,7 +212,7 @@ static ssize_t read_locked(struct file *filp, char __user *user, size_t bytes)
 				      filp->f_flags & O_NONBLOCK ? 0 : timeout_ns);
 	if (waiting < 0)
 		return waiting;
-	while (done + size <= bytes && canchar_queue_get(file, &frame)) {
+	for (; waiting && done + size <= bytes && canchar_queue_get(file, &frame); waiting--) {
 		int err = frame_to_user(user + done, &frame, size);
 
 		if (err)
@@ -296,12 +296,18 @@ static int write_frame(struct canchar_file *file, const struct canchar_frame *fr
 
 	if (err)
 		return err;
-	if (!canchar_ring_put(&file->tx, frame))
-		return -EAGAIN;
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	canchar_push(file);
+	if (likely(canchar_send_at_once(file, frame))) {
+		raw_spin_unlock_irqrestore(&dev->lock, flags);
+		return 0;
+	}
+	/* With the lock held, so that no earlier frame leaves in between. */
+	if (canchar_ring_put(&file->tx, frame))
+		canchar_push(file);
+	else
+		err = -EAGAIN;
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
-	return 0;
+	return err;
 }
 
 static ssize_t write_locked(struct file *filp, const char __user *user, size_t bytes)

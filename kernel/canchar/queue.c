@@ -139,29 +139,6 @@ int canchar_filters_set(struct canchar_file *file, const struct canchar_filters 
 	return 0;
 }
 
-/* Puts a frame that passed into the receive queue. With the lock held. */
-void canchar_queue_put(struct canchar_file *file, struct canchar_frame *frame)
-{
-	struct canchar_ring_end *ring = &file->rx;
-
-	file->fresh = true;
-	file->rx_frames++;
-	if (file->overwrite) {
-		frame->lost = 0;	/* only the reader can know */
-		canchar_ring_overwrite(ring, frame);
-		return;
-	}
-	frame->lost = min_t(u32, file->lost_before, U16_MAX);
-	if (canchar_ring_put(ring, frame)) {
-		file->lost_before = 0;
-		return;
-	}
-	file->rx_frames--;
-	file->rx_lost++;
-	file->lost_before++;
-	WRITE_ONCE(ring->shared->lost, (u32)file->rx_lost);
-}
-
 /* Takes the next frame out of it. One reader at a time. */
 bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame)
 {

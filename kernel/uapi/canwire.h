@@ -313,7 +313,7 @@ struct canwire_record {
 	__u64 overrun;		/* 32: bit per slot: nodes that lost it because their FIFO was full */
 	__u32 id;		/* 40: with CAN_EFF_FLAG and CAN_RTR_FLAG */
 	__u32 sender;		/* 44: interface index (in its own network namespace), 0: the source */
-	__u32 late_ns;		/* 48: how late the wire's timer ran after end_ns */
+	__u32 late_ns;		/* 48: how late the wire's timer ran after end_ns; handing over is what it does first */
 	__u16 nominal_bits;	/* 52: on the wire from SOF to end_ns at the nominal rate, stuff bits included */
 	__u16 data_bits;	/* 54: at the data rate */
 	__u8 len;		/* 56: bytes of data (of an RTR frame: what its DLC says) */

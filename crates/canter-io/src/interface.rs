@@ -3,6 +3,7 @@
 //! An [`Interface`] is what the kernel said when it was asked; [`refresh`](Interface::refresh) asks again.
 
 mod canchar;
+mod port;
 
 use std::fs;
 use std::io;
@@ -30,6 +31,8 @@ pub enum Kind {
     Vxcan,
     /// A controller as a character device, /dev/canchar0: the kernel's network stack knows nothing of it.
     Canchar,
+    /// A card that the process which opens it drives itself, `port:0000:00:07.0`: the kernel has no driver for it.
+    Port,
     /// In the memory of this process; see [`SIMULATED`].
     Sim,
     /// Another kind, by the kernel's name for it; empty when it has none.
@@ -54,6 +57,7 @@ impl Kind {
             Self::Vcan => "vcan",
             Self::Vxcan => "vxcan",
             Self::Canchar => "canchar",
+            Self::Port => "port",
             Self::Sim => "sim",
             Self::Other(name) => name,
         }
@@ -97,7 +101,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The CAN interface of this name, or the canchar device of this path; a name that starts with [`SIMULATED`] always
+    /// The CAN interface of this name, the canchar device of this path, or the card that `port:` names; a name that starts with [`SIMULATED`] always
     /// exists.
     ///
     /// # Errors
@@ -110,6 +114,9 @@ impl Interface {
         }
         if name.starts_with(canchar::DEVICES) {
             return canchar::find(name);
+        }
+        if name.starts_with(port::PREFIX) {
+            return port::find(name);
         }
         check_name(name, STEP)?;
         let link = match ask_link(link::get_by_name(name)) {
@@ -155,6 +162,7 @@ impl Interface {
         match self.kind {
             Kind::Sim => {}
             Kind::Canchar => *self = canchar::find(&self.name)?,
+            Kind::Port => *self = port::find(&self.name)?,
             _ => *self = self.ask("refresh")?.interface.with_driver(),
         }
         Ok(())
@@ -168,13 +176,14 @@ impl Interface {
         match self.kind {
             Kind::Sim => Ok(Counters::default()),
             Kind::Canchar => self.canchar_counters(),
+            Kind::Port => self.port_counters(),
             _ => Ok(self.ask("counters")?.counters),
         }
     }
 
-    /// Whether the kernel's sockets reach it: it is neither simulated nor a canchar device.
+    /// Whether the kernel's sockets reach it: it is neither simulated, nor a canchar device, nor driven from user space.
     pub fn has_sockets(&self) -> bool {
-        !matches!(self.kind, Kind::Sim | Kind::Canchar)
+        !matches!(self.kind, Kind::Sim | Kind::Canchar | Kind::Port)
     }
 
     /// Whether it takes FD frames: its mtu is 72 or more.
@@ -233,7 +242,7 @@ impl Interface {
     /// `Unsupported` for a controller: the kernel would report success and do nothing.
     pub fn delete(self) -> Result<()> {
         match self.kind {
-            Kind::Can | Kind::Canchar => {
+            Kind::Can | Kind::Canchar | Kind::Port => {
                 Err(Error::unsupported(self.name, "delete", "a controller's interface cannot be deleted")
                     .hint("bring it down, or remove its driver's module"))
             }
@@ -250,6 +259,7 @@ impl Interface {
         match self.kind {
             Kind::Sim => return Ok(()),
             Kind::Canchar => return self.canchar_run(true),
+            Kind::Port => return self.port_run(true),
             _ => {}
         }
         self.set(link::set_up(self.index, true), "up", |interface, error| {
@@ -266,6 +276,7 @@ impl Interface {
         match self.kind {
             Kind::Sim => return Ok(()),
             Kind::Canchar => return self.canchar_run(false),
+            Kind::Port => return self.port_run(false),
             _ => {}
         }
         self.set(link::set_up(self.index, false), "down", |_, _| String::new())
@@ -301,6 +312,10 @@ impl Interface {
         }
         if self.kind == Kind::Canchar {
             return self.canchar_set_bit_timing(timing);
+        }
+        if self.kind == Kind::Port {
+            let why = "its bit rate is part of its name";
+            return Err(Error::unsupported(&self.name, STEP, why).hint("port:…@250000"));
         }
         if self.kind != Kind::Can {
             return Err(Error::unsupported(&self.name, STEP, format!("a {} has no bit rate", self.kind)));

@@ -42,6 +42,7 @@ pub mod loss;
 pub mod method;
 pub mod netlink;
 pub mod node;
+pub mod pci;
 pub mod sys;
 pub mod tap;
 pub mod text;

@@ -11,6 +11,7 @@
 //! | `io-uring` | a multishot request of io_uring | linked requests of io_uring |
 //! | `canchar` | read(2) on a canchar device, many frames a call | write(2), the same |
 //! | `canchar-ring` | the device's ring mapped into this process | the same |
+//! | `port` | the controller's registers, through I/O ports | the same |
 //! | `sim` | an in-memory bus with a clock | the same |
 //!
 //! A new method is one file in `method/` and one row here.
@@ -19,6 +20,7 @@ mod canchar;
 mod canchar_ring;
 mod mmsg;
 mod packet_ring;
+pub(crate) mod port;
 mod read_write;
 pub mod sim;
 mod uring;
@@ -244,6 +246,14 @@ pub static RECEIVERS: &[Receiver] = &[
         open: canchar_ring::receiver,
     },
     Receiver {
+        name: "port",
+        about: "no kernel at all: this process polls the controller of a card through I/O ports (port:0000:00:07.0)",
+        waits: &[Wait::Spin],
+        capabilities: Capabilities { fd: false, batch: false, origin: false },
+        check: port::check_receiver,
+        open: port::receiver,
+    },
+    Receiver {
         name: "sim",
         about: "an in-memory bus with a clock, for tests (interfaces named sim:WORLD/BUS)",
         waits: &[Wait::Spin],
@@ -296,6 +306,13 @@ pub static TRANSMITTERS: &[Transmitter] = &[
         capabilities: Capabilities { fd: false, batch: true, origin: true },
         check: canchar::check_transmitter,
         open: canchar_ring::transmitter,
+    },
+    Transmitter {
+        name: "port",
+        about: "no kernel at all: this process writes the controller's registers through I/O ports",
+        capabilities: Capabilities { fd: false, batch: false, origin: false },
+        check: port::check_transmitter,
+        open: port::transmitter,
     },
     Transmitter {
         name: "sim",

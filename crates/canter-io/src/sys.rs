@@ -3,6 +3,7 @@
 
 pub mod can_raw;
 pub mod canchar;
+pub mod canprobe;
 pub mod clock;
 pub mod control;
 pub mod ethtool;
@@ -10,6 +11,7 @@ pub mod event;
 pub mod file;
 pub mod map;
 pub mod poll;
+pub mod ports;
 pub mod process;
 pub mod socket;
 pub mod thread;

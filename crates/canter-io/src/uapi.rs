@@ -2,4 +2,5 @@
 
 pub mod can_gw;
 pub mod canchar;
+pub mod canprobe;
 pub mod canwire;

@@ -73,6 +73,8 @@ const REFUSALS: &[(&str, &[Kind], Refusal)] = &[
     ("canchar-ring/poll", Kind::WITHOUT_CANCHAR, Refusal::Final),
     ("canchar-ring/spin", Kind::WITHOUT_CANCHAR, Refusal::Final),
     ("canchar-ring/chip-poll", Kind::WITHOUT_CANCHAR, Refusal::Final),
+    ("port", Kind::WITHOUT_PORT, Refusal::Final),
+    ("port as transmitter", Kind::WITHOUT_PORT, Refusal::Final),
     ("canchar as transmitter", Kind::WITHOUT_CANCHAR, Refusal::Final),
     ("canchar-ring as transmitter", Kind::WITHOUT_CANCHAR, Refusal::Final),
     ("write", Kind::WITHOUT_SOCKETS, Refusal::Final),
@@ -91,7 +93,7 @@ enum Refusal {
 /// The table's name of a transmitter that shares it with a receiver.
 fn name_of_transmitter(method: &TransmitMethod) -> String {
     match method.row.name {
-        shared @ ("io-uring" | "ring" | "sim" | "canchar" | "canchar-ring") => {
+        shared @ ("io-uring" | "ring" | "sim" | "canchar" | "canchar-ring" | "port") => {
             format!("{shared} as transmitter")
         }
         name => name.to_owned(),
@@ -277,4 +279,10 @@ fn between_two_virtual_canchar_devices() {
 #[ignore = "needs the module canchar: make test runs it in the lab"]
 fn between_two_cards_driven_by_canchar() {
     every_method_keeps_its_promises_on(Kind::CancharCards);
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn between_two_cards_without_a_driver() {
+    every_method_keeps_its_promises_on(Kind::PortCards);
 }

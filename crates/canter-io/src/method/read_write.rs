@@ -88,6 +88,7 @@ pub(super) fn refuse_without_sockets(interface: &Interface, step: &'static str) 
     }
     let (what, instead) = match interface.kind {
         Kind::Canchar => ("a canchar device", "canchar"),
+        Kind::Port => ("a card without a driver", "port"),
         _ => ("a simulated bus", "sim"),
     };
     let why = format!("{what} has no sockets");

@@ -99,6 +99,12 @@ impl<T: Send + 'static> Worker<T> {
         self.thread.is_finished()
     }
 
+    /// Interrupts what it blocks in, once: it comes by its loop.
+    pub fn interrupt(&self) {
+        // SAFETY: the thread is not joined before `self` is gone, so its handle is valid. pthread_kill(3).
+        unsafe { libc::pthread_kill(self.thread.as_pthread_t(), INTERRUPT) };
+    }
+
     /// Tells it to stop, interrupts what it blocks in, waits, and answers what it returned.
     ///
     /// # Panics
@@ -106,8 +112,7 @@ impl<T: Send + 'static> Worker<T> {
     pub fn stop(self) -> T {
         self.stop.store(true, Ordering::Release); // pairs with the worker's Acquire load
         while !self.thread.is_finished() {
-            // SAFETY: the thread is not joined yet, so its handle is valid. pthread_kill(3).
-            unsafe { libc::pthread_kill(self.thread.as_pthread_t(), INTERRUPT) };
+            self.interrupt();
             std::thread::sleep(INTERRUPT_AGAIN);
         }
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -41,6 +41,8 @@ pub enum Kind {
     CancharVirtual,
     /// Two of the lab's SJA1000 cards, driven by canchar.
     CancharCards,
+    /// The same without a driver, driven from here.
+    PortCards,
 }
 
 impl Kind {
@@ -48,7 +50,8 @@ impl Kind {
     pub const WITHOUT_NAPI: &[Self] =
         &[Self::Vcan, Self::VcanFd, Self::Vxcan, Self::VxcanFd, Self::Sja1000, Self::Ctucanfd];
     /// Where sockets do not work.
-    pub const WITHOUT_SOCKETS: &[Self] = &[Self::Sim, Self::CancharVirtual, Self::CancharCards];
+    pub const WITHOUT_SOCKETS: &[Self] =
+        &[Self::Sim, Self::CancharVirtual, Self::CancharCards, Self::PortCards];
     /// Where canchar's methods do not.
     pub const WITHOUT_CANCHAR: &[Self] = &[
         Self::Sim,
@@ -59,6 +62,20 @@ impl Kind {
         Self::Sja1000,
         Self::Ctucanfd,
         Self::Canwire,
+        Self::PortCards,
+    ];
+    /// Where a driver in user space does not.
+    pub const WITHOUT_PORT: &[Self] = &[
+        Self::Sim,
+        Self::Vcan,
+        Self::VcanFd,
+        Self::Vxcan,
+        Self::VxcanFd,
+        Self::Sja1000,
+        Self::Ctucanfd,
+        Self::Canwire,
+        Self::CancharVirtual,
+        Self::CancharCards,
     ];
     /// Where the simulation does not.
     pub const WITHOUT_SIMULATION: &[Self] = &[
@@ -71,6 +88,7 @@ impl Kind {
         Self::Canwire,
         Self::CancharVirtual,
         Self::CancharCards,
+        Self::PortCards,
     ];
 }
 
@@ -87,6 +105,7 @@ impl fmt::Display for Kind {
             Self::Canwire => "a virtual wire",
             Self::CancharVirtual => "virtual canchar devices",
             Self::CancharCards => "cards driven by canchar",
+            Self::PortCards => "cards without a driver",
         })
     }
 }
@@ -108,12 +127,14 @@ impl Link {
             Kind::Ctucanfd => ("can5".to_owned(), "can7".to_owned()),
             Kind::CancharVirtual => device_pair("virtual")?,
             Kind::CancharCards => device_pair("kvaser-pci")?,
+            Kind::PortCards => (format!("port:{}", PORT_CARDS[0]), format!("port:{}", PORT_CARDS[1])),
             Kind::Sim | Kind::Vcan | Kind::VcanFd => (format!("{prefix}v0"), format!("{prefix}v0")),
             Kind::Vxcan | Kind::VxcanFd => (format!("{prefix}x0"), format!("{prefix}x1")),
             Kind::Canwire => (format!("{prefix}w0"), format!("{prefix}w1")),
         };
         match kind {
             Kind::Sim | Kind::CancharVirtual => {}
+            Kind::PortCards => PORT_CARDS.iter().for_each(|card| unbind(card)),
             Kind::CancharCards => {
                 for name in [&near, &far] {
                     let mut device = Interface::find(name).map_err(|error| error.to_string())?;
@@ -214,6 +235,11 @@ impl Link {
         matches!(self.kind, Kind::Vcan | Kind::VcanFd | Kind::Vxcan | Kind::VxcanFd)
     }
 
+    /// Receivers have a descriptor.
+    pub fn has_descriptors(&self) -> bool {
+        !matches!(self.kind, Kind::Sim | Kind::PortCards)
+    }
+
     /// The driver sends own frames back (`IFF_ECHO`).
     pub fn echoes(&self) -> bool {
         self.with_kernel() && self.far().echo
@@ -245,7 +271,7 @@ impl Link {
 
     /// An RTR frame with a length. QEMU's SJA1000 delivers garbage after one.
     pub fn carries_rtr_length(&self) -> bool {
-        !matches!(self.kind, Kind::Sja1000 | Kind::CancharCards)
+        !matches!(self.kind, Kind::Sja1000 | Kind::CancharCards | Kind::PortCards)
     }
 
     /// DLC 9…15 of classic frames: controllers would need `cc-len8-dlc on`.
@@ -263,7 +289,7 @@ impl Link {
     pub fn burst(&self) -> usize {
         match self.kind {
             Kind::Sim => 10,
-            Kind::Sja1000 | Kind::CancharCards => 4,
+            Kind::Sja1000 | Kind::CancharCards | Kind::PortCards => 4,
             Kind::CancharVirtual => 16,
             Kind::Ctucanfd | Kind::Canwire => 4,
             _ => usize::MAX,
@@ -281,13 +307,19 @@ impl Link {
             Kind::Sja1000 | Kind::Ctucanfd | Kind::Canwire | Kind::CancharCards => {
                 std::thread::sleep(Duration::from_millis(2))
             }
+            // Whoever looks empties the controller for all.
+            Kind::PortCards => while RawEnd::open(&self.far()).receive().is_some() {},
             _ => {}
         }
     }
 
     /// Transmitters that work without a ring, and so may echo or not.
     pub fn plain_transmitters(&self) -> &'static [&'static str] {
-        if self.has_sockets() { &["write", "sendmmsg"] } else { &["canchar"] }
+        match self.kind {
+            _ if self.has_sockets() => &["write", "sendmmsg"],
+            Kind::PortCards => &["port"],
+            _ => &["canchar"],
+        }
     }
 
     /// Opens a receiver at the far end.
@@ -360,7 +392,23 @@ impl Drop for Link {
                 let _ = wire::delete(name); // the same
             }
         }
+        if self.kind == Kind::PortCards {
+            PORT_CARDS.iter().for_each(|card| give_back(card));
+        }
     }
+}
+
+/// The lab's can0 and can1.
+const PORT_CARDS: [&str; 2] = ["0000:00:04.0", "0000:00:05.0"];
+
+fn unbind(card: &str) {
+    std::fs::write(format!("/sys/bus/pci/devices/{card}/driver/unbind"), card).unwrap();
+}
+
+fn give_back(card: &str) {
+    std::fs::write("/sys/bus/pci/drivers_probe", card).unwrap();
+    let driver = std::fs::read_link(format!("/sys/bus/pci/devices/{card}/driver"));
+    assert!(driver.is_ok_and(|driver| driver.ends_with("kvaser_pci")), "{card} does not go back");
 }
 
 fn set_up_card(kind: Kind, name: &str) -> Result<(), String> {
@@ -397,16 +445,24 @@ fn tc(arguments: &str) {
     assert!(done.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The plainest end of a link: a raw socket, or an open canchar device.
+/// The plainest end of a link: a raw socket, an open canchar device, or the one way that there is to a card without a
+/// driver.
 enum RawEnd {
     Socket(RawSocket),
     Device(RawDevice),
+    Port(Box<dyn Receive>, Box<dyn Transmit>),
 }
 
 impl RawEnd {
     fn open(interface: &Interface) -> Self {
         if interface.has_sockets() {
             Self::Socket(RawSocket::open(interface))
+        } else if interface.kind == canter_io::interface::Kind::Port {
+            let (receive, transmit): (ReceiveMethod, TransmitMethod) =
+                ("port".parse().unwrap(), "port".parse().unwrap());
+            let long = ReceiveOptions { queue_frames: Some(1024), ..ReceiveOptions::default() };
+            let receiver = receive.open(interface, &long).unwrap();
+            Self::Port(receiver, transmit.open(interface, &TransmitOptions::default()).unwrap())
         } else {
             Self::Device(RawDevice::open(interface))
         }
@@ -416,6 +472,7 @@ impl RawEnd {
         match self {
             Self::Socket(socket) => socket.send(frame),
             Self::Device(device) => device.send(frame),
+            Self::Port(_, transmitter) => assert_eq!(transmitter.transmit(&[*frame]).unwrap(), 1),
         }
     }
 
@@ -423,6 +480,11 @@ impl RawEnd {
         match self {
             Self::Socket(socket) => socket.receive(),
             Self::Device(device) => device.receive(),
+            Self::Port(receiver, _) => {
+                let mut one = Batch::new(1);
+                receiver.receive(&mut one).unwrap();
+                one.frames().first().copied()
+            }
         }
     }
 }

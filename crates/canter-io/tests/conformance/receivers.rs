@@ -29,7 +29,7 @@ pub const SENTENCES: &[Sentence<ReceiveMethod>] = crate::sentences![
     everywhere: a_frame_of_the_bus_is_told_from_one_of_this_machine,
     with_kernel: what_a_receivers_own_socket_sends_comes_only_when_asked_for,
     everywhere: a_full_queue_loses_frames_and_counts_them_at_once,
-    with_kernel: its_descriptor_is_readable_when_a_frame_waits,
+    has_descriptors: its_descriptor_is_readable_when_a_frame_waits,
     everywhere: a_frame_ends_the_wait,
     everywhere: a_worker_that_waits_stops_when_told,
     with_kernel: an_interface_that_goes_down_ends_the_wait_with_an_error,

@@ -1,0 +1,133 @@
+//! `port`: the driver is this process. It polls the SJA1000 of a Kvaser PCI card through I/O ports (ioperm(2)), so that
+//! between the controller and the program there is no system call and no interrupt. Named `port:0000:00:07.0`, with
+//! `,1` for a second channel and `@250000` for another bit rate than 500 kbit/s.
+//!
+//! The kernel's driver has to leave the card first (unbind, in sysfs) and gets it back afterwards in reset mode. One
+//! process at a time has a channel; in it, everybody who receives has a queue, and whoever receives first empties the
+//! controller for all. Nothing empties it meanwhile: its FIFO holds five frames of 8 bytes.
+
+pub(crate) mod card;
+pub(crate) mod channel;
+
+use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
+use crate::{Batch, Error, Frame, Interface, Result, interface::Kind};
+use card::Name;
+use channel::{Shared, Wanted};
+use std::{io, os::fd::BorrowedFd};
+
+/// Frames in a receiver's queue unless asked otherwise; only frames that another one has taken out wait there.
+const QUEUE_FRAMES: usize = 256;
+/// Looks at an empty controller before the caller hears that nothing is there: few, because others of this process wait
+/// for the channel meanwhile; enough that a frame comes while it looks, not while it is on its way to look.
+const EMPTY_LOOKS: u32 = 32;
+/// Looks at a full transmit buffer before its caller hears of it.
+const LOOKS_MAX: u32 = 1 << 12;
+
+pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
+    check_transmitter(interface)
+}
+
+pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
+    open(interface).map(drop)
+}
+
+fn open(interface: &Interface) -> Result<Shared> {
+    if interface.kind != Kind::Port {
+        let why = "only cards that no driver has are driven from here";
+        let way_out = "port:0000:00:07.0, after unbinding it";
+        return Err(Error::unsupported(&interface.name, "port", why).hint(way_out));
+    }
+    let name: Name = interface.name.parse().map_err(|error| Error::new(&interface.name, "open", error))?;
+    channel::open(&name)
+}
+
+pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
+    let channel = open(interface)?;
+    let wanted = Wanted {
+        filters: options.filters.clone(),
+        stamps: options.stamps,
+        interface: interface.index,
+        frames_max: options.queue_frames.map_or(QUEUE_FRAMES, |frames| frames as usize),
+    };
+    let queue = channel.lock().map_err(|error| Error::new(&interface.name, "ioperm", error))?.add(wanted);
+    Ok(Box::new(Receiver { channel, queue }))
+}
+
+struct Receiver {
+    channel: Shared,
+    queue: u32,
+}
+
+impl Receive for Receiver {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        if batch.room() == 0 {
+            return Ok(0);
+        }
+        let mut channel = self.channel.lock()?;
+        let count = channel.receive(self.queue, batch, EMPTY_LOOKS);
+        if count > 0 {
+            return Ok(count);
+        }
+        channel.trouble()?;
+        drop(channel);
+        std::hint::spin_loop();
+        Ok(0)
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        Ok(self.channel.lock()?.lost(self.queue))
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if let Ok(mut channel) = self.channel.lock() {
+            channel.remove(self.queue);
+        }
+    }
+}
+
+pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
+    let channel = open(interface)?;
+    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, wait: !options.no_wait }))
+}
+
+struct Transmitter {
+    channel: Shared,
+    echo: bool,
+    wait: bool,
+}
+
+impl Transmitter {
+    /// Hands one frame over; false when the controller still has the last one, for as long as is waited.
+    fn send(&self, frame: &Frame) -> io::Result<bool> {
+        for _ in 0..if self.wait { LOOKS_MAX } else { 1 } {
+            if self.channel.lock()?.transmit(frame, self.echo)? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(false)
+    }
+}
+
+impl Transmit for Transmitter {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        for (taken, frame) in frames.iter().enumerate() {
+            match self.send(frame) {
+                Ok(true) => {}
+                Ok(false) => return Ok(taken),
+                Err(error) => return short_count(taken, error),
+            }
+        }
+        Ok(frames.len())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

@@ -1,0 +1,278 @@
+//! A Kvaser PCI card without a driver: found in sysfs, enabled, locked against other processes, given back.
+//!
+//! A card is an AMCC S5920 bridge (its registers are the first region), up to four SJA1000 with 32 ports each (the
+//! second) and a Xilinx. Ids, regions, crystal and OCR/CDR as in the Linux kernel's drivers/net/can/sja1000/kvaser_pci.c.
+
+use crate::{
+    Error, Result,
+    sys::{file, ports::Ports},
+};
+use std::{
+    fmt,
+    fs::{self, File},
+    io,
+    path::PathBuf,
+    str::FromStr,
+};
+
+/// How the name of a card's channel begins.
+pub(crate) const PREFIX: &str = "port:";
+/// The controllers' crystal, in Hz.
+pub(super) const CRYSTAL_HZ: u32 = 16_000_000;
+/// Output control and clock divider as the board is wired.
+pub(super) const OUTPUT: u8 = 0xda;
+pub(super) const CLOCK: u8 = 0x47;
+/// Bit rate unless the name has one.
+const BITRATE: u32 = 500_000;
+/// Vendor and device of the cards.
+const CARDS: &[(u32, u32)] = &[(0x10e8, 0x8406), (0x1a07, 0x0008)];
+/// Ports of a controller.
+const CHANNEL_PORTS: u16 = sja1000::REGISTERS as u16;
+/// The ports of one controller.
+pub(super) type ChannelPorts = Ports<CHANNEL_PORTS>;
+/// S5920 (AMCC data book): pass-through configuration, and slow enough for the controllers in all its four regions.
+const S5920_PTCR: u8 = 0x60;
+const S5920_PTCR_WAIT: u32 = 0x8080_8080;
+const S5920_PORTS: u16 = 128;
+
+/// A name like `port:0000:00:07.0`, `port:00:07.0,1` or `port:00:07.0@250000`: PCI address, channel, bit rate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    domain: u16,
+    bus: u8,
+    slot: u8,
+    function: u8,
+    pub channel: u8,
+    pub bitrate: u32,
+}
+
+impl FromStr for Name {
+    type Err = io::Error;
+
+    fn from_str(text: &str) -> io::Result<Self> {
+        parse(text).ok_or_else(|| {
+            let why = "a card is named port:ADDRESS[,CHANNEL][@BITRATE], as port:0000:00:07.0,0@500000";
+            io::Error::new(io::ErrorKind::InvalidInput, why)
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<Name> {
+    let text = text.strip_prefix(PREFIX)?;
+    let (text, bitrate) = match text.split_once('@') {
+        Some((text, rate)) => (text, rate.parse().ok()?),
+        None => (text, BITRATE),
+    };
+    let (address, channel) = match text.split_once(',') {
+        Some((address, channel)) => (address, channel.parse().ok()?),
+        None => (text, 0),
+    };
+    let (buses, function) = address.split_once('.')?;
+    let mut from_the_end = buses.rsplit(':').map(|part| u16::from_str_radix(part, 16).ok());
+    let slot = from_the_end.next()??;
+    let bus = from_the_end.next()??;
+    let domain = from_the_end.next().unwrap_or(Some(0))?;
+    if from_the_end.next().is_some() || slot > 31 {
+        return None;
+    }
+    let function = function.parse().ok().filter(|&function: &u8| function < 8)?;
+    Some(Name { domain, bus: bus.try_into().ok()?, slot: slot as u8, function, channel, bitrate })
+}
+
+impl Name {
+    /// As sysfs has it.
+    pub fn address(&self) -> String {
+        format!("{:04x}:{:02x}:{:02x}.{}", self.domain, self.bus, self.slot, self.function)
+    }
+
+    /// The channel without the bit rate: what can be driven once.
+    pub fn place(&self) -> (String, u8) {
+        (self.address(), self.channel)
+    }
+
+    /// A number that no interface of the kernel and no other channel of the first domain has.
+    pub fn index(&self) -> u32 {
+        let function = u32::from(self.bus) << 8 | u32::from(self.slot) << 3 | u32::from(self.function);
+        0x4000_0000 | function << 2 | u32::from(self.channel)
+    }
+
+    fn folder(&self) -> PathBuf {
+        PathBuf::from(format!("/sys/bus/pci/devices/{}", self.address()))
+    }
+
+    fn attribute(&self, name: &str) -> io::Result<String> {
+        fs::read_to_string(self.folder().join(name)).map(|text| text.trim().to_owned())
+    }
+
+    /// First port and length of a region.
+    fn region(&self, number: usize) -> io::Result<(u64, u64)> {
+        let text = self.attribute("resource")?;
+        let line = text.lines().nth(number).unwrap_or_default();
+        let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+        let mut words = line.split_whitespace().map(hex);
+        match (words.next().flatten(), words.next().flatten()) {
+            (Some(first), Some(last)) if first > 0 && last > first && last <= 0xffff => {
+                Ok((first, last - first + 1))
+            }
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the card has no I/O ports")),
+        }
+    }
+
+    /// Whether there is such a card, and nobody in the kernel drives it.
+    pub fn look(&self) -> Result<()> {
+        const STEP: &str = "find";
+        let id = |name: &str| -> Option<u32> {
+            let text = self.attribute(name).ok()?;
+            u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+        };
+        let gone = || io::Error::from_raw_os_error(libc::ENODEV);
+        let Some(ids) = id("vendor").zip(id("device")) else {
+            return Err(Error::new(self.to_string(), STEP, gone()).hint(whereabouts()));
+        };
+        if !CARDS.contains(&ids) {
+            let why = "not a Kvaser PCI card";
+            let error = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(Error::new(self.to_string(), STEP, error).hint(whereabouts()));
+        }
+        let driver = fs::read_link(self.folder().join("driver")).ok();
+        if let Some(driver) = driver.as_deref().and_then(|path| path.file_name()) {
+            let why = format!("the kernel's driver {} has it", driver.to_string_lossy());
+            let address = self.address();
+            let way_out = format!("echo {address} > /sys/bus/pci/devices/{address}/driver/unbind");
+            let error = io::Error::new(io::ErrorKind::ResourceBusy, why);
+            return Err(Error::new(self.to_string(), STEP, error).hint(way_out));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{},{}@{}", self.address(), self.channel, self.bitrate)
+    }
+}
+
+/// The cards that there are.
+fn whereabouts() -> String {
+    let entries = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();
+    let hex = |path: PathBuf| {
+        let text = fs::read_to_string(path).ok()?;
+        u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+    };
+    let mut names: Vec<String> = entries
+        .filter(|entry| {
+            let ids = hex(entry.path().join("vendor")).zip(hex(entry.path().join("device")));
+            ids.is_some_and(|ids| CARDS.contains(&ids))
+        })
+        .map(|entry| format!("{PREFIX}{}", entry.file_name().to_string_lossy()))
+        .collect();
+    names.sort();
+    match names.is_empty() {
+        true => "there is no Kvaser PCI card here; canter lab has port:00:04.0 and four more".into(),
+        false => format!("cards: {}", names.join(", ")),
+    }
+}
+
+/// A channel that is this process's until it is dropped.
+#[derive(Debug)]
+pub(super) struct Card {
+    name: Name,
+    /// Locked: one process at a time.
+    _lock: File,
+    /// It was we who enabled the card.
+    enabled: bool,
+}
+
+impl Card {
+    /// Takes a channel and answers its controller's ports, which the calling thread may touch. `number` is the range's.
+    pub fn take(name: &Name, number: u32) -> Result<(Self, ChannelPorts)> {
+        name.look()?;
+        let step = |step| move |error| explain(name, step, error);
+        let lock = File::open(name.folder().join("resource1")).map_err(step("open"))?;
+        if !file::try_lock(&lock).map_err(step("lock"))? {
+            let why = io::Error::new(io::ErrorKind::ResourceBusy, "another process has it");
+            return Err(Error::new(name.to_string(), "lock", why));
+        }
+        let enabled = name.attribute("enable").map_err(step("enable"))? == "0";
+        if enabled {
+            fs::write(name.folder().join("enable"), "1").map_err(step("enable"))?;
+        }
+        let card = Self { name: name.clone(), _lock: lock, enabled };
+        let ports = card.ports(number).map_err(step("ioperm"))?;
+        Ok((card, ports))
+    }
+
+    fn ports(&self, number: u32) -> io::Result<ChannelPorts> {
+        let (bridge, bridge_ports) = self.name.region(0)?;
+        let (first, count) = self.name.region(1)?;
+        let at = u64::from(self.name.channel) * u64::from(CHANNEL_PORTS);
+        if at + u64::from(CHANNEL_PORTS) > count || bridge_ports < S5920_PORTS.into() {
+            let why = format!("the card has no channel {}", self.name.channel);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        // The bridge is touched once, so its permission needs no number of its own beyond this call.
+        let bridge = Ports::<S5920_PORTS>::new(bridge as u16, number);
+        bridge.ask_once()?;
+        bridge.write_long(S5920_PTCR, S5920_PTCR_WAIT);
+        let ports = ChannelPorts::new((first + at) as u16, number);
+        ports.permit()?;
+        Ok(ports)
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        if self.enabled {
+            let _ = fs::write(self.name.folder().join("enable"), "0"); // it may have gone
+        }
+    }
+}
+
+fn explain(name: &Name, step: &'static str, error: io::Error) -> Error {
+    let way_out = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "needs root, and a kernel that is not locked down",
+        Some(libc::ENOSYS) => "only x86 has I/O ports",
+        _ => "",
+    };
+    Error::new(name.to_string(), step, error).hint(way_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_is_named_by_address_channel_and_bit_rate() {
+        let full: Name = "port:0000:00:07.0,0@500000".parse().unwrap();
+        for text in ["port:00:07.0", "port:0000:00:07.0", "port:00:07.0,0", "port:00:07.0@500000"] {
+            assert_eq!(text.parse::<Name>().unwrap(), full, "{text}");
+        }
+        assert_eq!(full.to_string(), "port:0000:00:07.0,0@500000");
+        let other: Name = "port:0001:0a:1f.7,3@125000".parse().unwrap();
+        assert_eq!((other.address().as_str(), other.channel, other.bitrate), ("0001:0a:1f.7", 3, 125_000));
+        assert_ne!(full.index(), "port:00:07.0,1".parse::<Name>().unwrap().index());
+    }
+
+    #[test]
+    fn what_names_no_channel_is_refused_with_the_form() {
+        for text in [
+            "port:",
+            "port:7",
+            "port:07.0",
+            "port:00:20.0",
+            "port:00:07.8",
+            "port:0:0:0:7.0",
+            "port:00:07.0,x",
+        ] {
+            let error = text.parse::<Name>().unwrap_err();
+            assert!(error.to_string().contains("port:ADDRESS[,CHANNEL][@BITRATE]"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_card_that_is_not_there_is_an_error_that_says_where_there_are_some() {
+        let error = "port:ffff:00:07.0".parse::<Name>().unwrap().look().unwrap_err();
+        assert_eq!(error.source.raw_os_error(), Some(libc::ENODEV));
+        assert!(!error.way_out.is_empty());
+    }
+}

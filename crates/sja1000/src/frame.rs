@@ -1,0 +1,98 @@
+//! A classic CAN frame, and how it lies in the buffers (sections 6.4.13 and 6.4.14).
+
+use crate::{Registers, register as r};
+
+/// Bytes of data at most.
+pub const LEN_MAX: usize = 8;
+
+/// The identifier of a frame. Bits beyond its width are not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identifier {
+    /// 11 bits.
+    Standard(u16),
+    /// 29 bits.
+    Extended(u32),
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its identifier.
+    pub identifier: Identifier,
+    /// It asks for data and has none.
+    pub remote: bool,
+    /// Bytes of data, of a remote frame those it asks for: 0…8.
+    pub len: u8,
+    /// The data; beyond `len` zeros.
+    pub data: [u8; LEN_MAX],
+}
+
+impl Frame {
+    /// A data frame; of more than 8 bytes the first 8.
+    pub fn data(identifier: Identifier, bytes: &[u8]) -> Self {
+        let mut data = [0; LEN_MAX];
+        let len = bytes.len().min(LEN_MAX);
+        data[..len].copy_from_slice(&bytes[..len]);
+        Self { identifier, remote: false, len: len as u8, data }
+    }
+
+    /// A remote frame that asks for `len` bytes.
+    pub fn remote(identifier: Identifier, len: u8) -> Self {
+        Self { identifier, remote: true, len: len.min(LEN_MAX as u8), data: [0; LEN_MAX] }
+    }
+
+    /// Writes it into the transmit buffer.
+    #[inline]
+    pub(crate) fn write(&self, registers: &mut impl Registers) {
+        let info = self.len.min(LEN_MAX as u8) | if self.remote { r::FRAME_REMOTE } else { 0 };
+        let data = match self.identifier {
+            Identifier::Standard(id) => {
+                registers.write(r::FRAME, info);
+                registers.write(r::IDENTIFIER, (id >> 3) as u8);
+                registers.write(r::IDENTIFIER + 1, (id << 5) as u8);
+                r::IDENTIFIER + 2
+            }
+            Identifier::Extended(id) => {
+                registers.write(r::FRAME, info | r::FRAME_EXTENDED);
+                registers.write(r::IDENTIFIER, (id >> 21) as u8);
+                registers.write(r::IDENTIFIER + 1, (id >> 13) as u8);
+                registers.write(r::IDENTIFIER + 2, (id >> 5) as u8);
+                registers.write(r::IDENTIFIER + 3, (id << 3) as u8);
+                r::IDENTIFIER + 4
+            }
+        };
+        if !self.remote {
+            for at in 0..LEN_MAX as u8 {
+                if at >= self.len {
+                    break;
+                }
+                registers.write(data + at, self.data[usize::from(at)]);
+            }
+        }
+    }
+
+    /// Reads what the receive buffer holds.
+    #[inline]
+    pub(crate) fn read(registers: &mut impl Registers) -> Self {
+        let info = registers.read(r::FRAME);
+        let mut byte = |at: u8| u32::from(registers.read(r::IDENTIFIER + at));
+        let (identifier, data) = if info & r::FRAME_EXTENDED != 0 {
+            let id = byte(0) << 21 | byte(1) << 13 | byte(2) << 5 | byte(3) >> 3;
+            (Identifier::Extended(id), r::IDENTIFIER + 4)
+        } else {
+            (Identifier::Standard((byte(0) << 3 | byte(1) >> 5) as u16), r::IDENTIFIER + 2)
+        };
+        let len = (info & r::FRAME_DLC).min(LEN_MAX as u8);
+        let remote = info & r::FRAME_REMOTE != 0;
+        let mut frame = Self { identifier, remote, len, data: [0; LEN_MAX] };
+        if !remote {
+            for at in 0..LEN_MAX as u8 {
+                if at >= len {
+                    break;
+                }
+                frame.data[usize::from(at)] = registers.read(data + at);
+            }
+        }
+        frame
+    }
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Kvaser PCIcan: what a card is made of, for its driver here and for kernel/probe.
+ * An AMCC S5920 bridge in the first region, SJA1000 in the second.
+ */
+#ifndef CANCHAR_BOARD_KVASER_PCI_H
+#define CANCHAR_BOARD_KVASER_PCI_H
+
+#include <linux/io.h>
+#include <linux/kernel.h>
+#include <linux/pci.h>
+
+#include "chip_sja1000.h"
+
+/* A card is a row. */
+struct kvaser_card {
+	u16 vendor, device;
+	const char *name;
+	unsigned int channels_max;
+	unsigned int channel_ports;	/* from one chip to the next */
+	u8 ocr, cdr;
+};
+
+static const struct kvaser_card kvaser_cards[] = {
+	/* Both outputs push-pull, normal mode; clock divider by one, comparator bypassed. */
+	{ 0x10e8, 0x8406, "kvaser-pci", 4, SJA1000_PORTS, 0xda, 0x47 },
+	{ 0x1a07, 0x0008, "kvaser-pci", 4, SJA1000_PORTS, 0xda, 0x47 },
+};
+
+#define KVASER_CHANNELS_MAX	4
+
+/* S5920 */
+#define S5920_INTCSR		0x38
+#define S5920_INTCSR_ADDON	0x2000	/* the add-on's interrupt reaches the line */
+#define S5920_PTCR		0x60
+#define S5920_PTCR_WAIT		0x80808080
+
+static inline const struct kvaser_card *kvaser_find_card(const struct pci_dev *pdev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kvaser_cards); i++)
+		if (kvaser_cards[i].vendor == pdev->vendor && kvaser_cards[i].device == pdev->device)
+			return &kvaser_cards[i];
+	return NULL;
+}
+
+static inline void kvaser_allow_interrupts(unsigned long s5920, bool allow)
+{
+	u32 control = inl(s5920 + S5920_INTCSR);
+
+	control = allow ? control | S5920_INTCSR_ADDON : control & ~S5920_INTCSR_ADDON;
+	outl(control, s5920 + S5920_INTCSR);
+}
+
+/* Describes the card's chip of this number; false where none is: reset mode cannot be set. */
+static inline bool kvaser_find_chip(struct pci_dev *pdev, const struct kvaser_card *card,
+				    unsigned int number, struct sja1000 *chip)
+{
+	if (number >= card->channels_max ||
+	    (number + 1) * card->channel_ports > pci_resource_len(pdev, 1))
+		return false;
+	chip->port = pci_resource_start(pdev, 1) + number * card->channel_ports;
+	chip->ocr = card->ocr;
+	chip->cdr = card->cdr;
+	sja1000_out(chip, SJA1000_MOD, SJA1000_MOD_RESET);
+	return sja1000_in(chip, SJA1000_MOD) != 0xff &&
+	       (sja1000_in(chip, SJA1000_MOD) & SJA1000_MOD_RESET);
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is done for every frame, so that it can be called directly: an indirect call of
+ * each would cost as much as what it does.
+ */
+#ifndef CANCHAR_CHIP_SJA1000_HOT_H
+#define CANCHAR_CHIP_SJA1000_HOT_H
+
+#include "canchar.h"
+#include "chip_sja1000.h"
+
+#define SJA1000_SR_TROUBLE	(SJA1000_SR_ERROR | SJA1000_SR_BUS_OFF)
+
+static __always_inline void sja1000_write_ier(struct sja1000 *chip)
+{
+	sja1000_out(chip, SJA1000_IER, chip->masked ? 0 : chip->ier);
+}
+
+static __always_inline unsigned int sja1000_events(struct canchar_device *dev)
+{
+	struct sja1000 *chip = dev->chip;
+	unsigned int events = 0;
+	u8 cause = sja1000_in(chip, SJA1000_IR);
+
+	if (unlikely(cause == 0xff) && sja1000_in(chip, SJA1000_MOD) == 0xff)
+		return CANCHAR_EVENT_GONE;
+	if (cause & SJA1000_IR_RX)
+		events |= CANCHAR_EVENT_RX;
+	/* It is latched whether wanted or not. */
+	if (cause & SJA1000_IR_TX && dev->tx_armed)
+		events |= CANCHAR_EVENT_TX;
+	if (unlikely(cause & SJA1000_IR_OVERRUN)) {
+		sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_CLEAR);
+		events |= CANCHAR_EVENT_OVERRUN;
+	}
+	if (unlikely(cause & (SJA1000_IR_WARNING | SJA1000_IR_PASSIVE)))
+		events |= CANCHAR_EVENT_STATE;
+	return events;
+}
+
+/* Masked, IR need not latch anything: the status alone. */
+static __always_inline unsigned int sja1000_look(struct canchar_device *dev)
+{
+	struct sja1000 *chip = dev->chip;
+	unsigned int events = 0;
+	u8 status = sja1000_in(chip, SJA1000_SR);
+
+	if (status & SJA1000_SR_RX)
+		events |= CANCHAR_EVENT_RX;
+	if (likely(!((status ^ chip->status) & SJA1000_SR_TROUBLE) &&
+		   !(status & SJA1000_SR_OVERRUN)))
+		return events;
+	if (status == 0xff && sja1000_in(chip, SJA1000_MOD) == 0xff)
+		return CANCHAR_EVENT_GONE;
+	if (status & SJA1000_SR_OVERRUN) {
+		sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_CLEAR);
+		events |= CANCHAR_EVENT_OVERRUN;
+	}
+	if ((status ^ chip->status) & SJA1000_SR_TROUBLE)
+		events |= CANCHAR_EVENT_STATE;
+	chip->status = status & SJA1000_SR_TROUBLE;
+	return events;
+}
+
+/* One frame, whose presence IR or SR has told. */
+static __always_inline bool sja1000_receive(struct canchar_device *dev, struct canchar_frame *frame)
+{
+	sja1000_read_frame(dev->chip, frame);
+	return true;
+}
+
+static __always_inline bool sja1000_tx_free(struct canchar_device *dev)
+{
+	return sja1000_in(dev->chip, SJA1000_SR) & SJA1000_SR_TX_FREE;
+}
+
+static __always_inline void sja1000_tx_interrupt(struct canchar_device *dev, bool wanted)
+{
+	struct sja1000 *chip = dev->chip;
+
+	chip->ier = wanted ? chip->ier | SJA1000_IR_TX : chip->ier & ~SJA1000_IR_TX;
+	sja1000_write_ier(chip);
+}
+
+static __always_inline void sja1000_send(struct canchar_device *dev, const struct canchar_frame *frame)
+{
+	sja1000_write_frame(dev->chip, frame);
+}
+
+#endif

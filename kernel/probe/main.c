@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * canprobe: an instrument on two Kvaser PCI cards. It takes only cards that are told to
+ * (driver_override), the one that sends first; see README.md.
+ */
+
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "../canchar/board_kvaser_pci.h"
+#include "probe.h"
+
+static_assert(sizeof(struct canprobe_record) == 24 && offsetof(struct canprobe_record, data) == 16);
+static_assert(sizeof(struct canprobe_plan) == 56 && offsetof(struct canprobe_plan, delay_ns) == 16);
+static_assert(sizeof(struct canprobe_state) == 32);
+
+static struct canprobe probe;
+/* Cards, the plan and the floor; and reading. */
+static DEFINE_MUTEX(lock);
+static struct pci_dev *cards[2];
+static bool opened;
+
+/* --------------------------------------------------------------- file -- */
+
+static bool both_there(void)
+{
+	return cards[0] && cards[1];
+}
+
+static int canprobe_open(struct inode *inode, struct file *filp)
+{
+	int err = 0;
+
+	mutex_lock(&lock);
+	if (opened)
+		err = -EBUSY;
+	else if (!both_there())
+		err = -ENODEV;
+	if (!err) {
+		opened = true;
+		canprobe_rings_reset(&probe);
+		probe.plan.bitrate = 0;	/* the chips start anew */
+		probe.sent_all = 0;
+		probe.late = 0;
+		probe.overruns = 0;
+		probe.floor_ns = 0;
+	}
+	mutex_unlock(&lock);
+	return err ?: stream_open(inode, filp);
+}
+
+static void rest(void)
+{
+	canprobe_stop(&probe);
+	if (!both_there())
+		return;
+	canchar_sja1000_quiet(&probe.cards[0].chip);
+	canchar_sja1000_quiet(&probe.cards[1].chip);
+}
+
+static int canprobe_release(struct inode *inode, struct file *filp)
+{
+	mutex_lock(&lock);
+	rest();
+	opened = false;
+	mutex_unlock(&lock);
+	return 0;
+}
+
+static ssize_t canprobe_file_read(struct file *filp, char __user *user, size_t bytes,
+				  loff_t *position)
+{
+	struct canprobe_record record;
+	size_t done = 0;
+	int err = 0;
+
+	if (bytes < sizeof(record))
+		return -EINVAL;
+	mutex_lock(&lock);
+	while (done + sizeof(record) <= bytes && canprobe_read(&probe, &record)) {
+		if (copy_to_user(user + done, &record, sizeof(record))) {
+			err = -EFAULT;
+			break;
+		}
+		done += sizeof(record);
+	}
+	if (!done && !err && !both_there())
+		err = -ENODEV;
+	mutex_unlock(&lock);
+	return done ?: err;
+}
+
+static int get_state(struct canprobe_state __user *user)
+{
+	struct canprobe_state state = {
+		.running = READ_ONCE(probe.running),
+		.sent = probe.sent_all,
+		.received = READ_ONCE(probe.rings[CANPROBE_RECEIVED].head),
+		.unread = probe.rings[0].lost + probe.rings[1].lost,
+		.overruns = probe.overruns,
+		.late = probe.late,
+		.floor_ns = probe.floor_ns,
+	};
+
+	return copy_to_user(user, &state, sizeof(state)) ? -EFAULT : 0;
+}
+
+static int start(const struct canprobe_plan __user *user)
+{
+	struct canprobe_plan plan;
+
+	if (copy_from_user(&plan, user, sizeof(plan)))
+		return -EFAULT;
+	return canprobe_start(&probe, &plan);
+}
+
+static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned long argument)
+{
+	void __user *user = (void __user *)argument;
+	int err = -ENODEV;
+
+	mutex_lock(&lock);
+	if (command == CANPROBE_GET_STATE)
+		err = get_state(user);
+	else if (both_there())
+		switch (command) {
+		case CANPROBE_START:
+			err = start(user);
+			break;
+		case CANPROBE_STOP:
+			canprobe_stop(&probe);
+			err = 0;
+			break;
+		case CANPROBE_FLOOR:
+			err = canprobe_floor(&probe);
+			break;
+		default:
+			err = -ENOTTY;
+		}
+	mutex_unlock(&lock);
+	return err;
+}
+
+static const struct file_operations canprobe_fops = {
+	.owner = THIS_MODULE,
+	.open = canprobe_open,
+	.release = canprobe_release,
+	.read = canprobe_file_read,
+	.unlocked_ioctl = canprobe_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+static struct miscdevice canprobe_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "canprobe",
+	.fops = &canprobe_fops,
+	.mode = 0600,
+};
+
+/* -------------------------------------------------------------- cards -- */
+
+static int take(struct pci_dev *pdev, unsigned int place)
+{
+	const struct kvaser_card *row = kvaser_find_card(pdev);
+	struct canprobe_card *card = &probe.cards[place];
+	int err;
+
+	if (!row)
+		return -ENODEV;
+	err = pci_enable_device(pdev);
+	if (err)
+		return err;
+	err = pci_request_regions(pdev, "canprobe");
+	if (err)
+		goto disable;
+	card->s5920 = pci_resource_start(pdev, 0);
+	outl(S5920_PTCR_WAIT, card->s5920 + S5920_PTCR);
+	err = -ENODEV;
+	if (!kvaser_find_chip(pdev, row, 0, &card->chip))
+		goto release;
+	canchar_sja1000_quiet(&card->chip);
+	kvaser_allow_interrupts(card->s5920, false);
+	err = request_irq(pdev->irq, place ? canprobe_received : canprobe_floor_reached,
+			  IRQF_SHARED | IRQF_NO_THREAD, "canprobe", &probe);
+	if (err)
+		goto release;
+	cards[place] = pdev;
+	return 0;
+
+release:
+	pci_release_regions(pdev);
+disable:
+	pci_disable_device(pdev);
+	return err;
+}
+
+static int canprobe_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	int err = -EBUSY;
+
+	mutex_lock(&lock);
+	if (!cards[0])
+		err = take(pdev, 0);
+	else if (!cards[1])
+		err = take(pdev, 1);
+	mutex_unlock(&lock);
+	return err;
+}
+
+static void canprobe_remove(struct pci_dev *pdev)
+{
+	unsigned int place;
+
+	mutex_lock(&lock);
+	place = cards[1] == pdev;
+	rest();
+	kvaser_allow_interrupts(probe.cards[place].s5920, false);
+	free_irq(pdev->irq, &probe);
+	pci_release_regions(pdev);
+	pci_disable_device(pdev);
+	cards[place] = NULL;
+	mutex_unlock(&lock);
+}
+
+/* No table of ids: only driver_override leads here. */
+static struct pci_driver canprobe_driver = {
+	.name = "canprobe",
+	.probe = canprobe_probe,
+	.remove = canprobe_remove,
+};
+
+static int __init canprobe_init(void)
+{
+	int side, err = -ENOMEM;
+
+	canprobe_instrument_init(&probe);
+	for (side = 0; side < 2; side++) {
+		probe.rings[side].records = vcalloc(CANPROBE_RECORDS, sizeof(struct canprobe_record));
+		if (!probe.rings[side].records)
+			goto free;
+	}
+	err = pci_register_driver(&canprobe_driver);
+	if (err)
+		goto free;
+	err = misc_register(&canprobe_device);
+	if (!err)
+		return 0;
+	pci_unregister_driver(&canprobe_driver);
+free:
+	vfree(probe.rings[0].records);
+	vfree(probe.rings[1].records);
+	return err;
+}
+
+static void __exit canprobe_exit(void)
+{
+	misc_deregister(&canprobe_device);
+	pci_unregister_driver(&canprobe_driver);
+	vfree(probe.rings[0].records);
+	vfree(probe.rings[1].records);
+}
+
+module_init(canprobe_init);
+module_exit(canprobe_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("An instrument that measures what is between two CAN controllers");

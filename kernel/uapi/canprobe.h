@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * /dev/canprobe: an instrument that measures what is between two CAN controllers.
+ * All numbers are of this machine's byte order. A file is opened by one at a time.
+ */
+#ifndef CANPROBE_UAPI_H
+#define CANPROBE_UAPI_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Sides of a record. */
+#define CANPROBE_SENT		0	/* stamped before the controller was told to send it */
+#define CANPROBE_RECEIVED	1	/* stamped when the interrupt handler began */
+
+/* What read(2) answers: 24 bytes each, those of one side in their order. */
+struct canprobe_record {
+	__u64 stamp_ns;		/* 0: CLOCK_MONOTONIC */
+	__u32 can_id;		/* 8: as in struct can_frame */
+	__u8 len;		/* 12 */
+	__u8 side;		/* 13 */
+	__u16 reserved;		/* 14 */
+	__u8 data[8];		/* 16 */
+};
+
+/* Frames to be sent. 56 bytes. */
+struct canprobe_plan {
+	__u32 can_id;		/* 0 */
+	__u8 len;		/* 4: 0...8 */
+	__u8 numbered;		/* 5: the first two bytes of data count the frames, the low byte first */
+	__u16 reserved;		/* 6: 0 */
+	__u8 data[8];		/* 8 */
+	__u64 delay_ns;		/* 16: from the call to the first frame */
+	__u64 period_ns;	/* 24: between bursts, at least 1000 */
+	__u32 count;		/* 32: frames, at least 1 */
+	__u32 burst;		/* 36: frames at a time, at least 1 */
+	__u32 bitrate;		/* 40: bit/s of both controllers */
+	__u32 reserved2[3];	/* 44: 0 */
+};
+
+/* What has come of it since the file was opened. 32 bytes. */
+struct canprobe_state {
+	__u32 running;		/* 0: frames are to come */
+	__u32 sent;		/* 4 */
+	__u32 received;		/* 8 */
+	__u32 unread;		/* 12: records lost, because nobody read them in time */
+	__u32 overruns;		/* 16: of the receiving controller's FIFO */
+	__u32 late;		/* 20: frames that found the transmit buffer full and waited */
+	__u64 floor_ns;		/* 24: what the instrument adds; 0: CANPROBE_FLOOR was not called */
+};
+
+/* Cards that the instrument has, in their order: the first sends, the second receives. ENODEV: fewer than two. */
+#define CANPROBE_IOC		0xb9
+/* Begins to send. EBUSY: it does already. EINVAL: a plan that cannot be. EIO: a controller does not start. */
+#define CANPROBE_START		_IOW(CANPROBE_IOC, 0, struct canprobe_plan)
+/* Ends it. */
+#define CANPROBE_STOP		_IO(CANPROBE_IOC, 1)
+#define CANPROBE_GET_STATE	_IOR(CANPROBE_IOC, 2, struct canprobe_state)
+/*
+ * Measures what it adds itself: from a timer's write to a card to the handler of the
+ * interrupt that the write causes. EAGAIN: no frame has been sent yet. EBUSY: it sends.
+ */
+#define CANPROBE_FLOOR		_IO(CANPROBE_IOC, 3)
+
+#endif
