@@ -32,12 +32,16 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #define cw_data_bittiming_const(can)	((can)->data_bittiming_const)
 #endif
 
-/* 6.17: three ways of threading instead of yes and no. */
+/* 6.17: three ways of threading instead of yes and no, and a call that tells of failure by itself. */
+static inline int cw_set_threaded(struct net_device *dev)
+{
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
-#define cw_set_threaded(dev)		netif_threaded_enable(dev)
+	netif_threaded_enable(dev);
+	return 0;
 #else
-#define cw_set_threaded(dev)		dev_set_threaded(dev, true)
+	return dev_set_threaded(dev, true);
 #endif
+}
 
 /* 6.19: the core checks the MTU, and time stamping has calls of its own. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)

@@ -44,9 +44,9 @@ void cw_tap_begin(struct cw_tap *tap, const struct cw_attempt *a, u64 now_ns)
 	r->sof_ns = cw_to_ns(a->sof);
 	r->end_ns = end_ns;
 	r->pending = a->pending;
+	r->late_ns = min_t(u64, now_ns - end_ns, U32_MAX);
 	r->id = frame->can_id;
 	r->sender = a->ifindex;
-	r->late_ns = min_t(u64, now_ns - end_ns, U32_MAX);
 	r->nominal_bits = a->nominal;
 	r->data_bits = a->data;
 	r->len = frame->len;

@@ -286,11 +286,10 @@ void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
 	}
 }
 
-/* The frame went through: to all receivers in the same moment, and off its sender. */
-static void cw_attempt_succeed(struct cw_wire *wire, struct cw_attempt *a,
+/* The frame went through: to all receivers in the same moment. */
+static void cw_attempt_deliver(struct cw_wire *wire, struct cw_attempt *a,
 			       struct cw_tap_masks *masks)
 {
-	struct cw_port *sender = a->port;
 	u64 slots;
 
 	for (slots = a->takers; slots; slots &= slots - 1) {
@@ -304,6 +303,14 @@ static void cw_attempt_succeed(struct cw_wire *wire, struct cw_attempt *a,
 		else
 			masks->overrun |= BIT_ULL(port->slot);
 	}
+}
+
+/* And off its sender, which may fill its buffer again. */
+static void cw_attempt_complete(struct cw_wire *wire, struct cw_attempt *a,
+				struct cw_tap_masks *masks)
+{
+	struct cw_port *sender = a->port;
+
 	if (sender->tx_errors)
 		sender->tx_errors--;
 	if (!sender->node) {
@@ -365,6 +372,10 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 	u64 now = now_ns * 2, interframe;
 	bool slips;
 
+	/* Before all else: receivers have waited for the machine long enough. */
+	if (likely(!a->error))
+		cw_attempt_deliver(wire, a, &masks);
+
 	/* At the sender's rate; of one that is gone the wire has only how long its bits were. */
 	interframe = sender ? cw_halves(sender, CW_INTERFRAME_BITS, 0) :
 		CW_INTERFRAME_BITS * div64_u64(a->end - a->sof, max_t(u32, a->nominal + a->data, 1));
@@ -385,7 +396,7 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 	if (wire->tap)
 		cw_tap_begin(wire->tap, a, now_ns);
 	if (likely(!a->error))
-		cw_attempt_succeed(wire, a, &masks);
+		cw_attempt_complete(wire, a, &masks);
 	if (unlikely(a->error || a->confused))
 		cw_faults_account(wire, a);
 	if (wire->tap)

@@ -34,13 +34,13 @@ if [ "$(cat "$cache/key" 2>/dev/null)" != "$key" ]; then
 		esac
 	done <"$tests/debug-kernel.config" >/dev/null
 	[ "$1" != --configure ] || exit 0
-	nice make -s -C "$tree" -j"$(nproc)" bzImage modules
+	make -s -C "$tree" -j"$(nproc)" bzImage modules
 	echo "$key" >"$cache/key"
 fi
 share=$root/target/canwire/debug
 mkdir -p "$share/canwire" "$share/uapi"
 cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
 cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
-nice make -s -C "$tree" M="$share/canwire" modules
+make -s -C "$tree" M="$share/canwire" modules
 "$canter" lab --quiet --kernel "$tree" --cpus 2 --share "$root/target" -- \
 	env CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"

@@ -250,8 +250,9 @@ def bus_off_with_a_full_queue():
     assert numbers == sorted(set(numbers)), "sent twice or out of order"
 
 
-def with_stalled_reader(name, seconds, action):
-    """Runs `action` while the node's NAPI thread cannot run: one CPU, and this process at real-time priority."""
+def with_stalled_reader(name, action, is_over):
+    """Runs `action` until it is over while the node's NAPI thread cannot run: one CPU, and this process at real-time
+    priority, which it keeps because it never sleeps."""
     if os.cpu_count() != 1:
         raise Skip("needs one CPU")
     with open(f"/sys/class/net/{name}/threaded", "w") as file:
@@ -259,8 +260,7 @@ def with_stalled_reader(name, seconds, action):
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))
     try:
         action()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while not is_over():
             pass
     finally:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
@@ -269,8 +269,8 @@ def with_stalled_reader(name, seconds, action):
 def overrun(expected, **fifo):
     wire = nodes("w0", **fifo)
     tap, errors = Tap("A"), Can("w0", errors=True)
-    with_stalled_reader("w0", 0.1, lambda: wire.start("A", frame(0x100, b"12345678"), PERIOD_NS=500000, COUNT=9))
-    wire.wait_for_source("A")
+    with_stalled_reader("w0", lambda: wire.start("A", frame(0x100, b"12345678"), PERIOD_NS=500000, COUNT=9),
+                        lambda: not wire.source("A")["running"])
     wait_until(lambda: wire.node("w0")["fifo_used"] == 0, 10, "the FIFO to be read")
     records = tap.read()
     equal("on the wire", len(records), 9)
@@ -399,6 +399,45 @@ def contention():
     equal("received and lost", len(got) + sum(r.overrun >> 3 & 1 for r in records), 3 * count)
     assert contended > 100, contended
     return f"{contended} contended"
+
+
+def overrun_and_slips(tap, bus, node, count):
+    """Of a bus that was always busy: every frame was received or is told to be lost, and every wait is told."""
+    wire, records = Wire(), tap.read()
+    equal("frames", len([r for r in records if not r.error]), count)
+    equal("neither received nor overrun", [r for r in records if bool(r.received) == bool(r.overrun)], [])
+    received = sum(bool(r.received) for r in records)
+    wait_until(lambda: wire.node(node)["handed_over"] == received, 60, "the hand-over")
+    equal("packets", counter(node, "rx_packets"), received)
+    equal("overruns told by the node and the bus", (wire.node(node)["overruns"], wire.bus(bus)["overruns"]),
+          (count - received, count - received))
+    waits = 0
+    for before, after in zip(records, records[1:]):
+        wait = after.sof_ns - before.end_ns - 3000
+        equal("a wait is marked", wait > 0, bool(after.marks & MARK_SLIPPED))
+        between("a wait after a frame that was late", 0, wait, before.late_ns + min(before.late_ns, 2000000))
+        waits += wait
+    stats = wire.bus(bus)
+    between("waits told in all", waits, stats["slip_ns"], waits + 2 * max(records[-1].late_ns, 1))
+    return count - received, stats["slips"]
+
+
+@test
+def always_busy():
+    """At 100 % on one bus and then on five no frame is lost that is not told to be, and the wire's waits are told too"""
+    one, count, lost, slips = frame(0x100, bytes(8)), 2000, 0, 0
+    for buses in ("A", "BCDEF"):
+        taps = {}
+        for bus in buses:
+            wire = nodes("r" + bus, bus=bus)
+            taps[bus] = Tap(bus)
+        for bus in buses:
+            wire.start(bus, one, COUNT=count)
+        for bus in buses:
+            wire.wait_for_source(bus, 300)
+            of_bus = overrun_and_slips(taps[bus], bus, "r" + bus, count)
+            lost, slips = lost + of_bus[0], slips + of_bus[1]
+    return f"{lost} of {6 * count} overrun, {slips} slips"
 
 
 @test

@@ -6,7 +6,10 @@ use super::{
     socket::{Protocol, Socket},
 };
 use crate::{Error, Interface, Result, interface::Counters};
-use std::io;
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
 
 /// A change of a CAN interface.
 #[derive(Clone, Debug)]
@@ -65,5 +68,12 @@ impl Monitor {
                 }
             }
         }
+    }
+}
+
+impl AsFd for Monitor {
+    /// Readable when there are changes.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }

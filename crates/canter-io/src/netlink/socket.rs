@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// How long the kernel may take to answer before we give up rather than hang.
@@ -46,6 +46,11 @@ impl Socket {
         let _ = socket.set(libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, &on);
         socket.connect()?;
         Ok(socket)
+    }
+
+    /// To wait for what comes.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     fn set<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {

@@ -62,7 +62,7 @@ pub struct Record {
     pub received: u64,
     /// Who lost it because that was full.
     pub overrun: u64,
-    /// How late the wire's timer ran after the end, in ns.
+    /// How late the wire's timer ran after the end, in ns; handing the frame over is what it does first.
     pub late_ns: u32,
     /// What else.
     pub marks: Marks,

@@ -68,6 +68,15 @@ pub fn print(record: &Record, sender: &str, out: &mut String) {
     out.push('\n');
 }
 
+/// What a packet's comment says: which frame an error destroyed and how, overruns, marks. Empty: nothing.
+pub fn comment(record: &Record) -> String {
+    let remarks = remarks(record).collect::<Vec<_>>().join(", ");
+    match record.error {
+        Some(_) => format!("{} {remarks}", record.frame),
+        None => remarks,
+    }
+}
+
 fn remarks(record: &Record) -> impl Iterator<Item = String> {
     let injected = if record.marks.contains(Marks::INJECTED) { ", injected" } else { "" };
     let error =

@@ -1,7 +1,8 @@
 //! What was on a wire as a file. A frame is stamped where it ended, as hardware does, in the real-time clock, and its
-//! interface is its sender; an error is a CAN error frame (linux/can/error.h), as a controller reports it.
+//! interface is its sender; an error is a CAN error frame (linux/can/error.h), as a controller reports it, which Wireshark shows
+//! and filters as such; which frame it destroyed is in the packet's comment, where the format has one.
 
-use super::summary::Report;
+use super::{line, summary::Report};
 use crate::{
     failure,
     formats::{Closing, Format, Kind},
@@ -50,6 +51,10 @@ impl Recording {
             Some(fault) => error_frame(fault),
             None => record.frame.kernel_bytes()[..record.frame.mtu()].to_vec(),
         };
+        let comment = line::comment(record);
+        if !comment.is_empty() {
+            self.format.remark(&comment);
+        }
         let stamp_ns = record.end_ns + self.ahead_ns;
         let entry = capture_ring::Record::new(stamp_ns, interface, &bytes);
         self.format.frame(&mut self.buffer, &entry, false);

@@ -1,6 +1,6 @@
 //! A can-gw job that lives as long as the value that stands for it.
 
-use std::io;
+use std::{collections::VecDeque, io};
 
 use super::{Installed, Job, JobCounters, add, delete, list, route};
 use crate::{Error, Result};
@@ -20,16 +20,30 @@ impl CanGateway {
     /// As [`add`]; and `AlreadyExists` when the kernel has a job that does the same (every frame would go out twice)
     /// or has its user id (that job would be changed).
     pub fn open(job: Job) -> Result<Self> {
-        let known = |installed: &Installed| {
-            installed.job == job || job.user_id.is_some() && installed.job.user_id == job.user_id
-        };
-        if list()?.iter().any(known) {
-            let twice = io::Error::new(io::ErrorKind::AlreadyExists, "the kernel has this job already");
-            return Err(Error::new(route(&job), "add can-gw job", twice)
-                .hint("cangw -L lists jobs, cangw -F deletes all"));
+        let mut opened = Self::open_all(vec![job])?;
+        Ok(opened.remove(0))
+    }
+
+    /// Adds all of them, or none: the kernel is asked once what it has, however many they are.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_all(jobs: Vec<Job>) -> Result<Vec<Self>> {
+        let there = list()?;
+        let mut opened = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let known = |installed: &Installed| {
+                installed.job == job || job.user_id.is_some() && installed.job.user_id == job.user_id
+            };
+            if there.iter().any(known) || opened.iter().any(|one: &Self| one.job == job) {
+                let twice = io::Error::new(io::ErrorKind::AlreadyExists, "the kernel has this job already");
+                return Err(Error::new(route(&job), "add can-gw job", twice)
+                    .hint("cangw -L lists jobs, cangw -F deletes all"));
+            }
+            add(&job)?;
+            opened.push(Self { job, open: true });
         }
-        add(&job)?;
-        Ok(Self { job, open: true })
+        Ok(opened)
     }
 
     /// What it does.
@@ -42,22 +56,52 @@ impl CanGateway {
     /// # Errors
     /// `NotFound` when somebody else deleted the job, or one of its interfaces has gone.
     pub fn counters(&self) -> Result<JobCounters> {
-        let installed = list()?.into_iter().find(|installed| installed.job == self.job);
-        installed.map(|installed| installed.counters).ok_or_else(|| {
-            let gone = io::Error::new(io::ErrorKind::NotFound, "the job has gone");
-            Error::new(route(&self.job), "read can-gw counters", gone)
-        })
+        let [counters] = Self::counters_of(std::slice::from_ref(self))?[..] else { return Err(self.gone()) };
+        counters.ok_or_else(|| self.gone())
+    }
+
+    /// What each has done so far, by one question to the kernel; `None` of a job that has gone.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn counters_of(gateways: &[Self]) -> Result<Vec<Option<JobCounters>>> {
+        // The kernel lists the newest first, so the next one wanted is nearly always the first one left.
+        let mut left = VecDeque::from(list()?);
+        let mut found: Vec<_> = gateways
+            .iter()
+            .rev()
+            .map(|gateway| {
+                let at = left.iter().position(|installed| installed.job == gateway.job)?;
+                left.remove(at).map(|installed| installed.counters)
+            })
+            .collect();
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Why there are no counters of it any more.
+    pub fn gone(&self) -> Error {
+        let gone = io::Error::new(io::ErrorKind::NotFound, "the job has gone");
+        Error::new(route(&self.job), "read can-gw counters", gone)
     }
 
     /// Deletes the job and answers what it had done just before.
     ///
     /// # Errors
     /// As [`counters`](Self::counters).
-    pub fn close(mut self) -> Result<JobCounters> {
+    pub fn close(self) -> Result<JobCounters> {
         let counters = self.counters();
-        self.open = false;
-        let deleted = delete(&self.job);
+        let deleted = self.delete();
         counters.and_then(|counters| deleted.map(|()| counters))
+    }
+
+    /// Deletes the job.
+    ///
+    /// # Errors
+    /// As [`delete`].
+    pub fn delete(mut self) -> Result<()> {
+        self.open = false;
+        delete(&self.job)
     }
 }
 
