@@ -9,6 +9,9 @@ pub mod read;
 mod systemtime;
 pub mod write;
 
+pub use candump_log::CandumpLog;
+pub use pcapng::Pcapng;
+
 use canter_io::capture_ring::Record;
 use clap::ValueEnum;
 use std::path::Path;
@@ -43,8 +46,8 @@ impl Kind {
     /// A writer of this format; `ns`: a log's stamps have 9 digits.
     pub fn writer(self, ns: bool) -> Box<dyn Format> {
         match self {
-            Self::Log => Box::new(candump_log::CandumpLog::new(ns)),
-            Self::Pcapng => Box::new(pcapng::Pcapng::default()),
+            Self::Log => Box::new(CandumpLog::new(ns)),
+            Self::Pcapng => Box::new(Pcapng::default()),
         }
     }
 }
@@ -64,6 +67,10 @@ pub struct Closing {
 /// Appends entries to a buffer. A record's `interface` is here the place of its interface in the order of
 /// [`interface`](Self::interface) calls, from 0.
 pub trait Format: Send {
+    /// A writer; `ns`: a log's stamps have 9 digits.
+    fn new(ns: bool) -> Self
+    where
+        Self: Sized;
     /// The file's head.
     fn begin(&mut self, out: &mut Vec<u8>);
     /// A new interface.

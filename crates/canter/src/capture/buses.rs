@@ -2,6 +2,7 @@
 //! is removed and made again under its name is the same bus; one that is renamed stays the bus that it was.
 
 use super::{
+    chunk::{Chunk, Hold},
     live::{Busy, Live},
     queue::{Item, Queue},
 };
@@ -189,7 +190,29 @@ impl<'a> Buses<'a> {
         }
     }
 
+    /// Moves those of `records` that are wanted to `chunk`, with the places of their buses.
+    pub fn sift<'r>(&mut self, chunk: &mut Chunk, records: impl Iterator<Item = Record<'r>>) {
+        // The kind is looked at once and not for every frame.
+        match chunk {
+            Chunk::Classic(entries) => self.sift_to(entries, records),
+            Chunk::Fd(entries) => self.sift_to(entries, records),
+            Chunk::Noted(entries) => self.sift_to(entries, records),
+        }
+    }
+
+    #[inline]
+    fn sift_to<'r>(&mut self, to: &mut impl Hold, records: impl Iterator<Item = Record<'r>>) {
+        for record in records {
+            let place = self.place(record.interface);
+            let Some(bus) = self.list.get_mut(place as usize) else { continue };
+            if bus.wants(&record) {
+                to.hold(&Record { interface: place, ..record });
+            }
+        }
+    }
+
     /// The first frame of an interface may come before the news of it.
+    #[cold]
     fn discover(&mut self, index: u32) -> u32 {
         let found = Interface::by_index(index).ok();
         if found.is_none() {
@@ -310,15 +333,13 @@ impl Bus {
         }
     }
 
-    /// Counts a frame, and says whether it is to be recorded.
-    #[inline]
-    pub fn wants(&mut self, record: &Record<'_>) -> bool {
+    /// Counts a frame, and says whether it is to be recorded. A call would take a tenth of what receiving it takes.
+    #[inline(always)]
+    fn wants(&mut self, record: &Record<'_>) -> bool {
         let stamp_ns = record.stamp_ns;
-        if stamp_ns <= self.from_ns.1 || stamp_ns >= self.until_ns.0 {
-            if stamp_ns < self.from_ns.0 || stamp_ns > self.until_ns.1 {
-                return false;
-            }
-            self.tally.ambiguous += 1;
+        let near = stamp_ns <= self.from_ns.1 || stamp_ns >= self.until_ns.0;
+        if near && !self.is_inside(stamp_ns) {
+            return false;
         }
         self.tally.seen += 1;
         // struct can_frame: the identifier and its flags are the first word.
@@ -326,10 +347,25 @@ impl Bus {
         if can_id & ERR_FLAG != 0 {
             self.count_error(record);
         }
+        let plain = self.rate.is_none() && self.filters.is_none();
+        plain || self.look_into(record)
+    }
+
+    /// Whether a frame near the start or the end of the recording belongs to it.
+    #[cold]
+    fn is_inside(&mut self, stamp_ns: u64) -> bool {
+        let inside = stamp_ns >= self.from_ns.0 && stamp_ns <= self.until_ns.1;
+        self.tally.ambiguous += u64::from(inside);
+        inside
+    }
+
+    /// What needs more of a frame than its head: how long it takes on the wire, and what the filters say.
+    fn look_into(&mut self, record: &Record<'_>) -> bool {
+        let frame = record.frame();
         if let Some(rate) = self.rate {
-            self.busy_ns += record.frame().duration_with_interframe_ns(rate);
+            self.busy_ns += frame.duration_with_interframe_ns(rate);
         }
-        let passes = self.filters.as_ref().is_none_or(|filters| filters.matches(&record.frame()));
+        let passes = self.filters.as_ref().is_none_or(|filters| filters.matches(&frame));
         self.tally.filtered += u64::from(!passes);
         passes
     }

@@ -26,6 +26,32 @@ pub struct NotedEntry {
 const _: () = assert!(size_of::<Entry<CAN_MTU>>() == 32 && size_of::<Entry<CANFD_MTU>>() == 88);
 const _: () = assert!(size_of::<NotedEntry>() == 104);
 
+/// What frames can be added to.
+pub trait Hold {
+    /// Adds a frame; one that does not fit is refused.
+    fn hold(&mut self, record: &Record<'_>) -> bool;
+}
+
+impl<const BYTES: usize> Hold for Vec<Entry<BYTES>> {
+    #[inline]
+    fn hold(&mut self, record: &Record<'_>) -> bool {
+        let Ok(&bytes) = record.bytes.try_into() else { return false };
+        self.push(Entry { stamp_ns: record.stamp_ns, interface: record.interface, bytes });
+        true
+    }
+}
+
+impl Hold for Vec<NotedEntry> {
+    fn hold(&mut self, record: &Record<'_>) -> bool {
+        let Record { stamp_ns, interface, bytes, origin, hardware_ns } = *record;
+        let mut frame = Entry { stamp_ns, interface, bytes: [0; CANFD_MTU] };
+        let Some(place) = frame.bytes.get_mut(..bytes.len()) else { return false };
+        place.copy_from_slice(bytes);
+        self.push(NotedEntry { frame, len: bytes.len() as u8, origin, hardware_ns });
+        true
+    }
+}
+
 /// Frames of one kind, in the order of their stamps once it is sorted.
 pub enum Chunk {
     Classic(Vec<Entry<CAN_MTU>>),
@@ -48,21 +74,16 @@ impl Chunk {
         Self::Noted(Vec::with_capacity(frames))
     }
 
-    /// Adds a frame; one of the other kind is refused.
-    #[inline]
-    pub fn push(&mut self, record: &Record<'_>) -> bool {
+    /// The same chunk without frames, when its memory does for `frames` of this kind and not for many more: what is in
+    /// the queue counts by its memory.
+    pub fn reuse(&mut self, fd: bool, frames: usize) -> bool {
+        let fits = |capacity: usize| (frames..=2 * frames).contains(&capacity);
         match self {
-            Self::Classic(entries) => push(entries, record),
-            Self::Fd(entries) => push(entries, record),
-            Self::Noted(entries) => {
-                let Record { stamp_ns, interface, bytes, origin, hardware_ns } = *record;
-                let mut frame = Entry { stamp_ns, interface, bytes: [0; CANFD_MTU] };
-                let Some(place) = frame.bytes.get_mut(..bytes.len()) else { return false };
-                place.copy_from_slice(bytes);
-                entries.push(NotedEntry { frame, len: bytes.len() as u8, origin, hardware_ns });
-                true
-            }
+            Self::Classic(entries) if !fd && fits(entries.capacity()) => entries.clear(),
+            Self::Fd(entries) if fd && fits(entries.capacity()) => entries.clear(),
+            _ => return false,
         }
+        true
     }
 
     pub fn len(&self) -> usize {
@@ -88,6 +109,16 @@ impl Chunk {
         }
     }
 
+    /// The stamp of the frame at `at`, which is below `len`.
+    #[inline]
+    pub fn stamp_ns(&self, at: usize) -> u64 {
+        match self {
+            Self::Classic(entries) => entries[at].stamp_ns,
+            Self::Fd(entries) => entries[at].stamp_ns,
+            Self::Noted(entries) => entries[at].frame.stamp_ns,
+        }
+    }
+
     /// Hands out the frames of these places, which are below `len`.
     #[inline]
     pub fn each(&self, places: Range<usize>, mut take: impl FnMut(&Record<'_>)) {
@@ -101,13 +132,18 @@ impl Chunk {
     /// How many frames, of a chunk in order, have stamps of at most `limit_ns`.
     pub fn until(&self, limit_ns: u64) -> usize {
         let all = self.len();
-        if all > 0 && self.record(all - 1).stamp_ns <= limit_ns {
+        if all > 0 && self.stamp_ns(all - 1) <= limit_ns {
             return all;
         }
+        self.before(limit_ns.saturating_add(1))
+    }
+
+    /// How many frames, of a chunk in order, have stamps below `limit_ns`.
+    pub fn before(&self, limit_ns: u64) -> usize {
         match self {
-            Self::Classic(entries) => entries.partition_point(|entry| entry.stamp_ns <= limit_ns),
-            Self::Fd(entries) => entries.partition_point(|entry| entry.stamp_ns <= limit_ns),
-            Self::Noted(entries) => entries.partition_point(|entry| entry.frame.stamp_ns <= limit_ns),
+            Self::Classic(entries) => entries.partition_point(|entry| entry.stamp_ns < limit_ns),
+            Self::Fd(entries) => entries.partition_point(|entry| entry.stamp_ns < limit_ns),
+            Self::Noted(entries) => entries.partition_point(|entry| entry.frame.stamp_ns < limit_ns),
         }
     }
 
@@ -136,13 +172,6 @@ impl Chunk {
 }
 
 #[inline]
-fn push<const BYTES: usize>(entries: &mut Vec<Entry<BYTES>>, record: &Record<'_>) -> bool {
-    let Ok(&bytes) = record.bytes.try_into() else { return false };
-    entries.push(Entry { stamp_ns: record.stamp_ns, interface: record.interface, bytes });
-    true
-}
-
-#[inline]
 fn view<const BYTES: usize>(entry: &Entry<BYTES>) -> Record<'_> {
     Record::new(entry.stamp_ns, entry.interface, &entry.bytes)
 }
@@ -150,6 +179,17 @@ fn view<const BYTES: usize>(entry: &Entry<BYTES>) -> Record<'_> {
 fn sort<T>(entries: &mut [T], stamp_ns: impl Fn(&T) -> u64) {
     if !entries.is_sorted_by_key(&stamp_ns) {
         entries.sort_by_key(&stamp_ns);
+    }
+}
+
+#[cfg(test)]
+impl Hold for Chunk {
+    fn hold(&mut self, record: &Record<'_>) -> bool {
+        match self {
+            Self::Classic(entries) => entries.hold(record),
+            Self::Fd(entries) => entries.hold(record),
+            Self::Noted(entries) => entries.hold(record),
+        }
     }
 }
 
@@ -175,7 +215,7 @@ mod tests {
             let mut frames = 0u64;
             loop {
                 let mut chunk = Chunk::new(fd, a_block);
-                (0..a_block).for_each(|_| assert!(chunk.push(&Record::new(0, 0, &[0; CANFD_MTU][..bytes]))));
+                (0..a_block).for_each(|_| assert!(chunk.hold(&Record::new(0, 0, &[0; CANFD_MTU][..bytes]))));
                 if queue.push(chunk).is_err() {
                     break frames;
                 }
@@ -207,7 +247,7 @@ mod tests {
         };
         let (later, earlier) = (told(9, CAN_MTU, 1), told(8, CANFD_MTU, 0));
         let mut chunk = Chunk::noted(2);
-        assert!(chunk.push(&later) && chunk.push(&earlier) && !chunk.push(&Record::new(0, 0, &[0; 73])));
+        assert!(chunk.hold(&later) && chunk.hold(&earlier) && !chunk.hold(&Record::new(0, 0, &[0; 73])));
         chunk.sort();
         assert_eq!(chunk.records().collect::<Vec<_>>(), [earlier, later]);
     }

@@ -11,9 +11,10 @@ use crate::{
     formats::Kind,
     measure::duration,
     options::Common,
-    trouble,
+    service::supervisor::Supervisor,
+    trouble::{self, Reminder},
 };
-use canter_io::{InterfaceFilters, capture_ring::RING_BYTES};
+use canter_io::{Interface, InterfaceFilters, capture_ring::RING_BYTES};
 use clap::Args;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -21,14 +22,15 @@ use signal_hook::{
 };
 use std::{
     fs::File,
-    io::{IsTerminal, Write},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     sync::mpsc,
+    thread,
     time::{Duration, Instant},
 };
 
-/// How often the main thread looks at signals and at the time.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the main thread looks at the time, and for events; signals reach it at once.
+const LOOK: Duration = Duration::from_millis(250);
 /// How often the live line changes.
 const LINE: Duration = Duration::from_millis(500);
 /// How many buses' loads the live line has room for, the highest first.
@@ -85,7 +87,7 @@ pub struct Arguments {
     /// How old a frame may become before it is in the file: what SIGKILL costs at most
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, default_value = "1s")]
     flush_interval: u64,
-    /// Mark what this machine sent; received by sockets, which cost three times as much
+    /// Mark what this machine sent; received by sockets, which cost six times as much
     #[arg(long)]
     direction: bool,
     /// Keep controllers' own stamps beside the kernel's; received by sockets
@@ -150,8 +152,7 @@ impl Arguments {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Failure::failed(format!("capture: signals: {error}")))?;
+    let signals = listen()?;
     common.apply()?;
     let mut recording = Recording::start(&arguments.settings(common))?;
     let session = Session { arguments: &arguments, common };
@@ -160,13 +161,26 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         return Err(trouble::of_file(&beside, "open", error));
     }
     session.announce(&mut recording);
-    session.watch(&mut recording, &mut signals);
+    session.watch(&mut recording, &signals);
+    Supervisor::find().stopping("writing what is left");
     recording.stop();
-    let written = session.wait_for(&mut recording, &mut signals);
+    let written = session.wait_for(&mut recording, &signals);
     for event in recording.events() {
         eprintln!("canter: {}", event.what);
     }
     if written { session.close(recording.finish()) } else { session.give_up(recording.give_up()) }
+}
+
+/// Says when a signal came that asks for the end.
+type Told = mpsc::Receiver<()>;
+
+fn listen() -> failure::Result<Told> {
+    let failed = |error: io::Error| Failure::failed(format!("capture: signals: {error}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let (tell, told) = mpsc::channel();
+    let pass_on = move || signals.forever().take_while(|_| tell.send(()).is_ok()).for_each(drop);
+    thread::Builder::new().name("canter-signals".to_owned()).spawn(pass_on).map_err(failed)?;
+    Ok(told)
 }
 
 /// One run of the command.
@@ -183,25 +197,33 @@ impl Session<'_> {
         for event in recording.events() {
             eprintln!("canter: {}", event.what);
         }
+        let what = format!("{} → {}", names.join(" "), output.display());
         if !self.common.quiet {
-            eprintln!("capture: {} → {}; Ctrl-C ends it", names.join(" "), output.display());
+            eprintln!("capture: {what}; Ctrl-C ends it");
         }
+        Supervisor::find().ready(&what);
     }
 
     /// Until a signal, the end of the time, enough frames, or the receiver's own end.
-    fn watch(&self, recording: &mut Recording, signals: &mut Signals) {
+    fn watch(&self, recording: &mut Recording, signals: &Told) {
         let (began, length) = (Instant::now(), self.arguments.duration.map(Duration::from_nanos));
         let mut line = LiveLine::new(self.common);
-        while !recording.is_over() && signals.pending().next().is_none() {
+        let mut supervision = Supervision::new();
+        let mut absent = Absent::new(self.arguments);
+        while !recording.is_over() {
             let left = length.map_or(Duration::MAX, |length| length.saturating_sub(began.elapsed()));
-            if left.is_zero() {
+            if left.is_zero() || signals.recv_timeout(LOOK.min(left)).is_ok() {
                 break;
             }
-            std::thread::sleep(LOOK.min(left));
             for event in recording.events() {
                 line.clear();
                 eprintln!("canter: {}", event.what);
             }
+            for missing in absent.news() {
+                line.clear();
+                eprintln!("canter: {missing}; waiting for it");
+            }
+            supervision.tell(recording);
             line.show(recording);
         }
         line.clear();
@@ -209,17 +231,17 @@ impl Session<'_> {
 
     /// Waits until all is written. A disk that does not answer is named; a signal then gives up on what is left, and
     /// the answer is false.
-    fn wait_for(&self, recording: &mut Recording, signals: &mut Signals) -> bool {
+    fn wait_for(&self, recording: &mut Recording, signals: &Told) -> bool {
         let (began, mut said) = (Instant::now(), false);
         while !recording.is_written() {
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
             if began.elapsed() > PATIENCE && !said {
                 said = true;
                 let left = recording.queue_used().0 >> 10;
                 let path = self.arguments.output.display();
                 eprintln!("canter: {path}: waiting for the disk, {left} KiB left; Ctrl-C gives them up");
             }
-            if said && signals.pending().next().is_some() {
+            if said && signals.try_recv().is_ok() {
                 return false;
             }
         }
@@ -251,7 +273,7 @@ impl Session<'_> {
         }
         let (path, (done, wait)) = (Account::path(&self.arguments.output), mpsc::channel());
         let (saved, told) = (account.clone(), self.common.clone());
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             let json = told.write_json(&saved); // may be on another disk, so it goes first
             let _ = done.send(saved.save(&path).is_ok() && json.is_ok());
         });
@@ -260,6 +282,63 @@ impl Session<'_> {
         }
         eprintln!("canter: {}: {}", account.file, account.verdict);
         std::process::exit(Exit::Lost as i32);
+    }
+}
+
+/// Tells who started it how it goes. The watchdog hears nothing while the receiver's thread stands still.
+struct Supervision {
+    supervisor: Supervisor,
+    rounds: u64,
+}
+
+impl Supervision {
+    fn new() -> Self {
+        Self { supervisor: Supervisor::find(), rounds: 0 }
+    }
+
+    fn tell(&mut self, recording: &Recording) {
+        let rounds = recording.rounds();
+        if self.supervisor.is_due() && rounds != self.rounds {
+            self.rounds = rounds;
+            let (frames, lost) = (recording.frames(), recording.lost());
+            self.supervisor.alive(&format!("{frames} frames, {lost} lost"));
+        }
+    }
+}
+
+/// How often interfaces that are waited for are looked for.
+const ABSENT: Duration = Duration::from_secs(1);
+
+/// Interfaces that are waited for.
+struct Absent {
+    names: Vec<(String, Reminder)>,
+    looked: Option<Instant>,
+}
+
+impl Absent {
+    fn new(arguments: &Arguments) -> Self {
+        let waited = arguments.interfaces.iter().filter(|_| arguments.wait_for_interface);
+        let names = waited.map(|one| one.interface.clone()).filter(|name| name != "any");
+        Self { names: names.map(|name| (name, Reminder::default())).collect(), looked: None }
+    }
+
+    /// What is to be said now of those that are not there.
+    fn news(&mut self) -> Vec<String> {
+        if self.names.is_empty() || self.looked.is_some_and(|when| when.elapsed() < ABSENT) {
+            return Vec::new();
+        }
+        self.looked = Some(Instant::now());
+        let say = |(name, reminder): &mut (String, Reminder)| match Interface::find(name) {
+            Ok(interface) if interface.up => {
+                *reminder = Reminder::default();
+                None
+            }
+            found => {
+                let why = found.map_or_else(|error| error.to_string(), |_| format!("{name}: is down"));
+                reminder.is_due(&why).then_some(why)
+            }
+        };
+        self.names.iter_mut().filter_map(say).collect()
     }
 }
 
@@ -273,7 +352,7 @@ struct LiveLine {
 
 impl LiveLine {
     fn wanted(common: &Common) -> bool {
-        !common.quiet && std::io::stderr().is_terminal()
+        !common.quiet && io::stderr().is_terminal()
     }
 
     fn new(common: &Common) -> Self {
@@ -287,13 +366,14 @@ impl LiveLine {
         }
         let (frames, busy) = (recording.frames(), recording.busy());
         let rate = u128::from(frames - self.frames) * 1_000_000_000 / passed.as_nanos();
-        let high = recording.queue_used().1 >> 10;
+        let (lost, high) = (recording.lost(), recording.queue_used().1 >> 10);
         let loads = loads(&self.busy, &busy, passed);
-        eprint!(
-            "\r\x1b[K{rate} frames/s, {frames} frames{loads}, queue at most {high} KiB, {} lost",
-            recording.lost()
-        );
-        let _ = std::io::stderr().flush();
+        let line = format!("{rate} frames/s, {frames} frames, {lost} lost, queue at most {high} KiB{loads}");
+        // A line that wraps could not be taken back; what matters least is behind.
+        let columns = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        let shown: String = line.chars().take(columns.saturating_sub(1)).collect();
+        eprint!("\r{shown}\x1b[K");
+        let _ = io::stderr().flush();
         (self.shown, self.frames, self.busy) = (Instant::now(), frames, busy);
     }
 

@@ -25,6 +25,8 @@ pub struct Live {
     pub stop: AtomicBool,
     /// The writer has as many frames as were asked for.
     pub enough: AtomicBool,
+    /// How often the receiver came by: it does so several times a second, frames or none.
+    pub rounds: AtomicU64,
     pub frames: AtomicU64,
     pub queue_lost: AtomicU64,
     /// Frames that the ring or the sockets have lost.

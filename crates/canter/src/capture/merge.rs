@@ -5,8 +5,7 @@
 //! written at once and counted as late: stamps are never rewritten.
 
 use super::chunk::Chunk;
-use canter_io::capture_ring::Record;
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 /// How long a frame is held back at least for older ones.
 pub const WINDOW_NS: u64 = 100_000_000;
@@ -23,7 +22,7 @@ struct Run {
 impl Run {
     /// The stamp of its next frame.
     fn head_ns(&self) -> u64 {
-        self.chunks.front().map_or(u64::MAX, |chunk| chunk.record(self.at).stamp_ns)
+        self.chunks.front().map_or(u64::MAX, |chunk| chunk.stamp_ns(self.at))
     }
 }
 
@@ -36,6 +35,15 @@ pub struct Merge {
     /// The youngest stamp that was handed out.
     written_ns: u64,
     late: u64,
+    /// Chunks that are empty by now.
+    spare: Vec<Chunk>,
+}
+
+/// Frames that are handed out together: they follow one another, and all of them are late or none.
+pub struct Piece<'a> {
+    pub chunk: &'a Chunk,
+    pub places: Range<usize>,
+    pub late: bool,
 }
 
 impl Merge {
@@ -45,7 +53,7 @@ impl Merge {
             return;
         }
         chunk.sort();
-        let (first_ns, last_ns) = (chunk.record(0).stamp_ns, chunk.record(chunk.len() - 1).stamp_ns);
+        let (first_ns, last_ns) = (chunk.stamp_ns(0), chunk.stamp_ns(chunk.len() - 1));
         self.newest_ns = self.newest_ns.max(last_ns);
         // The run that ends last before it, so that the others stay open for what is older.
         let fitting =
@@ -59,27 +67,32 @@ impl Merge {
         }
     }
 
-    /// Hands out, in order, every frame that no older one can precede any more, with whether it is late: all frames
-    /// below `complete_ns` have come.
-    pub fn ripe(&mut self, complete_ns: u64, each: impl FnMut(&Record<'_>, bool)) -> usize {
+    /// Hands out, in order, every frame that no older one can precede any more: all frames below `complete_ns` have
+    /// come.
+    pub fn ripe(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(self.newest_ns.saturating_sub(WINDOW_NS).min(complete_ns), each)
     }
 
     /// The same once nothing has come for a while, so that no frame can be on its way for longer.
-    pub fn quiet(&mut self, complete_ns: u64, each: impl FnMut(&Record<'_>, bool)) -> usize {
+    pub fn quiet(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(complete_ns, each)
     }
 
     /// Hands out all. Answers, as `ripe`, how many bytes of memory were given back.
-    pub fn all(&mut self, each: impl FnMut(&Record<'_>, bool)) -> usize {
+    pub fn all(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(u64::MAX, each)
     }
 
     /// The clock was set: hands out all, and what comes from now on is in an order of its own.
-    pub fn restart(&mut self, each: impl FnMut(&Record<'_>, bool)) -> usize {
+    pub fn restart(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
         let bytes = self.all(each);
         (self.newest_ns, self.written_ns) = (0, 0);
         bytes
+    }
+
+    /// Chunks of which all was handed out since this was asked last.
+    pub fn spare(&mut self) -> impl Iterator<Item = Chunk> {
+        self.spare.drain(..)
     }
 
     /// Frames handed out behind younger ones.
@@ -87,24 +100,31 @@ impl Merge {
         self.late
     }
 
-    fn hand_out(&mut self, until_ns: u64, mut each: impl FnMut(&Record<'_>, bool)) -> usize {
+    fn hand_out(&mut self, until_ns: u64, mut each: impl FnMut(Piece<'_>)) -> usize {
         let mut bytes = 0;
         while let Some((first, limit_ns)) = self.first(until_ns) {
-            let (run, late_ones, written_ns) = (&mut self.runs[first], &mut self.late, &mut self.written_ns);
+            let run = &mut self.runs[first];
             while let Some(chunk) = run.chunks.front() {
                 let until = chunk.until(limit_ns).max(run.at);
-                chunk.each(run.at..until, |record| {
-                    let late = record.stamp_ns < *written_ns;
-                    *late_ones += u64::from(late);
-                    *written_ns = record.stamp_ns.max(*written_ns);
-                    each(record, late);
-                });
+                // A chunk is in order, so its late frames are its first ones.
+                let late =
+                    if chunk.stamp_ns(run.at) < self.written_ns { chunk.before(self.written_ns) } else { 0 };
+                let in_time = late.clamp(run.at, until);
+                self.late += (in_time - run.at) as u64;
+                for (places, late) in [(run.at..in_time, true), (in_time..until, false)] {
+                    if !places.is_empty() {
+                        each(Piece { chunk, places, late });
+                    }
+                }
+                if until > run.at {
+                    self.written_ns = self.written_ns.max(chunk.stamp_ns(until - 1));
+                }
                 run.at = until;
                 if run.at < chunk.len() {
                     break;
                 }
                 bytes += chunk.bytes();
-                run.chunks.pop_front();
+                self.spare.extend(run.chunks.pop_front());
                 run.at = 0;
             }
             self.runs.retain(|run| !run.chunks.is_empty());
@@ -129,22 +149,28 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::chunk::Hold as _, *};
+    use canter_io::capture_ring::Record;
     use proptest::prelude::*;
 
     fn chunk(fd: bool, stamps: &[u64]) -> Chunk {
         let mut chunk = Chunk::new(fd, stamps.len());
         for &stamp_ns in stamps {
             let bytes = &[0; 72][..if fd { 72 } else { 16 }];
-            assert!(chunk.push(&Record::new(stamp_ns, 0, bytes)));
+            assert!(chunk.hold(&Record::new(stamp_ns, 0, bytes)));
         }
         chunk
     }
 
+    /// Notes the frames of pieces: their stamps, and whether they are late.
+    fn note(got: &mut Vec<(u64, bool)>) -> impl FnMut(Piece<'_>) {
+        |Piece { chunk, places, late }| got.extend(places.map(|at| (chunk.stamp_ns(at), late)))
+    }
+
     fn all(merge: &mut Merge) -> Vec<u64> {
-        let mut stamps = Vec::new();
-        merge.all(|record, _| stamps.push(record.stamp_ns));
-        stamps
+        let mut got = Vec::new();
+        merge.all(note(&mut got));
+        got.into_iter().map(|one| one.0).collect()
     }
 
     #[test]
@@ -152,18 +178,14 @@ mod tests {
         let mut merge = Merge::default();
         let mut out = Vec::new();
         merge.add(chunk(false, &[10, 30, WINDOW_NS + 20]));
-        assert_eq!(
-            merge.ripe(u64::MAX, |record, _| out.push(record.stamp_ns)),
-            0,
-            "the chunk is still in use"
-        );
-        assert_eq!(out, [10]);
+        assert_eq!(merge.ripe(u64::MAX, note(&mut out)), 0, "the chunk is still in use");
+        assert_eq!((out.as_slice(), merge.spare().count()), (&[(10, false)][..], 0));
         merge.add(chunk(false, &[3 * WINDOW_NS]));
-        merge.ripe(15, |record, _| out.push(record.stamp_ns));
-        assert_eq!(out, [10], "a ring still holds older ones");
+        merge.ripe(15, note(&mut out));
+        assert_eq!(out, [(10, false)], "a ring still holds older ones");
         merge.add(chunk(true, &[25, 40]));
         assert_eq!(all(&mut merge), [25, 30, 40, WINDOW_NS + 20, 3 * WINDOW_NS]);
-        assert_eq!(merge.late(), 0);
+        assert_eq!((merge.late(), merge.spare().count()), (0, 3));
     }
 
     #[test]
@@ -173,9 +195,9 @@ mod tests {
         merge.add(chunk(false, &[100, 200]));
         all(&mut merge);
         merge.add(chunk(false, &[150, 250]));
-        merge.all(|record, late| out.push((record.stamp_ns, late)));
+        merge.all(note(&mut out));
         assert_eq!((out.as_slice(), merge.late()), (&[(150, true), (250, false)][..], 1));
-        merge.restart(|_, _| ());
+        merge.restart(|_| ());
         merge.add(chunk(false, &[1]));
         assert_eq!(
             (all(&mut merge).as_slice(), merge.late()),
@@ -209,9 +231,9 @@ mod tests {
                         merge.add(chunk);
                     }
                 }
-                freed += merge.ripe(u64::MAX, |record, late| got.push((record.stamp_ns, late)));
+                freed += merge.ripe(u64::MAX, note(&mut got));
             }
-            freed += merge.all(|record, late| got.push((record.stamp_ns, late)));
+            freed += merge.all(note(&mut got));
             prop_assert_eq!(merge.late(), got.iter().filter(|one| one.1).count() as u64);
             let in_time: Vec<u64> = got.iter().filter(|one| !one.1).map(|one| one.0).collect();
             prop_assert!(in_time.is_sorted());

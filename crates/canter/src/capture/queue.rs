@@ -23,6 +23,10 @@ pub enum Item {
     End(Vec<Closing>, String),
 }
 
+/// How many chunks are kept for reuse: more than come between two looks of the writer. Memory that goes back and forth
+/// between two threads would else be given back to the system and be cleared by it, block by block.
+const SPARE_CHUNKS: usize = 64;
+
 pub struct Queue {
     items: Mutex<VecDeque<Item>>,
     more: Condvar,
@@ -30,6 +34,7 @@ pub struct Queue {
     bytes: AtomicUsize,
     high_water: AtomicUsize,
     limit: usize,
+    spare: Mutex<Vec<Chunk>>,
     /// Every frame with an older stamp, in ns, is in the queue or was.
     complete_until_ns: AtomicU64,
 }
@@ -43,12 +48,35 @@ impl Queue {
             bytes: AtomicUsize::new(0),
             high_water: AtomicUsize::new(0),
             limit,
+            spare: Mutex::default(),
             complete_until_ns: AtomicU64::new(0),
         }
     }
 
     fn items(&self) -> MutexGuard<'_, VecDeque<Item>> {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty chunk with room for `frames`, all of them FD or none.
+    pub fn chunk(&self, fd: bool, frames: usize) -> Chunk {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        match spare.iter_mut().rposition(|chunk| chunk.reuse(fd, frames)) {
+            Some(at) => spare.swap_remove(at),
+            None => {
+                drop(spare.pop()); // makes room for one of a size that is asked for
+                Chunk::new(fd, frames)
+            }
+        }
+    }
+
+    /// Keeps chunks for [`chunk`](Self::chunk).
+    pub fn recycle(&self, chunks: impl Iterator<Item = Chunk>) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = SPARE_CHUNKS - spare.len();
+        let mut left = chunks;
+        spare.extend(left.by_ref().take(room));
+        drop(spare);
+        left.for_each(drop);
     }
 
     /// Adds a chunk, or gives it back when there is no room. The writer is not woken: it looks by itself, which costs
@@ -118,5 +146,18 @@ mod tests {
         queue.release(one);
         assert!(queue.push(back).is_ok());
         assert_eq!(queue.used(), (2 * one, 2 * one));
+    }
+
+    #[test]
+    fn memory_is_used_again_for_as_many_frames_of_the_same_kind() {
+        let queue = Queue::new(1 << 20);
+        let frames_fit = |chunk: &Chunk, frames: usize| chunk.bytes() == Chunk::new(false, frames).bytes();
+        queue.recycle([Chunk::new(false, 100), Chunk::new(true, 50)].into_iter());
+        let again = queue.chunk(false, 60);
+        assert!(frames_fit(&again, 100) && again.len() == 0);
+        queue.recycle([again].into_iter());
+        assert!(frames_fit(&queue.chunk(false, 40), 40), "too large for so few");
+        queue.recycle((0..2 * SPARE_CHUNKS).map(|_| Chunk::new(false, 1)));
+        assert_eq!(queue.spare.lock().unwrap().len(), SPARE_CHUNKS);
     }
 }

@@ -16,7 +16,9 @@ use std::{
 };
 
 /// How long it sleeps at most without a block: how soon it sees that it is to stop.
-const LOOK_NS: u64 = 50_000_000;
+const LOOK_NS: u64 = 100_000_000;
+/// How often it looks at what is not frames: losses so far, and interfaces that come and go.
+const CHORES: Duration = Duration::from_millis(100);
 /// How far the real-time clock may run from the monotonic one between two looks before it counts as set.
 const CLOCK_STEP_NS: u64 = 50_000_000;
 /// How often it says how busy the buses are.
@@ -52,17 +54,17 @@ impl<'a> Keeper<'a> {
         Self { queue, buses, kept: 0, queue_lost: 0 }
     }
 
+    /// Moves what is wanted of a block of `frames` to the queue.
+    pub fn keep_block<'r>(&mut self, fd: bool, frames: usize, records: impl Iterator<Item = Record<'r>>) {
+        let chunk = self.queue.chunk(fd, frames);
+        self.keep(chunk, records);
+    }
+
     /// Moves what is wanted of `records` to `chunk`, which has room for them, and that to the queue.
     #[inline]
     pub fn keep<'r>(&mut self, mut chunk: Chunk, records: impl Iterator<Item = Record<'r>>) {
-        for record in records {
-            let place = self.buses.place(record.interface);
-            let Some(bus) = self.buses.list.get_mut(place as usize) else { continue };
-            if bus.wants(&record) {
-                self.kept += 1;
-                chunk.push(&Record { interface: place, ..record });
-            }
-        }
+        self.buses.sift(&mut chunk, records);
+        self.kept += chunk.len() as u64;
         if chunk.len() == 0 {
             return;
         }
@@ -84,20 +86,29 @@ pub struct Receiver<'a> {
     backlog: Option<Watch>,
     started_ns: u64,
     clock_steps: u64,
+    chores_done: Instant,
     busy_shown: Instant,
 }
 
-/// Real-time less monotonic time.
+/// Real-time less monotonic time. A thread that is kept from running between both readings would take the pause for a
+/// step, so it reads anew then.
 fn clock_offset_ns() -> u64 {
-    clock::realtime_ns().wrapping_sub(clock::monotonic_ns())
+    loop {
+        let before_ns = clock::monotonic_ns();
+        let offset_ns = clock::realtime_ns().wrapping_sub(before_ns);
+        if clock::monotonic_ns() - before_ns < CLOCK_STEP_NS / 2 {
+            return offset_ns;
+        }
+    }
 }
 
 impl<'a> Receiver<'a> {
     /// Starts to count.
     pub fn new(source: Source, keeper: Keeper<'a>, monitor: Option<Monitor>, live: &'a Live) -> Self {
         let (backlog, started_ns) = (Watch::start(&[]).ok(), clock::realtime_ns());
-        let busy_shown = Instant::now();
-        Self { source, keeper, live, monitor, backlog, started_ns, clock_steps: 0, busy_shown }
+        let now = Instant::now();
+        let (chores_done, busy_shown) = (now, now);
+        Self { source, keeper, live, monitor, backlog, started_ns, clock_steps: 0, chores_done, busy_shown }
     }
 
     /// Until it is told to stop, or fails.
@@ -105,7 +116,8 @@ impl<'a> Receiver<'a> {
         let mut error = None;
         let mut offset_ns = clock_offset_ns();
         while !self.live.stop.load(Ordering::Acquire) {
-            match self.receive() {
+            let received = self.receive();
+            match received.and(self.chores()) {
                 // If it comes up again, so do its frames.
                 Err(down) if down.kind() == io::ErrorKind::NetworkDown => {}
                 Err(other) => {
@@ -114,7 +126,7 @@ impl<'a> Receiver<'a> {
                 }
                 Ok(()) => {}
             }
-            self.follow_changes();
+            self.live.rounds.fetch_add(1, Ordering::Relaxed);
             let now_ns = clock_offset_ns();
             let step_ns = now_ns.wrapping_sub(offset_ns).cast_signed();
             if step_ns.unsigned_abs() > CLOCK_STEP_NS {
@@ -129,7 +141,6 @@ impl<'a> Receiver<'a> {
         let Self { source, keeper, live, .. } = self;
         source.next(LOOK_NS, keeper)?;
         keeper.queue.set_complete_until(source.complete_until_ns());
-        live.ring_lost.store(source.drops(&mut keeper.buses)?, Ordering::Relaxed);
         live.frames.store(keeper.kept, Ordering::Relaxed);
         live.queue_lost.store(keeper.queue_lost, Ordering::Relaxed);
         if live.show_load.load(Ordering::Relaxed) && self.busy_shown.elapsed() > BUSY {
@@ -139,6 +150,18 @@ impl<'a> Receiver<'a> {
             }
             self.busy_shown = Instant::now();
         }
+        Ok(())
+    }
+
+    /// What need not be done for every block.
+    fn chores(&mut self) -> io::Result<()> {
+        if self.chores_done.elapsed() < CHORES {
+            return Ok(());
+        }
+        self.chores_done = Instant::now();
+        self.follow_changes();
+        let Self { source, keeper, live, .. } = self;
+        live.ring_lost.store(source.drops(&mut keeper.buses)?, Ordering::Relaxed);
         Ok(())
     }
 

@@ -244,6 +244,11 @@ impl Recording {
         self.shared.live.frames.load(Ordering::Relaxed)
     }
 
+    /// How often the receiver's thread came by; one that stands still does not.
+    pub(super) fn rounds(&self) -> u64 {
+        self.shared.live.rounds.load(Ordering::Relaxed)
+    }
+
     /// Frames lost so far, as far as this program knows while it runs; the account knows all.
     pub fn lost(&self) -> u64 {
         self.shared.live.lost()
@@ -266,7 +271,7 @@ impl Recording {
         events
     }
 
-    /// Draws the line: what was received up to now belongs to the recording. It takes a tenth of a second; writing goes
+    /// Draws the line: what was received up to now belongs to the recording. It takes a fifth of a second; writing goes
     /// on until [`finish`](Self::finish).
     pub fn stop(&mut self) {
         self.shared.live.stop.store(true, Ordering::Release); // pairs with the receiver's Acquire load

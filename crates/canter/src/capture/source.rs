@@ -150,7 +150,7 @@ impl Source {
 }
 
 fn keep_block(keeper: &mut Keeper<'_>, block: Block<'_>) {
-    keeper.keep(Chunk::new(block.is_fd(), block.len()), block.records());
+    keeper.keep_block(block.is_fd(), block.len(), block.records());
 }
 
 fn keep_records(keeper: &mut Keeper<'_>, records: &[Record<'_>], direction: bool) {

@@ -5,10 +5,10 @@ use super::{
     account::Written,
     files::Files,
     live::Live,
-    merge::Merge,
+    merge::{Merge, Piece},
     queue::{Item, Queue},
 };
-use crate::formats::{Closing, Format, Kind};
+use crate::formats::{CandumpLog, Closing, Format, Kind, Pcapng};
 use canter_io::capture_ring::Record;
 use std::{
     collections::VecDeque,
@@ -17,14 +17,16 @@ use std::{
 };
 
 /// How often it looks at the queue.
-const LOOK: Duration = Duration::from_millis(50);
-/// What is formatted is written when it is that much, or as old as the flush interval allows.
-const WRITE_BYTES: usize = 256 << 10;
-/// How old a frame may be when it gets here: the merge's window, a block's time and two looks.
-pub const HOLD: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_millis(100);
+/// What is formatted is written when it is that much, or as old as the flush interval allows. No more than stays in a
+/// processor's cache.
+const WRITE_BYTES: usize = 64 << 10;
+/// How old a frame may be when it is written because it is time: a block's time (60 ms), a look until it is taken, those
+/// in vain behind the last frame, and one more, since time is looked at that often.
+const HOLD: Duration = Duration::from_millis(480);
 /// After so many looks in vain, no frame can precede those that are held back. Looks and not time: while the whole
 /// process is stopped, time passes and the ring fills.
-const QUIET_LOOKS: u32 = 3;
+const QUIET_LOOKS: u32 = 2;
 /// How hard zstd tries: the fastest level takes a fifth off the disk's load at the least cost a frame.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -65,11 +67,11 @@ pub struct Style {
 }
 
 /// Formats entries and writes them in large pieces.
-struct Output<'a> {
+struct Output<'a, F> {
     style: Style,
     files: Files,
     live: &'a Live,
-    format: Box<dyn Format>,
+    format: F,
     packer: Option<zstd::bulk::Compressor<'static>>,
     names: Vec<String>,
     buffer: Vec<u8>,
@@ -77,6 +79,8 @@ struct Output<'a> {
     write_at: usize,
     /// Where each entry in the buffer ends, and of which interface it is; `NO_FRAME`: of none.
     entries: Vec<(u32, u32)>,
+    /// How many of the entries are frames of each interface.
+    pending: Vec<u64>,
     report: Report,
     /// What is in the current file, and its frames of each interface.
     current: Written,
@@ -90,18 +94,19 @@ struct Output<'a> {
 
 const NO_FRAME: u32 = u32::MAX;
 
-impl<'a> Output<'a> {
+impl<'a, F: Format> Output<'a, F> {
     fn new(files: Files, style: Style, live: &'a Live) -> Self {
         let mut output = Self {
             style,
             files,
             live,
-            format: style.kind.writer(style.ns),
+            format: F::new(style.ns),
             packer: None,
             names: Vec::new(),
             buffer: Vec::with_capacity(2 * WRITE_BYTES),
             write_at: WRITE_BYTES,
             entries: Vec::new(),
+            pending: Vec::new(),
             report: Report::default(),
             current: Written::default(),
             in_current: Vec::new(),
@@ -126,7 +131,7 @@ impl<'a> Output<'a> {
 
     /// The head of a file.
     fn begin(&mut self) {
-        self.format = self.style.kind.writer(self.style.ns);
+        self.format = F::new(self.style.ns);
         self.format.begin(&mut self.buffer);
         for name in &self.names {
             self.format.interface(&mut self.buffer, name);
@@ -145,20 +150,30 @@ impl<'a> Output<'a> {
         self.format.interface(&mut self.buffer, &name);
         self.names.push(name);
         let Report { in_file, lost, beyond, .. } = &mut self.report;
-        [in_file, lost, beyond, &mut self.in_current].into_iter().for_each(|counts| counts.push(0));
+        let all = [in_file, lost, beyond, &mut self.in_current, &mut self.pending];
+        all.into_iter().for_each(|counts| counts.push(0));
         self.note(NO_FRAME);
+    }
+
+    fn frames(&mut self, Piece { chunk, places, late }: Piece<'_>) {
+        let taken = self.left.min(places.len() as u64);
+        self.left -= taken;
+        let until = places.start + taken as usize;
+        chunk.each(places.start..until, |record| self.frame(record, late));
+        chunk.each(until..places.end, |record| {
+            if let Some(beyond) = self.report.beyond.get_mut(record.interface as usize) {
+                *beyond += 1;
+            }
+        });
     }
 
     #[inline]
     fn frame(&mut self, record: &Record<'_>, late: bool) {
-        if self.left == 0 {
-            return if let Some(beyond) = self.report.beyond.get_mut(record.interface as usize) {
-                *beyond += 1;
-            };
-        }
-        self.left -= 1;
         self.format.frame(&mut self.buffer, record, late);
         self.note(record.interface);
+        if let Some(count) = self.pending.get_mut(record.interface as usize) {
+            *count += 1;
+        }
         if self.current.first_ns == 0 {
             self.current.first_ns = record.stamp_ns;
         }
@@ -186,17 +201,16 @@ impl<'a> Output<'a> {
     /// Writes the buffer, or counts it as lost.
     fn write(&mut self) {
         let whole = if self.report.error.is_none() { self.write_buffer() } else { 0 };
-        for &(end, interface) in &self.entries {
-            let at = interface as usize;
-            if end as usize > whole {
-                if let Some(lost) = self.report.lost.get_mut(at) {
-                    *lost += 1;
-                }
-            } else if let Some(count) = self.report.in_file.get_mut(at) {
-                *count += 1;
-                self.in_current[at] += 1;
-                self.current.frames += 1;
-            }
+        let lost = self.entries.iter().rev().take_while(|&&(end, _)| end as usize > whole);
+        for &(_, interface) in lost.filter(|&&(_, interface)| interface != NO_FRAME) {
+            self.report.lost[interface as usize] += 1;
+            self.pending[interface as usize] -= 1;
+        }
+        for (at, frames) in self.pending.iter_mut().enumerate() {
+            let frames = std::mem::take(frames);
+            self.report.in_file[at] += frames;
+            self.in_current[at] += frames;
+            self.current.frames += frames;
         }
         self.current.last_ns = self.last_ns;
         self.buffer.clear();
@@ -321,7 +335,14 @@ impl<'a> Output<'a> {
 
 /// Writes what comes through `queue` until its end, but no more than was asked for; then it says that it is enough.
 pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
-    let mut output = Output::new(files, style, live);
+    match style.kind {
+        Kind::Log => run_as::<CandumpLog>(queue, live, files, style),
+        Kind::Pcapng => run_as::<Pcapng>(queue, live, files, style),
+    }
+}
+
+fn run_as<F: Format>(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
+    let mut output = Output::<F>::new(files, style, live);
     let (mut merge, mut items, mut in_vain) = (Merge::default(), VecDeque::new(), 0);
     loop {
         let complete_ns = queue.complete_until();
@@ -331,27 +352,28 @@ pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
             let freed = match item {
                 Item::Chunk(chunk) => {
                     merge.add(chunk);
-                    merge.ripe(complete_ns, |record, late| output.frame(record, late))
+                    merge.ripe(complete_ns, |piece| output.frames(piece))
                 }
                 Item::Interface(name) => {
                     output.interface(name);
                     0
                 }
                 Item::ClockStep(said) => {
-                    let freed = merge.restart(|record, late| output.frame(record, late));
+                    let freed = merge.restart(|piece| output.frames(piece));
                     output.format.remark(&said);
                     freed
                 }
                 Item::End(closings, verdict) => {
-                    queue.release(merge.all(|record, late| output.frame(record, late)));
+                    queue.release(merge.all(|piece| output.frames(piece)));
                     return output.finish(merge.late(), &closings, &verdict);
                 }
             };
             queue.release(freed);
         }
         if in_vain >= QUIET_LOOKS {
-            queue.release(merge.quiet(complete_ns, |record, late| output.frame(record, late)));
+            queue.release(merge.quiet(complete_ns, |piece| output.frames(piece)));
         }
+        queue.recycle(merge.spare());
         if output.left == 0 {
             live.enough.store(true, Ordering::Relaxed);
         }

@@ -6,7 +6,7 @@ use super::{Closing, Format};
 use canter_io::{
     batch::Origin,
     capture_ring::Record,
-    frame::{BRS, CANFD_MTU, EFF_FLAG, EFF_MASK, ERR_FLAG, ESI, FDF, RTR_FLAG, SFF_MASK},
+    frame::{BRS, CAN_MTU, CANFD_MTU, EFF_FLAG, EFF_MASK, ERR_FLAG, ESI, FDF, RTR_FLAG, SFF_MASK},
 };
 
 /// Both digits of every byte.
@@ -58,32 +58,113 @@ pub struct CandumpLog {
     second: u64,
     second_text: Piece,
     line: Line,
+    /// What [`CandumpLog::usual`] writes into; what was there before does not matter.
+    usual_line: UsualLine,
 }
 
 impl CandumpLog {
-    pub fn new(ns: bool) -> Self {
-        Self { ns, second: u64::MAX, ..Self::default() }
-    }
-
-    #[inline]
     fn stamp(&mut self, stamp_ns: u64) {
-        let (second, ns) = (stamp_ns / 1_000_000_000, (stamp_ns % 1_000_000_000) as u32);
-        if second != self.second {
-            self.second = second;
-            self.second_text = Piece::new(format!("({second:010}."));
-        }
+        let ns = self.second(stamp_ns);
         let line = &mut self.line;
         line.piece(&self.second_text);
-        let us = ns / 1000;
-        line.pair(&DECIMAL, us / 10_000);
-        line.pair(&DECIMAL, us / 100 % 100);
-        line.pair(&DECIMAL, us % 100);
+        line.slice(&micros(ns));
         if self.ns {
             let rest = ns % 1000;
             line.byte(b'0' + (rest / 100) as u8);
             line.pair(&DECIMAL, rest % 100);
         }
     }
+
+    /// Brings `second_text` to the second of a stamp, and answers the ns that are left.
+    #[inline]
+    fn second(&mut self, stamp_ns: u64) -> u32 {
+        let (second, ns) = (stamp_ns / 1_000_000_000, (stamp_ns % 1_000_000_000) as u32);
+        if second != self.second {
+            self.second = second;
+            self.second_text = Piece::new(format!("({second:010}."));
+        }
+        ns
+    }
+
+    /// The line that nearly all are: of a classic data frame of which no more is known. Its parts have fixed places up to
+    /// the interface's name, so that it takes few decisions. `false`: it is another.
+    #[inline]
+    fn usual(&mut self, out: &mut Vec<u8>, record: &Record<'_>) -> bool {
+        let Ok(&[a, b, c, d, len, _, _, len8_dlc, ref data @ ..]) = <&[u8; CAN_MTU]>::try_from(record.bytes)
+        else {
+            return false;
+        };
+        let can_id = u32::from_ne_bytes([a, b, c, d]);
+        let Some(&Piece { bytes: label, ref text }) = self.labels.get(record.interface as usize) else {
+            return false;
+        };
+        let label_len = text.len();
+        let plain = can_id & (RTR_FLAG | ERR_FLAG) == 0 && len <= 8 && len8_dlc == 0;
+        if !plain || record.origin != Origin::Unknown || self.ns || label_len > Piece::ROOM {
+            return false;
+        }
+        let ns = self.second(record.stamp_ns);
+        if self.second_text.text.len() != SECOND_BYTES {
+            return false; // a stamp of after the year 2286
+        }
+        let line = &mut self.usual_line.0;
+        line[..Piece::ROOM].copy_from_slice(&self.second_text.bytes);
+        line[SECOND_BYTES..LABEL_AT].copy_from_slice(&micros(ns));
+        line[LABEL_AT..LABEL_AT + Piece::ROOM].copy_from_slice(&label);
+        let frame_at = LABEL_AT + label_len;
+        let Some(place) = line[frame_at..].first_chunk_mut() else { return false };
+        let end = frame_at + usual_frame(place, can_id, data) + 2 * usize::from(len);
+        line[end] = b'\n';
+        let begun = out.len();
+        out.extend_from_slice(line);
+        out.truncate(begun + end + 1);
+        true
+    }
+}
+
+/// `(1700000000.` has so many bytes, and behind it are six digits of µs.
+const SECOND_BYTES: usize = 12;
+const LABEL_AT: usize = SECOND_BYTES + 6;
+/// `12345678#`, eight bytes of data and the line break.
+const FRAME_BYTES: usize = 9 + 16 + 1;
+const USUAL_BYTES: usize = 80;
+
+struct UsualLine([u8; USUAL_BYTES]);
+
+impl Default for UsualLine {
+    fn default() -> Self {
+        Self([0; USUAL_BYTES])
+    }
+}
+
+const _: () = assert!(LABEL_AT + Piece::ROOM + FRAME_BYTES <= USUAL_BYTES);
+
+/// Writes a classic frame's identifier and all eight bytes of its data, and answers where these begin.
+#[inline]
+fn usual_frame(place: &mut [u8; FRAME_BYTES], can_id: u32, data: &[u8; 8]) -> usize {
+    let mut pair = |at: usize, byte: u8| place[at..at + 2].copy_from_slice(&HEX[usize::from(byte)]);
+    if can_id & EFF_FLAG == 0 {
+        pair(0, (can_id >> 4) as u8 & 0x7f); // of its second digit, the next line writes the right one
+        pair(1, can_id as u8);
+        data.iter().enumerate().for_each(|(n, &byte)| pair(4 + 2 * n, byte));
+        place[3] = b'#';
+        return 4;
+    }
+    let id = (can_id & EFF_MASK).to_be_bytes();
+    id.iter().enumerate().for_each(|(n, &byte)| pair(2 * n, byte));
+    data.iter().enumerate().for_each(|(n, &byte)| pair(9 + 2 * n, byte));
+    place[8] = b'#';
+    9
+}
+
+/// The six digits of the µs.
+#[inline]
+fn micros(ns: u32) -> [u8; 6] {
+    let us = ns / 1000;
+    let (high, low) = (us / 10_000, us % 10_000);
+    let pairs = [high, low / 100, low % 100].map(|pair| DECIMAL[pair as usize & 0xff]);
+    let [[a, b], [c, d], [e, f]] = pairs;
+    [a, b, c, d, e, f]
 }
 
 /// A line being made.
@@ -130,6 +211,7 @@ impl Line {
         self.byte(HEX[usize::from(value & 15)][1]);
     }
 
+    #[inline]
     fn identifier(&mut self, can_id: u32) {
         let id = match can_id {
             error if error & ERR_FLAG != 0 => error & (EFF_MASK | ERR_FLAG),
@@ -144,17 +226,8 @@ impl Line {
         }
     }
 
-    /// The first `len` bytes of a classic frame: all eight are made, which takes no decision.
-    #[inline]
-    fn eight(&mut self, data: &[u8; 8], len: u8) {
-        let text = data.map(|byte| HEX[usize::from(byte)]);
-        if let Some(place) = self.bytes.get_mut(self.len..self.len + 16) {
-            place.copy_from_slice(text.as_flattened());
-        }
-        self.len += 2 * usize::from(len.min(8));
-    }
-
     /// The frame, from its identifier on.
+    #[inline]
     fn frame(&mut self, bytes: &[u8]) {
         let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk::<8>() else { return };
         let can_id = u32::from_ne_bytes([a, b, c, d]);
@@ -173,12 +246,8 @@ impl Line {
                 self.digit(flags & (BRS | ESI) | FDF);
             }
             let data = &bytes[8..];
-            if let Ok(data) = <&[u8; 8]>::try_from(data) {
-                self.eight(data, len);
-            } else {
-                for &byte in &data[..data.len().min(len.into())] {
-                    self.slice(&HEX[usize::from(byte)]);
-                }
+            for &byte in &data[..data.len().min(len.into())] {
+                self.slice(&HEX[usize::from(byte)]);
             }
         }
         if !fd && len == 8 && (9..=15).contains(&len8_dlc) {
@@ -189,6 +258,10 @@ impl Line {
 }
 
 impl Format for CandumpLog {
+    fn new(ns: bool) -> Self {
+        Self { ns, second: u64::MAX, ..Self::default() }
+    }
+
     fn begin(&mut self, _out: &mut Vec<u8>) {}
 
     fn interface(&mut self, _out: &mut Vec<u8>, name: &str) {
@@ -197,7 +270,11 @@ impl Format for CandumpLog {
         self.labels = self.names.iter().map(|name| Piece::new(format!(") {name:>width$} "))).collect();
     }
 
+    #[inline]
     fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, _late: bool) {
+        if self.usual(out, record) {
+            return;
+        }
         self.line.len = 0;
         self.stamp(record.stamp_ns);
         let line = &mut self.line;

@@ -93,6 +93,32 @@ impl Pcapng {
         option(&mut out, OPT_END, &[]);
         out
     }
+
+    /// A frame of any size, with its options unless it is `plain`.
+    fn any_block(&mut self, out: &mut Vec<u8>, record: &Record<'_>, late: bool, plain: bool) {
+        let caught = record.bytes.len() as u32;
+        let options = if plain { Vec::new() } else { self.options(record, late) };
+        let length = PACKET_FIXED + caught.next_multiple_of(4) + options.len() as u32;
+        let mut head = [0; 28];
+        head[..4].copy_from_slice(&PACKET.to_ne_bytes());
+        head[4..8].copy_from_slice(&length.to_ne_bytes());
+        head[8..12].copy_from_slice(&record.interface.to_ne_bytes());
+        head[12..20].copy_from_slice(&stamp(record.stamp_ns));
+        head[20..24].copy_from_slice(&caught.to_ne_bytes());
+        head[24..28].copy_from_slice(&caught.to_ne_bytes());
+        out.extend_from_slice(&head);
+        let start = out.len();
+        out.extend_from_slice(record.bytes);
+        if let Some([a, b, c, d, _, flags]) = out[start..].first_chunk_mut::<6>() {
+            if cfg!(target_endian = "little") {
+                (*a, *b, *c, *d) = (*d, *c, *b, *a);
+            }
+            *flags = if caught as usize == CANFD_MTU { *flags & (BRS | ESI) | FDF } else { 0 };
+        }
+        out.extend_from_slice(&[0; 3][..record.bytes.len().wrapping_neg() % 4]);
+        out.extend_from_slice(&options);
+        out.extend_from_slice(&length.to_ne_bytes());
+    }
 }
 
 /// Bytes of a packet block with a classic frame and nothing else.
@@ -118,6 +144,10 @@ fn classic_block(record: &Record<'_>, frame: &[u8; CAN_MTU]) -> [u8; CLASSIC_BLO
 }
 
 impl Format for Pcapng {
+    fn new(_ns: bool) -> Self {
+        Self::default()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         block(out, SECTION, |out| {
             out.extend(MAGIC.to_ne_bytes());
@@ -141,6 +171,7 @@ impl Format for Pcapng {
         });
     }
 
+    #[inline]
     fn frame(&mut self, out: &mut Vec<u8>, record: &Record<'_>, late: bool) {
         if let Some(written) = self.written.get_mut(record.interface as usize) {
             *written += 1;
@@ -151,28 +182,7 @@ impl Format for Pcapng {
             out.extend_from_slice(&classic_block(record, bytes));
             return;
         }
-        let caught = record.bytes.len() as u32;
-        let options = if plain { Vec::new() } else { self.options(record, late) };
-        let length = PACKET_FIXED + caught.next_multiple_of(4) + options.len() as u32;
-        let mut head = [0; 28];
-        head[..4].copy_from_slice(&PACKET.to_ne_bytes());
-        head[4..8].copy_from_slice(&length.to_ne_bytes());
-        head[8..12].copy_from_slice(&record.interface.to_ne_bytes());
-        head[12..20].copy_from_slice(&stamp(record.stamp_ns));
-        head[20..24].copy_from_slice(&caught.to_ne_bytes());
-        head[24..28].copy_from_slice(&caught.to_ne_bytes());
-        out.extend_from_slice(&head);
-        let start = out.len();
-        out.extend_from_slice(record.bytes);
-        if let Some([a, b, c, d, _, flags]) = out[start..].first_chunk_mut::<6>() {
-            if cfg!(target_endian = "little") {
-                (*a, *b, *c, *d) = (*d, *c, *b, *a);
-            }
-            *flags = if caught as usize == CANFD_MTU { *flags & (BRS | ESI) | FDF } else { 0 };
-        }
-        out.extend_from_slice(&[0; 3][..record.bytes.len().wrapping_neg() % 4]);
-        out.extend_from_slice(&options);
-        out.extend_from_slice(&length.to_ne_bytes());
+        self.any_block(out, record, late, plain);
     }
 
     fn remark(&mut self, text: &str) {

@@ -105,8 +105,7 @@ impl View {
         lines.extend(buses(census));
         lines.push(Line::new());
         let width = width(census);
-        let head =
-            ["LEN", "RATE/S", "PERIOD", "MIN", "MAX", "COUNT"].map(|name| format!("{name:>9}")).join(" ");
+        let head = ["LEN", "RATE/S", "PERIOD", "JITTER", "COUNT"].map(|name| format!("{name:>9}")).join(" ");
         lines.push(vec![(Style::Head, format!("{:width$} {:<9}{head}  DATA", "BUS", "ID"))]);
         let rows = self.rows(census);
         let room = height.map_or(usize::MAX, |height| height.saturating_sub(lines.len() + 1));
@@ -215,8 +214,7 @@ fn row_line(census: &Census, key: &Key, row: &Row, width: usize) -> Line {
         len,
         format!("{:.1}", row.frames_per_s),
         span(row.period_ns()),
-        span(row.gap_ns.map(|gap| gap.0)),
-        span(row.gap_ns.map(|gap| gap.1)),
+        span(row.gap_ns.map(|_| row.jitter_ns())),
         row.count.to_string(),
     ];
     let cells = cells.map(|cell| format!("{cell:>9}")).join(" ");

@@ -21,7 +21,7 @@ use std::{
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 pub fn sh(line: &str) -> String {
-    let done = Command::new("timeout").args(["60", "bash", "-c", line]).output().unwrap();
+    let done = Command::new("timeout").args(["110", "bash", "-c", line]).output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{line}: {} {said}", String::from_utf8_lossy(&done.stderr));
     said.into_owned()

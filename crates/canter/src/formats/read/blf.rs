@@ -85,7 +85,7 @@ impl Blf {
                 // Padding may follow the last object.
                 return if head.iter().all(|&byte| byte == 0) { Ok(false) } else { Err(Trouble::Cut) };
             }
-            let Some(padding) = head[..8].windows(4).position(|four| four == b"LOBJ") else {
+            let Some(padding) = padding(head) else {
                 return wrong("no object where one must be (a damaged file?)");
             };
             if padding > 0 {
@@ -93,7 +93,6 @@ impl Blf {
                 continue;
             }
             let (length, kind) = (LE.word(head, 8), LE.word(head, 12));
-            let unpacked = LE.word(head, 24);
             if length < OBJECT_BASE as u32 {
                 return wrong(format!("an object of {length} bytes (a damaged file?)"));
             }
@@ -106,7 +105,8 @@ impl Blf {
             if head.len() < OBJECT_BASE + 16 {
                 return Err(Trouble::Cut);
             }
-            if length > CONTAINER_BYTES_MAX || unpacked > CONTAINER_BYTES_MAX || length < 32 {
+            // How long it is unpacked is not asked: vblf writes a time there.
+            if length > CONTAINER_BYTES_MAX || length < 32 {
                 return wrong(format!("a container of {length} bytes (a damaged file?)"));
             }
             let method = LE.half(head, 16);
@@ -160,7 +160,7 @@ impl Blf {
             if rest.len() < OBJECT_BASE {
                 return Ok(None);
             }
-            match rest[..8].windows(4).position(|four| four == b"LOBJ") {
+            match padding(rest) {
                 Some(0) => {}
                 Some(padding) => {
                     self.at += padding;
@@ -186,6 +186,11 @@ enum Object {
     Name(u32, String),
     Other(&'static str),
     Nothing,
+}
+
+/// How many bytes come before the next object: writers align to 4 or 8, of the object or of the file.
+fn padding(bytes: &[u8]) -> Option<usize> {
+    bytes[..11].windows(4).position(|four| four == b"LOBJ")
 }
 
 fn sent(bit: bool) -> Option<Direction> {

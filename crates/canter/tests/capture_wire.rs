@@ -1,0 +1,173 @@
+//! `canter capture` on canwire's controllers, in the lab with `--bus wire --clock virtual`: what a controller loses, a
+//! controller that leaves the bus, and the controllers' own stamps. All of it happens when the test says so.
+#![allow(clippy::unwrap_used)] // helpers of tests, outside of #[test]
+
+mod recorder;
+
+use canter_io::{
+    Frame, Interface, LogLine,
+    interface::BitTiming,
+    netlink::wire::{self, Fifo, NodeOptions, Pace, Source},
+    sys::thread,
+};
+use recorder::*;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+const PERIOD_NS: u64 = 500_000;
+
+/// Controllers of a bus of their own, gone with the test.
+struct Nodes(Vec<&'static str>);
+
+impl Nodes {
+    fn up(bus: &str, names: &[&'static str], options: &NodeOptions, timing: &BitTiming) -> Self {
+        for name in names {
+            wire::add(name, bus, options).unwrap();
+            let mut interface = Interface::find(name).unwrap();
+            interface.set_bit_timing(timing).unwrap();
+            interface.up().unwrap();
+        }
+        Self(names.to_vec())
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|name| drop(wire::delete(name)));
+    }
+}
+
+fn source(count: u32) -> Source {
+    let frame: Frame = "100#1122334455667788".parse().unwrap();
+    Source { frame, pace: Pace::Period(PERIOD_NS), count: Some(count), ..Source::default() }
+}
+
+fn wait_for_source(bus: &str) {
+    let since = Instant::now();
+    while wire::bus(bus).unwrap().source.running {
+        assert!(since.elapsed() < DEADLINE, "the source of {bus} does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Starts the source while nothing but this thread can run, so that nobody takes frames out of the controllers' FIFOs.
+fn send_to_nobody(node: &str, bus: &'static str, count: u32) {
+    fs::write(format!("/sys/class/net/{node}/threaded"), "1").unwrap(); // its NAPI is a thread of common priority now
+    let busy = move || {
+        thread::set_realtime(40).unwrap();
+        wire::start(bus, &source(count)).unwrap();
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(50) {
+            std::hint::spin_loop();
+        }
+    };
+    std::thread::spawn(busy).join().unwrap();
+    wait_for_source(bus);
+}
+
+#[test]
+#[ignore = "needs canwire: make test runs it in the lab"]
+fn a_controller_that_overruns_is_told_of_by_events_and_not_by_a_number_of_frames() {
+    let disk = Disk::new("overrun", "16M");
+    let options = NodeOptions { fifo: Some(Fifo::Frames(5)), ..NodeOptions::default() };
+    let _nodes = Nodes::up("O", &["to0", "to1"], &options, &BitTiming::classic(500_000));
+    for name in ["a.pcapng", "a.log"] {
+        let file = disk.file(name);
+        let capture = Capture::start(&["to0", "-o", &file]);
+        send_to_nobody("to0", "O", 9);
+        std::thread::sleep(Duration::from_millis(300));
+        let ended = capture.stop();
+        let told = account(&file);
+        let bus = &told["buses"][0];
+        assert_eq!((ended.code, &bus["in_file"]), (Some(3), &6.into()), "5 frames, 1 error: {told}");
+        assert_eq!(
+            (&told["lost"]["overrun_events"], &bus["overrun_events"]),
+            (&1.into(), &1.into()),
+            "{told}"
+        );
+        assert_eq!((&bus["errors"]["rx-overflow"], &bus["ring_lost"]), (&1.into(), &0.into()), "{told}");
+        let verdict = "incomplete: at least 1 overrun events, number of frames unknown";
+        assert_eq!(told["verdict"], verdict);
+        assert!(ended.said.ends_with(&format!("a.{}: {verdict}\n", &name[2..])), "{}", ended.said);
+    }
+}
+
+/// Waits for a line of the capture's.
+fn until_it_says(capture: &mut Capture, text: &str) {
+    let mut said = String::new();
+    while !said.contains(text) {
+        let line = capture.line();
+        assert!(!line.is_empty(), "it has ended, and said {said}");
+        said += &line;
+    }
+}
+
+#[test]
+#[ignore = "needs canwire: make test runs it in the lab"]
+fn a_controller_that_goes_off_the_bus_and_comes_back_is_recorded_on_both_sides() {
+    let disk = Disk::new("busoff", "16M");
+    let _nodes = Nodes::up("P", &["tp0", "tp1"], &NodeOptions::default(), &BitTiming::classic(500_000));
+    let file = disk.file("a.log");
+    let mut capture = Capture::start(&["tp0", "-o", &file]);
+    sh("cansend tp1 101#01; cansend tp1 102#02");
+    let canter = env!("CARGO_BIN_EXE_canter");
+    // Its own frame fails until its error counter has reached 256; the fault ends with the count.
+    sh(&format!("{canter} wire fault inject P --error bit --node tp0 --count 40; cansend tp0 103#03"));
+    until_it_says(&mut capture, "tp0: is off the bus");
+    sh(&format!("{canter} wire fault clear P; ip link set tp0 type can restart"));
+    until_it_says(&mut capture, "tp0: is on the bus again");
+    sh("cansend tp1 104#04; cansend tp1 105#05");
+    std::thread::sleep(Duration::from_millis(300));
+    let ended = capture.stop();
+    let told = account(&file);
+    assert_eq!((ended.code, &told["verdict"]), (Some(0), &"complete".into()), "{told}");
+    assert_eq!(told["buses"][0]["errors"]["bus-off"], 1, "{told}");
+    let text = fs::read_to_string(&file).unwrap();
+    let frames: Vec<Frame> = text.lines().map(|line| LogLine::parse(line).unwrap().unwrap().frame).collect();
+    let data: Vec<String> = frames.iter().filter(|frame| !frame.is_error()).map(Frame::to_string).collect();
+    assert_eq!(data, ["101#01", "102#02", "104#04", "105#05"]);
+    // Bus off and restarted: 0x040 and 0x100 of linux/can/error.h.
+    let told = |class: u32| frames.iter().position(|frame| frame.is_error() && frame.can_id & class != 0);
+    assert!(told(0x40).unwrap() < told(0x100).unwrap(), "{text}");
+}
+
+#[test]
+#[ignore = "needs canwire: make test runs it in the lab"]
+fn the_controllers_stamp_is_kept_beside_the_kernels_and_the_order_is_the_kernels() {
+    let disk = Disk::new("stamps", "16M");
+    let timing = BitTiming::classic(500_000);
+    let _one = Nodes::up("Q", &["tq0", "tq1"], &NodeOptions::default(), &timing);
+    let _other = Nodes::up("R", &["tr0", "tr1"], &NodeOptions::default(), &timing);
+    let file = disk.file("a.pcapng");
+    let capture = Capture::start(&["tq0", "tr0", "-o", &file, "--hw-stamps"]);
+    for bus in ["Q", "R"] {
+        wire::start(bus, &source(50)).unwrap();
+    }
+    ["Q", "R"].into_iter().for_each(wait_for_source);
+    std::thread::sleep(Duration::from_millis(300));
+    let ended = capture.stop();
+    let told = account(&file);
+    assert_eq!(
+        (ended.code, &told["verdict"], &told["late"]),
+        (Some(0), &"complete".into(), &0.into()),
+        "{told}"
+    );
+    assert_eq!(told["frames"], 100);
+    let read = sh(&format!(
+        "tshark -r {file} -T fields -e frame.interface_name -e frame.time_epoch -e frame.comment"
+    ));
+    let rows: Vec<Vec<&str>> = read.lines().map(|line| line.split('\t').collect()).collect();
+    let ns = |text: &str| text.replace('.', "").parse::<u64>().unwrap();
+    let kernel: Vec<u64> = rows.iter().map(|row| ns(row[1])).collect();
+    assert!(kernel.is_sorted() && kernel.len() == 100, "{read}");
+    for bus in ["tq0", "tr0"] {
+        let own = rows.iter().filter(|row| row[0] == bus);
+        let hardware: Vec<u64> =
+            own.map(|row| ns(row[2].strip_prefix("hardware stamp ").expect("a second stamp"))).collect();
+        // The wire keeps its time to the ns, whatever the machine does.
+        assert!(hardware.windows(2).all(|pair| pair[1] - pair[0] == PERIOD_NS), "{bus}: {hardware:?}");
+        assert_eq!(hardware.len(), 50);
+    }
+}
