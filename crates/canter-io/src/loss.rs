@@ -3,11 +3,16 @@
 //! | place | who counts | unit |
 //! | --- | --- | --- |
 //! | the controller's FIFO | the driver, `rx_over_errors` | overrun events, each at least one frame |
+//! | a virtual wire's FIFO | canwire | frames |
 //! | a processor's backlog | the network stack, `/proc/net/softnet_stat` | frames of all interfaces |
 //! | a socket or ring | [`Receive::drops`](crate::method::Receive::drops) | frames |
 //! | an output | the driver, `tx_dropped` | frames |
 
-use crate::{Error, Interface, Result, interface::Counters};
+use crate::{
+    Error, Interface, Result,
+    interface::{Counters, Kind},
+    netlink::wire,
+};
 use std::fs;
 
 /// A reading of the counters of some interfaces.
@@ -20,7 +25,7 @@ pub struct Watch {
 /// What was lost since a reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Overruns of controllers' FIFOs: events, each of at least one frame.
+    /// Overruns of controllers' FIFOs: events, each of at least one frame; of virtual wires' nodes frames.
     pub controller_events: u64,
     /// Frames dropped because a processor's backlog was full; of any interface.
     pub backlog: u64,
@@ -34,7 +39,7 @@ impl Watch {
     /// # Errors
     /// When an interface has gone or /proc cannot be read.
     pub fn start(interfaces: &[&Interface]) -> Result<Self> {
-        let read = |interface: &&Interface| Ok(((*interface).clone(), interface.counters()?));
+        let read = |interface: &&Interface| Ok(((*interface).clone(), counters(interface)?));
         let interfaces = interfaces.iter().map(read).collect::<Result<_>>()?;
         Ok(Self { interfaces, backlog: backlog_drops()? })
     }
@@ -46,12 +51,21 @@ impl Watch {
     pub fn losses(&self) -> Result<Losses> {
         let mut losses = Losses { backlog: grown(backlog_drops()?, self.backlog), ..Losses::default() };
         for (interface, earlier) in &self.interfaces {
-            let grown = interface.counters()?.since(earlier);
+            let grown = counters(interface)?.since(earlier);
             losses.controller_events += grown.rx_over_errors;
             losses.output += grown.tx_dropped;
         }
         Ok(losses)
     }
+}
+
+/// What an interface counts; a node of a virtual wire knows each frame that its FIFO had no room for.
+fn counters(interface: &Interface) -> Result<Counters> {
+    let counters = interface.counters()?;
+    let may_be_one = interface.kind == Kind::Can && interface.driver.is_none();
+    let node = if may_be_one { wire::node(&interface.name).ok() } else { None };
+    let overruns = node.map(|node| node.stats.overruns);
+    Ok(Counters { rx_over_errors: overruns.unwrap_or(counters.rx_over_errors), ..counters })
 }
 
 fn backlog_drops() -> Result<u64> {

@@ -1,6 +1,7 @@
 //! The gateway: frames from one interface to another, by any pair of methods or in the kernel, as rules say.
 
 mod backlog;
+pub mod child;
 mod control;
 pub mod counts;
 mod kernel;
@@ -8,11 +9,13 @@ mod plan;
 pub mod route;
 pub mod rules;
 mod user;
+mod watch;
 
 use crate::{
     failure::{self, Exit, Failure},
     measure::duration,
     options::Common,
+    service::supervisor::Supervisor,
     trouble::refuse_down,
 };
 use backlog::WhenFull;
@@ -193,10 +196,12 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 
 /// Others wait for this line, so it comes when frames are routed and not before.
 fn announce(arguments: &Arguments, directions: &[Direction], common: &Common) {
+    let routes: Vec<_> = directions.iter().map(Direction::label).collect();
+    let routes = format!("{} by {}", routes.join(", "), arguments.method);
     if !common.quiet {
-        let routes: Vec<_> = directions.iter().map(Direction::label).collect();
-        eprintln!("gateway: {} by {}; Ctrl-C ends it", routes.join(", "), arguments.method);
+        eprintln!("gateway: {routes}; Ctrl-C ends it");
     }
+    Supervisor::find().ready(&routes);
 }
 
 fn finish(

@@ -1,5 +1,6 @@
 //! Instruments: what a frame costs, and how late it is.
 
+mod cards;
 pub mod experiment;
 pub mod latency;
 pub mod matcher;
@@ -8,5 +9,7 @@ pub mod pong;
 #[cfg(test)]
 mod simulation;
 mod sockets;
+mod sweep;
 pub mod syscalls;
+pub mod through;
 mod wires;

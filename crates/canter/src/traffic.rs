@@ -4,7 +4,7 @@ pub mod assignment;
 pub mod car;
 pub mod content;
 pub mod pattern;
-mod random;
+pub mod random;
 pub mod recipe;
 pub mod schedule;
 pub mod sender;

@@ -18,7 +18,11 @@ struct Shared {
     engine: Mutex<Option<Engine>>,
     /// Somebody reads the counts from time to time.
     watched: AtomicBool,
+    /// Somebody wants to know whether it still works.
+    asked: AtomicBool,
     counts: Mutex<Counts>,
+    /// The output is off the bus.
+    off_bus: AtomicBool,
 }
 
 impl Control {
@@ -56,6 +60,37 @@ impl Control {
         }
         if let Ok(mut shared) = self.0.counts.try_lock() {
             *shared = engine.map_or(*counts, |engine| counts.with(&engine.outcome));
+        }
+    }
+
+    /// Says whether the output is off the bus.
+    pub fn set_off_bus(&self, off: bool) {
+        self.0.off_bus.store(off, Ordering::Relaxed);
+    }
+
+    /// The route: whether what it sends would be thrown away.
+    #[inline]
+    pub fn is_off_bus(&self) -> bool {
+        self.0.off_bus.load(Ordering::Relaxed)
+    }
+
+    /// Asks the route whether it still works.
+    pub fn ask(&self) {
+        self.0.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has come by since it was asked.
+    pub fn has_answered(&self) -> bool {
+        !self.0.asked.load(Ordering::Relaxed)
+    }
+
+    /// The route: it has come by, and shows its counts to whoever asked.
+    #[inline]
+    pub fn answer(&self, counts: &Counts, engine: Option<&Engine>) {
+        if self.0.asked.load(Ordering::Relaxed) {
+            *self.0.counts.lock().unwrap_or_else(PoisonError::into_inner) =
+                engine.map_or(*counts, |engine| counts.with(&engine.outcome));
+            self.0.asked.store(false, Ordering::Relaxed);
         }
     }
 

@@ -4,10 +4,12 @@ use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Dire
 use crate::{
     failure::{self, Exit, Failure},
     options::Common,
+    service::supervisor::Supervisor,
     trouble::refuse_down,
 };
 use canter_io::{
     Error, Filters, Interface,
+    interface::State,
     netlink::can_gw::{self, CanGateway, Job, JobCounters},
     sys::{clock, thread::Worker},
 };
@@ -35,24 +37,27 @@ pub fn run(
         .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
     // All that can be refused is refused before the first job works.
     let jobs = jobs(arguments, directions)?;
-    let mut gateways = Vec::new();
-    for (_, job) in &jobs {
-        gateways.push(CanGateway::open(job.clone())?);
-    }
+    let gateways = CanGateway::open_all(jobs.iter().map(|(_, job)| job.clone()).collect())?;
     let gateways = Arc::new(gateways);
     let watch = watch(Arc::clone(&gateways), interfaces(directions)?, signals.handle())?;
     announce(arguments, directions, common);
+    let controllers = super::watch::start(directions, &[])?;
     signals.forever().next();
+    Supervisor::find().stopping("deleting its jobs");
+    if let Some(controllers) = controllers {
+        controllers.stop();
+    }
     let (mut ended, seen) = watch.stop();
     let mut counts = vec![Counts::default(); directions.len()];
-    for ((gateway, seen), (direction, job)) in
-        Arc::into_inner(gateways).into_iter().flatten().zip(seen).zip(&jobs)
-    {
-        let counters = gateway.close().unwrap_or_else(|error| {
+    let last = CanGateway::counters_of(&gateways)?;
+    let gateways = Arc::into_inner(gateways).into_iter().flatten();
+    for (((gateway, last), seen), (direction, job)) in gateways.zip(last).zip(seen).zip(&jobs) {
+        let gone = last.is_none().then(|| gateway.gone());
+        if let Some(error) = gone.or(gateway.delete().err()) {
             // The first reason is the one to tell.
             ended = std::mem::replace(&mut ended, Ok(())).and(Err(error.to_string()));
-            seen // the job has gone, and its counters with it
-        });
+        }
+        let counters = last.unwrap_or(seen); // the job has gone, and its counters with it
         // What its filter leaves out, can-gw never counts.
         let counts = &mut counts[*direction];
         counts.transmitted += u64::from(counters.handled);
@@ -84,12 +89,17 @@ fn watch(
     mut interfaces: Vec<Interface>,
     ended: Handle,
 ) -> failure::Result<Worker<(Ended, Vec<JobCounters>)>> {
+    let mut supervisor = Supervisor::find();
     let watch = move |stop: &AtomicBool| {
         let mut seen = vec![JobCounters::default(); gateways.len()];
         while !stop.load(Ordering::Acquire) {
             if let Err(failure) = look(&gateways, &mut interfaces, &mut seen) {
                 ended.close();
                 return (Err(failure.message), seen);
+            }
+            if supervisor.is_due() {
+                let handled = seen.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
+                supervisor.alive(&format!("{handled} frames handed on by can-gw"));
             }
             clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
         }
@@ -106,10 +116,14 @@ fn look(
     for interface in interfaces {
         let name = interface.name.clone();
         interface.refresh().map_err(|error| Error::moving(&name, "look", error.source))?;
-        refuse_down(interface)?;
+        let state = interface.controller.as_ref().and_then(|controller| controller.state);
+        if state != Some(State::BusOff) {
+            refuse_down(interface)?; // one that is off the bus may come back
+        }
     }
-    for (gateway, seen) in gateways.iter().zip(seen) {
-        *seen = gateway.counters()?;
+    let now = CanGateway::counters_of(gateways)?;
+    for ((gateway, seen), now) in gateways.iter().zip(seen).zip(now) {
+        *seen = now.ok_or_else(|| gateway.gone())?;
     }
     Ok(())
 }

@@ -107,6 +107,9 @@ impl Route {
         mut wait_for_room: impl FnMut(&mut Self) -> io::Result<()>,
     ) -> Result<(), (Side, io::Error)> {
         while !stop.load(Ordering::Acquire) {
+            if let Some(control) = &self.control {
+                control.answer(&self.counts, self.engine.as_ref());
+            }
             if self.pump()? == Step::Full {
                 wait_for_room(self).map_err(|error| (Side::Out, error))?;
             }
@@ -191,6 +194,10 @@ impl Route {
 
     /// Hands the batch to the transmitter, and makes it send when that is due.
     fn send(&mut self) -> io::Result<Step> {
+        if self.is_off_bus() {
+            let waits = self.handed < self.ready || self.transmit.pending() > 0;
+            return Ok(if waits { Step::Full } else { Step::Moved });
+        }
         if self.handed < self.ready {
             let outgoing = match &self.engine {
                 Some(engine) => engine.outgoing(&self.batch),
@@ -228,6 +235,11 @@ impl Route {
         self.flushing = false;
         self.has_room(true);
         Ok(Step::Moved)
+    }
+
+    /// The output is off the bus, where the kernel would throw frames away: it has no room.
+    fn is_off_bus(&self) -> bool {
+        self.control.as_ref().is_some_and(Control::is_off_bus)
     }
 
     fn has_room(&mut self, room: bool) {
@@ -344,6 +356,9 @@ impl Route {
 
     /// Whether anything could be sent.
     fn send_backlog(&mut self) -> io::Result<bool> {
+        if self.is_off_bus() {
+            return Ok(false);
+        }
         let Some(backlog) = &mut self.backlog else { return Ok(false) };
         let before = self.transmit.pending();
         let mut moved = false;

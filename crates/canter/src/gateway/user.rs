@@ -8,15 +8,16 @@ use super::{
     plan::{self, Direction},
     route::Route,
     rules::engine::Engine,
+    watch,
 };
 use crate::{
     failure::{self, Failure},
     options::Common,
-    trouble::{explain, refuse_down},
+    service::supervisor::Supervisor,
+    trouble::{Reminder, explain, refuse_down},
 };
 use canter_io::{
     Interface,
-    interface::State,
     method::{Pair, ReceiveOptions, TransmitOptions, Wait},
     sys::{clock, thread::Worker},
 };
@@ -24,13 +25,19 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::{Handle, Signals},
 };
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// How often to look whether an interface has come back.
 const LOOK_NS: u64 = 100_000_000;
 
-/// How often to look at the controllers.
-const WATCH_NS: u64 = 1_000_000_000;
+/// How soon a route that was asked whether it works is asked again.
+const ANSWER_NS: u64 = 20_000_000;
+
+/// The directions' threads, by their labels.
+type Workers = Arc<Vec<(String, Worker<(RouteAccount, Ended)>)>>;
 
 /// What a direction's thread needs.
 struct Job {
@@ -70,16 +77,20 @@ pub fn run(
         workers.push((name, worker.map_err(|error| Failure::failed(format!("gateway: start: {error}")))?));
     }
     super::announce(arguments, directions, common);
+    let workers = Arc::new(workers);
+    let supervised = supervise(&workers, controls.iter().map(|(_, control)| control.clone()).collect())?;
     let stats = arguments.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
-    let watch = watch(directions)?;
+    let routes: Vec<_> = controls.iter().map(|(_, control)| control.clone()).collect();
+    let watch = watch::start(directions, &routes)?;
     // SIGHUP renews the rules; any other signal, or a worker that has ended, is the end.
     while signals.forever().next() == Some(SIGHUP) {
         renew(arguments, directions, &controls);
     }
-    for worker in [stats, watch].into_iter().flatten() {
+    Supervisor::find().stopping("sending what has come");
+    for worker in [supervised, stats, watch].into_iter().flatten() {
         worker.stop();
     }
-    Ok(collect(workers))
+    Ok(collect(Arc::into_inner(workers).unwrap_or_default()))
 }
 
 fn job(arguments: &Arguments, pair: Pair, direction: &Direction, common: &Common, watched: bool) -> Job {
@@ -99,6 +110,31 @@ fn job(arguments: &Arguments, pair: Pair, direction: &Direction, common: &Common
         quiet: common.quiet,
         control: Control::new(watched),
     }
+}
+
+/// Tells who started it how it goes. The watchdog hears nothing unless every route comes by when it is asked: a
+/// receiver that blocks is interrupted for it.
+fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Option<Worker<()>>> {
+    let mut supervisor = Supervisor::find();
+    if !supervisor.is_there() {
+        return Ok(None);
+    }
+    let workers = Arc::clone(workers);
+    let work = move |stop: &AtomicBool| {
+        while !stop.load(Ordering::Acquire) {
+            controls.iter().for_each(Control::ask);
+            while !controls.iter().all(Control::has_answered) && !stop.load(Ordering::Acquire) {
+                workers.iter().for_each(|(_, worker)| worker.interrupt());
+                clock::sleep_until_ns(clock::monotonic_ns() + ANSWER_NS);
+            }
+            let counts: Vec<Counts> = controls.iter().map(Control::counts).collect();
+            let sum = counts.iter().fold(Counts::default(), |sum, counts| sum.and(counts));
+            supervisor.alive(&sum.to_string());
+            clock::sleep_until_ns(clock::monotonic_ns() + supervisor.period().as_nanos() as u64);
+        }
+    };
+    let started = Worker::start("supervise", work);
+    started.map(Some).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
 }
 
 /// Stops all, and answers what each did and the first failure.
@@ -127,46 +163,6 @@ fn show(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Work
         }
     };
     Worker::start("stats", work).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
-}
-
-/// Says when a controller goes off the bus, whose frames the kernel then throws away without a word, and when it is
-/// back.
-fn watch(directions: &[Direction]) -> failure::Result<Option<Worker<()>>> {
-    let mut names: Vec<_> =
-        directions.iter().flat_map(|direction| [&direction.from, &direction.to]).collect();
-    names.sort();
-    names.dedup();
-    let found = names.into_iter().filter_map(|name| Interface::find(name).ok());
-    let controllers =
-        found.filter(|interface| interface.controller.is_some()).map(|interface| interface.name);
-    let mut controllers: Vec<(String, bool)> = controllers.map(|name| (name, false)).collect();
-    if controllers.is_empty() {
-        return Ok(None);
-    }
-    let work = move |stop: &AtomicBool| {
-        while !stop.load(Ordering::Acquire) {
-            clock::sleep_until_ns(clock::monotonic_ns() + WATCH_NS);
-            controllers.iter_mut().for_each(|(name, was_off)| look(name, was_off));
-        }
-    };
-    let started = Worker::start("watch", work);
-    started.map(Some).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
-}
-
-fn look(name: &str, was_off: &mut bool) {
-    // One that has gone is told by its route.
-    let Ok(interface) = Interface::find(name) else { return };
-    let off = interface.controller.is_some_and(|controller| controller.state == Some(State::BusOff));
-    if off != *was_off {
-        let way_out = format!("ip link set {name} type can restart; restart-ms does it by itself");
-        let said = if off {
-            format!("is off the bus: nothing is sent ({way_out})")
-        } else {
-            "is back on the bus".into()
-        };
-        eprintln!("gateway: {name}: {said}");
-    }
-    *was_off = off;
 }
 
 /// Reads the rule file again. What is wrong with it is said, and the old rules stay.
@@ -252,19 +248,20 @@ impl Job {
 
     /// Tries until both interfaces are there and up.
     fn wait_for_interfaces(&self, stop: &AtomicBool, engine: &mut Option<Engine>) -> Option<Route> {
-        let mut said = String::new();
+        let mut reminder = Reminder::default();
         while !stop.load(Ordering::Acquire) {
+            self.control.answer(&Counts::default(), None);
             match self.open() {
                 Ok(mut route) => {
                     route.engine = engine.take().or(route.engine);
                     self.say(&format!("{}: routing", self.direction.label()));
                     return Some(route);
                 }
-                Err(failure) if failure.message != said => {
-                    said = failure.message;
-                    self.say(&format!("{said}; waiting"));
+                Err(failure) => {
+                    if reminder.is_due(&failure.message) {
+                        self.say(&format!("{failure}; waiting"));
+                    }
                 }
-                Err(_) => {}
             }
             clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
         }

@@ -2,7 +2,7 @@
 //! tells their differences. It runs on the machine or in a simulation; only its surroundings differ.
 
 use super::matcher::{LOST_NS, Matcher, Passage, Tally};
-use crate::traffic::{pattern::Traffic, schedule, template};
+use crate::traffic::{pattern::Traffic, random::Random, schedule, template};
 use canter_io::{
     Batch, Frame,
     batch::BATCH_FRAMES,
@@ -101,6 +101,8 @@ pub struct Experiment {
     pub frame_ns: u64,
     /// One at a time: ns to wait before the next frame.
     pub gap_ns: u64,
+    /// By chance up to so many more.
+    pub jitter_ns: u64,
     pub frame: Frame,
     pub count: u64,
     /// The bit rates of the routed bus, whose frame duration is no part of the latency; `None` where a frame takes no
@@ -171,7 +173,8 @@ impl Experiment {
                 running.collected_ns = now_ns;
                 progress(running.matcher.tally());
                 if running.matcher.tally().received > before && self.traffic == Traffic::OneAtATime {
-                    running.not_before_ns = surroundings.now_ns() + self.gap_ns;
+                    let jitter_ns = running.random.below(self.jitter_ns + 1);
+                    running.not_before_ns = surroundings.now_ns() + self.gap_ns + jitter_ns;
                     continue;
                 }
             }
@@ -331,11 +334,15 @@ fn drain(
     }
 }
 
+/// The same jitter in every measurement.
+const SEED: u64 = 7;
+
 /// What changes while it runs.
 struct Running {
     matcher: Matcher,
     batch: Batch,
     schedule: schedule::Schedule,
+    random: Random,
     start_ns: u64,
     not_before_ns: u64,
     uncollected: u64,
@@ -351,6 +358,7 @@ impl Running {
             matcher: Matcher::new(),
             batch: Batch::new(BATCH_FRAMES),
             schedule: schedule::Schedule::new(traffic),
+            random: Random(SEED),
             start_ns: now_ns,
             not_before_ns: 0,
             uncollected: 0,

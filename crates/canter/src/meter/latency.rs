@@ -2,18 +2,22 @@
 //! sent on and one on the bus it is routed to; their difference, less the time the frame takes on the second bus.
 
 use super::{
+    cards::Cards,
     experiment::{Arrival, Experiment, Outcome, Port, Surroundings},
     matcher::Tally,
     sockets::Interfaces,
+    sweep::{self, Campaign, Sweep},
+    through::Through,
     wires::Buses,
 };
 use crate::{
     failure::{self, Exit, Failure},
     gateway::counts::Counts,
     measure::{
+        busy::Sampler,
         duration, environment,
         histogram::Histogram,
-        result::{Condition, Ledger, Lost, ResultFile, Series},
+        result::{Condition, Ledger, Lost, Series, Timeline},
         timeline::Recorder,
     },
     options::Common,
@@ -38,13 +42,24 @@ Examples:
   canter latency --send can0 --routed can2 --traffic period=120us --len 8 --count 10000
   canter latency --send can0 --direct can1 --routed can3 --null  same bus: the meter's floor
   canter latency --instrument wire --send A --routed B         from the end on bus A to the start on bus B
+  canter latency --send can0 --routed can2 --traffic period --sweep 160us..120us
+  canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method all --first-loss
+  canter latency --instrument probe --send can0 --routed can2  exact, by two cards that leave their drivers for it
 Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it.")]
 pub struct Arguments {
     #[command(flatten)]
     pub setup: Setup,
     /// What is between the buses, for the result: a gateway's method
-    #[arg(long, default_value = "gateway", value_name = "NAME")]
+    #[arg(long, default_value = "gateway", value_name = "NAME", conflicts_with = "through")]
     name: String,
+    #[command(flatten)]
+    through: Through,
+    /// Once at each of these periods: FROM..TO or FROM..TO/STEP; else in eight steps
+    #[arg(long, value_name = "PERIODS", conflicts_with = "first_loss")]
+    sweep: Option<Sweep>,
+    /// Search for the longest period at which frames are lost, from the bus's own limit up
+    #[arg(long)]
+    first_loss: bool,
 }
 
 /// What is measured, and how.
@@ -60,7 +75,7 @@ pub struct Setup {
     #[arg(long, value_name = "INTERFACE")]
     pub routed: String,
     /// When frames are sent: one-at-a-time, period=120us, load=50%, burst=20/100ms, ramp=100..5000/10s, flood
-    #[arg(long, default_value = "one-at-a-time", value_name = "T")]
+    #[arg(long, default_value = "one-at-a-time", value_name = "T", value_parser = sweep::traffic)]
     pub traffic: Traffic,
     /// How many frames
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -68,6 +83,9 @@ pub struct Setup {
     /// One at a time: pause between the arrival of a frame and the sending of the next
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = duration::parse_ns)]
     pub gap: u64,
+    /// One at a time: by chance up to so much more, so that frames do not follow the rhythm of something else
+    #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration::parse_ns)]
+    pub jitter: u64,
     #[command(flatten)]
     pub template: Template,
     /// There is no gateway, both stamps are of one bus: what comes out is the meter's own floor
@@ -79,7 +97,7 @@ pub struct Setup {
     /// Keep the latencies in the order of time too, for the report's time chart
     #[arg(long)]
     pub timeline: bool,
-    /// What sends and stamps; wire: --send and --routed are buses, or nodes of them
+    /// What sends and stamps; wire: --send and --routed are buses, or nodes of them; probe: cards, or interfaces of them
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
     pub instrument: InstrumentName,
 }
@@ -108,6 +126,8 @@ pub enum InstrumentName {
     Socket,
     /// Virtual wires (canwire): the kernel's own source, and stamps of the wires themselves
     Wire,
+    /// Two SJA1000 cards (canprobe): a timer's interrupt sends, the other card's interrupt stamps
+    Probe,
 }
 
 /// Whether a frame takes time on a bus.
@@ -120,25 +140,54 @@ pub enum WireTime {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let measured = measure(&arguments.setup, common, &[])?;
-    let mut series = measured.series;
-    series.method = arguments.name.clone();
-    let lost = series.ledger.lost.total();
-    let title =
-        format!("Latency of {} from {} to {}", arguments.name, arguments.setup.send, arguments.setup.routed);
-    let result: ResultFile = environment::result("", &title, &measured.interfaces, vec![series]);
+    let Arguments { setup, name, through, sweep, first_loss } = &arguments;
+    let varies = sweep.is_some() || *first_loss;
+    sweep::refuse_traffic(setup, varies)?;
+    common.apply()?; // a gateway that is started is placed like this process
+    let campaign = Campaign { setup, through, name, common };
+    let found = match sweep {
+        Some(sweep) => campaign.sweep(sweep)?,
+        None if *first_loss => campaign.first_loss()?,
+        None => campaign.once()?,
+    };
+    let result = environment::result("", &title(&arguments), &found.interfaces, found.series);
     common.write_result(&result)?;
     if common.shows_table() {
-        print!("{}", report::summary(&result));
-        if let Some(wire) = &result.series[0].wire {
-            println!("{wire}");
+        let text = if varies { sweep::table(&result.series) } else { report::summary(&result) };
+        print!("{text}");
+        let wires = result.series.iter().filter_map(|series| series.wire.as_ref());
+        wires.filter(|wire| !varies || !wire.kept_time()).for_each(|wire| println!("{wire}"));
+        if let [only] = &result.series[..]
+            && let (None, Some(floor_ns)) = (&only.wire, only.floor_ns)
+            && !setup.null
+        {
+            println!("the instrument itself adds {:.1} µs of each", floor_ns as f64 / 1000.0);
         }
     }
-    Ok(match (measured.interrupted, lost) {
+    let lost = result.series.iter().any(|series| series.ledger.lost.total() > 0);
+    Ok(match (found.interrupted, lost && !first_loss) {
         (true, _) => Exit::Interrupted,
-        (false, 0) => Exit::Done,
-        (false, _) => Exit::Lost,
+        (false, false) => Exit::Done,
+        (false, true) => Exit::Lost,
     })
+}
+
+fn title(arguments: &Arguments) -> String {
+    let Arguments { setup, name, through, first_loss, .. } = arguments;
+    let Setup { send, routed, .. } = setup;
+    let name = match (&through.through, &through.method[..]) {
+        (None, _) => name,
+        (Some(_), [method]) if method != "all" => method,
+        _ => "every gateway",
+    };
+    let what = if *first_loss { "Where losses begin" } else { "Latency" };
+    format!("{what} of {name} from {send} to {routed}")
+}
+
+/// ns that a test frame takes of the sender's bus on average: the shortest period that the bus can keep.
+pub fn frame_ns(setup: &Setup) -> failure::Result<u64> {
+    let (experiment, _) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
+    Ok(experiment.frame_ns)
 }
 
 /// A finished measurement.
@@ -178,6 +227,7 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
     Ok(match setup.instrument {
         InstrumentName::Socket => Box::new(Interfaces::find(setup)?),
         InstrumentName::Wire => Box::new(Buses::find(setup)?),
+        InstrumentName::Probe => Box::new(Cards::find(setup)?),
     })
 }
 
@@ -192,13 +242,19 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     let bar = progress_bar(common, setup.count);
     let mut histogram = Histogram::new();
     let mut timeline = setup.timeline.then(Recorder::new);
+    let mut busy = setup.timeline.then(Sampler::new);
     let mut record = |arrival: Arrival| {
         histogram.record(arrival.latency_ns);
         if let Some(timeline) = &mut timeline {
             timeline.arrived(arrival.number, arrival.passage.direct_ns, arrival.latency_ns);
         }
     };
-    let mut progress = |tally: Tally| bar.set_position(tally.received + tally.lost);
+    let mut progress = |tally: Tally| {
+        bar.set_position(tally.received + tally.lost);
+        if let Some(busy) = busy.as_mut().filter(|_| tally.received > 0) {
+            busy.look(); // from the first frame on, as the timeline
+        }
+    };
     let outcome = experiment
         .run(&mut *instrument.surroundings(setup), &stop, &mut record, &mut progress)
         .map_err(|(port, error)| instrument.failed(port, error))?;
@@ -211,7 +267,10 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     let mut series = Series {
         condition,
         latency_ns: Some(latency),
-        timeline: timeline.map(|timeline| timeline.finish(outcome.tally.sent)),
+        timeline: timeline.map(|timeline| {
+            let load = busy.map_or_else(Vec::new, |busy| busy.finish());
+            Timeline { load, ..timeline.finish(outcome.tally.sent) }
+        }),
         ledger: account.ledger(&Counts::default()),
         ..Series::default()
     };

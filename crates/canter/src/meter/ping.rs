@@ -88,6 +88,7 @@ impl Shared {
     pub fn pair(&self, interface: &Interface) -> failure::Result<Pair> {
         let usual = match interface.kind {
             Kind::Canchar => "canchar+canchar",
+            Kind::Port => "port+port",
             Kind::Sim => "sim+sim",
             _ => "read+write",
         };

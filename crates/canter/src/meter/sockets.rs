@@ -1,5 +1,5 @@
-//! The papers' instrument: frames by a socket, stamps by the kernel when the frame is handed to it. It works on every
-//! interface, and the way from a controller to the stamp is in its figures twice, so that it nearly cancels.
+//! The papers' instrument: frames by a socket, or by a device's file, stamps by the kernel when the frame is handed to it.
+//! It works on every interface, and the way from a controller to the stamp is in its figures twice, so that it nearly cancels.
 
 use super::{
     experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
@@ -74,19 +74,20 @@ impl Instrument for Interfaces {
         // The queue holds all frames that can be on their way.
         let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
         let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
-        let receiver: ReceiveMethod = "recvmmsg/spin".parse()?;
-        let sender: TransmitMethod = "write".parse()?;
+        let receiver = |interface| receiver_for(interface).parse::<ReceiveMethod>();
+        let sender: TransmitMethod = sender_for(&self.send).parse()?;
         let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
         let wire = wire(setup, &self.routed);
         let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
         let to = TransmitOptions { echo, no_wait: true, ..TransmitOptions::default() };
         let experiment = Experiment {
             send: Sending::Frames(sender.open(&self.send, &to)?),
-            direct: receiver.open(self.reference(), &options)?,
-            routed: receiver.open(&self.routed, &options)?,
+            direct: receiver(self.reference())?.open(self.reference(), &options)?,
+            routed: receiver(&self.routed)?.open(&self.routed, &options)?,
             traffic: setup.traffic,
             frame_ns,
             gap_ns: setup.gap,
+            jitter_ns: setup.jitter,
             frame,
             count: setup.count,
             wire,
@@ -131,19 +132,46 @@ impl Instrument for Interfaces {
     }
 }
 
+/// How frames are stamped on an interface: by what its driver stamps them with, many at a time.
+fn receiver_for(interface: &Interface) -> &'static str {
+    match interface.kind {
+        Kind::Canchar => "canchar/spin",
+        Kind::Port => "port",
+        _ => "recvmmsg/spin",
+    }
+}
+
+/// How frames are sent on an interface, one at a time.
+fn sender_for(interface: &Interface) -> &'static str {
+    match interface.kind {
+        Kind::Canchar => "canchar",
+        Kind::Port => "port",
+        _ => "write",
+    }
+}
+
 /// The rates of the routed bus where a frame takes time on it.
 fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
     let takes_time = match setup.wire_time {
         WireTime::Yes => true,
         WireTime::No => false,
-        WireTime::Auto => routed.kind == Kind::Can && !emulated_without_time(routed),
+        WireTime::Auto => is_controller(routed) && !emulated_without_time(routed),
     };
     (takes_time && !setup.null).then(|| rates(routed))
 }
 
+/// It has a bus with a bit rate.
+fn is_controller(interface: &Interface) -> bool {
+    interface.kind == Kind::Can
+        || interface.kind == Kind::Port
+        || interface.kind == Kind::Canchar && interface.bitrate().is_some()
+}
+
 /// QEMU's cards hand a frame over the moment it is sent.
 fn emulated_without_time(interface: &Interface) -> bool {
-    environment::in_lab() && matches!(interface.driver.as_deref(), Some("kvaser_pci" | "ctucanfd"))
+    let emulated = interface.kind == Kind::Port
+        || matches!(interface.driver.as_deref(), Some("kvaser_pci" | "kvaser-pci" | "ctucanfd"));
+    environment::in_lab() && emulated
 }
 
 /// The bit rates of an interface; where it has none, 1 Mbit/s, so that a load still means something.

@@ -1,6 +1,7 @@
 //! The instrument on virtual wires: frames by the kernel's own source, stamps by the wires themselves. A latency is the
 //! start of the frame on the routed wire less its end on the direct one. No process of the meter is in that, and it
-//! sleeps meanwhile; only how late the wire's timer ran is, and that is told beside each result.
+//! sleeps meanwhile. What the wire itself adds, how late its timer runs, is told beside each result: it is what a null
+//! experiment shows, source to tap with nobody between.
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
@@ -12,7 +13,7 @@ use crate::{
         histogram::Histogram,
         result::{Condition, Series, WireKept},
     },
-    traffic::{pattern::Traffic, template},
+    traffic::{pattern::Traffic, random::Random, template},
     wire::{bus_of, source},
 };
 use canter_io::{
@@ -110,7 +111,10 @@ impl Instrument for Buses {
         })?;
         let frame_ns = template::mean_ns(&frame, setup.count, Self::rate(&self.direct));
         let send = match source::pace(setup.traffic)? {
-            None => Sending::Frames(Box::new(OneByOne { bus: name })),
+            None => {
+                let random = Random(FIRST_DELAY);
+                Sending::Frames(Box::new(OneByOne { bus: name, jitter_ns: setup.jitter, random }))
+            }
             Some((pace, burst)) => {
                 let source =
                     Source { frame, pace, burst, count: Some(count), number: true, ..Source::default() };
@@ -124,6 +128,7 @@ impl Instrument for Buses {
             traffic: setup.traffic,
             frame_ns,
             gap_ns: setup.gap.saturating_sub(SETTLE_NS),
+            jitter_ns: 0, // the source has it: a timer, not a process that waits for a quiet moment
             frame,
             count: setup.count,
             wire: None, // both stamps leave the frame's own time out
@@ -140,7 +145,8 @@ impl Instrument for Buses {
             template::mean_ns(&frame, setup.count, Self::rate(bus))
         };
         let _ = thread::wake_on_time(); // where it is refused, frames are only less dense
-        let through_ns = AHEAD_NS + frame_ns(&self.direct) + frame_ns(&self.routed) + SETTLE_NS;
+        let through_ns =
+            AHEAD_NS + setup.jitter + frame_ns(&self.direct) + frame_ns(&self.routed) + SETTLE_NS;
         let one_by_one = setup.traffic == Traffic::OneAtATime;
         Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { SLEEP_NS_MAX } })
     }
@@ -203,15 +209,15 @@ fn refuse_classic(bus: &Bus) -> failure::Result<()> {
 }
 
 /// The longest sleep: after one, the ring of a tap is not half full however short the frames are.
-const SLEEP_NS_MAX: u64 = 100_000_000;
+pub(super) const SLEEP_NS_MAX: u64 = 100_000_000;
 
 /// One at a time: so long after a frame should have come through it is looked for. The meter must not wake up beside
 /// the gateway.
-const SETTLE_NS: u64 = 20_000;
+pub(super) const SETTLE_NS: u64 = 20_000;
 
 /// The meter sleeps while frames are on their way: nothing of it runs beside the gateway.
-struct Asleep {
-    sleep_ns_max: u64,
+pub(super) struct Asleep {
+    pub sleep_ns_max: u64,
 }
 
 impl Surroundings for Asleep {
@@ -229,10 +235,16 @@ impl Surroundings for Asleep {
 /// The source sends one frame when it is told.
 struct OneByOne {
     bus: String,
+    /// By chance up to so much later.
+    jitter_ns: u64,
+    random: Random,
 }
 
+/// Where the delays begin: the same ones in every measurement.
+const FIRST_DELAY: u64 = 7;
+
 /// From the command to the start of the frame: the meter is asleep again by then.
-const AHEAD_NS: u64 = 30_000;
+pub(super) const AHEAD_NS: u64 = 30_000;
 
 impl Transmit for OneByOne {
     fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
@@ -241,7 +253,7 @@ impl Transmit for OneByOne {
             frame,
             pace: Pace::Always,
             count: Some(1),
-            delay_ns: Some(AHEAD_NS),
+            delay_ns: Some(AHEAD_NS + self.random.below(self.jitter_ns + 1)),
             ..Source::default()
         };
         match wire::start(&self.bus, &source) {

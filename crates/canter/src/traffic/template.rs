@@ -36,6 +36,11 @@ impl Template {
         Self { id: "123".to_owned(), ext: false, len, fd: false, brs: false }
     }
 
+    /// Frames of this identifier (more than three digits: extended) and of `len` bytes; FD ones switch the bit rate.
+    pub fn new(id: &str, len: u8, fd: bool) -> Self {
+        Self { id: id.to_owned(), fd, brs: fd, ..Self::classic(len) }
+    }
+
     /// The frame of number 0.
     pub fn frame(&self) -> failure::Result<Frame> {
         let wrong = |what: String| Failure::new(Exit::Usage, what);

@@ -181,6 +181,7 @@ impl Testbed {
             traffic: self.traffic,
             frame_ns: template::mean_ns(&self.frame, self.count, self.rates[0]),
             gap_ns: 1_000_000,
+            jitter_ns: 0,
             frame: self.frame,
             count: self.count,
             wire: Some(self.rates[1]),

@@ -1,0 +1,99 @@
+//! A gateway as a process of its own, as on the papers' second machine: for whoever measures one.
+
+use super::Account;
+use crate::failure::{Exit, Failure, Result};
+use canter_io::sys::process;
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, ChildStderr, Command, Stdio},
+};
+
+/// What it is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    pub from: &'a str,
+    pub to: &'a str,
+    /// A pair, or can-gw.
+    pub method: &'a str,
+    pub rules: Option<&'a Path>,
+    /// The processor that it runs on.
+    pub cpu: Option<usize>,
+}
+
+/// One that routes.
+pub struct Gateway {
+    process: Child,
+    log: BufReader<ChildStderr>,
+    method: String,
+}
+
+pub enum Started {
+    Running(Gateway),
+    /// The machine cannot do it, and why.
+    Unable(String),
+}
+
+impl Gateway {
+    /// Starts it, and answers when it routes or why it does not.
+    pub fn start(order: &Order<'_>) -> Result<Started> {
+        let Order { from, to, method, rules, cpu } = *order;
+        let failed = |error: std::io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(["gateway", from, to, "--method", method, "--json", "-"]);
+        if let Some(path) = rules {
+            command.arg("--rules").arg(path);
+        }
+        if let Some(processor) = cpu {
+            command.args(["--cpu", &processor.to_string()]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().map_err(failed)?;
+        let Some(log) = process.stderr.take() else {
+            return Err(Failure::failed(format!("gateway {method}: start: no log")));
+        };
+        let mut log = BufReader::new(log);
+        let mut line = String::new();
+        log.read_line(&mut line).map_err(failed)?; // it routes, or why it does not
+        if line.starts_with("gateway: ") {
+            return Ok(Started::Running(Self { process, log, method: method.to_owned() }));
+        }
+        let code = process.wait().map_err(failed)?.code();
+        let reason = line.trim().trim_start_matches("canter: ").to_owned();
+        match code {
+            Some(code) if code == Exit::Unable as i32 => Ok(Started::Unable(reason)),
+            _ => Err(Failure::failed(format!("gateway {method}: {reason}"))),
+        }
+    }
+
+    /// Ends it and reads its account. One that failed by itself is an error.
+    pub fn stop(mut self) -> Result<Account> {
+        let method = self.method.clone();
+        let failed = |error: std::io::Error| Failure::failed(format!("gateway {method}: end: {error}"));
+        process::terminate(&self.process).map_err(failed)?;
+        let mut text = String::new();
+        if let Some(output) = &mut self.process.stdout {
+            output.read_to_string(&mut text).map_err(failed)?;
+        }
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).map_err(failed)?;
+        self.process.wait().map_err(failed)?;
+        let account: Account = serde_json::from_str(&text).map_err(|error| {
+            Failure::failed(format!("gateway {method}: its account: {error}: {}", log.trim()))
+        })?;
+        if !account.failure.is_empty() {
+            return Err(Failure::failed(format!("gateway {method}: {}", account.failure)));
+        }
+        Ok(account)
+    }
+}
+
+impl Drop for Gateway {
+    /// One in the kernel would outlive this process.
+    fn drop(&mut self) {
+        if let Ok(None) = self.process.try_wait() {
+            let _ = process::terminate(&self.process);
+            let _ = self.process.wait();
+        }
+    }
+}

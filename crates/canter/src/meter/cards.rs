@@ -1,0 +1,307 @@
+//! The exact instrument, on two SJA1000 cards (the module canprobe): a timer's interrupt writes a frame to one card, the
+//! other card's interrupt stamps it. No process is in that but the gateway's; what the instrument adds is measured with
+//! each result. The cards leave their drivers for it and go back afterwards.
+
+use super::{
+    experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
+    latency::{Instrument, Setup, WireTime},
+    wires::{AHEAD_NS, Asleep, SETTLE_NS, SLEEP_NS_MAX},
+};
+use crate::{
+    failure::{self, Exit, Failure},
+    measure::{
+        environment,
+        result::{Condition, Series},
+    },
+    traffic::{pattern::Traffic, template},
+    wire::source,
+};
+use canter_io::{
+    Batch, Frame, Interface, Meta,
+    batch::{Clock, Origin},
+    frame::BitRate,
+    method::{Receive, Transmit},
+    netlink::wire::Pace,
+    pci::{self, Lent},
+    sys::{
+        canprobe::{self, Plan, Record, SENT},
+        thread,
+    },
+};
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::BorrowedFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// bit/s of a card whose interface does not tell.
+const BIT_RATE: u32 = 500_000;
+/// Records read by one call.
+const READ_RECORDS: usize = 256;
+/// The shortest period of the instrument.
+const PERIOD_NS_MIN: u64 = 1_000;
+
+/// The cards of a measurement, and the instrument on them.
+pub struct Cards {
+    shared: Shared,
+    bitrate: u32,
+    names: [String; 2],
+    // Given back behind the instrument, in this order.
+    _lent: [Lent; 2],
+}
+
+/// The instrument as its sender and both receivers have it.
+type Shared = Arc<Mutex<Open>>;
+
+struct Open {
+    instrument: canprobe::Instrument,
+    /// Records of the sent frames and of the received ones that nobody has asked for yet.
+    waiting: [VecDeque<Record>; 2],
+    records: Box<[Record]>,
+}
+
+fn locked(shared: &Shared) -> MutexGuard<'_, Open> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cards {
+    pub fn find(setup: &Setup) -> failure::Result<Self> {
+        if let Some(direct) = &setup.direct {
+            let why = format!("--direct {direct}: the instrument probe stamps the frame when it is sent");
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        let [send, routed] = [pci::address(&setup.send)?, pci::address(&setup.routed)?];
+        if send == routed {
+            let why = format!("{}: is the sender's card too", setup.routed);
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        if !std::path::Path::new("/sys/bus/pci/drivers").join(canprobe::DRIVER).exists() {
+            let way_out = "insmod canprobe.ko; the lab does it: canter lab --bus probe";
+            return Err(Failure::unable(format!("probe: the module canprobe is not loaded ({way_out})")));
+        }
+        let bitrate = Interface::find(&setup.send).ok().and_then(|interface| interface.bitrate());
+        let lent = [Lent::to(Some(canprobe::DRIVER), &send)?, Lent::to(Some(canprobe::DRIVER), &routed)?];
+        let instrument = canprobe::Instrument::open()
+            .map_err(|error| Failure::failed(format!("{}: open: {error}", canprobe::PATH)))?;
+        let open = Open {
+            instrument,
+            waiting: Default::default(),
+            records: vec![Record::default(); READ_RECORDS].into_boxed_slice(),
+        };
+        Ok(Self {
+            shared: Arc::new(Mutex::new(open)),
+            bitrate: bitrate.unwrap_or(BIT_RATE),
+            names: [setup.send.clone(), setup.routed.clone()],
+            _lent: lent,
+        })
+    }
+
+    fn rate(&self) -> BitRate {
+        BitRate { nominal: self.bitrate, data: self.bitrate }
+    }
+
+    /// From the command to the interrupt a frame passes both buses: half the rate is twice the time. In the lab's
+    /// emulated cards it takes none.
+    fn wire(&self, setup: &Setup) -> Option<BitRate> {
+        let takes_time = match setup.wire_time {
+            WireTime::Yes => true,
+            WireTime::No => false,
+            WireTime::Auto => !environment::in_lab(),
+        };
+        let rate = if setup.null { self.bitrate } else { self.bitrate / 2 };
+        takes_time.then_some(BitRate { nominal: rate, data: rate })
+    }
+
+    fn plan(&self, setup: &Setup, frame: &Frame, frame_ns: u64) -> failure::Result<Option<Plan>> {
+        let count = u32::try_from(setup.count).map_err(|_| {
+            Failure::new(Exit::Usage, format!("--count {}: at most {}", setup.count, u32::MAX))
+        })?;
+        let Some((pace, burst)) = source::pace(setup.traffic)? else { return Ok(None) };
+        let period_ns = match pace {
+            Pace::Period(ns) => ns,
+            Pace::Load(permille) => frame_ns * 1000 / u64::from(permille).max(1),
+            Pace::Always => frame_ns,
+        };
+        let period_ns = period_ns.max(PERIOD_NS_MIN);
+        Ok(Some(Plan { period_ns, burst, count, numbered: 1, ..one(frame, self.bitrate) }))
+    }
+}
+
+/// The plan to send one frame.
+fn one(frame: &Frame, bitrate: u32) -> Plan {
+    let mut plan = Plan {
+        can_id: frame.can_id,
+        len: frame.len,
+        delay_ns: AHEAD_NS,
+        period_ns: PERIOD_NS_MIN,
+        count: 1,
+        burst: 1,
+        bitrate,
+        ..Plan::default()
+    };
+    plan.data.copy_from_slice(&frame.data[..8]);
+    plan
+}
+
+impl Instrument for Cards {
+    /// None: the cards have no interfaces while they are measured with.
+    fn interfaces(&self) -> Vec<&Interface> {
+        Vec::new()
+    }
+
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
+        if frame.is_fd() || frame.len < 2 {
+            let why = "--instrument probe: classic frames of 2…8 bytes";
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        let frame_ns = template::mean_ns(&frame, setup.count, self.rate());
+        let shared = || Arc::clone(&self.shared);
+        let send = match self.plan(setup, &frame, frame_ns)? {
+            None => Sending::Frames(Box::new(OneByOne { shared: shared(), bitrate: self.bitrate })),
+            Some(plan) => Sending::Schedule(Box::new(ByItself { shared: shared(), plan })),
+        };
+        let experiment = Experiment {
+            send,
+            direct: Box::new(Side { shared: shared(), side: SENT }),
+            routed: Box::new(Side { shared: shared(), side: 1 - SENT }),
+            traffic: setup.traffic,
+            frame_ns,
+            gap_ns: setup.gap.saturating_sub(SETTLE_NS),
+            jitter_ns: setup.jitter,
+            frame,
+            count: setup.count,
+            wire: self.wire(setup),
+        };
+        let condition = setup.condition(&frame, frame_ns, self.names.to_vec());
+        Ok((experiment, Condition { instrument: "probe".to_owned(), ..condition }))
+    }
+
+    fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {
+        let _ = thread::wake_on_time(); // where it is refused, frames are only less dense
+        let frame_ns = if environment::in_lab() { 0 } else { 130 * 1_000_000_000 / u64::from(self.bitrate) };
+        let one_by_one = setup.traffic == Traffic::OneAtATime;
+        let through_ns = AHEAD_NS + 2 * frame_ns + SETTLE_NS;
+        Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { SLEEP_NS_MAX } })
+    }
+
+    fn failed(&self, port: Port, error: io::Error) -> Failure {
+        let step = if port == Port::Send { "send" } else { "read" };
+        Failure::failed(format!("{}: {step}: {error}", canprobe::PATH))
+    }
+
+    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
+        let tally = &outcome.tally;
+        if tally.received > 0 || (tally.lost == 0 && tally.sent > 0) {
+            return Ok(());
+        }
+        let [send, routed] = &self.names;
+        let why = if tally.sent == 0 {
+            format!(
+                "{send}: no frame leaves it (is another controller on its bus, at {} bit/s?)",
+                self.bitrate
+            )
+        } else {
+            format!("{routed}: nothing arrives (is a gateway running from the bus of {send} to its bus?)")
+        };
+        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
+    }
+
+    fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
+        let open = locked(&self.shared);
+        let failed = |error| Failure::failed(format!("{}: floor: {error}", canprobe::PATH));
+        open.instrument.measure_floor().map_err(failed)?;
+        series.floor_ns = Some(open.instrument.state().map_err(failed)?.floor_ns);
+        Ok(())
+    }
+}
+
+impl Open {
+    /// Takes what the instrument has recorded.
+    fn read(&mut self) -> io::Result<()> {
+        loop {
+            let count = self.instrument.read(&mut self.records)?;
+            for record in &self.records[..count] {
+                self.waiting[usize::from(record.side != SENT)].push_back(*record);
+            }
+            if count < self.records.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// One side of the instrument as a receiver. It never waits.
+struct Side {
+    shared: Shared,
+    side: u8,
+}
+
+impl Receive for Side {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let mut open = locked(&self.shared);
+        open.read()?;
+        let waiting = &mut open.waiting[usize::from(self.side)];
+        let mut count = 0;
+        while batch.room() > 0 {
+            let Some(record) = waiting.pop_front() else { break };
+            let mut frame = Frame::default();
+            (frame.can_id, frame.len) = (record.can_id, record.len);
+            frame.data[..8].copy_from_slice(&record.data);
+            let (clock, origin) = (Clock::Software, Origin::Bus);
+            batch.push(&frame, Meta { stamp_ns: record.stamp_ns, interface: 0, drops: 0, clock, origin });
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        let state = locked(&self.shared).instrument.state()?;
+        Ok(if self.side == SENT { 0 } else { u64::from(state.unread) })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// Sends one frame when it is told.
+struct OneByOne {
+    shared: Shared,
+    bitrate: u32,
+}
+
+impl Transmit for OneByOne {
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let Some(frame) = frames.first() else { return Ok(0) };
+        match locked(&self.shared).instrument.start(&one(frame, self.bitrate)) {
+            Ok(()) => Ok(1),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(0), // the last one still waits
+            Err(error) => Err(error),
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// The instrument keeps the schedule.
+struct ByItself {
+    shared: Shared,
+    plan: Plan,
+}
+
+impl Schedule for ByItself {
+    fn start(&mut self) -> io::Result<()> {
+        locked(&self.shared).instrument.start(&self.plan)
+    }
+
+    fn is_running(&mut self) -> io::Result<bool> {
+        locked(&self.shared).instrument.state().map(|state| state.running != 0)
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        locked(&self.shared).instrument.stop()
+    }
+}

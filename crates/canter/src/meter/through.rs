@@ -1,0 +1,141 @@
+//! Gateways that the meter starts itself, one after the other. Only so can it be told where each frame was lost: what a
+//! gateway dropped, and what its own receive queue lost, is in its account and nowhere else.
+
+use super::latency::{self, Measured, Setup};
+use crate::{
+    failure::{self, Exit, Failure},
+    gateway::{
+        Method,
+        child::{Gateway, Order, Started},
+        paper_name,
+    },
+    measure::result::Series,
+    options::Common,
+    trouble::refuse_down,
+};
+use canter_io::{
+    Interface,
+    method::{ReceiveMethod, TransmitMethod},
+    netlink::can_gw,
+};
+use clap::Args;
+use std::{path::PathBuf, str::FromStr};
+
+/// The gateway that is measured
+#[derive(Args, Clone, Debug)]
+pub struct Through {
+    /// Start the gateway too, from IN to OUT of this machine, so that its own losses are told apart
+    #[arg(long, value_name = "IN,OUT")]
+    pub through: Option<Ends>,
+    /// With --through: by these methods, one after the other; all: by every pair that works here, and can-gw
+    #[arg(
+        long,
+        short,
+        value_name = "PAIRS",
+        value_delimiter = ',',
+        default_value = "read+write",
+        requires = "through"
+    )]
+    pub method: Vec<String>,
+    /// With --through: by these rules
+    #[arg(long, value_name = "FILE", requires = "through")]
+    pub rules: Option<PathBuf>,
+    /// With --through: the gateway's processor; else as the meter's
+    #[arg(long, value_name = "N", requires = "through")]
+    pub gateway_cpu: Option<usize>,
+}
+
+/// Between which interfaces.
+#[derive(Clone, Debug)]
+pub struct Ends {
+    pub from: String,
+    pub to: String,
+}
+
+impl FromStr for Ends {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(',') {
+            Some((from, to)) if !from.is_empty() && !to.is_empty() && from != to && !to.contains(',') => {
+                Ok(Self { from: from.to_owned(), to: to.to_owned() })
+            }
+            _ => Err("two interfaces: can3,can4".to_owned()),
+        }
+    }
+}
+
+impl Through {
+    /// What to measure: gateways by these methods, or (`None`) one that somebody else has started.
+    pub fn methods(&self) -> failure::Result<Vec<Option<String>>> {
+        let Some(ends) = &self.through else { return Ok(vec![None]) };
+        let (from, to) = (Interface::find(&ends.from)?, Interface::find(&ends.to)?);
+        refuse_down(&from)?;
+        refuse_down(&to)?;
+        let mut methods = Vec::new();
+        for method in &self.method {
+            if method == "all" {
+                methods.extend(all(&from, &to));
+                continue;
+            }
+            let known: Method = method.parse().map_err(|error: canter_io::Error| {
+                Failure::new(Exit::Usage, format!("--method {method}: {error}"))
+            })?;
+            methods.push(known.to_string());
+        }
+        Ok(methods.into_iter().map(Some).collect())
+    }
+
+    /// Measures one of them.
+    pub fn measure(&self, method: Option<&str>, setup: &Setup, common: &Common) -> failure::Result<Measured> {
+        let (Some(ends), Some(method)) = (&self.through, method) else {
+            return latency::measure(setup, common, &[]);
+        };
+        let (from, to, rules) = (ends.from.as_str(), ends.to.as_str(), self.rules.as_deref());
+        let order = Order { from, to, method, rules, cpu: self.gateway_cpu };
+        let started = Gateway::start(&order)?;
+        measure(&order, started, setup, common)
+    }
+}
+
+/// Every pair that works between two interfaces, and can-gw.
+fn all(from: &Interface, to: &Interface) -> Vec<String> {
+    let receivers: Vec<_> = ReceiveMethod::all().filter(|method| method.check(from).is_ok()).collect();
+    let transmitters: Vec<_> = TransmitMethod::all().filter(|method| method.check(to).is_ok()).collect();
+    let pairs = receivers
+        .iter()
+        .flat_map(|receive| transmitters.iter().map(move |transmit| format!("{receive}+{transmit}")));
+    can_gw::available().ok().map(|()| "can-gw".to_owned()).into_iter().chain(pairs).collect()
+}
+
+/// Measures a gateway, ends it, and closes the meter's account with the gateway's.
+pub fn measure(
+    order: &Order<'_>,
+    started: Started,
+    setup: &Setup,
+    common: &Common,
+) -> failure::Result<Measured> {
+    let gateway = match started {
+        Started::Running(gateway) => gateway,
+        Started::Unable(reason) => return Err(Failure::unable(reason)),
+    };
+    let ends = [Interface::find(order.from)?, Interface::find(order.to)?];
+    let measured = latency::measure(setup, common, &[&ends[0], &ends[1]]);
+    let account = gateway.stop()?;
+    let mut measured = measured?;
+    measured.series = Series {
+        method: order.method.to_owned(),
+        paper_name: paper_name(order.method).to_owned(),
+        ledger: measured.account.ledger(&account.counts),
+        ..measured.series
+    };
+    measured.interfaces.extend(ends);
+    Ok(measured)
+}
+
+/// A method that cannot be had here, and why.
+pub fn unavailable(method: &str, setup: &Setup, reason: String) -> Series {
+    let condition =
+        crate::measure::result::Condition { traffic: setup.traffic.name().to_owned(), ..Default::default() };
+    Series { paper_name: paper_name(method).to_owned(), ..Series::unavailable(method, condition, reason) }
+}
