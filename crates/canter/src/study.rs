@@ -1,33 +1,55 @@
 //! The papers' experiments: a study file says what, a testbed runs it, a result file and a page come out.
+//!
+//! `definition` and `plan` read a study file, `unit` says what shares a boot, `campaign` runs units and keeps results,
+//! `inside` measures: by `testbed` (the sender's side) and `side` (the gateway's, or `remote`), under a `load`.
 
+mod campaign;
+mod catalogue;
 mod ceiling;
 mod definition;
+mod ethernet;
+mod inside;
+mod journal;
+mod list;
+mod load;
+mod pings;
+mod plan;
+mod remote;
+mod rules;
+mod side;
 mod testbed;
+mod unit;
 
 use crate::{
     failure::{self, Exit, Failure},
-    lab::{Clock, Ended, Input, Machine, Streams},
-    measure::{environment, result::ResultFile},
-    meter::syscalls,
+    measure::result::ResultFile,
+    meter::latency::InstrumentName,
     options::Common,
-    report, trouble,
 };
-use canter_io::Interface;
-use clap::{Args, Subcommand};
-use definition::{Kind, Study};
-use std::{
-    io::{self, Write},
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use campaign::Campaign;
+use clap::{Args, Subcommand, ValueEnum};
+use definition::{Set, Study};
+use journal::Journal;
+use side::{Local, Place, Side};
+use std::path::PathBuf;
+use testbed::Bed;
+use unit::Unit;
 
 /// Run the experiments of the papers
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter study list
+  canter study list                                    what there is, and what can run here
   canter study run 2014-fig4.2                         boots the lab, measures, writes a result file and a page
-  canter study run 2014-fig4.1 2014-fig4.2 --out results/mine")]
+  canter study run 2014-fig4.1 2014-fig4.2 --out results/mine
+  canter study run --all --out results/all             every figure of the papers; given again, goes on
+  canter study run --matrix                            the whole of the 2011 paper, overnight
+  canter study run my.toml --kernel ~/src/linux        a study file of yours on a kernel of yours
+On real hardware, wired as in the papers (docs/studies.md):
+  canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
+  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0      on the gateway's machine, and here
+  canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5
+Exit code 0; 1 when a study failed or a ceiling was passed; 3 when frames were lost.")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -35,175 +57,221 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// What there is
+    /// What there is, what can run here, and why not the rest
     List,
-    /// Run experiments in the lab
+    /// Run experiments in the lab, or on this machine
     Run(RunArguments),
-    /// Run one experiment on this very machine, as the lab's guest does
+    /// Be a part of the testbed for a run on another machine
+    Role(RoleArguments),
+    /// Measure on this very machine, as the lab's guest does
     #[command(hide = true)]
     Inside {
         /// Which
+        names: Vec<String>,
+        #[arg(long)]
+        count: Option<u64>,
+    },
+    /// Keep this machine busy until killed
+    #[command(hide = true)]
+    Load {
         name: String,
+        /// Where a stream goes
+        #[arg(long)]
+        to: Option<String>,
     },
 }
 
 #[derive(Args)]
 struct RunArguments {
-    /// Which experiments; `canter study list` names them
-    #[arg(required = true, value_name = "NAME")]
+    /// Which experiments: names that `canter study list` tells, or study files (.toml)
+    #[arg(required_unless_present_any = ["all", "matrix"], value_name = "NAME")]
     names: Vec<String>,
+    /// Every figure and table of the papers, 1000 frames each
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Every combination of the 2011 paper's conditions
+    #[arg(long, conflicts_with_all = ["names", "all"])]
+    matrix: bool,
     /// Where the result files and the page go
     #[arg(long, value_name = "DIR", default_value = "canter-results")]
     out: PathBuf,
-    /// The lab's kernel, instead of the study's
-    #[arg(long, value_name = "KERNEL")]
+    /// The lab's kernel, instead of the studies'
+    #[arg(long, value_name = "KERNEL", conflicts_with = "interfaces")]
     kernel: Option<String>,
+    /// Frames a series, instead of the studies' own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Measure again what an interrupted run has finished
+    #[arg(long)]
+    again: bool,
+    /// Not in the lab but on this machine: sends, takes the first stamp, takes the second
+    #[arg(long, value_name = "SEND,DIRECT,ROUTED", value_delimiter = ',', requires = "gateway")]
+    interfaces: Vec<String>,
+    /// With --interfaces: the gateway's two interfaces on this machine, or the machine where it runs
+    #[arg(long, value_name = "IN,OUT|HOST", requires = "interfaces")]
+    gateway: Option<String>,
     /// Hold the figures against the recorded ceilings; exit code 1 when one is passed
     #[arg(long)]
     ceilings: bool,
 }
 
+#[derive(Args)]
+struct RoleArguments {
+    /// Which part
+    role: Role,
+    /// The gateway's interfaces: frames come from the first and go to the second
+    #[arg(long, value_name = "IN,OUT", value_delimiter = ',', required = true)]
+    interfaces: Vec<String>,
+    /// Where orders are taken: whoever reaches this address can start gateways
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Role {
+    Gateway,
+}
+
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     match arguments.action {
-        Action::List => list(),
+        Action::List => list::print(),
         Action::Run(run) => run_all(&run, common),
-        Action::Inside { name } => inside(&name, common),
-    }
-}
-
-fn list() -> failure::Result {
-    for study in Study::all()? {
-        println!("{:<18} {}", study.name, study.title);
-    }
-    Ok(Exit::Done)
-}
-
-/// Runs each in the lab and keeps its result as soon as it is there.
-fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
-    let studies = run.names.iter().map(|name| Study::find(name)).collect::<failure::Result<Vec<_>>>()?;
-    let mut results = Vec::new();
-    for study in &studies {
-        say(common, &format!("{}: {}", study.name, study.title));
-        let result = in_lab(study, run, common)?;
-        let path = run.out.join(format!("{}.json", study.name));
-        result.save(&path)?;
-        if !common.quiet {
-            println!("{}", report::summary(&result));
+        Action::Role(role) => be_gateway(&role, common),
+        Action::Inside { names, count } => inside::in_guest(&find_all(&names, count)?),
+        Action::Load { name, to } => {
+            common.apply()?;
+            load::work(&name, to.as_deref()).map(|()| Exit::Done)
         }
-        say(common, &format!("{}: written", path.display()));
-        results.push(result);
     }
-    let kept = !run.ceilings || check_ceilings(&studies, &results);
-    let page = run.out.join("report.html");
-    write_page(&page, &results)?;
-    say(common, &format!("{}: written", page.display()));
+}
+
+fn find_all(names: &[String], count: Option<u64>) -> failure::Result<Vec<Study>> {
+    names.iter().map(|name| Study::find(name).map(|study| study.with_count(count))).collect()
+}
+
+/// What `--all` measures of each series.
+const ALL_FRAMES: u64 = 1000;
+
+/// Runs each and keeps its result as soon as it is there.
+fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
+    let names = match (run.all, run.matrix) {
+        (true, _) => unit::names_of(Set::Figure)?,
+        (_, true) => unit::names_of(Set::Matrix)?,
+        _ => run.names.clone(),
+    };
+    let count = run.count.or(run.all.then_some(ALL_FRAMES));
+    let studies = find_all(&names, count)?;
+    if let Some(Study { name, kind: definition::Kind::Missing(why), .. }) =
+        studies.iter().find(|study| matches!(study.kind, definition::Kind::Missing(_)))
+    {
+        return Err(Failure::unable(format!("{name}: {why}")));
+    }
+    let here = !run.interfaces.is_empty();
+    let units: Vec<Unit> =
+        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here)).collect();
+    let journal = Journal::open(&run.out, &units, count, run.again)?;
+    let kept = units.iter().filter(|unit| journal.is_done(unit)).count();
+    if kept > 0 && !common.quiet {
+        eprintln!(
+            "study: goes on with an interrupted run, {kept} of {} are there (--again: anew)",
+            units.len()
+        );
+    }
+    let (results, failures) = if here {
+        on_this_machine(run, &units, journal, common)?
+    } else {
+        in_lab(run, units, journal, count, common)?
+    };
+    let passed = run.ceilings && !check_ceilings(&studies, &results);
     let lost = results.iter().flat_map(|result| &result.series).any(|series| series.ledger.lost.total() > 0);
-    Ok(match (kept, lost) {
-        (false, _) => Exit::Failed,
-        (true, true) => Exit::Lost,
-        (true, false) => Exit::Done,
+    Ok(match (passed || !failures.is_empty(), lost) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Lost,
+        (false, false) => Exit::Done,
     })
+}
+
+type Finished = (Vec<ResultFile>, Vec<String>);
+
+fn in_lab(
+    run: &RunArguments,
+    units: Vec<Unit>,
+    journal: Journal,
+    count: Option<u64>,
+    common: &Common,
+) -> failure::Result<Finished> {
+    let left = |units: &[Unit]| units.iter().filter(|unit| !journal.is_done(unit)).cloned().collect();
+    let boots = unit::boots(left(&units))?;
+    let campaign = Campaign::new(&run.out, journal, &units, boots.len() as u64, common.quiet)?;
+    for boot in &boots {
+        campaign.boot(boot, count)?;
+    }
+    campaign.finish()
+}
+
+fn on_this_machine(
+    run: &RunArguments,
+    units: &[Unit],
+    journal: Journal,
+    common: &Common,
+) -> failure::Result<Finished> {
+    let [send, direct, routed] = &run.interfaces[..] else {
+        return Err(Failure::new(Exit::Usage, "--interfaces: three names, SEND,DIRECT,ROUTED"));
+    };
+    let mut up = vec![send.clone(), direct.clone(), routed.clone()];
+    let gateway = run.gateway.clone().unwrap_or_default();
+    let ends: Vec<String> = gateway.split(',').map(str::to_owned).collect();
+    let mut side: Box<dyn Side> = match &ends[..] {
+        [input, output] => {
+            up.extend([input.clone(), output.clone()]);
+            let place = Place { input: input.clone(), output: output.clone(), ..Place::default() };
+            Box::new(Local::new(place))
+        }
+        _ => Box::new(remote::Remote::connect(&gateway)?),
+    };
+    let null = match &ends[..] {
+        [input, _] => Some(input.clone()),
+        _ => None,
+    };
+    let instrument = InstrumentName::Socket;
+    let bed = Bed {
+        send: send.clone(),
+        direct: Some(direct.clone()),
+        routed: routed.clone(),
+        up,
+        null,
+        instrument,
+        processor: None,
+    };
+    let todo: Vec<&Unit> = units.iter().filter(|unit| !journal.is_done(unit)).collect();
+    let campaign = Campaign::new(&run.out, journal, units, 0, common.quiet)?;
+    for unit in todo {
+        campaign.here(&unit.study, &bed, &mut *side)?;
+    }
+    campaign.finish()
+}
+
+fn be_gateway(role: &RoleArguments, common: &Common) -> failure::Result {
+    let Role::Gateway = role.role;
+    let [input, output] = &role.interfaces[..] else {
+        return Err(Failure::new(Exit::Usage, "--interfaces: two names, IN,OUT"));
+    };
+    let place =
+        Place { input: input.clone(), output: output.clone(), processor: common.cpu, ..Place::default() };
+    remote::serve(&place, &role.listen, common)
 }
 
 /// Prints every ceiling beside its figure; whether all are kept.
 fn check_ceilings(studies: &[Study], results: &[ResultFile]) -> bool {
     let mut kept = true;
-    for (study, result) in studies.iter().zip(results) {
-        for ceiling in &study.ceilings {
-            let check = ceiling.check(result);
-            kept &= check.is_kept();
-            println!("{:<14} {check}", study.name);
+    for study in studies {
+        for result in results.iter().filter(|result| result.study == study.name) {
+            for ceiling in &study.ceilings {
+                let check = ceiling.check(result);
+                kept &= check.is_kept();
+                println!("{:<14} {check}", study.name);
+            }
         }
     }
     kept
-}
-
-fn write_page(path: &Path, results: &[ResultFile]) -> failure::Result<()> {
-    std::fs::write(path, report::page(results)?).map_err(|error| trouble::of_file(path, "write", error))
-}
-
-/// Boots the study's machine, runs this same program inside, and reads the result from its output.
-fn in_lab(study: &Study, run: &RunArguments, common: &Common) -> failure::Result<ResultFile> {
-    let machine = Machine {
-        kernel: run.kernel.clone().unwrap_or_else(|| study.lab.kernel.clone()),
-        clock: if study.lab.clock == "virtual" { Clock::Virtual } else { Clock::Real },
-        cpus: study.lab.cpus,
-        bus: study.lab.bus,
-        quiet: common.quiet,
-        ..Machine::default()
-    };
-    let program =
-        std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))?;
-    let quiet = common.quiet.then(|| "--quiet".to_owned());
-    let words = [program.to_string_lossy().into_owned(), "study".into(), "inside".into(), study.name.clone()];
-    let command: Vec<String> = words.into_iter().chain(quiet).collect();
-    let output = Output::default();
-    let streams = || {
-        output.clear(); // of a boot that failed
-        Ok(Streams { stdin: Input::Null, stdout: Box::new(output.clone()), stderr: Box::new(io::stderr()) })
-    };
-    match machine.run_with(&command, streams)? {
-        Ended::Exit(0 | 3) => {}
-        Ended::Interrupted(_) => {
-            return Err(Failure::new(Exit::Interrupted, format!("{}: interrupted", study.name)));
-        }
-        ended => {
-            return Err(Failure::failed(format!(
-                "{}: failed in the lab (exit code {})",
-                study.name,
-                ended.code()
-            )));
-        }
-    }
-    let failed =
-        |error: serde_json::Error| Failure::failed(format!("{}: read the lab's result: {error}", study.name));
-    let mut result: ResultFile = serde_json::from_slice(&output.take()).map_err(failed)?;
-    result.command = std::env::args().collect::<Vec<_>>().join(" ");
-    Ok(result)
-}
-
-/// Collects what the guest prints.
-#[derive(Clone, Default)]
-struct Output(Arc<Mutex<Vec<u8>>>);
-
-impl Output {
-    fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Measures on this machine and prints the result file.
-fn inside(name: &str, common: &Common) -> failure::Result {
-    let study = Study::find(name)?;
-    let (mut series, interfaces): (_, Vec<Interface>) = match &study.kind {
-        Kind::Syscalls(setup) => syscalls::measure(setup)?,
-        Kind::Latency(plan) => testbed::measure(&study, plan, common)?,
-    };
-    for one in &mut series {
-        one.paper = study.paper_of(&one.method);
-    }
-    let result = environment::result(&study.name, &study.title, &interfaces, series);
-    println!("{}", result.to_json());
-    Ok(Exit::Done)
-}
-
-fn say(common: &Common, text: &str) {
-    if !common.quiet {
-        eprintln!("study: {text}");
-    }
 }

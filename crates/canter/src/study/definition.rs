@@ -1,27 +1,29 @@
-//! Study files: what an experiment of the papers measures, and what the paper found.
+//! Study files: what an experiment of the papers measures, on which machine, and what the paper found.
 
-use super::ceiling::Ceiling;
+use super::{
+    catalogue,
+    ceiling::Ceiling,
+    plan::{Case, LatencyFile, LatencyPlan},
+};
 use crate::{
     failure::{self, Exit, Failure},
     lab::Bus,
-    measure::{duration, result::Paper},
+    measure::result::Paper,
     meter::syscalls,
+    trouble,
 };
+use canter_io::method::Pair;
 use serde::Deserialize;
-use std::collections::BTreeMap;
-
-/// Every study, as its file has it.
-static FILES: &[(&str, &str)] = &[
-    ("2014-fig4.1", include_str!("../../../../studies/2014-fig4.1.toml")),
-    ("2014-fig4.2", include_str!("../../../../studies/2014-fig4.2.toml")),
-    ("2014-fig4.2-wire", include_str!("../../../../studies/2014-fig4.2-wire.toml")),
-    ("bench-syscalls", include_str!("../../../../studies/bench-syscalls.toml")),
-];
+use std::{collections::BTreeMap, fs, path::Path};
 
 /// An experiment.
+#[derive(Clone)]
 pub struct Study {
     pub name: String,
+    /// By what it was found: its name, or its file.
+    pub file: String,
     pub title: String,
+    pub set: Set,
     pub lab: Lab,
     pub kind: Kind,
     /// What `canter study run --ceilings` watches.
@@ -31,46 +33,80 @@ pub struct Study {
 }
 
 /// What is measured.
+#[derive(Clone)]
 pub enum Kind {
     /// What system calls cost.
     Syscalls(syscalls::Setup),
     /// How late gateways are.
     Latency(LatencyPlan),
+    /// Round-trip times.
+    Ping(PingPlan),
+    /// Nothing, and why: a figure of the papers that this version cannot measure.
+    Missing(String),
+}
+
+/// With which others it is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Set {
+    /// A figure or table of the papers: `--all`.
+    #[default]
+    Figure,
+    /// The whole of the 2011 paper: `--matrix`.
+    Matrix,
+    /// No figure of the papers: by its name only.
+    Bench,
 }
 
 /// The machine it is measured on.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lab {
-    pub kernel: String,
+    /// One run, and one result file, on each.
+    pub kernels: Vec<String>,
     /// `real` or `virtual`.
-    pub clock: String,
+    pub clock: ClockName,
     pub cpus: u8,
+    /// In the virtual clock an instruction takes 2^shift ns.
+    #[serde(default)]
+    pub shift: u8,
     /// What joins the testbed's interfaces.
     #[serde(default)]
     pub bus: Bus,
+    /// Devices of canchar, as `canter lab --canchar` takes them.
+    #[serde(default)]
+    pub canchar: Option<String>,
 }
 
-/// Gateways to measure, one after the other under the same traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockName {
+    Real,
+    #[default]
+    Virtual,
+}
+
+/// Round-trip times between two interfaces of one bus, by several pairs of methods.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LatencyPlan {
-    pub traffic: String,
+pub struct PingPlan {
     pub count: u64,
     pub len: u8,
-    gap: String,
-    /// Whether the latencies are kept in the order of time too.
-    #[serde(default)]
-    pub timeline: bool,
-    /// As `canter gateway --method` takes them.
-    pub methods: Vec<String>,
+    /// Priority under SCHED_FIFO of both ends.
+    pub realtime: u8,
+    /// Names of [`super::load::Load`].
+    #[serde(default = "super::plan::no_load")]
+    pub loads: Vec<String>,
+    pub pairs: Vec<PingPair>,
 }
 
-impl LatencyPlan {
-    /// One at a time: ns between the arrival of a frame and the sending of the next.
-    pub fn gap_ns(&self) -> failure::Result<u64> {
-        duration::parse_ns(&self.gap).map_err(|error| Failure::failed(format!("study: gap: {error}")))
-    }
+/// Who pings whom, and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PingPair {
+    pub method: String,
+    pub from: String,
+    pub to: String,
 }
 
 #[derive(Deserialize)]
@@ -79,9 +115,16 @@ struct File {
     name: String,
     title: String,
     source: String,
+    #[serde(default)]
+    set: Set,
+    /// Why it cannot be measured.
+    missing: Option<String>,
+    #[serde(default)]
     lab: Lab,
     syscalls: Option<SyscallsPlan>,
-    latency: Option<LatencyPlan>,
+    latency: Option<LatencyFile>,
+    ping: Option<PingPlan>,
+    #[serde(default)]
     paper: PaperFigures,
     #[serde(default)]
     ceiling: Vec<Ceiling>,
@@ -90,31 +133,60 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SyscallsPlan {
+    /// Of a module that is not the network's; else virtual interfaces are made.
+    interface: Option<String>,
     frames: Vec<u64>,
     batch: Vec<usize>,
     queue: Option<u64>,
     len: u8,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PaperFigures {
     machine: String,
-    /// Median or cost, by our name of the method.
+    /// Median or cost, by our name of the method, under the study's first condition.
+    #[serde(default)]
     ns: BTreeMap<String, u64>,
+    /// What the paper has for other conditions, or more of a distribution.
+    #[serde(default)]
+    point: Vec<Point>,
+}
+
+/// A figure of the paper. Keys that are left out stand for every condition.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Point {
+    method: Option<String>,
+    load: Option<String>,
+    traffic: Option<String>,
+    rules: Option<String>,
+    #[serde(default)]
+    ns: u64,
+    #[serde(default)]
+    min: u64,
+    #[serde(default)]
+    p90: u64,
+    #[serde(default)]
+    max: u64,
 }
 
 impl Study {
     /// All there are.
     pub fn all() -> failure::Result<Vec<Self>> {
-        FILES.iter().map(|(name, text)| Self::read(name, text)).collect()
+        catalogue::FILES.iter().map(|(name, text)| Self::read(name, text)).collect()
     }
 
-    /// The one of that name.
+    /// The one of that name, or of that file.
     pub fn find(name: &str) -> failure::Result<Self> {
-        let file = FILES.iter().find(|(known, _)| *known == name);
+        if name.ends_with(".toml") {
+            let path = Path::new(name);
+            let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+            return Self::read(name, &text);
+        }
+        let file = catalogue::FILES.iter().find(|(known, _)| *known == name);
         let (name, text) = file.ok_or_else(|| {
-            let known: Vec<_> = FILES.iter().map(|(known, _)| *known).collect();
+            let known: Vec<_> = catalogue::FILES.iter().map(|(known, _)| *known).collect();
             Failure::new(Exit::Usage, format!("{name}: no such study (there are {})", known.join(", ")))
         })?;
         Self::read(name, text)
@@ -122,32 +194,78 @@ impl Study {
 
     fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |what: String| Failure::failed(format!("{name}: study file: {what}"));
-        let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        let kind = match (file.syscalls, file.latency) {
-            (Some(plan), None) => Kind::Syscalls(plan.setup()),
-            (None, Some(plan)) => Kind::Latency(plan),
-            _ => return Err(wrong("needs either [syscalls] or [latency]".to_owned())),
+        let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
+        let kind = match (file.syscalls, file.latency, file.ping, file.missing) {
+            (Some(plan), None, None, None) => Kind::Syscalls(plan.setup()),
+            (None, Some(plan), None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
+            (None, None, Some(plan), None) => Kind::Ping(plan.checked().map_err(wrong)?),
+            (None, None, None, Some(why)) => Kind::Missing(why),
+            _ => return Err(wrong("needs one of [syscalls], [latency], [ping] and missing".to_owned())),
         };
-        let File { name, title, source, lab, paper, ceiling: ceilings, .. } = file;
-        Ok(Self { name, title, lab, kind, ceilings, source, paper })
+        let File { name: own, title, source, set, lab, paper, ceiling: ceilings, .. } = file;
+        if own.is_empty() || !own.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+            return Err(wrong(format!("name {own:?}: letters, digits, points and hyphens")));
+        }
+        if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0) {
+            return Err(wrong("[lab]: at least one kernel and one processor".to_owned()));
+        }
+        Ok(Self { name: own, file: name.to_owned(), title, set, lab, kind, ceilings, source, paper })
     }
 
-    /// What the paper has for a method, if it has anything.
+    /// The same with another number of frames, where it counts frames one by one.
+    #[must_use]
+    pub fn with_count(mut self, count: Option<u64>) -> Self {
+        match (&mut self.kind, count) {
+            (Kind::Latency(plan), Some(count)) => plan.count = count,
+            (Kind::Ping(plan), Some(count)) => plan.count = count,
+            _ => {}
+        }
+        self
+    }
+
+    /// What the paper has for a method under its first condition, if it has anything.
     pub fn paper_of(&self, method: &str) -> Option<Paper> {
         let ns = *self.paper.ns.get(method)?;
-        Some(Paper {
-            source: self.source.clone(),
-            machine: self.paper.machine.clone(),
-            ns,
-            ..Paper::default()
-        })
+        Some(Paper { ns, ..self.paper_without_figures() })
+    }
+
+    /// What the paper has for a case.
+    pub fn paper_of_case(&self, case: &Case, first: bool) -> Option<Paper> {
+        let is = |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
+        let point = self.paper.point.iter().find(|point| {
+            is(&point.method, &case.method)
+                && is(&point.load, case.load.name())
+                && is(&point.traffic, &case.traffic.to_string())
+                && is(&point.rules, &case.rules.to_string())
+        });
+        match point {
+            Some(&Point { ns, min, p90, max, .. }) => {
+                Some(Paper { ns, min, p90, max, ..self.paper_without_figures() })
+            }
+            None if first => self.paper_of(&case.method),
+            None => None,
+        }
+    }
+
+    fn paper_without_figures(&self) -> Paper {
+        Paper { source: self.source.clone(), machine: self.paper.machine.clone(), ..Paper::default() }
     }
 }
 
 impl SyscallsPlan {
     fn setup(self) -> syscalls::Setup {
-        let Self { frames, batch, queue, len } = self;
-        syscalls::Setup { interface: None, frames, batch, queue, methods: Vec::new(), len }
+        let Self { interface, frames, batch, queue, len } = self;
+        syscalls::Setup { interface, frames, batch, queue, methods: Vec::new(), len }
+    }
+}
+
+impl PingPlan {
+    fn checked(self) -> Result<Self, String> {
+        for pair in &self.pairs {
+            pair.method.parse::<Pair>().map_err(|error| error.to_string())?;
+        }
+        self.loads.iter().try_for_each(|load| load.parse::<super::load::Load>().map(drop))?;
+        Ok(self)
     }
 }
 
@@ -158,9 +276,20 @@ mod tests {
 
     #[test]
     fn every_study_file_reads_and_bears_its_own_name() {
-        for (name, text) in FILES {
+        for (name, text) in catalogue::FILES {
             let study = Study::read(name, text).unwrap_or_else(|failure| panic!("{failure}"));
             assert_eq!(study.name, *name);
+        }
+    }
+
+    #[test]
+    fn every_file_in_the_folder_of_studies_is_in_the_catalogue() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+        let files = fs::read_dir(folder).expect("the folder is there").flatten();
+        let names =
+            files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".toml")?.to_owned()));
+        for name in names {
+            assert!(catalogue::FILES.iter().any(|(known, _)| *known == name), "{name}");
         }
     }
 
@@ -175,5 +304,26 @@ mod tests {
         once.sort();
         once.dedup();
         assert_eq!(once.len(), plan.methods.len());
+    }
+
+    const STUDY: &str = "name = \"x\"\ntitle = \"t\"\nsource = \"s\"\n\
+                         [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\n";
+
+    #[test]
+    fn what_is_wrong_with_a_study_file_is_said() {
+        let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
+        for (more, says) in [
+            ("", "needs one of [syscalls], [latency], [ping] and missing"),
+            (&latency.replace("can-gw", "can-gv"), "can-gv"),
+            (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
+            (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: one-at-a-time, "),
+            (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),
+            (&latency.replace("[2]", "[1]"), "lens: "),
+            (&format!("{latency}weather = 1\n"), "unknown field `weather`"),
+        ] {
+            let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);
+            let error = error.unwrap_or_else(|| panic!("{more} was taken"));
+            assert!(error.starts_with("x.toml: study file: ") && error.contains(says), "{more}: {error}");
+        }
     }
 }

@@ -1,15 +1,20 @@
-//! The papers' testbed in one machine: a sender with can0 and can1 on bus A and can2 on bus B, and a gateway with can3
-//! on A and can4 on B. With two processors each side has its own, interrupts included.
+//! The papers' testbed: a sender with can0 and can1 on bus A and can2 on bus B, and a gateway with can3 on A and can4 on
+//! B. In the lab both are one machine; with two processors each side has its own, interrupts included.
 //!
 //! On virtual wires the sender's interfaces are not needed but for one that acknowledges what the gateway sends: the
 //! wires send and stamp by themselves, so that nothing of the sender runs beside the gateway.
 
-use super::{definition::LatencyPlan, definition::Study, say};
+use super::{
+    definition::Study,
+    load::Load,
+    plan::{Case, LatencyPlan},
+    side::{Begun, Order, Place, Side},
+};
 use crate::{
-    failure::{self, Failure},
-    gateway::{Account, Method, paper_name},
+    failure::{self, Exit, Failure},
+    gateway::{Method, paper_name},
     lab::Bus,
-    measure::result::{Condition, Series},
+    measure::result::Series,
     meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
     options::Common,
     traffic::template::Template,
@@ -17,101 +22,113 @@ use crate::{
 use canter_io::{
     Interface,
     interface::{BitTiming, Kind},
-    sys::process,
 };
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read},
-    process::{Child, ChildStderr, Command, Stdio},
-    time::Duration,
-};
+use std::fs;
 
-/// What is where.
-struct Testbed {
-    send: &'static str,
-    direct: Option<&'static str>,
-    routed: &'static str,
-    gateway_in: &'static str,
-    gateway_out: &'static str,
+/// The sender's side: what is where.
+#[derive(Clone, Debug, Default)]
+pub struct Bed {
+    pub send: String,
+    pub direct: Option<String>,
+    pub routed: String,
     /// The interfaces that have to be up.
-    up: &'static [&'static str],
-    /// Up while a gateway starts, which may have to send a frame on the bus that it receives from.
-    witness: Option<&'static str>,
-    instrument: InstrumentName,
+    pub up: Vec<String>,
+    /// On the sender's bus: tells the meter's floor.
+    pub null: Option<String>,
+    pub instrument: InstrumentName,
+    /// The sender's own.
+    pub processor: Option<usize>,
 }
 
-const CARDS: Testbed = Testbed {
-    send: "can0",
-    direct: Some("can1"),
-    routed: "can2",
-    gateway_in: "can3",
-    gateway_out: "can4",
-    up: &["can0", "can1", "can2", "can3", "can4"],
-    witness: None,
-    instrument: InstrumentName::Socket,
-};
-
-const WIRES: Testbed = Testbed {
-    send: "A",
-    direct: None,
-    routed: "B",
-    gateway_in: "wcan3",
-    gateway_out: "wcan4",
-    up: &["wcan2", "wcan3", "wcan4"],
-    witness: Some("wcan1"),
-    instrument: InstrumentName::Wire,
-};
-
-/// The papers' bit rate.
-const BIT_RATE: u32 = 1_000_000;
-
 /// The processors of the sender and of the gateway.
-const SENDER_CPU: usize = 0;
+pub const SENDER_CPU: usize = 0;
 const GATEWAY_CPU: usize = 1;
 
-/// Measures every method of the plan, one after the other.
-pub fn measure(
-    study: &Study,
-    plan: &LatencyPlan,
-    common: &Common,
-) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
-    let testbed = if study.lab.bus == Bus::Wire { &WIRES } else { &CARDS };
-    let interfaces = testbed.set_up()?;
-    let apart = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-    if apart && testbed.instrument == InstrumentName::Socket {
-        place_interrupts(&["can0", "can1", "can2"], SENDER_CPU)?;
-        place_interrupts(&["can3", "can4"], GATEWAY_CPU)?;
+/// The lab's, for a study.
+pub fn of_lab(study: &Study) -> (Bed, Place) {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let apart = study.lab.cpus > 1;
+    let place = |input: &str, output: &str| Place {
+        input: input.to_owned(),
+        output: output.to_owned(),
+        processor: apart.then_some(GATEWAY_CPU),
+        ..Place::default()
+    };
+    if study.lab.bus == Bus::Wire {
+        let bed = Bed {
+            send: "A".to_owned(),
+            routed: "B".to_owned(),
+            up: names(&["wcan2", "wcan3", "wcan4"]),
+            instrument: InstrumentName::Wire,
+            ..Bed::default()
+        };
+        let witness = Some("wcan1".to_owned());
+        return (bed, Place { witness, processor: None, ..place("wcan3", "wcan4") });
     }
-    // No progress bar of its own: this runs where nobody looks.
-    let meter = Common { cpu: apart.then_some(SENDER_CPU), quiet: true, ..Common::default() };
-    let setup = testbed.setup(plan)?;
-    let floor_ns = testbed.floor(&setup, &meter)?;
-    let mut series = Vec::new();
-    for (done, method) in plan.methods.iter().enumerate() {
-        let mut one = testbed.gateway_series(method, &setup, apart, &meter)?;
-        one.floor_ns = floor_ns.or(one.floor_ns);
-        let outcome = one.latency_ns.as_ref().map_or("not on this machine".to_owned(), |latency| {
-            format!("median {:.1} µs", latency.p50 as f64 / 1000.0)
-        });
-        say(common, &format!("{}: {} of {}: {method}: {outcome}", study.name, done + 1, plan.methods.len()));
-        series.push(one);
+    let bed = Bed {
+        send: "can0".to_owned(),
+        direct: Some("can1".to_owned()),
+        routed: "can2".to_owned(),
+        processor: apart.then_some(SENDER_CPU),
+        ..Bed::default()
+    };
+    match study.lab.canchar {
+        None => {
+            let up = names(&["can0", "can1", "can2", "can3", "can4"]);
+            (Bed { up, null: Some("can3".to_owned()), ..bed }, place("can3", "can4"))
+        }
+        Some(_) => {
+            let up = names(&["can0", "can1", "can2", "/dev/canchar0", "/dev/canchar1"]);
+            (Bed { up, ..bed }, place("/dev/canchar0", "/dev/canchar1"))
+        }
     }
-    Ok((series, interfaces))
+}
+
+/// The bit rates of a testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    Classic,
+    Fd,
+}
+
+impl Rate {
+    /// The papers' bit rate.
+    const NOMINAL: u32 = 1_000_000;
+    const DATA: u32 = 4_000_000;
+
+    pub fn of(fd: bool) -> Self {
+        if fd { Self::Fd } else { Self::Classic }
+    }
+
+    fn timing(self) -> BitTiming {
+        match self {
+            Self::Classic => BitTiming::classic(Self::NOMINAL),
+            Self::Fd => BitTiming::fd(Self::NOMINAL, Self::DATA),
+        }
+    }
+
+    fn is_of(self, interface: &Interface) -> bool {
+        let data = if self == Self::Fd { Some(Self::DATA) } else { None };
+        interface.bitrate() == Some(Self::NOMINAL) && interface.data_bitrate() == data
+    }
 }
 
 /// Brings an interface up at the papers' bit rate.
-fn set_up(name: &str) -> failure::Result<Interface> {
-    let mut interface = Interface::find(name)?;
-    if interface.kind == Kind::Can && interface.bitrate() != Some(BIT_RATE) {
+pub fn set_up(name: &str, rate: Rate) -> failure::Result<Interface> {
+    let mut interface = match Interface::find(name) {
+        Err(_) if name.starts_with("vcan") => Interface::create_vcan(name)?,
+        found => found?,
+    };
+    if matches!(interface.kind, Kind::Can | Kind::Canchar) && !rate.is_of(&interface) {
         interface.down()?;
-        interface.set_bit_timing(&BitTiming::classic(BIT_RATE))?;
+        interface.set_bit_timing(&rate.timing())?;
     }
     interface.up()?;
     Ok(interface)
 }
 
 /// Sends the interrupts of these interfaces to one processor.
-fn place_interrupts(interfaces: &[&str], processor: usize) -> failure::Result<()> {
+pub fn place_interrupts(interfaces: &[&str], processor: usize) -> failure::Result<()> {
     let table = fs::read_to_string("/proc/interrupts")
         .map_err(|error| Failure::failed(format!("/proc/interrupts: read: {error}")))?;
     for line in interrupts_of(&table, interfaces) {
@@ -131,34 +148,63 @@ fn interrupts_of<'a>(table: &'a str, interfaces: &[&str]) -> Vec<&'a str> {
     table.lines().filter(named).filter_map(|line| line.trim_start().split(':').next()).collect()
 }
 
-impl Testbed {
-    /// Starts a gateway while somebody on its bus acknowledges.
-    fn witnessed<T>(&self, start: impl FnOnce() -> failure::Result<T>) -> failure::Result<T> {
-        const SETTLED: Duration = Duration::from_millis(20);
-        let Some(name) = self.witness else { return start() };
-        let mut witness = set_up(name)?;
-        let started = start();
-        std::thread::sleep(SETTLED);
-        witness.down()?;
-        started
+/// Measures every case of the plan, one after the other; `done` hears of each.
+pub fn measure(
+    study: &Study,
+    plan: &LatencyPlan,
+    bed: &Bed,
+    side: &mut dyn Side,
+    done: &mut dyn FnMut(&Case, &Series),
+) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
+    let rate = Rate::of(plan.fd);
+    let interfaces = bed.up.iter().map(|name| set_up(name, rate)).collect::<failure::Result<Vec<_>>>()?;
+    bed.place_interrupts(side)?;
+    let mut series = Vec::new();
+    let cases = plan.cases();
+    let mut floor_ns = None;
+    for (number, case) in cases.iter().enumerate() {
+        if number == 0 {
+            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::None))?;
+        }
+        let mut one = bed.case(plan, case, side)?;
+        one.floor_ns = floor_ns.or(one.floor_ns);
+        let first = number < plan.methods.len();
+        one.paper = study.paper_of_case(case, first).filter(|_| one.unavailable.is_empty());
+        done(case, &one);
+        series.push(one);
+    }
+    Ok((series, interfaces))
+}
+
+impl Bed {
+    fn place_interrupts(&self, side: &dyn Side) -> failure::Result<()> {
+        let Some(processor) = self.processor else { return Ok(()) };
+        let own = [Some(&self.send), self.direct.as_ref(), Some(&self.routed)];
+        let own: Vec<&str> = own.into_iter().flatten().map(String::as_str).collect();
+        place_interrupts(&own, processor)?;
+        let gateways = side.interfaces()?;
+        let names: Vec<&str> = gateways.iter().map(|interface| interface.name.as_str()).collect();
+        place_interrupts(&names, GATEWAY_CPU)
     }
 
-    /// Brings the interfaces up.
-    fn set_up(&self) -> failure::Result<Vec<Interface>> {
-        self.up.iter().map(|name| set_up(name)).collect()
+    /// Beside a load the meter has the highest priority, as in the papers. No progress bar: this runs where nobody
+    /// looks.
+    fn meter(&self, load: Load) -> Common {
+        const PRIORITY: u8 = 95;
+        let realtime = (load != Load::None).then_some(PRIORITY);
+        Common { cpu: self.processor, realtime, quiet: true, ..Common::default() }
     }
 
-    fn setup(&self, plan: &LatencyPlan) -> failure::Result<Setup> {
-        let traffic =
-            plan.traffic.parse().map_err(|error| Failure::failed(format!("study: traffic: {error}")))?;
+    fn setup(&self, plan: &LatencyPlan, case: &Case) -> failure::Result<Setup> {
         Ok(Setup {
-            send: self.send.to_owned(),
-            direct: self.direct.map(str::to_owned),
-            routed: self.routed.to_owned(),
-            traffic,
+            send: self.send.clone(),
+            direct: self.direct.clone(),
+            routed: self.routed.clone(),
+            traffic: case.traffic,
             count: plan.count,
-            gap: plan.gap_ns()?,
-            template: Template::classic(plan.len),
+            gap: plan.gap_ns,
+            jitter: plan.jitter_ns,
+            template: Template::new(case.rules.frame_id(), case.len, plan.fd),
             null: false,
             wire_time: WireTime::Auto,
             instrument: self.instrument,
@@ -166,104 +212,63 @@ impl Testbed {
         })
     }
 
-    /// What the meter shows where there is no gateway: can3 hears the sender's bus as can1 does. `None`: the instrument
-    /// tells it with each result.
-    fn floor(&self, setup: &Setup, meter: &Common) -> failure::Result<Option<u64>> {
-        if self.instrument == InstrumentName::Wire {
-            return Ok(None);
-        }
-        let null = Setup { routed: self.gateway_in.to_owned(), null: true, ..setup.clone() };
-        let measured = latency::measure(&null, meter, &[])?;
+    /// What the meter shows where there is no gateway: another interface hears the sender's bus as the direct one does.
+    /// `None`: the instrument tells it with each result, or there is no such interface.
+    fn floor(&self, setup: &Setup, meter: Common) -> failure::Result<Option<u64>> {
+        let Some(null) = &self.null else { return Ok(None) };
+        let null = Setup { routed: null.clone(), null: true, timeline: false, ..setup.clone() };
+        let measured = apart(&null, &meter, &[])?;
         Ok(Some(measured.series.latency_ns.map_or(0, |latency| latency.p50)))
     }
 
     /// One gateway, from its start to its account.
-    fn gateway_series(
-        &self,
-        method: &str,
-        setup: &Setup,
-        apart: bool,
-        meter: &Common,
-    ) -> failure::Result<Series> {
+    fn case(&self, plan: &LatencyPlan, case: &Case, side: &mut dyn Side) -> failure::Result<Series> {
+        let setup = self.setup(plan, case)?;
+        let frame = setup.template.frame()?;
         let unavailable = |reason: String| {
-            let condition = Condition { traffic: setup.traffic.name().to_owned(), ..Condition::default() };
-            let paper_name = paper_name(method).to_owned();
-            Ok(Series { paper_name, ..Series::unavailable(method, condition, reason) })
+            let mut condition = setup.condition(&frame, 0, Vec::new());
+            condition.frames = 0;
+            case.mark(&mut condition);
+            let paper_name = paper_name(&case.method).to_owned();
+            Ok(Series { paper_name, ..Series::unavailable(&case.method, condition, reason) })
         };
-        if method.parse::<Method>().is_err() {
+        if case.method.parse::<Method>().is_err() {
             return unavailable("not part of this version".to_owned());
         }
-        let watched = [Interface::find(self.gateway_in)?, Interface::find(self.gateway_out)?];
-        let started = self.witnessed(|| Gateway::start(self, method, apart))?;
-        let gateway = match started {
-            Started::Running(gateway) => gateway,
-            Started::Unable(reason) => return unavailable(reason),
+        let order = Order {
+            method: case.method.clone(),
+            rules: case.rules.to_string(),
+            load: case.load,
+            realtime: plan.realtime,
+            irq_priority: case.irq_priority,
+            fd: plan.fd,
         };
-        let measured = latency::measure(setup, meter, &[&watched[0], &watched[1]]);
-        let account = gateway.stop()?;
-        if !account.failure.is_empty() {
-            return Err(Failure::failed(format!("study: gateway {method}: {}", account.failure)));
+        if let Begun::Unable(reason) = side.begin(&order)? {
+            return unavailable(reason);
         }
-        let Measured { mut series, account: meter_account, .. } = measured?;
-        series.ledger = meter_account.ledger(&account.counts);
-        series.method = method.to_owned();
-        series.paper_name = paper_name(method).to_owned();
+        let watched = side.interfaces()?;
+        let measured = apart(&setup, &self.meter(case.load), &watched.iter().collect::<Vec<_>>());
+        let counts = side.end()?;
+        let Measured { mut series, account, interrupted, .. } = match measured {
+            Ok(measured) => measured,
+            Err(failure) if failure.exit == Exit::Lost => return unavailable(failure.message),
+            Err(failure) => return Err(failure),
+        };
+        if interrupted {
+            return Err(Failure::new(Exit::Interrupted, "study: interrupted"));
+        }
+        series.ledger = account.ledger(&counts);
+        series.method.clone_from(&case.method);
+        series.paper_name = paper_name(&case.method).to_owned();
+        case.mark(&mut series.condition);
         Ok(series)
     }
 }
 
-/// A gateway as a process of its own, as on the papers' second machine.
-struct Gateway {
-    process: Child,
-    log: BufReader<ChildStderr>,
-}
-
-enum Started {
-    Running(Gateway),
-    /// The machine cannot do it, and why.
-    Unable(String),
-}
-
-impl Gateway {
-    fn start(testbed: &Testbed, method: &str, apart: bool) -> failure::Result<Started> {
-        let failed =
-            |error: std::io::Error| Failure::failed(format!("study: start gateway {method}: {error}"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(["gateway", testbed.gateway_in, testbed.gateway_out, "--method", method, "--json", "-"]);
-        if apart {
-            command.args(["--cpu", &GATEWAY_CPU.to_string()]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().map_err(failed)?;
-        let Some(log) = process.stderr.take() else { return Err(Failure::failed("study: gateway: no log")) };
-        let mut log = BufReader::new(log);
-        let mut line = String::new();
-        log.read_line(&mut line).map_err(failed)?; // it routes, or why it does not
-        if line.starts_with("gateway: ") {
-            return Ok(Started::Running(Self { process, log }));
-        }
-        let code = process.wait().map_err(failed)?.code();
-        let reason = line.trim().trim_start_matches("canter: ").to_owned();
-        match code {
-            Some(code) if code == failure::Exit::Unable as i32 => Ok(Started::Unable(reason)),
-            _ => Err(Failure::failed(format!("study: gateway {method}: {reason}"))),
-        }
-    }
-
-    /// Ends it and reads its account.
-    fn stop(mut self) -> failure::Result<Account> {
-        let failed = |error: std::io::Error| Failure::failed(format!("study: end gateway: {error}"));
-        process::terminate(&self.process).map_err(failed)?;
-        let mut text = String::new();
-        if let Some(output) = &mut self.process.stdout {
-            output.read_to_string(&mut text).map_err(failed)?;
-        }
-        let mut log = String::new();
-        self.log.read_to_string(&mut log).map_err(failed)?;
-        self.process.wait().map_err(failed)?;
-        serde_json::from_str(&text)
-            .map_err(|error| Failure::failed(format!("study: gateway's account: {error}: {}", log.trim())))
-    }
+/// Measures in a thread of its own, whose priority and processor nobody inherits.
+fn apart(setup: &Setup, meter: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
+    let measured = std::thread::scope(|scope| scope.spawn(|| latency::measure(setup, meter, watched)).join());
+    measured.unwrap_or_else(|_| Err(Failure::failed("study: the meter panicked")))
 }
 
 #[cfg(test)]

@@ -1,0 +1,91 @@
+//! The lab's two network cards, each on its own side: the gateway's in this network namespace, the other one in a
+//! namespace of its own, or the kernel would never put a frame on the wire between them.
+
+use crate::failure::{self, Failure};
+use std::{path::Path, process::Command};
+
+const NAMESPACE: &str = "canter-pc";
+const OTHER: &str = "eth0";
+const GATEWAY: &str = "eth1";
+
+/// Both cards, up, with addresses.
+pub struct Ethernet {
+    pub gateway_address: String,
+    pub other_address: String,
+    /// Where the other side is a namespace of this machine.
+    namespace: Option<&'static str>,
+}
+
+impl Ethernet {
+    /// The lab's; `None` where there are no such cards.
+    pub fn of_lab() -> failure::Result<Option<Self>> {
+        let there = |name: &str| Path::new("/sys/class/net").join(name).exists();
+        let made = Path::new("/run/netns").join(NAMESPACE).exists();
+        let ethernet = Self {
+            gateway_address: "10.77.0.2".to_owned(),
+            other_address: "10.77.0.1".to_owned(),
+            namespace: Some(NAMESPACE),
+        };
+        if made {
+            return Ok(Some(ethernet));
+        }
+        if !there(OTHER) || !there(GATEWAY) {
+            return Ok(None);
+        }
+        let inside = ["ip", "netns", "exec", NAMESPACE];
+        for line in [
+            &["ip", "netns", "add", NAMESPACE][..],
+            &["ip", "link", "set", OTHER, "netns", NAMESPACE],
+            &["ip", "addr", "add", "10.77.0.2/24", "dev", GATEWAY],
+            &["ip", "link", "set", GATEWAY, "up"],
+            &[&inside[..], &["ip", "addr", "add", "10.77.0.1/24", "dev", OTHER]].concat(),
+            &[&inside[..], &["ip", "link", "set", OTHER, "up"]].concat(),
+        ] {
+            run(line)?;
+        }
+        Ok(Some(ethernet))
+    }
+
+    /// Another machine on the other side.
+    pub fn between(peer: &str) -> Self {
+        Self { gateway_address: peer.to_owned(), other_address: peer.to_owned(), namespace: None }
+    }
+
+    /// A command on the other side.
+    pub fn on_the_other_side(&self, words: &[&str]) -> Vec<String> {
+        let prefix = self.namespace.map(|name| ["ip", "netns", "exec", name]);
+        let mut all: Vec<String> = prefix.into_iter().flatten().map(str::to_owned).collect();
+        let program = |word: &str| match word {
+            "canter" => {
+                std::env::current_exe().map_or("canter".into(), |path| path.to_string_lossy().into_owned())
+            }
+            other => other.to_owned(),
+        };
+        all.extend(words.iter().map(|word| program(word)));
+        all
+    }
+
+    /// The gateway's card, for its interrupts, and the other one.
+    pub const CARDS: [&str; 2] = [GATEWAY, OTHER];
+}
+
+/// Runs a command to its end.
+pub fn run(words: &[&str]) -> failure::Result<()> {
+    let line = words.join(" ");
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .output()
+        .map_err(|error| Failure::unable(format!("{line}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::unable(format!("{line}: {}", why.trim())))
+}
+
+/// `ping -f` is that of iputils.
+pub fn ping_is_there() -> Result<(), String> {
+    let found = Command::new("ping").arg("-V").output();
+    let iputils = found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("iputils"));
+    if iputils { Ok(()) } else { Err("Ethernet load: needs ping (apt-get install iputils-ping)".to_owned()) }
+}

@@ -1,0 +1,93 @@
+//! Round-trip times, by `canter ping` and `canter pong` as processes of their own.
+
+use super::{
+    definition::PingPlan,
+    ethernet::Ethernet,
+    load::{self, Load, Part},
+    testbed::{Rate, set_up},
+};
+use crate::{
+    failure::{self, Failure},
+    measure::result::{Condition, ResultFile, Series},
+};
+use canter_io::{Interface, sys::process};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+/// Every pair under every load.
+pub fn measure(
+    plan: &PingPlan,
+    done: &mut dyn FnMut(&str, &Series),
+) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut series = Vec::new();
+    let loads: Vec<Load> = plan.loads.iter().filter_map(|load| load.parse().ok()).collect();
+    let ethernet = if loads.iter().any(|load| load.is_ethernet()) { Ethernet::of_lab()? } else { None };
+    for load in loads {
+        for pair in &plan.pairs {
+            for name in [&pair.from, &pair.to] {
+                let interface = set_up(name, Rate::Classic)?;
+                if !interfaces.iter().any(|known| known.name == interface.name) {
+                    interfaces.push(interface);
+                }
+            }
+            let one = match load::start(load, None, ethernet.as_ref(), Part::Both)? {
+                Ok(running) => {
+                    let one = ping(plan, pair)?;
+                    drop(running);
+                    one
+                }
+                Err(why) => Series::unavailable(&pair.method, Condition::default(), why),
+            };
+            let condition = Condition { load: load.name().to_owned(), ..one.condition };
+            let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
+            done(&format!("{}, load {}", pair.method, load.name()), &one);
+            series.push(one);
+        }
+    }
+    Ok((series, interfaces))
+}
+
+fn ping(plan: &PingPlan, pair: &super::definition::PingPair) -> failure::Result<Series> {
+    let failed = |what: String| Failure::failed(format!("study: ping by {}: {what}", pair.method));
+    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let realtime = plan.realtime.to_string();
+    let mut pong = Command::new(&program)
+        .args(["pong", &pair.to, "--method", &pair.method, "--realtime", &realtime])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut line = String::new();
+    let log = pong.stderr.take();
+    let mut log = BufReader::new(log.ok_or_else(|| failed("no log".to_owned()))?);
+    log.read_line(&mut line).map_err(|error| failed(error.to_string()))?; // it answers, or why not
+    if !line.starts_with("pong: ") {
+        let _ = pong.wait();
+        let why = line.trim().trim_start_matches("canter: ");
+        return Ok(Series::unavailable(&pair.method, Condition::default(), why));
+    }
+    let output = Command::new(&program)
+        .args(["ping", &pair.from, "--method", &pair.method, "--flood", "--json", "-", "--quiet"])
+        .args(["--count", &plan.count.to_string(), "--len", &plan.len.to_string(), "--realtime", &realtime])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    process::terminate(&pong).map_err(|error| failed(error.to_string()))?;
+    let _ = pong.wait();
+    let result: Result<ResultFile, _> = serde_json::from_slice(&output.stdout);
+    match result.ok().and_then(|result| result.series.into_iter().next()) {
+        Some(series) => Ok(series),
+        None => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            Ok(Series::unavailable(
+                &pair.method,
+                Condition::default(),
+                why.trim().trim_start_matches("canter: "),
+            ))
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The gateway's side of a testbed: starts what is to be measured on the gateway's machine, with its rules, its load and
+//! its priorities, and ends it with an account. It is this machine or another one (`remote`).
+
+use super::{
+    ethernet::{self, Ethernet},
+    load::{self, Load, Part, Running},
+    rules::Rules,
+    testbed::{Rate, place_interrupts, set_up},
+};
+use crate::{
+    failure::{self, Failure},
+    gateway::{Account, counts::Counts},
+};
+use canter_io::{Interface, sys::process};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, ChildStderr, Command, Stdio},
+    time::Duration,
+};
+
+/// What to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub method: String,
+    /// As in a study file.
+    pub rules: String,
+    pub load: Load,
+    /// Of user-space gateways under SCHED_FIFO; 0: none.
+    pub realtime: u8,
+    /// Of the threads of the gateway's interrupts; 0: as they are.
+    pub irq_priority: u8,
+    /// FD frames are to pass.
+    pub fd: bool,
+}
+
+/// What came of an order.
+pub enum Begun {
+    Running,
+    /// The machine cannot do it, and why.
+    Unable(String),
+}
+
+pub trait Side {
+    fn begin(&mut self, order: &Order) -> failure::Result<Begun>;
+    /// Ends what was begun.
+    fn end(&mut self) -> failure::Result<Counts>;
+    /// Its interfaces, where they are of this machine.
+    fn interfaces(&self) -> failure::Result<Vec<Interface>>;
+}
+
+/// What is where on the gateway's machine.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    pub input: String,
+    pub output: String,
+    /// Up while a gateway starts, which may have to send a frame on the bus that it receives from.
+    pub witness: Option<String>,
+    /// The gateway's own, with its interrupts.
+    pub processor: Option<usize>,
+    /// Which lines of a load run here.
+    pub part: Part,
+    /// The machine that Ethernet load goes to, when it is another one.
+    pub peer: Option<String>,
+}
+
+/// This machine.
+pub struct Local {
+    place: Place,
+    ethernet: Option<Ethernet>,
+    running: Option<Started>,
+}
+
+struct Started {
+    gateway: Gateway,
+    via: Vec<Interface>,
+    irq_priority: u8,
+    _load: Running,
+    /// Kept until the end, for a gateway may read it again.
+    _rules: Option<tempfile::NamedTempFile>,
+}
+
+/// What routes.
+enum Gateway {
+    /// A process of its own, as on the papers' second machine.
+    Process { process: Child, log: BufReader<ChildStderr> },
+    /// Jobs of can-gw, put there by `canter rules apply`.
+    Jobs,
+}
+
+impl Local {
+    /// Brings nothing up yet.
+    pub fn new(place: Place) -> Self {
+        Self { place, ethernet: None, running: None }
+    }
+
+    fn prepare_ethernet(&mut self) -> failure::Result<()> {
+        if self.ethernet.is_some() {
+            return Ok(());
+        }
+        self.ethernet = match &self.place.peer {
+            Some(peer) => Some(Ethernet::between(peer)),
+            None => Ethernet::of_lab()?,
+        };
+        if let (Some(processor), None, Some(_)) = (self.place.processor, &self.place.peer, &self.ethernet) {
+            let [gateways, other] = Ethernet::CARDS;
+            place_interrupts(&[gateways], processor)?;
+            place_interrupts(&[other], super::testbed::SENDER_CPU)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a gateway while somebody on its bus acknowledges.
+    fn witnessed<T>(&self, rate: Rate, start: impl FnOnce() -> failure::Result<T>) -> failure::Result<T> {
+        const SETTLED: Duration = Duration::from_millis(20);
+        let Some(name) = &self.place.witness else { return start() };
+        let mut witness = set_up(name, rate)?;
+        let started = start();
+        std::thread::sleep(SETTLED);
+        witness.down()?;
+        started
+    }
+}
+
+impl Side for Local {
+    fn begin(&mut self, order: &Order) -> failure::Result<Begun> {
+        let rules: Rules =
+            order.rules.parse().map_err(|error| Failure::failed(format!("study: rules: {error}")))?;
+        if order.load.is_ethernet() {
+            self.prepare_ethernet()?;
+        }
+        if order.irq_priority > 0
+            && let Err(why) = set_interrupt_priority(&self.place, order.irq_priority)
+        {
+            return Ok(Begun::Unable(why));
+        }
+        let via = make_hops(&rules)?;
+        let file = rule_file(&rules, &self.place)?;
+        let start = || start(&self.place, order, &rules, file.as_ref().map(tempfile::NamedTempFile::path));
+        let gateway = match self.witnessed(Rate::of(order.fd), start)? {
+            Ok(gateway) => gateway,
+            Err(why) => return delete_all(via).map(|()| Begun::Unable(why)),
+        };
+        let mut started = Started {
+            gateway,
+            via,
+            irq_priority: order.irq_priority,
+            _load: Running::default(),
+            _rules: file,
+        };
+        let load = load::start(order.load, self.place.processor, self.ethernet.as_ref(), self.place.part);
+        match load {
+            Ok(Ok(load)) => started._load = load,
+            Ok(Err(why)) => {
+                finish(started, &self.place)?;
+                return Ok(Begun::Unable(why));
+            }
+            Err(failure) => {
+                finish(started, &self.place)?;
+                return Err(failure);
+            }
+        }
+        self.running = Some(started);
+        Ok(Begun::Running)
+    }
+
+    fn end(&mut self) -> failure::Result<Counts> {
+        let Some(started) = self.running.take() else { return Ok(Counts::default()) };
+        finish(started, &self.place)
+    }
+
+    fn interfaces(&self) -> failure::Result<Vec<Interface>> {
+        Ok(vec![Interface::find(&self.place.input)?, Interface::find(&self.place.output)?])
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.end(); // only where something went wrong is anything left
+    }
+}
+
+/// Ends the load, then the gateway, and puts back what was changed.
+fn finish(started: Started, place: &Place) -> failure::Result<Counts> {
+    let Started { gateway, via, irq_priority, _load, _rules } = started;
+    drop(_load);
+    let counts = gateway.stop();
+    delete_all(via)?;
+    if irq_priority > 0 {
+        const USUAL: u8 = 50;
+        set_interrupt_priority(place, USUAL).map_err(Failure::failed)?;
+    }
+    counts
+}
+
+fn delete_all(via: Vec<Interface>) -> failure::Result<()> {
+    Ok(via.into_iter().try_for_each(Interface::delete)?)
+}
+
+/// The virtual interfaces on the way, and a can-gw that hands a frame on often enough.
+fn make_hops(rules: &Rules) -> failure::Result<Vec<Interface>> {
+    const HOPS: &str = "/sys/module/can_gw/parameters/max_hops";
+    if !matches!(rules, Rules::Hops(_)) {
+        return Ok(Vec::new());
+    }
+    if fs::read_to_string(HOPS).is_ok_and(|hops| hops.trim() != "6") {
+        ethernet::run(&["modprobe", "-r", "can-gw"])?;
+        ethernet::run(&["modprobe", "can-gw", "max_hops=6"])?;
+    }
+    let mut via = Vec::new();
+    for name in rules.via() {
+        let mut interface = Interface::create_vcan(&name)?;
+        interface.up()?;
+        via.push(interface);
+    }
+    Ok(via)
+}
+
+fn rule_file(rules: &Rules, place: &Place) -> failure::Result<Option<tempfile::NamedTempFile>> {
+    let failed = |error: std::io::Error| Failure::failed(format!("study: rule file: {error}"));
+    let Some(text) = rules.file(&place.input, &place.output) else { return Ok(None) };
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
+    fs::write(file.path(), text).map_err(failed)?;
+    Ok(Some(file))
+}
+
+/// The inner `Err`: the machine cannot do it, and why.
+fn start(
+    place: &Place,
+    order: &Order,
+    rules: &Rules,
+    file: Option<&Path>,
+) -> failure::Result<Result<Gateway, String>> {
+    if let (Some(file), "can-gw") = (file, order.method.as_str()) {
+        let output = canter()?
+            .args(["rules", "apply", "--quiet"])
+            .arg(file)
+            .output()
+            .map_err(|error| Failure::failed(format!("study: rules apply: {error}")))?;
+        return match output.status.success() {
+            true => Ok(Ok(Gateway::Jobs)),
+            false => Ok(Err(reason(&String::from_utf8_lossy(&output.stderr)))),
+        };
+    }
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("study: start gateway {}: {error}", order.method));
+    let mut command = canter()?;
+    command.arg("gateway");
+    if !matches!(rules, Rules::Hops(_)) || file.is_none() {
+        command.args([&place.input, &place.output]);
+    }
+    command.args(["--method", &order.method, "--json", "-"]);
+    if let Some(file) = file {
+        command.arg("--rules").arg(file);
+    }
+    if let Some(processor) = place.processor {
+        command.args(["--cpu", &processor.to_string()]);
+    }
+    if order.realtime > 0 {
+        command.args(["--realtime", &order.realtime.to_string()]);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().map_err(failed)?;
+    let Some(log) = process.stderr.take() else { return Err(Failure::failed("study: gateway: no log")) };
+    let mut log = BufReader::new(log);
+    let mut line = String::new();
+    log.read_line(&mut line).map_err(failed)?; // it routes, or why it does not
+    if line.starts_with("gateway: ") {
+        return Ok(Ok(Gateway::Process { process, log }));
+    }
+    let code = process.wait().map_err(failed)?.code();
+    match code {
+        Some(code) if code == failure::Exit::Unable as i32 => Ok(Err(reason(&line))),
+        _ => Err(Failure::failed(format!("study: gateway {}: {}", order.method, reason(&line)))),
+    }
+}
+
+fn canter() -> failure::Result<Command> {
+    let program = std::env::current_exe();
+    program.map(Command::new).map_err(|error| Failure::failed(format!("study: find canter: {error}")))
+}
+
+fn reason(line: &str) -> String {
+    line.trim().trim_start_matches("canter: ").to_owned()
+}
+
+impl Gateway {
+    /// Ends it and reads its account.
+    fn stop(self) -> failure::Result<Counts> {
+        match self {
+            Self::Process { process, log } => stop_process(process, log),
+            Self::Jobs => stop_jobs(),
+        }
+    }
+}
+
+fn stop_process(mut process: Child, mut log: BufReader<ChildStderr>) -> failure::Result<Counts> {
+    let failed = |error: std::io::Error| Failure::failed(format!("study: end gateway: {error}"));
+    process::terminate(&process).map_err(failed)?;
+    let mut text = String::new();
+    if let Some(output) = &mut process.stdout {
+        output.read_to_string(&mut text).map_err(failed)?;
+    }
+    let mut said = String::new();
+    log.read_to_string(&mut said).map_err(failed)?;
+    process.wait().map_err(failed)?;
+    let account: Account = serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("study: gateway's account: {error}: {}", said.trim())))?;
+    match account.failure.as_str() {
+        "" => Ok(account.counts),
+        why => Err(Failure::failed(format!("study: gateway {}: {why}", account.method))),
+    }
+}
+
+/// One of can-gw's jobs, as `canter rules list --json` has them.
+#[derive(Deserialize)]
+struct Job {
+    handled: u64,
+    dropped: u64,
+    deleted: u64,
+}
+
+fn stop_jobs() -> failure::Result<Counts> {
+    let failed = |what: String| Failure::failed(format!("study: can-gw's jobs: {what}"));
+    let run = |words: &[&str]| {
+        let output = canter()?.args(words).output().map_err(|error| failed(error.to_string()))?;
+        match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(failed(reason(&String::from_utf8_lossy(&output.stderr)))),
+        }
+    };
+    let list = run(&["rules", "list", "--json", "-"])?;
+    run(&["rules", "clear", "--quiet"])?;
+    let jobs: Vec<Job> = serde_json::from_slice(&list).map_err(|error| failed(error.to_string()))?;
+    let sum = |of: fn(&Job) -> u64| jobs.iter().map(of).sum::<u64>();
+    let (transmitted, dropped) = (sum(|job| job.handled), sum(|job| job.dropped + job.deleted));
+    Ok(Counts { received: transmitted + dropped, transmitted, dropped, ..Counts::default() })
+}
+
+/// On PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
+fn set_interrupt_priority(place: &Place, priority: u8) -> Result<(), String> {
+    let threads = interrupt_threads(&[&place.input, &place.output]);
+    if threads.is_empty() {
+        return Err("interrupts are no threads here (kernels with PREEMPT_RT have them)".to_owned());
+    }
+    for process in threads {
+        ethernet::run(&["chrt", "-f", "-p", &priority.to_string(), &process])
+            .map_err(|failure| failure.message)?;
+    }
+    Ok(())
+}
+
+fn interrupt_threads(interfaces: &[&str]) -> Vec<String> {
+    let is_theirs = |folder: &PathBuf| {
+        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        let of = name.trim().strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+        of.is_some_and(|(_, of)| interfaces.contains(&of))
+    };
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let theirs = folders.filter(is_theirs);
+    theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
+}

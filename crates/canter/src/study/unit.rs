@@ -1,0 +1,168 @@
+//! What is run: a study on a kernel is a unit and makes a result file. Units of one machine share a boot.
+
+use super::{
+    definition::{ClockName, Kind, Lab, Set, Study},
+    plan::Case,
+};
+use crate::{
+    failure::{self, Exit, Failure},
+    lab::{Bus, Clock, Machine},
+};
+use std::time::Duration;
+
+/// A study on a kernel.
+#[derive(Clone)]
+pub struct Unit {
+    pub study: Study,
+    /// `None`: this very machine's.
+    pub kernel: Option<String>,
+}
+
+/// The longest that one boot may take.
+const TIMEOUT: Duration = Duration::from_secs(12 * 3600);
+/// What a boot takes, in the measure of [`Case::weight`].
+pub const BOOT_WEIGHT: u64 = 20;
+/// What all system calls take, and a series of round-trip times.
+pub const SYSCALLS_WEIGHT: u64 = 30;
+pub const PING_WEIGHT: u64 = 4;
+
+impl Unit {
+    /// Its result file's name without its ending.
+    pub fn name(&self) -> String {
+        match &self.kernel {
+            Some(kernel) if self.study.lab.kernels.len() > 1 => format!("{}.{}", self.study.name, kernel),
+            _ => self.study.name.clone(),
+        }
+    }
+
+    /// How long it takes, in the measure of [`Case::weight`].
+    pub fn weight(&self) -> u64 {
+        match &self.study.kind {
+            Kind::Latency(plan) => {
+                let frames = plan.count.div_ceil(500);
+                plan.cases().iter().map(Case::weight).sum::<u64>() * frames
+            }
+            Kind::Ping(plan) => (plan.pairs.len() * plan.loads.len()) as u64 * PING_WEIGHT,
+            Kind::Syscalls(_) => SYSCALLS_WEIGHT,
+            Kind::Missing(_) => 0,
+        }
+    }
+}
+
+/// A study's units: `on` this kernel instead of its own, or on this very machine. One that is missing has none.
+pub fn of(study: &Study, on: Option<&str>, here: bool) -> Vec<Unit> {
+    if let Kind::Missing(_) = study.kind {
+        return Vec::new();
+    }
+    let mut study = study.clone();
+    if let Some(kernel) = on {
+        study.lab.kernels = vec![kernel.to_owned()];
+    }
+    let kernels: Vec<Option<String>> = match here {
+        true => vec![None],
+        false => study.lab.kernels.iter().cloned().map(Some).collect(),
+    };
+    kernels.into_iter().map(|kernel| Unit { study: study.clone(), kernel }).collect()
+}
+
+/// The names that `--all` and `--matrix` stand for.
+pub fn names_of(set: Set) -> failure::Result<Vec<String>> {
+    let studies = Study::all()?;
+    let wanted = studies.iter().filter(|study| study.set == set && !matches!(study.kind, Kind::Missing(_)));
+    Ok(wanted.map(|study| study.name.clone()).collect())
+}
+
+/// Units that are measured in one boot.
+pub struct Boot {
+    pub machine: Machine,
+    pub units: Vec<Unit>,
+}
+
+/// As few boots as there are machines. Buses, cards and devices that others need are there, and down.
+pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
+    let mut boots: Vec<(Lab, Boot)> = Vec::new();
+    for unit in units {
+        let kernel = unit.kernel.clone().unwrap_or_default();
+        let key = Lab { kernels: vec![kernel.clone()], bus: Bus::default(), ..unit.study.lab.clone() };
+        let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, boot)) => boot,
+            None => {
+                let machine = machine(&unit.study.lab, kernel)?;
+                boots.push((key, Boot { machine, units: Vec::new() }));
+                let Some((_, boot)) = boots.last_mut() else { unreachable!("it was just pushed") };
+                boot
+            }
+        };
+        if unit.study.lab.bus == Bus::Wire {
+            boot.machine.bus = Bus::Wire;
+        }
+        boot.machine.net |= needs_ethernet(&unit.study.kind);
+        boot.units.push(unit);
+    }
+    Ok(boots.into_iter().map(|(_, boot)| boot).collect())
+}
+
+pub fn needs_ethernet(kind: &Kind) -> bool {
+    match kind {
+        Kind::Latency(plan) => plan.needs_ethernet(),
+        Kind::Ping(plan) => plan.loads.iter().any(|load| load.starts_with("ethernet")),
+        Kind::Syscalls(_) | Kind::Missing(_) => false,
+    }
+}
+
+fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
+    let canchar = lab.canchar.as_deref().map(str::parse).transpose();
+    let canchar = canchar.map_err(|error| Failure::new(Exit::Usage, format!("study: canchar: {error}")))?;
+    Ok(Machine {
+        kernel,
+        clock: if lab.clock == ClockName::Virtual { Clock::Virtual } else { Clock::Real },
+        shift: lab.shift,
+        cpus: lab.cpus,
+        canchar,
+        timeout: TIMEOUT,
+        ..Machine::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(names: &[&str]) -> Vec<Unit> {
+        let studies = names.iter().map(|name| Study::find(name).expect("it is there"));
+        studies.flat_map(|study| of(&study, None, false)).collect()
+    }
+
+    #[test]
+    fn every_figure_takes_a_boot_per_machine_and_every_unit_its_own_file() {
+        let names = names_of(Set::Figure).expect("the studies read");
+        let units = units(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut files: Vec<String> = units.iter().map(Unit::name).collect();
+        let count = files.len();
+        let boots = boots(units).expect("the machines can be made");
+        assert_eq!(boots.iter().map(|boot| boot.units.len()).sum::<usize>(), count);
+        let mut machines: Vec<String> = boots
+            .iter()
+            .map(|Boot { machine, .. }| {
+                format!("{} {} {} {:?}", machine.kernel, machine.cpus, machine.shift, machine.canchar)
+            })
+            .collect();
+        machines.sort();
+        let before = machines.len();
+        machines.dedup();
+        assert_eq!(machines.len(), before, "no machine is booted twice");
+        files.sort();
+        files.dedup();
+        assert_eq!(files.len(), count);
+    }
+
+    #[test]
+    fn the_matrix_is_at_least_as_large_as_the_paper_s() {
+        let units = units(&["2011-matrix"]);
+        let cases = units.iter().map(|unit| match &unit.study.kind {
+            Kind::Latency(plan) => plan.cases().len(),
+            _ => 0,
+        });
+        assert!(cases.sum::<usize>() >= 640);
+    }
+}

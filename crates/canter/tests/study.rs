@@ -1,0 +1,148 @@
+//! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway that is ordered over TCP, and
+//! what becomes of a run that is interrupted. `canter lab --bus wire --net --clock virtual`.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod testbed;
+
+use serde_json::Value;
+use std::{fs, time::Duration};
+use testbed::{alone, canter, output};
+
+/// Longer than a study of this file takes.
+const STUDY_DEADLINE: Duration = Duration::from_secs(300);
+
+/// A study file with this `[latency]`, on wires or cards, in a folder that the guest has.
+fn study(folder: &tempfile::TempDir, name: &str, bus: &str, latency: &str) -> String {
+    let text = format!(
+        "name = \"{name}\"\ntitle = \"A test\"\nsource = \"\"\n\
+         [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"{bus}\"\n[latency]\n{latency}"
+    );
+    let path = folder.path().join(format!("{name}.toml"));
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// The events of `canter study inside`.
+fn inside(file: &str) -> Vec<Value> {
+    let ended = canter(&["study", "inside", file]).ended(STUDY_DEADLINE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn every_condition_is_measured_and_told() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = study(
+        &folder,
+        "conditions",
+        "wire",
+        "methods = [\"can-gw\", \"bare-metal\"]\nloads = [\"none\", \"cpu\", \"ethernet-receive\", \"ethernet-tcp\"]\n\
+         rules = [\"eff=16\", \"xor\"]\nlens = [8]\ncount = 20\njitter = \"200us\"\n",
+    );
+    let events = inside(&file);
+    let result = &events.last().unwrap()["result"];
+    let series = result["series"].as_array().unwrap();
+    assert_eq!(series.len(), 2 * 4 * 2);
+    assert_eq!(events.len(), series.len() + 1, "an event for each, and the result");
+    for one in series {
+        let condition = &one["condition"];
+        if one["method"] == "bare-metal" {
+            assert_eq!(one["unavailable"], "not part of this version");
+            continue;
+        }
+        assert_eq!(one["unavailable"], "", "{one}");
+        assert_eq!(one["ledger"]["received"], 20, "{one}");
+        assert!(
+            ["none", "cpu", "ethernet-receive", "ethernet-tcp"]
+                .contains(&condition["load"].as_str().unwrap())
+        );
+        match condition["variant"].as_str().unwrap() {
+            "EFF" => assert_eq!(condition["varied"]["value"], 16),
+            other => assert_eq!(other, "xor"),
+        }
+    }
+    let worst = |load: &str| {
+        let of = series.iter().filter(|one| one["condition"]["load"] == load && one["method"] == "can-gw");
+        of.map(|one| one["latency_ns"]["max"].as_u64().unwrap()).max().unwrap()
+    };
+    assert!(worst("cpu") > worst("none"), "a load that nobody feels is none");
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn the_time_chart_tells_how_busy_the_processor_was() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = study(
+        &folder,
+        "busy",
+        "sja1000",
+        "methods = [\"can-gw\"]\nloads = [\"cpu\"]\nlens = [4]\ncount = 60\ngap = \"5ms\"\ntimeline = true\n",
+    );
+    let events = inside(&file);
+    let load = &events.last().unwrap()["result"]["series"][0]["timeline"]["load"];
+    let points = load.as_array().unwrap();
+    assert!(!points.is_empty() && points.iter().all(|point| point[1].as_u64().unwrap() > 500), "{load}");
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn hops_go_through_virtual_interfaces_and_cost_something_each() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = study(
+        &folder,
+        "hops",
+        "wire",
+        "methods = [\"can-gw\"]\nrules = [\"hops=0\", \"hops=1\", \"hops=5\"]\nlens = [4]\ncount = 20\n",
+    );
+    let events = inside(&file);
+    let series = events.last().unwrap()["result"]["series"].as_array().unwrap().clone();
+    let medians: Vec<u64> =
+        series.iter().map(|one| one["latency_ns"]["p50"].as_u64().unwrap_or_default()).collect();
+    assert!(medians.is_sorted_by(|a, b| a < b), "{medians:?} {series:?}");
+    assert!(!output("ip", &["link"]).contains("canterhop"), "they are deleted at the end");
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_gateway_elsewhere_is_ordered_over_tcp_and_ends_with_the_connection() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let latency =
+        "methods = [\"can-gw\", \"read+write\"]\nloads = [\"none\", \"cpu\"]\nlens = [4]\ncount = 20\n";
+    let file = study(&folder, "remote", "sja1000", latency);
+    let mut role = canter(&["study", "role", "gateway", "--interfaces", "can3,can4"]);
+    role.until_it_says("awaits orders at 127.0.0.1:10029");
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let words =
+        ["study", "run", &file, "--interfaces", "can0,can1,can2", "--gateway", "127.0.0.1", "--out", out];
+    let run = canter(&words).ended(STUDY_DEADLINE);
+    assert!(matches!(run.code, Some(0 | 3)), "{}", run.stderr);
+    role.signal("TERM");
+    assert_eq!(role.ended(testbed::DEADLINE).code, Some(0));
+    let result: Value = serde_json::from_slice(&fs::read(format!("{out}/remote.json")).unwrap()).unwrap();
+    let series = result["series"].as_array().unwrap();
+    assert_eq!(series.len(), 4);
+    for one in series {
+        assert_eq!(one["unavailable"], "", "{one}");
+        assert!(one["ledger"]["received"].as_u64().unwrap() > 0, "{one}");
+    }
+    assert!(!fs::exists(format!("{out}/unfinished.txt")).unwrap(), "a complete run leaves no journal");
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_gateway_that_cannot_be_reached_is_said() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let words = ["--interfaces", "can0,can1,can2", "--gateway", "127.0.0.1:1", "--out", out];
+    let run = canter(&[&["study", "run", "2014-fig4.2"][..], &words].concat()).ended(testbed::DEADLINE);
+    assert_eq!(run.code, Some(1));
+    let said = run.complaint();
+    assert!(said.contains("127.0.0.1:1: connect: ") && said.contains("study role gateway"), "{said}");
+}
