@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import can
-from can import BusABC, BusState, CanProtocol, Message
+from can import BusABC, BusState, CanInitializationError, CanProtocol, Message
 from can.broadcastmanager import CyclicSendTaskABC, LimitedDurationCyclicSendTaskABC
 
 from canter import _native
@@ -47,9 +47,14 @@ class CanterBus(BusABC):
         Size of the receive queue in bytes: 960 and more a frame. The kernel doubles it (:attr:`stats` tells what it
         is). Without CAP_NET_ADMIN it ends at ``net.core.rmem_max``.
     :param can_hardware_timestamps: Stamp messages with the controller's own clock where it has one.
+    :param bitrate:
+        What the bit rate must be, in bit/s: an interface that runs at another one is refused. It is set by ``ip link``,
+        which needs rights that a receiver need not have. Interfaces without one, as vcan, take any.
+    :param data_bitrate: The same for the data phase of CAN FD.
     :param can_filters: See :meth:`can.BusABC.set_filters`; up to 512 are applied by the kernel.
 
-    :raises ~can.exceptions.CanInitializationError: When a channel cannot be opened, with the reason in one line.
+    :raises ~can.exceptions.CanInitializationError:
+        When a channel cannot be opened or has another bit rate, with the reason in one line.
     """
 
     def __init__(
@@ -62,8 +67,11 @@ class CanterBus(BusABC):
         ignore_rx_error_frames: bool = False,
         rcvbuf: int = RECEIVE_BUFFER,
         can_hardware_timestamps: bool = False,
+        bitrate: int | None = None,
+        data_bitrate: int | None = None,
         **kwargs: Any,
     ) -> None:
+        self._is_shutdown = True  # until it is open: nothing is left behind that must be shut down
         names = [""] if channel in ("", "any", None) else [name.strip() for name in str(channel).split(",")]
         self.channel = channel
         self.channel_info = f"canter channel '{channel}'"
@@ -82,6 +90,10 @@ class CanterBus(BusABC):
             queue_bytes=rcvbuf,
             hardware_stamps=can_hardware_timestamps,
         )
+        for name, *has in self._native.bit_rates():
+            _refuse_other_rate(name, "bitrate", bitrate, has[0])
+            _refuse_other_rate(name, "dbitrate", data_bitrate, has[1])
+        self._is_shutdown = False
         super().__init__(channel=channel, can_filters=can_filters, **kwargs)
 
     # Receiving
@@ -199,3 +211,17 @@ class CanterBus(BusABC):
     @staticmethod
     def _detect_available_configs() -> list[can.typechecking.AutoDetectedConfig]:
         return [{"interface": "canter", "channel": name} for name in _native.interfaces()]
+
+
+def _refuse_other_rate(name: str, option: str, wanted: Any, has: int | None) -> None:
+    if wanted is None or has is None:
+        return
+    try:
+        rate = int(wanted)
+    except (TypeError, ValueError):
+        rate = 0
+    if rate <= 0:
+        raise CanInitializationError(f"{name}: {option} {wanted!r}: not a number of bit/s (it has {has})")
+    if rate != has:
+        way_out = f"ip link set {name} down; ip link set {name} up type can {option} {rate}"
+        raise CanInitializationError(f"{name}: {option} {rate}: it has {has} ({way_out})")

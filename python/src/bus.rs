@@ -232,6 +232,14 @@ impl Bus {
         Ok(now.controller.and_then(|controller| controller.state).map(|state| state.to_string()))
     }
 
+    /// Of each channel that has bit rates: its name, the rate and that of the data phase in bit/s.
+    fn bit_rates(&self) -> Vec<(String, u32, Option<u32>)> {
+        let named = self.channels.iter().filter_map(|channel| channel.interface.as_ref());
+        named
+            .filter_map(|one| Some((one.name.clone(), one.bitrate()?, one.data_bitrate())))
+            .collect()
+    }
+
     /// Ends all waiting; everything but `stats` then fails.
     fn close(&self) {
         self.closed.store(true, Ordering::Release);

@@ -2,10 +2,13 @@
 
 import asyncio
 import errno
+import gc
+import pathlib
 import select
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from unittest import mock
@@ -130,6 +133,70 @@ def test_an_unknown_channel_is_refused_with_python_can_s_exception_and_the_way_o
     with pytest.raises(can.CanInitializationError, match=r"nocan9: find: no such device \(CAN interfaces: .*vcan0") as error:
         bus("nocan9")
     assert error.value.error_code == errno.ENODEV
+
+
+def test_another_bit_rate_is_refused_with_what_to_type():
+    ip("link set can0 down")
+    ip("link set can0 up type can bitrate 500000")
+    with bus("can0", bitrate=500_000):
+        pass
+    expected = "can0: bitrate 250000: it has 500000 (ip link set can0 down; ip link set can0 up type can bitrate 250000)"
+    with pytest.raises(can.CanInitializationError) as error:
+        bus("can0", bitrate=250_000)
+    assert str(error.value) == expected
+    with pytest.raises(can.CanInitializationError, match="not a number of bit/s"):
+        bus("can0", bitrate=-1)
+    with bus("vcan0", bitrate=123):
+        pass  # it has none
+
+
+def test_a_bus_that_was_never_open_leaves_nothing_to_shut_down(caplog):
+    with pytest.raises(can.CanInitializationError):
+        bus("nocan9")
+    gc.collect()
+    assert "shut down" not in caplog.text
+
+
+AS_NOBODY = """
+import os, can
+os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+with can.Bus(interface="canter", channel="vcan0", rcvbuf=64 << 20) as bus, can.Bus(interface="canter", channel="vcan0") as other:
+    other.send(can.Message(arbitration_id=1, is_extended_id=False))
+    print(bus.recv(5).arbitration_id, bus.stats["receive_buffer"])
+"""
+
+
+def test_without_capabilities_it_works_and_tells_how_large_the_queue_became():
+    done = subprocess.run([sys.executable, "-c", AS_NOBODY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    identifier, receive_buffer = map(int, done.stdout.split())
+    limit = int(pathlib.Path("/proc/sys/net/core/rmem_max").read_text())
+    assert identifier == 1 and 0 < receive_buffer <= 2 * limit < 64 << 20
+
+
+REFUSED = """
+import ctypes, can
+libc = ctypes.CDLL(None, use_errno=True)
+class Filter(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint16), ("jt", ctypes.c_uint8), ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32)]
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_uint16), ("filter", ctypes.POINTER(Filter))]
+# What a container's seccomp profile does to socket(AF_CAN, ...): EPERM.
+code = [(0x20, 0, 0, 0), (0x15, 0, 3, 41), (0x20, 0, 0, 16), (0x15, 0, 1, 29), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+filters = (Filter * len(code))(*[Filter(*line) for line in code])
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(Program(len(code), filters))) == 0
+try:
+    can.Bus(interface="canter", channel="vcan0")
+except can.CanInitializationError as error:
+    print(error.error_code, error)
+"""
+
+
+def test_a_socket_that_is_not_permitted_is_told_in_one_line():
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1 and lines[0].startswith(f"{errno.EPERM} "), (done.stdout, done.stderr)
+    assert "permitted" in lines[0] and "socket" in lines[0], lines
 
 
 def test_an_interface_that_is_removed_ends_a_waiting_recv(vcan):

@@ -3,10 +3,12 @@
 //! the command there, `guest` carries its streams and its exit code back.
 
 mod apt;
+mod arch;
 mod cache;
 mod canchar;
 mod cpio;
 mod fd_driver;
+mod foreign;
 mod guest;
 mod headers;
 mod initramfs;
@@ -14,6 +16,7 @@ mod kernel;
 mod kvm;
 mod modules;
 mod out_of_tree;
+mod probe;
 mod programs;
 mod progress;
 mod shell;
@@ -24,6 +27,7 @@ mod wire;
 use crate::failure::{Exit, Failure, Result};
 use crate::measure::duration;
 use crate::options::Common;
+use arch::Arch;
 use canter_io::sys::file;
 use clap::{Args, ValueEnum};
 use guest::{Boot, Outcome, Signals};
@@ -47,6 +51,8 @@ Examples:
   canter lab --canchar 3,4 -- 'ls /dev/canchar*; cat /sys/class/canchar/*/board'
   canter lab --fd-cards 2 --net -- ./test.sh 'with an argument'
   canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
+  canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
+  canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
 
 The exit code is the command's, or 125 when the lab itself failed.";
@@ -58,6 +64,9 @@ pub struct Arguments {
     /// 6.12, 6.1, 6.12-rt, 6.1-rt, or the folder of a kernel: an extracted package or a build tree
     #[arg(long, value_name = "KERNEL", default_value = "6.12")]
     kernel: String,
+    /// What the machine is; arm64 has a Debian root of its own, and the current folder from the host
+    #[arg(long, value_enum, default_value_t = Arch::Amd64)]
+    arch: Arch,
     /// real: as fast as it goes; virtual: 2^SHIFT ns for each instruction, so that figures repeat
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
@@ -76,7 +85,7 @@ pub struct Arguments {
     /// CAN FD cards, two channels each: can5 can6 can7 on bus A, can8 on bus B
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     fd_cards: u8,
-    /// wire: also wcan0…wcan4 on buses A and B of canwire, where frames take their time
+    /// wire: also wcan0…wcan4 on buses A and B of canwire, where frames take their time; probe: the exact instrument
     #[arg(long, value_enum, default_value_t = Bus::Sja1000)]
     bus: Bus,
     /// Load the module canchar: `virtual` for two virtual devices, numbers of SJA1000 cards for it to drive
@@ -85,6 +94,9 @@ pub struct Arguments {
     /// Two network cards on one hub, for Ethernet load
     #[arg(long)]
     net: bool,
+    /// Run the command under the host's systemd as process 1, with a journal
+    #[arg(long)]
+    systemd: bool,
     /// Another folder, beside the current one, in which changes stay
     #[arg(long, value_name = "DIR")]
     share: Vec<PathBuf>,
@@ -121,6 +133,8 @@ pub enum Bus {
     Sja1000,
     /// The module canwire, built for the guest's kernel: bits, arbitration, hardware stamps
     Wire,
+    /// As sja1000, with the module canprobe loaded for `canter latency --instrument probe`
+    Probe,
 }
 
 /// What executes the guest's instructions.
@@ -145,6 +159,7 @@ impl Accel {
 pub struct Machine {
     /// A series (`6.12-rt`) or the path of a tree.
     pub kernel: String,
+    pub arch: Arch,
     pub clock: Clock,
     /// In the virtual clock an instruction takes 2^shift ns.
     pub shift: u8,
@@ -160,6 +175,8 @@ pub struct Machine {
     pub canchar: Option<canchar::Devices>,
     /// Two network cards on one hub.
     pub net: bool,
+    /// systemd is process 1.
+    pub systemd: bool,
     /// Folders, beside the current one, in which changes stay.
     pub shares: Vec<PathBuf>,
     pub accel: Accel,
@@ -176,6 +193,7 @@ impl Default for Machine {
     fn default() -> Self {
         Self {
             kernel: "6.12".to_owned(),
+            arch: Arch::Amd64,
             clock: Clock::Real,
             shift: 0,
             cpus: 1,
@@ -185,6 +203,7 @@ impl Default for Machine {
             bus: Bus::Sja1000,
             canchar: None,
             net: false,
+            systemd: false,
             shares: Vec::new(),
             accel: Accel::Auto,
             append: Vec::new(),
@@ -288,7 +307,7 @@ impl Machine {
                 "lab: this machine is {here}: the lab's machine is an x86-64 PC"
             )));
         }
-        programs::require(programs::ALWAYS)?;
+        programs::require(&[&[self.arch.qemu()], programs::ALWAYS].concat())?;
         let progress = Progress::new(self.quiet);
         let signals = Signals::catch()?;
         let done = self.prepare_and_run(command, streams, &signals, &progress);
@@ -307,27 +326,33 @@ impl Machine {
         progress: &Progress,
     ) -> Result<Ended> {
         let cache = cache::Cache::open()?;
-        let mut kernel = kernel::find(&self.kernel, &cache, progress)?;
+        let mut kernel = kernel::find(&self.kernel, self.arch, &cache, progress)?;
         if self.fd_cards > 0 {
             fd_driver::add(&mut kernel, &cache, progress)?;
         }
         if self.bus == Bus::Wire {
             wire::add(&mut kernel, &cache, progress)?;
         }
+        if self.bus == Bus::Probe {
+            probe::add(&mut kernel, &cache, progress)?;
+        }
         let canchar_module = match &self.canchar {
             Some(_) => Some(canchar::module(&kernel, &cache, progress)?),
             None => None,
         };
         let here = Here::find(&self.shares, progress)?;
+        let (root, read_only) = self.root(&kernel, &cache, progress)?;
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
         let run = Run {
             kernel: &kernel,
             canchar_module: canchar_module.as_deref(),
             here: &here,
+            root: &root,
+            read_only: &read_only,
             folder: folder.path(),
             token: &token().map_err(|e| lab_failure(format!("random number: {e}")))?,
-            qemu_version: &qemu_version()?,
+            qemu_version: &qemu_version(self.arch)?,
             signals,
         };
         let accel = kvm::choose(self, &cache, run.qemu_version, progress, |machine, streams| {
@@ -341,11 +366,46 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// What the guest finds as its root; and what else it reads, where that is not the host's.
+    fn root(
+        &self,
+        kernel: &Kernel,
+        cache: &cache::Cache,
+        progress: &Progress,
+    ) -> Result<(PathBuf, Vec<(&'static str, PathBuf)>)> {
+        if self.arch.is_host() {
+            return Ok((PathBuf::from("/"), Vec::new()));
+        }
+        let root = foreign::root(self.arch, cache, progress)?;
+        let modules = kernel.modules.clone().map(|folder| ("modules", folder));
+        let program = foreign::program_folder(self.arch).map(|folder| ("program", folder));
+        if program.is_none() && !self.quiet {
+            let target = self.arch.target();
+            progress.say(&format!("no canter in this machine: cargo build --target {target} makes it"));
+        }
+        Ok((root, modules.into_iter().chain(program).collect()))
+    }
+}
+
+/// Why there can be no lab here, one whose kernel gets modules of ours when it `builds`; `None`: there can.
+pub fn obstacle(builds: bool) -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("the lab's machine is an x86-64 PC".to_owned());
+    }
+    let tools: &[programs::Program] = if builds { &[programs::MAKE, programs::GCC] } else { &[] };
+    programs::require(&[programs::ALWAYS, &[programs::QEMU], tools].concat())
+        .err()
+        .map(|failure| failure.message)
+}
+
 /// All that is the same in every boot of one run.
 struct Run<'a> {
     kernel: &'a Kernel,
     canchar_module: Option<&'a Path>,
     here: &'a Here,
+    root: &'a Path,
+    read_only: &'a [(&'static str, PathBuf)],
     folder: &'a Path,
     token: &'a str,
     qemu_version: &'a str,
@@ -388,8 +448,15 @@ impl Run<'_> {
         fs::create_dir(&folder).map_err(|e| lab_failure(format!("{}: {e}", folder.display())))?;
         let (here, token) = (self.here, self.token);
         let canchar_module = self.canchar_module;
-        let session =
-            initramfs::Session { command, folder: &here.folder, shares: &here.shares, token, canchar_module };
+        let session = initramfs::Session {
+            command,
+            folder: &here.folder,
+            shares: &here.shares,
+            token,
+            root: self.root,
+            read_only: self.read_only,
+            canchar_module,
+        };
         let initramfs = folder.join("initramfs");
         fs::write(&initramfs, initramfs::build(machine, self.kernel, &session, progress)?)
             .map_err(|e| lab_failure(format!("{}: {e}", initramfs.display())))?;
@@ -403,6 +470,8 @@ impl Run<'_> {
             kernel: &self.kernel.image,
             initramfs: &initramfs,
             shares: &here.shares,
+            root: self.root,
+            read_only: self.read_only,
             folder: &folder,
             console: &console,
             token,
@@ -491,13 +560,12 @@ fn token() -> io::Result<String> {
     Ok(format!("\u{1}\u{4}{}", random.trim()))
 }
 
-fn qemu_version() -> Result<String> {
-    let output = apt::run("qemu-system-x86_64", &["--version"], Path::new("/"))?;
+fn qemu_version(arch: Arch) -> Result<String> {
+    let qemu = arch.qemu().0;
+    let output = apt::run(qemu, &["--version"], Path::new("/"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.split("version ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    version
-        .map(str::to_owned)
-        .ok_or_else(|| lab_failure(format!("qemu-system-x86_64 --version: {}", text.trim())))
+    version.map(str::to_owned).ok_or_else(|| lab_failure(format!("{qemu} --version: {}", text.trim())))
 }
 
 /// A failure of the lab itself: exit code 125.
@@ -529,11 +597,21 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     if arguments.canchar.as_ref().is_some_and(|devices| devices.cards_needed() > arguments.cards) {
         return usage("--canchar: there is no such card (--cards says how many there are)");
     }
+    if !arguments.arch.is_host() {
+        let built = arguments.fd_cards > 0 || arguments.bus == Bus::Wire || arguments.canchar.is_some();
+        if built || arguments.systemd || arguments.accel == Accel::Kvm {
+            return usage(
+                "--arch: its machine has the cards of --cards and vcan; what is built for the host's kernels, the \
+                 host's systemd and KVM are not there",
+            );
+        }
+    }
     if common.json.is_some() || common.realtime.is_some() || common.cpu.is_some() {
         return usage("--json, --realtime and --cpu are for the command inside: give them behind --");
     }
     let machine = Machine {
         kernel: arguments.kernel,
+        arch: arguments.arch,
         clock: arguments.clock,
         shift: arguments.shift.unwrap_or(0),
         cpus: arguments.cpus,
@@ -543,6 +621,7 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
         bus: arguments.bus,
         canchar: arguments.canchar,
         net: arguments.net,
+        systemd: arguments.systemd,
         shares: arguments.share,
         accel: arguments.accel,
         append: arguments.append,

@@ -2,7 +2,7 @@
 
 mod check;
 mod import;
-mod install;
+pub mod install;
 mod list;
 
 use crate::{
@@ -71,7 +71,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 /// The routes of a file; one that has none is for another command.
-fn routes(file: &std::path::Path) -> failure::Result<crate::gateway::rules::RuleSet> {
+pub fn routes(file: &std::path::Path) -> failure::Result<crate::gateway::rules::RuleSet> {
     let set = read::file(file)?;
     if set.loose.is_some() {
         let why = "has rules and no route (write [[route]] with from and to, or give it to canter gateway)";

@@ -3,8 +3,12 @@
 
 mod testbed;
 
-use std::fs;
-use testbed::{CARDS, DEADLINE, Ended, alone, canter, ip, output, start};
+use canter_io::{
+    netlink::wire::{self, Pace, Source},
+    sys::thread as realtime,
+};
+use std::{fs, thread, time::Instant};
+use testbed::{CARDS, DEADLINE, Ended, alone, canter, eventually, ip, output, start};
 
 const HEALTHY_QUEUE: &str = "300";
 
@@ -47,6 +51,36 @@ fn findings(ended: &Ended) -> Vec<(String, String, String)> {
     all.iter()
         .map(|finding| (text(finding, "check"), text(finding, "thing"), text(finding, "cost")))
         .collect()
+}
+
+/// Examines, and expects these findings, each of which costs frames: checks and things.
+#[track_caller]
+fn finds_all(expected: &[(&str, &str)]) {
+    let ended = canter(&["doctor", "--json", "-"]).ended(DEADLINE);
+    let expected: Vec<_> =
+        expected.iter().map(|&(check, thing)| (check.into(), thing.into(), "frames".into())).collect();
+    assert_eq!(findings(&ended), expected, "{ended:?}");
+}
+
+/// What `canter doctor` has found, whatever it is.
+fn found(check: &str) -> bool {
+    findings(&canter(&["doctor", "--json", "-"]).ended(DEADLINE)).iter().any(|(name, ..)| name == check)
+}
+
+/// `canter wire fault` with a line of arguments.
+#[track_caller]
+fn fault(line: &str) {
+    output(
+        env!("CARGO_BIN_EXE_canter"),
+        &[&["wire", "fault"], &line.split(' ').collect::<Vec<_>>()[..]].concat(),
+    );
+}
+
+/// Two nodes of the virtual wire, healthy.
+fn healthy_wire() {
+    for node in ["wcan0", "wcan1"] {
+        ip(&format!("link set {node} up txqueuelen {HEALTHY_QUEUE} type can bitrate 500000 restart-ms 0"));
+    }
 }
 
 /// Examines, and expects exactly this finding.
@@ -149,4 +183,57 @@ fn on_a_realtime_kernel_equal_priorities_and_throttling_are_found() {
     }
     let ended = canter(&["doctor", "can0", "--json", "-"]).ended(DEADLINE);
     assert_eq!(findings(&ended), [], "{ended:?}");
+}
+
+/// Sends more than the FIFO of `node` holds while nobody can take it out: its NAPI is a thread, and the only processor
+/// belongs to this one.
+fn overrun(node: &str, bus: &'static str) {
+    let threaded = format!("/sys/class/net/{node}/threaded");
+    fs::write(&threaded, "1").unwrap();
+    let busy = move || {
+        realtime::set_realtime(40).unwrap();
+        let source = Source { pace: Pace::Period(500_000), count: Some(50), ..Source::default() };
+        wire::start(bus, &source).unwrap();
+        let since = Instant::now();
+        while wire::bus(bus).unwrap().source.running {
+            assert!(since.elapsed() < DEADLINE, "the source of {bus} does not end");
+        }
+    };
+    thread::spawn(busy).join().unwrap();
+    fs::write(&threaded, "0").unwrap();
+}
+
+/// The last of this file by its name, since controllers never forget what they have lost.
+#[test]
+#[ignore = "needs CAN: run in canter lab --bus wire"]
+fn who_is_off_the_bus_and_what_was_lost_is_found() {
+    let _alone = alone();
+    healthy_cards();
+    healthy_wire();
+    finds_all(&[]);
+    // Nobody hears what wcan0 sends.
+    fault("disconnect wcan0");
+    output("cansend", &["wcan0", "123#11"]);
+    eventually("wcan0 is error-passive", || found("bus-state"));
+    finds("bus-state", "wcan0", "frames");
+    fault("connect wcan0");
+    output("cangen", &["wcan0", "-n", "100", "-g", "2", "-I", "i"]);
+    eventually("wcan0 has recovered", || !found("bus-state"));
+
+    // All that wcan0 sends is destroyed, until it is off the bus; it comes back only by hand.
+    fault("inject A --error bit --node wcan0 --count 40");
+    output("cansend", &["wcan0", "123#11"]);
+    eventually("wcan0 is off the bus", || found("restart"));
+    finds_all(&[("bus-state", "wcan0"), ("restart", "wcan0")]);
+    fault("clear A");
+    ip("link set wcan0 type can restart");
+    eventually("wcan0 is on the bus again", || !found("bus-state"));
+    finds("restart", "wcan0", "frames");
+    ip("link set wcan0 down");
+
+    overrun("wcan1", "A");
+    let ended = canter(&["doctor", "--json", "-"]).ended(DEADLINE);
+    let overrun = findings(&ended);
+    assert!(overrun.iter().all(|(check, _, cost)| check == "overrun" && cost == "frames"), "{ended:?}");
+    assert!(overrun.iter().any(|(_, thing, _)| thing == "wcan1"), "{ended:?}");
 }

@@ -1,6 +1,6 @@
 //! Packages of the host's own apt configuration: found by pattern, downloaded, extracted, never installed.
 
-use super::{lab_failure, progress::Progress};
+use super::{arch::Arch, lab_failure, progress::Progress};
 use crate::failure::Result;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,18 +11,19 @@ pub struct Series {
     /// Major and minor number.
     pub version: String,
     pub realtime: bool,
+    pub arch: Arch,
 }
 
 impl Series {
     /// `6.12` or `6.12-rt`; anything else is not a series.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str, arch: Arch) -> Option<Self> {
         let (version, realtime) = match text.strip_suffix("-rt") {
             Some(version) => (version, true),
             None => (text, false),
         };
         let (major, minor) = version.split_once('.')?;
         let number = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
-        (number(major) && number(minor)).then(|| Self { version: version.to_owned(), realtime })
+        (number(major) && number(minor)).then(|| Self { version: version.to_owned(), realtime, arch })
     }
 
     pub fn name(&self) -> String {
@@ -31,7 +32,8 @@ impl Series {
 
     /// What a package of this series is called, for a reader.
     fn pattern(&self) -> String {
-        format!("linux-image-{}.*{}-amd64", self.version, if self.realtime { "-rt" } else { "" })
+        let realtime = if self.realtime { "-rt" } else { "" };
+        format!("linux-image-{}.*{realtime}-{}", self.version, self.arch.debian())
     }
 }
 
@@ -50,7 +52,8 @@ impl Image {
     /// symbols, unsigned images and templates are not meant.
     pub fn parse(package: &str) -> Option<Self> {
         let release = package.strip_prefix("linux-image-")?;
-        let version = release.strip_suffix("-amd64")?;
+        let of_arch = |arch: Arch| release.strip_suffix(arch.debian())?.strip_suffix('-').zip(Some(arch));
+        let (version, arch) = Arch::ALL.into_iter().find_map(of_arch)?;
         let (version, realtime) = match version.strip_suffix("-rt") {
             Some(version) => (version, true),
             None => (version, false),
@@ -58,7 +61,7 @@ impl Image {
         let tokens: Vec<_> = version.split(['.', '+', '~', '-']).collect();
         let numbers = tokens.iter().map(|token| number(token)).collect::<Option<Vec<_>>>()?;
         let [major, minor, _, ..] = numbers[..] else { return None };
-        let series = Series { version: format!("{major}.{minor}"), realtime };
+        let series = Series { version: format!("{major}.{minor}"), realtime, arch };
         Some(Self { series, release: release.to_owned(), numbers })
     }
 
@@ -82,11 +85,31 @@ pub fn select<'a>(packages: impl Iterator<Item = &'a str>, series: &Series) -> V
     images
 }
 
+/// An apt: the host's, or one of another architecture.
+#[derive(Debug)]
+pub struct Apt(Option<PathBuf>);
+
+/// The host's own.
+pub const HOST: Apt = Apt(None);
+
+impl Apt {
+    /// One with a configuration of its own.
+    pub fn of(configuration: PathBuf) -> Self {
+        Self(Some(configuration))
+    }
+
+    /// Runs one of its programs to its end.
+    pub fn run(&self, program: &str, arguments: &[&str], folder: &Path) -> Result<Output> {
+        let variables = self.0.as_deref().map(|file| ("APT_CONFIG", file));
+        run_with(program, arguments, folder, variables)
+    }
+}
+
 /// The newest image of a series that apt can download.
-pub fn newest_image(series: &Series) -> Result<Image> {
-    let names = names("linux-image-")?;
+pub fn newest_image(apt: &Apt, series: &Series) -> Result<Image> {
+    let names = names(apt, "linux-image-")?;
     let images = select(names.lines(), series);
-    match images.iter().find(|image| is_offered(&image.package())) {
+    match images.iter().find(|image| is_offered(apt, &image.package())) {
         Some(image) => Ok(image.clone()),
         None => Err(lab_failure(format!(
             "kernel {}: apt offers no package matching {} (apt-get update first? offered: {})",
@@ -108,14 +131,14 @@ fn offered(names: &str) -> String {
 }
 
 /// All package names that begin with `prefix`.
-fn names(prefix: &str) -> Result<String> {
-    let output = run("apt-cache", &["pkgnames", prefix], Path::new("/"))?;
+fn names(apt: &Apt, prefix: &str) -> Result<String> {
+    let output = apt.run("apt-cache", &["pkgnames", prefix], Path::new("/"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// pkgnames also knows packages that are only mentioned: is there one to download?
-pub fn is_offered(package: &str) -> bool {
-    run("apt-cache", &["policy", package], Path::new("/"))
+pub fn is_offered(apt: &Apt, package: &str) -> bool {
+    apt.run("apt-cache", &["policy", package], Path::new("/"))
         .is_ok_and(|output| has_candidate(&String::from_utf8_lossy(&output.stdout)))
 }
 
@@ -135,10 +158,10 @@ pub fn depends(package: &str) -> Result<Vec<String>> {
 }
 
 /// Downloads one package into `folder` and returns its file.
-pub fn download(package: &str, folder: &Path, progress: &Progress) -> Result<PathBuf> {
+pub fn download(apt: &Apt, package: &str, folder: &Path, progress: &Progress) -> Result<PathBuf> {
     let _step = progress.step(&format!("downloading {package}"));
     let before = debs(folder);
-    run("apt-get", &["download", package], folder).map_err(|failure| {
+    apt.run("apt-get", &["download", package], folder).map_err(|failure| {
         lab_failure(format!("{} (apt-get update first?)", failure.message.trim_start_matches("lab: ")))
     })?;
     let new = debs(folder).into_iter().find(|deb| !before.contains(deb));
@@ -148,8 +171,8 @@ pub fn download(package: &str, folder: &Path, progress: &Progress) -> Result<Pat
 }
 
 /// Downloads `package` and extracts it into `folder`.
-pub fn extract(package: &str, folder: &Path, progress: &Progress) -> Result<()> {
-    let deb = download(package, folder, progress)?;
+pub fn extract(apt: &Apt, package: &str, folder: &Path, progress: &Progress) -> Result<()> {
+    let deb = download(apt, package, folder, progress)?;
     let _step = progress.step(&format!("extracting {package}"));
     run("dpkg-deb", &["-x", &deb.to_string_lossy(), &folder.to_string_lossy()], folder)?;
     std::fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))
@@ -162,8 +185,18 @@ fn debs(folder: &Path) -> Vec<PathBuf> {
 
 /// Runs a program to its end; its failure is the lab's, with what it said.
 pub fn run(program: &str, arguments: &[&str], folder: &Path) -> Result<Output> {
+    run_with(program, arguments, folder, None)
+}
+
+fn run_with(
+    program: &str,
+    arguments: &[&str],
+    folder: &Path,
+    variable: Option<(&str, &Path)>,
+) -> Result<Output> {
     let output = Command::new(program)
         .args(arguments)
+        .envs(variable)
         .current_dir(folder)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
@@ -205,7 +238,7 @@ mod tests {
             ("5.10", None),
         ];
         for (name, release) in table {
-            let series = Series::parse(name).unwrap();
+            let series = Series::parse(name, Arch::Amd64).unwrap();
             let first = select(NAMES.lines(), &series).into_iter().next();
             assert_eq!(first.map(|image| image.release).as_deref(), release, "{name}");
             assert_eq!(series.name(), name);
@@ -220,10 +253,22 @@ mod tests {
             "linux-image-6.12.117+deb12-amd64-dbg",
             "linux-image-6.12.117+deb12-amd64-unsigned",
             "linux-image-amd64",
-            "linux-image-6.12.117+deb12-arm64",
+            "linux-image-6.12.117+deb12-armmp",
         ] {
             assert_eq!(Image::parse(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn an_architecture_has_its_own_images() {
+        let names = ["linux-image-6.12.117+deb12-amd64", "linux-image-6.12.94+deb12-arm64"];
+        let series = Series::parse("6.12", Arch::Arm64).unwrap();
+        let found = select(names.into_iter(), &series);
+        assert_eq!(
+            found.iter().map(|image| image.release.as_str()).collect::<Vec<_>>(),
+            ["6.12.94+deb12-arm64"]
+        );
+        assert_eq!(series.pattern(), "linux-image-6.12.*-arm64");
     }
 
     #[test]
@@ -235,7 +280,7 @@ mod tests {
     #[test]
     fn a_path_is_not_a_series() {
         for text in ["./6.12", "6", "6.", "6.12.1", "linux-6.12", "6.12-cloud", "/boot"] {
-            assert_eq!(Series::parse(text), None, "{text}");
+            assert_eq!(Series::parse(text, Arch::Amd64), None, "{text}");
         }
     }
 

@@ -16,11 +16,12 @@ const VIRTUAL: u8 = 2;
 /// Every file that it is built from.
 pub(super) const SOURCE: Source = Source {
     name: "canchar",
+    folder: "canchar",
     files: sources! {
-        "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
+        "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "canchar/compat.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
         "canchar/file.c" "canchar/ioctl.c" "canchar/queue.c" "canchar/sysfs.c" "canchar/chip_sja1000.h"
-        "canchar/chip_sja1000.c" "canchar/chip_virtual.h" "canchar/chip_virtual.c" "canchar/board_kvaser_pci.c"
-        "canchar/board_virtual.c"
+        "canchar/chip_sja1000_hot.h" "canchar/chip_sja1000.c" "canchar/chip_sja1000_setup.c" "canchar/chip_virtual.h"
+        "canchar/chip_virtual.c" "canchar/board_kvaser_pci.h" "canchar/board_kvaser_pci.c" "canchar/board_virtual.c"
     },
 };
 

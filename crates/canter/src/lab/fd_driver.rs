@@ -48,7 +48,7 @@ fn source(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> 
     })?;
     let package = format!("linux-source-{}", image.series.version);
     let folder = cache.entry(&format!("sources/ctucanfd-{}", image.series.version), progress, |new, _| {
-        let deb = apt::download(&package, new, progress)?;
+        let deb = apt::download(&apt::HOST, &package, new, progress)?;
         let _step = progress.step(&format!("extracting {FOLDER} from {package}"));
         unpack(&deb, &package, new)?;
         fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))

@@ -26,6 +26,8 @@ pub struct Boot<'a> {
     pub kernel: &'a Path,
     pub initramfs: &'a Path,
     pub shares: &'a [PathBuf],
+    pub root: &'a Path,
+    pub read_only: &'a [(&'static str, PathBuf)],
     /// A fresh folder for sockets and logs.
     pub folder: &'a Path,
     pub console: &'a Path,
@@ -60,6 +62,8 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome> {
         console: boot.console,
         sockets: boot.folder,
         shares: boot.shares,
+        root: boot.root,
+        read_only: boot.read_only,
     };
     let listeners = topology::PORTS.map(|name| listen(&boot.folder.join(name)));
     let [stdout, stderr, stdin, control] = listeners;
@@ -69,14 +73,14 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome> {
     // A group of its own: Ctrl-C at the terminal reaches only canter, which then ends QEMU.
     let child = Command::new(programs::path(programs::SETPRIV))
         .args(["--pdeathsig", "KILL"])
-        .arg(programs::path(programs::QEMU))
+        .arg(programs::path(boot.machine.arch.qemu()))
         .args(topology::qemu_arguments(boot.machine, &paths, boot.qemu_version))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
         .process_group(0)
         .spawn()
-        .map_err(|e| lab_failure(format!("qemu-system-x86_64: {e}")))?;
+        .map_err(|e| lab_failure(format!("{}: {e}", boot.machine.arch.qemu().0)))?;
     let mut guest = Guest { child, boot, deadline: Instant::now() + boot.machine.timeout, errors };
     match guest.connect(&listeners)? {
         Ok(connected) => guest.attend(connected, streams),

@@ -11,14 +11,14 @@ use std::process::{Command, Stdio};
 pub fn build_folder(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let package = format!("linux-headers-{release}");
     let root = cache.entry(&format!("headers/{release}"), progress, |new, to| {
-        if !apt::is_offered(&package) {
+        if !apt::is_offered(&apt::HOST, &package) {
             return Err(lab_failure(format!("{package}: apt does not offer it (apt-get update first?)")));
         }
         let parts = apt::depends(&package)?;
         let parts =
             parts.iter().filter(|n| n.starts_with("linux-headers-") || n.starts_with("linux-kbuild-"));
         for name in parts.chain([&package]) {
-            apt::extract(name, new, progress)?;
+            apt::extract(&apt::HOST, name, new, progress)?;
         }
         let folder = new.join("usr/src").join(&package);
         // Only there for the modules' type information, which needs pahole: without it there is none, and no need.
@@ -45,6 +45,7 @@ pub fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
         .arg(format!("M={}", source.display()))
         .args(settings)
         .arg("modules")
+        .env_remove("MAKEFLAGS") // of a make that runs the lab, whose jobs are not for this one
         .stdin(Stdio::null())
         .output()
         .map_err(|e| lab_failure(format!("make: {e}")))?;

@@ -30,13 +30,19 @@ pub struct Session<'a> {
     pub shares: &'a [PathBuf],
     /// Marks the end of a complete stream.
     pub token: &'a str,
+    /// What the guest has as its root, and folders that it reads, by their tags.
+    pub root: &'a Path,
+    pub read_only: &'a [(&'static str, PathBuf)],
     /// The module canchar, when the machine is to have its devices.
     pub canchar_module: Option<&'a Path>,
 }
 
 /// Writes the archive for one run.
 pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &Progress) -> Result<Vec<u8>> {
-    let busybox = programs::path(programs::BUSYBOX);
+    let busybox = match machine.arch.is_host() {
+        true => programs::path(programs::BUSYBOX),
+        false => session.root.join("usr/bin/busybox"),
+    };
     if !programs::is_static(&busybox) {
         let message = format!("{}: not a static program (apt-get install busybox-static)", busybox.display());
         return Err(lab_failure(message));
@@ -52,7 +58,7 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
     archive.file("modules/order", order.as_bytes());
     archive.file("init", include_bytes!("guest/init"));
     archive.file("session", include_bytes!("guest/session"));
-    let mut variables = variables(kernel, session);
+    let mut variables = variables(machine, kernel, session);
     if let (Some(devices), Some(module)) = (&machine.canchar, session.canchar_module) {
         archive.file("modules/canchar.ko", &modules::read_plain(module)?);
         let _ = writeln!(
@@ -103,14 +109,18 @@ fn add_modules(
 }
 
 /// The variables of both scripts.
-fn variables(kernel: &Kernel, session: &Session) -> String {
+fn variables(machine: &Machine, kernel: &Kernel, session: &Session) -> String {
     let path = |path: Option<PathBuf>| shell::quote(&path.unwrap_or_default().to_string_lossy());
-    let program = std::env::current_exe().ok();
+    // In another root neither is where the host has it: they come as folders of their own.
+    let of_host = |path: Option<PathBuf>| path.filter(|_| machine.arch.is_host());
+    let tags: Vec<_> = session.read_only.iter().map(|(tag, _)| *tag).collect();
     format!(
-        "MODULES={}\nPROGRAM={}\nTOKEN={}\n",
-        path(kernel.modules.clone()),
-        path(program),
-        shell::quote(session.token)
+        "MODULES={}\nPROGRAM={}\nTOKEN={}\nREAD_ONLY='{}'\nSYSTEMD={}\n",
+        path(of_host(kernel.modules.clone())),
+        path(of_host(std::env::current_exe().ok())),
+        shell::quote(session.token),
+        tags.join(" "),
+        if machine.systemd { "1" } else { "" }
     )
 }
 
@@ -165,6 +175,8 @@ mod tests {
             shares: &folders,
             token: "T",
             canchar_module: None,
+            root: Path::new("/"),
+            read_only: &[],
         };
         assert_eq!(shares(&session), "share0 /tmp/my dir\nshare1 /srv\n");
         let environment = [

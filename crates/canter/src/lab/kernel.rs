@@ -1,7 +1,10 @@
 //! The kernel that the lab boots: one of the host's apt configuration by series, or a tree by path.
 
 use super::apt::{self, Image, Series};
-use super::{cache::Cache, lab_failure, modules, modules::Index, programs, progress::Progress, vmlinux};
+use super::{
+    arch::Arch, cache::Cache, foreign, lab_failure, modules, modules::Index, programs, progress::Progress,
+    vmlinux,
+};
 use crate::failure::Result;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -42,9 +45,12 @@ impl Extra {
 }
 
 /// Finds the kernel called `name`: `6.12`, `6.1-rt`, or the path of a tree.
-pub fn find(name: &str, cache: &Cache, progress: &Progress) -> Result<Kernel> {
-    match Series::parse(name) {
+pub fn find(name: &str, arch: Arch, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    match Series::parse(name, arch) {
         Some(series) => from_apt(&series, cache, progress),
+        None if !arch.is_host() => {
+            Err(lab_failure(format!("kernel {name}: with --arch only a series like 6.12 or 6.1-rt")))
+        }
         None => {
             let tree = fs::canonicalize(name).map_err(|e| {
                 lab_failure(format!(
@@ -58,16 +64,17 @@ pub fn find(name: &str, cache: &Cache, progress: &Progress) -> Result<Kernel> {
 
 /// What is in the cache serves; otherwise the newest package of the series is downloaded.
 fn from_apt(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+    let apt = if series.arch.is_host() { apt::HOST } else { foreign::apt(series.arch, cache, progress)? };
     let image = match cached(series, cache) {
         Some(image) => image,
-        None => apt::newest_image(series)?,
+        None => apt::newest_image(&apt, series)?,
     };
     let tree = cache.entry(&format!("kernels/{}", image.package()), progress, |new, _| {
-        apt::extract(&image.package(), new, progress)?;
-        complete_package(new, &image.release)
+        apt::extract(&apt, &image.package(), new, progress)?;
+        complete_package(new, &image.release, series.arch)
     })?;
     let index = Index::read(&tree.join("lib/modules").join(&image.release))?;
-    let image_path = tree.join("boot/vmlinux");
+    let image_path = tree.join(if series.arch.is_host() { "boot/vmlinux" } else { "boot/vmlinuz" });
     let key = key(&image_path);
     let modules = Some(tree.join("lib/modules"));
     let (release, extra_modules) = (image.release, vec![]);
@@ -82,9 +89,15 @@ fn cached(series: &Series, cache: &Cache) -> Option<Image> {
 }
 
 /// What a package lacks to be booted: the uncompressed kernel and the index of its modules.
-fn complete_package(tree: &Path, release: &str) -> Result<()> {
+fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     join_lib(tree).map_err(|e| lab_failure(format!("{}: lib: {e}", tree.display())))?;
-    vmlinux::extract(&tree.join(format!("boot/vmlinuz-{release}")), &tree.join("boot/vmlinux"))?;
+    let packed = format!("vmlinuz-{release}");
+    if arch.is_host() {
+        vmlinux::extract(&tree.join("boot").join(packed), &tree.join("boot/vmlinux"))?;
+    } else {
+        std::os::unix::fs::symlink(packed, tree.join("boot/vmlinuz"))
+            .map_err(|e| lab_failure(format!("{}: boot: {e}", tree.display())))?;
+    }
     modules::index(&programs::path(programs::DEPMOD), tree, release)
 }
 
@@ -219,9 +232,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // The cache is not reached: the folder is refused before.
         let cache = Cache::at(folder.path());
-        let failure = find(&folder.path().to_string_lossy(), &cache, &Progress::new(true)).unwrap_err();
+        let failure =
+            find(&folder.path().to_string_lossy(), Arch::Amd64, &cache, &Progress::new(true)).unwrap_err();
         assert!(failure.message.contains("arch/x86/boot/bzImage"), "{}", failure.message);
-        let failure = find("/no/such/tree", &cache, &Progress::new(true)).unwrap_err();
+        let failure = find("/no/such/tree", Arch::Amd64, &cache, &Progress::new(true)).unwrap_err();
         assert!(failure.message.contains("/no/such/tree"), "{}", failure.message);
     }
 
@@ -232,9 +246,9 @@ mod tests {
             fs::create_dir_all(folder.path().join("kernels").join(name)).unwrap();
         }
         let cache = Cache::at(folder.path());
-        let image = cached(&Series::parse("6.12").unwrap(), &cache).unwrap();
+        let image = cached(&Series::parse("6.12", Arch::Amd64).unwrap(), &cache).unwrap();
         assert_eq!(image.release, "6.12.117+deb12-amd64");
-        assert_eq!(cached(&Series::parse("6.12-rt").unwrap(), &cache), None);
+        assert_eq!(cached(&Series::parse("6.12-rt", Arch::Amd64).unwrap(), &cache), None);
     }
 
     #[test]

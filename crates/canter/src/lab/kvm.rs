@@ -22,7 +22,7 @@ pub fn choose(
         return Ok(machine.accel);
     }
     let device = fs::File::options().read(true).write(true).open("/dev/kvm");
-    if machine.clock == Clock::Virtual || device.is_err() {
+    if machine.clock == Clock::Virtual || !machine.arch.is_host() || device.is_err() {
         return Ok(Accel::Tcg);
     }
     drop(device);

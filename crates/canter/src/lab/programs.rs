@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct Program(pub &'static str, pub &'static str);
 
 pub const QEMU: Program = Program("qemu-system-x86_64", "qemu-system-x86");
+pub const QEMU_ARM: Program = Program("qemu-system-aarch64", "qemu-system-arm");
 pub const BUSYBOX: Program = Program("busybox", "busybox-static");
 pub const DEPMOD: Program = Program("depmod", "kmod");
 pub const XZ: Program = Program("xz", "xz-utils");
@@ -18,8 +19,8 @@ pub const SETPRIV: Program = Program("setpriv", "util-linux");
 pub const MAKE: Program = Program("make", "make");
 pub const GCC: Program = Program("gcc", "gcc");
 
-/// What every lab needs.
-pub const ALWAYS: &[Program] = &[QEMU, BUSYBOX, DEPMOD, XZ, ZSTD, SETPRIV];
+/// What every lab needs, beside a QEMU.
+pub const ALWAYS: &[Program] = &[BUSYBOX, DEPMOD, XZ, ZSTD, SETPRIV];
 
 /// A program's path, also in the folders that are often only in root's PATH.
 pub fn find(program: Program) -> Option<PathBuf> {

@@ -37,6 +37,10 @@ pub struct Paths<'a> {
     pub sockets: &'a Path,
     /// The host's folders that the guest may write to.
     pub shares: &'a [PathBuf],
+    /// What it finds as its root.
+    pub root: &'a Path,
+    /// Folders that it reads, by the tags that it mounts them by.
+    pub read_only: &'a [(&'static str, PathBuf)],
 }
 
 /// The virtio-serial ports in the order of their numbers, 1 to 4: `/dev/vport0p1` and so on.
@@ -47,7 +51,8 @@ pub const PORTS: [&str; 4] = ["stdout", "stderr", "stdin", "control"];
 /// `noautogroup`: a session of its own, as this command has, would be a group of its own to the scheduler, which adds
 /// some 1300 instructions to every wake-up; a service has none.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
-    let mut words = vec!["console=ttyS0 panic=-1 quiet noautogroup canter.lab=1".to_owned()];
+    let mut words =
+        vec![format!("console={} panic=-1 quiet noautogroup canter.lab=1", machine.arch.console())];
     match machine.clock {
         Clock::Real => words.push("canter.clock=real".to_owned()),
         Clock::Virtual => words.push(format!("canter.clock=virtual canter.shift={}", machine.shift)),
@@ -60,14 +65,14 @@ pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
 /// QEMU's arguments.
 pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> Vec<String> {
     let mut list = Arguments(Vec::new());
-    list.words("-M q35 -nodefaults -display none -no-reboot");
+    list.pair("-M", machine.arch.board()).words("-nodefaults -display none -no-reboot");
     match (machine.clock, machine.accel) {
         (Clock::Virtual, _) => list
             .pair("-accel", "tcg")
             .pair("-icount", format!("shift={},sleep=off", machine.shift))
-            .words("-cpu max"),
+            .pair("-cpu", machine.arch.processor()),
         (Clock::Real, Accel::Kvm) => list.words("-accel kvm -cpu host"),
-        (Clock::Real, _) => list.words("-accel tcg,thread=multi -cpu max"),
+        (Clock::Real, _) => list.words("-accel tcg,thread=multi").pair("-cpu", machine.arch.processor()),
     };
     list.pair("-smp", machine.cpus.to_string()).pair("-m", machine.memory.as_str());
     list.pair("-kernel", text(paths.kernel)).pair("-initrd", text(paths.initramfs));
@@ -84,7 +89,10 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
         list.pair("-chardev", format!("socket,id={name},server=off,path={socket}"));
         list.pair("-device", format!("virtserialport,nr={},chardev={name}", port + 1));
     }
-    share(&mut list, "root", Path::new("/"), true);
+    share(&mut list, "root", paths.root, true);
+    for (tag, folder) in paths.read_only {
+        share(&mut list, tag, folder, true);
+    }
     for (number, folder) in paths.shares.iter().enumerate() {
         share(&mut list, &share_tag(number), folder, false);
     }
@@ -149,6 +157,7 @@ fn escaped(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::arch::Arch;
 
     fn arguments(machine: &Machine) -> String {
         let paths = Paths {
@@ -157,6 +166,8 @@ mod tests {
             console: Path::new("/t/console"),
             sockets: Path::new("/t"),
             shares: &["/home/a,b".into(), "/srv".into()],
+            root: Path::new("/"),
+            read_only: &[("modules", "/k/lib/modules".into())],
         };
         qemu_arguments(machine, &paths, "7.2.22").join(" ")
     }
@@ -176,6 +187,10 @@ mod tests {
                 Machine { append: vec!["nokaslr".into(), "x=1".into()], ..base() },
                 "canter.qemu=7.2.22 nokaslr x=1",
             ),
+            (Machine { arch: Arch::Arm64, ..base() }, "-M virt "),
+            (Machine { arch: Arch::Arm64, ..base() }, "-accel tcg,thread=multi -cpu cortex-a53"),
+            (Machine { arch: Arch::Arm64, ..base() }, "console=ttyAMA0"),
+            (base(), "readonly=on,path=/k/lib/modules -device virtio-9p-pci,fsdev=modules,mount_tag=modules"),
             (Machine { fd_cards: 2, ..base() }, "ctucan_pci,canbus0=A,canbus1=B,addr=0x9"),
             (Machine { net: true, ..base() }, "e1000,netdev=net1,bus=bridge,addr=0x2"),
             (base(), "kvaser_pci,canbus=B,addr=0x1a"),

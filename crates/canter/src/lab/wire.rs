@@ -16,6 +16,7 @@ const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
 /// Every file that it is built from.
 pub(super) const SOURCE: Source = Source {
     name: "canwire",
+    folder: "canwire",
     files: sources! {
         "uapi/canwire.h" "canwire/Kbuild" "canwire/bits.c" "canwire/bits.h" "canwire/bus.h"
         "canwire/compat.h" "canwire/controller.c" "canwire/faults.c" "canwire/handover.c" "canwire/main.c"

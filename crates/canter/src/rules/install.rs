@@ -59,7 +59,8 @@ pub fn diff(file: &Path, set: &RuleSet, common: &Common) -> failure::Result {
     Ok(if steps.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-fn summary(steps: &[Step], wanted: usize) -> String {
+/// What the steps do, in a line.
+pub fn summary(steps: &[Step], wanted: usize) -> String {
     let count = |which: fn(&Step) -> bool| steps.iter().filter(|step| which(step)).count();
     let added = count(|step| matches!(step, Step::Add(_)));
     let replaced = count(|step| matches!(step, Step::Replace(..)));
@@ -68,7 +69,8 @@ fn summary(steps: &[Step], wanted: usize) -> String {
     format!("{same} jobs as they are, {added} to add, {replaced} to change in place, {deleted} to delete")
 }
 
-fn installed() -> failure::Result<Vec<Job>> {
+/// The kernel's jobs.
+pub fn installed() -> failure::Result<Vec<Job>> {
     Ok(can_gw::list()?.into_iter().map(|installed| installed.job).collect())
 }
 
@@ -110,7 +112,7 @@ fn named(job: Job) -> Job {
 }
 
 /// Whether two jobs do the same to the same frames.
-fn same(a: &Job, b: &Job) -> bool {
+pub fn same(a: &Job, b: &Job) -> bool {
     *a == Job { user_id: a.user_id, ..b.clone() }
 }
 
@@ -163,7 +165,7 @@ pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
 }
 
 /// Carries out all steps, or none: when one is refused, those before it are undone.
-fn carry_out(steps: &[Step]) -> failure::Result<()> {
+pub fn carry_out(steps: &[Step]) -> failure::Result<()> {
     for (at, step) in steps.iter().enumerate() {
         let Err(error) = perform(step) else { continue };
         let failed: Vec<_> = steps[..at].iter().rev().filter_map(|step| undo(step).err()).collect();

@@ -1,0 +1,28 @@
+//! canprobe, the exact instrument on SJA1000 cards, built for the guest's kernel and loaded there. It takes no card until
+//! `canter latency --instrument probe` gives it two.
+
+use super::{
+    Kernel,
+    cache::Cache,
+    kernel::Extra,
+    out_of_tree::{self, Source, sources},
+    progress::Progress,
+};
+use crate::failure::Result;
+
+/// Every file that it is built from; the chip and the card are canchar's.
+pub(super) const SOURCE: Source = Source {
+    name: "canprobe",
+    folder: "probe",
+    files: sources! {
+        "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c"
+        "canchar/board_kvaser_pci.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c" "probe/chip.c"
+    },
+};
+
+/// Adds the module to a kernel.
+pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()> {
+    let file = out_of_tree::build(&SOURCE, kernel, cache, progress)?;
+    kernel.extra_modules.push(Extra::new(file));
+    Ok(())
+}

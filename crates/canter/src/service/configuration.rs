@@ -1,0 +1,330 @@
+//! `/etc/canter/canter.toml`: each part of it is a command line. A key is the long name of an option, or the name of
+//! what the command takes without one; so every option is defined once, by its command.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    gateway::rules::document::{self, Source, instead},
+    options::Options,
+    trouble,
+};
+use clap::{Arg, Command, CommandFactory, Parser};
+use std::{fs, ops::Range, path::Path};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+/// What a part can be about.
+pub const CAPTURE: &str = "capture";
+pub const GATEWAY: &str = "gateway";
+pub const RULES: &str = "rules";
+
+/// What an earlier run may leave: a key of the service, not of the command.
+pub const KEEP_RUNS: &str = "keep-runs";
+
+/// Options that make no sense in a service: it is told by signals when to end, and has no terminal.
+const NOT_HERE: &[&str] = &["help", "version", "duration", "count"];
+
+/// A configuration file as it is.
+pub struct Configuration {
+    file: String,
+    text: String,
+}
+
+/// What `[rules]` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    pub file: String,
+    /// Leave jobs alone that are not in the file.
+    pub keep: bool,
+}
+
+/// A part that becomes a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The command and its arguments, without the program.
+    pub words: Vec<String>,
+    /// How many runs' files stay, `None`: all.
+    pub keep_runs: Option<u32>,
+}
+
+type Result<T> = failure::Result<T>;
+
+fn wrong(fault: Box<document::Fault>) -> Failure {
+    Failure::new(Exit::Usage, fault.to_string())
+}
+
+impl Configuration {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+        Ok(Self { file: path.display().to_string(), text })
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { file: &self.file, text: &self.text }
+    }
+
+    /// The parts of a kind by their names, each a table.
+    fn parts<'t, 'a>(
+        &self,
+        root: &'t DeTable<'a>,
+        kind: &str,
+    ) -> document::Result<Vec<(&'t str, &'t DeTable<'a>, Range<usize>)>> {
+        let Some((key, value)) = root.iter().find(|(key, _)| key.get_ref() == kind) else {
+            return Ok(Vec::new());
+        };
+        let source = self.source();
+        let not_named = format!("write [{kind}.NAME], as it is started: systemctl start canter-{kind}@NAME");
+        let DeValue::Table(parts) = value.get_ref() else {
+            return source.fault(&key.span(), not_named);
+        };
+        let part = |(name, value): (&'t Spanned<_>, &'t Spanned<DeValue<'a>>)| match value.get_ref() {
+            DeValue::Table(table) => {
+                let name: &'t std::borrow::Cow<'a, str> = name.get_ref();
+                Ok((name.as_ref(), table, value.span()))
+            }
+            _ => source.fault(&name.span(), not_named.clone()),
+        };
+        parts.iter().map(part).collect()
+    }
+
+    /// Refuses what belongs to no service.
+    fn root(&self) -> document::Result<DeTable<'_>> {
+        let known = [CAPTURE, GATEWAY, RULES];
+        let root = self.source().parse()?;
+        match root.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
+            None => Ok(root),
+            Some(key) => {
+                let message = format!("{:?}: unknown part{}", key.get_ref(), instead(key.get_ref(), &known));
+                self.source().fault(&key.span(), message)
+            }
+        }
+    }
+
+    /// The names of all parts of a kind.
+    pub fn names(&self, kind: &str) -> Result<Vec<String>> {
+        let root = self.root().map_err(wrong)?;
+        let parts = self.parts(&root, kind).map_err(wrong)?;
+        Ok(parts.into_iter().map(|(name, ..)| name.to_owned()).collect())
+    }
+
+    /// `[kind.name]` as a command line that its command understands.
+    pub fn part(&self, kind: &str, name: &str) -> Result<Part> {
+        let root = self.root().map_err(wrong)?;
+        let parts = self.parts(&root, kind).map_err(wrong)?;
+        let Some((_, table, span)) = parts.iter().find(|(known, ..)| *known == name) else {
+            let known: Vec<&str> = parts.iter().map(|(known, ..)| *known).collect();
+            let others = if known.is_empty() { String::new() } else { instead(name, &known) };
+            return Err(Failure::new(Exit::Usage, format!("{}: no [{kind}.{name}]{others}", self.file)));
+        };
+        let mut options = Options::command();
+        options.build(); // so that each command has the common options too
+        let command = options.find_subcommand(kind).expect("each kind is a command");
+        let part = self.words(command, table).map_err(wrong)?;
+        self.understand(&part.words).map_err(|why| {
+            let place = self.source().place(span);
+            let message = format!("{}:{}:{}: {why}", self.file, place.line, place.column);
+            Failure::new(Exit::Usage, message)
+        })?;
+        Ok(part)
+    }
+
+    /// What the command says to it, in one line without its usage.
+    fn understand(&self, words: &[String]) -> std::result::Result<(), String> {
+        let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
+        let Err(error) = Options::try_parse_from(all) else { return Ok(()) };
+        let text = error.to_string();
+        let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        Err(lines.join(" ").trim_start_matches("error: ").to_owned())
+    }
+
+    fn words(&self, command: &Command, table: &DeTable<'_>) -> document::Result<Part> {
+        let mut arguments: Vec<&Arg> = command.get_arguments().filter(|arg| !is_left_out(arg)).collect();
+        // Those without a name first, in their order.
+        arguments.sort_by_key(|arg| arg.get_index().unwrap_or(usize::MAX));
+        let mut part = Part { words: vec![command.get_name().to_owned()], keep_runs: None };
+        for (key, value) in table.iter() {
+            let name = key.get_ref().as_ref();
+            if command.get_name() == CAPTURE && name == KEEP_RUNS {
+                part.keep_runs = Some(self.positive(value)?);
+            } else if !arguments.iter().any(|arg| key_of(arg) == name) {
+                let known: Vec<&str> = arguments.iter().map(|arg| key_of(arg)).collect();
+                let message = format!("{name:?}: unknown key{}", instead(name, &known));
+                return self.source().fault(&key.span(), message);
+            }
+        }
+        for arg in &arguments {
+            let value = table.iter().find(|(key, _)| key.get_ref() == key_of(arg)).map(|(_, value)| value);
+            match value {
+                Some(value) => self.add(arg, value, &mut part.words)?,
+                None if key_of(arg) == "wait-for-interface" && !in_the_kernel(table) => {
+                    part.words.push("--wait-for-interface".to_owned());
+                }
+                None => {}
+            }
+        }
+        Ok(part)
+    }
+
+    fn positive(&self, value: &Spanned<DeValue<'_>>) -> document::Result<u32> {
+        match value.get_ref().as_str().is_none().then(|| text(value.get_ref())).flatten().map(|n| n.parse()) {
+            Some(Ok(number @ 1..)) => Ok(number),
+            _ => self.source().fault(&value.span(), format!("{KEEP_RUNS}: not a number from 1 on")),
+        }
+    }
+
+    /// A value as words of the command line.
+    fn add(&self, arg: &Arg, value: &Spanned<DeValue<'_>>, words: &mut Vec<String>) -> document::Result<()> {
+        let key = key_of(arg);
+        let wrong = |what: &str| self.source().fault(&value.span(), format!("{key}: {what}"));
+        let takes_value = arg.get_action().takes_values();
+        match value.get_ref() {
+            DeValue::Boolean(on) if !takes_value => words.extend(on.then(|| format!("--{key}"))),
+            _ if !takes_value => return wrong("true or false"),
+            DeValue::Array(list) => {
+                for item in list.iter() {
+                    match text(item.get_ref()) {
+                        Some(text) => words.push(word(arg, &text)),
+                        None => return wrong("a list of texts"),
+                    }
+                }
+            }
+            other => match text(other) {
+                Some(text) => words.push(word(arg, &text)),
+                None => return wrong("a text or a number"),
+            },
+        }
+        Ok(())
+    }
+
+    /// `[rules]`.
+    pub fn rules(&self) -> Result<Option<Rules>> {
+        let read = || {
+            let root = self.root()?;
+            let Some((key, value)) = root.iter().find(|(key, _)| key.get_ref() == RULES) else {
+                return Ok(None);
+            };
+            let DeValue::Table(table) = value.get_ref() else {
+                return self.source().fault(&key.span(), "write [rules] with file = \"…\"");
+            };
+            let table = self.source().table(table, value.span(), &["file", "keep"])?;
+            let (file, _) = table.needed_text("file")?;
+            Ok(Some(Rules { file: file.to_owned(), keep: table.flag("keep")?.unwrap_or(false) }))
+        };
+        read().map_err(wrong)
+    }
+}
+
+/// What a key of the file calls it.
+fn key_of(arg: &Arg) -> &str {
+    arg.get_long().unwrap_or_else(|| arg.get_id().as_str())
+}
+
+fn is_left_out(arg: &Arg) -> bool {
+    NOT_HERE.contains(&key_of(arg))
+}
+
+fn word(arg: &Arg, text: &str) -> String {
+    match arg.get_long() {
+        Some(long) => format!("--{long}={text}"),
+        None => text.to_owned(),
+    }
+}
+
+/// can-gw cannot wait for an interface; canter-rules.service does that.
+fn in_the_kernel(table: &DeTable<'_>) -> bool {
+    let method = table.iter().find(|(key, _)| key.get_ref() == "method").map(|(_, value)| value.get_ref());
+    method.and_then(DeValue::as_str).is_some_and(|method| matches!(method, "can-gw" | "kernel"))
+}
+
+fn text(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
+        }
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(text: &str) -> Configuration {
+        Configuration { file: "c.toml".to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_part_is_the_command_line_that_it_stands_for() {
+        let file = configuration(
+            r#"
+            [capture.drive]
+            interfaces = ["can0,123:7FF", "can1"]
+            output = "/var/lib/canter/drive-{run}.pcapng.zst"
+            rotate-size = "100M"
+            keep = 50
+            keep-runs = 3
+            hw-stamps = true
+            direction = false
+            realtime = 80
+
+            [gateway.diagnosis]
+            from = "can0"
+            to = "can1"
+            both = true
+            wait-for-interface = false
+
+            [gateway.fast]
+            from = "can0"
+            to = "can1"
+            method = "can-gw"
+            "#,
+        );
+        let part = file.part(CAPTURE, "drive").unwrap();
+        let mut words = part.words.clone();
+        words[3..].sort();
+        let expected = "capture can0,123:7FF can1 --hw-stamps --keep=50 --output=/var/lib/canter/drive-{run}.pcapng.zst \
+            --realtime=80 --rotate-size=100M --wait-for-interface";
+        assert_eq!((words.join(" ").as_str(), part.keep_runs), (expected, Some(3)));
+        assert_eq!(file.part(GATEWAY, "diagnosis").unwrap().words, ["gateway", "can0", "can1", "--both"]);
+        assert_eq!(file.part(GATEWAY, "fast").unwrap().words, ["gateway", "can0", "can1", "--method=can-gw"]);
+        assert_eq!(file.names(GATEWAY).unwrap(), ["diagnosis", "fast"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line_with_its_place_and_the_way_out() {
+        let table = [
+            ("x = ", "c.toml:1:"),
+            ("[captur.a]", r#"c.toml:1:2: "captur": unknown part (did you mean "capture"?)"#),
+            ("[capture]\ninterfaces = ['can0']", "c.toml:2:1: write [capture.NAME]"),
+            ("[capture.b]", "c.toml: no [capture.a] (did you mean \"b\"?)"),
+            ("[capture.a]\noutptu = 'x'", r#"c.toml:2:1: "outptu": unknown key (did you mean "output"?)"#),
+            ("[capture.a]\ninterfaces = 'can0'", "required arguments were not provided: --output <FILE>"),
+            (
+                "[capture.a]\ninterfaces = 'can0'\noutput = 'x.log'\nkeep = 'many'",
+                "invalid value 'many' for '--keep <N>'",
+            ),
+            ("[capture.a]\nns = 3", "c.toml:2:6: ns: true or false"),
+            ("[capture.a]\nkeep-runs = 0", "c.toml:2:13: keep-runs: not a number from 1 on"),
+            ("[capture.a]\nduration = '1s'", r#""duration": unknown key"#),
+            ("[capture.a]\noutput = {}", "c.toml:2:10: output: a text or a number"),
+        ];
+        for (text, expected) in table {
+            let failure = configuration(text).part(CAPTURE, "a").unwrap_err();
+            assert!(failure.message.contains(expected), "{text}: {failure}");
+            assert_eq!((failure.exit, failure.message.lines().count()), (Exit::Usage, 1), "{failure}");
+        }
+        let failure = configuration("[rules]\nfiel = 'x'").rules().unwrap_err();
+        assert!(failure.message.contains(r#"did you mean "file"?"#), "{failure}");
+    }
+
+    #[test]
+    fn the_rules_have_a_file() {
+        let rules = configuration("[rules]\nfile = '/r'").rules().unwrap();
+        assert_eq!(rules, Some(Rules { file: "/r".into(), keep: false }));
+        assert_eq!(configuration("").rules().unwrap(), None);
+    }
+}

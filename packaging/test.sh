@@ -1,0 +1,42 @@
+#!/bin/sh
+# Checks the Debian packages in a folder: packaging/test.sh target/deb
+set -eu
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+complain() { echo "$package: $1" >&2; exit 1; }
+count=0
+for package in "$1"/canter_*.deb; do
+	root=$scratch/$(basename "$package" .deb)
+	dpkg-deb -x "$package" "$root"
+	arch=$(dpkg-deb -f "$package" Architecture)
+	case $arch in
+	"$(dpkg --print-architecture)") run= ;;
+	arm64) run="qemu-aarch64-static -L /usr/aarch64-linux-gnu" ;;
+	armhf) run="qemu-arm-static -L /usr/arm-linux-gnueabihf" ;;
+	*) complain "no way to run $arch here" ;;
+	esac
+	$run "$root/usr/bin/canter" --version | grep -q "^canter $(dpkg-deb -f "$package" Version)$" || complain "--version"
+	$run "$root/usr/bin/canter" capture --help | grep -q -e --rotate-size || complain "capture --help"
+	$run "$root/usr/bin/canter" service check --config "$root/etc/canter/canter.toml" || complain "its configuration"
+	for page in canter canter-capture canter-service-check; do
+		zcat "$root/usr/share/man/man1/$page.1.gz" | grep -q '^\.TH' || complain "$page.1"
+	done
+	completions=$root/usr/share/bash-completion/completions/canter
+	found=$(bash -c "source '$completions'; COMP_WORDS=(canter capture --rot) COMP_CWORD=2; _canter canter --rot capture
+		echo \${COMPREPLY[@]}")
+	[ "$found" = "--rotate-size --rotate-time" ] || complain "bash completes --rot by: $found"
+	if command -v fish > /dev/null; then
+		fish -c "source '$root/usr/share/fish/vendor_completions.d/canter.fish'; complete -C 'canter capture --rot'" |
+			grep -q -e --rotate-size || complain "fish completions"
+	fi
+	if command -v zsh > /dev/null; then
+		zsh -n "$root/usr/share/zsh/vendor-completions/_canter" || complain "zsh completions"
+	fi
+	for unit in "$root"/lib/systemd/system/*; do
+		grep -q '^Type=notify' "$unit" || complain "$unit"
+	done
+	(cd "$root" && dpkg-deb --ctrl-tarfile "$OLDPWD/$package" | tar -xO ./md5sums | md5sum -c --quiet) || complain md5sums
+	echo "$package: well"
+	count=$((count + 1))
+done
+[ "$count" -gt 0 ] || { echo "no package in $1" >&2; exit 1; }
