@@ -12,15 +12,21 @@ ONLY_LAB := -- --ignored --test-threads=1
 
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
-  tshark tcpdump tmux python3-venv
+  tshark tcpdump tmux python3-venv iputils-ping
 
-.PHONY: study test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-traffic test-6.1 test-python test-arm test-bits test-kernel test-kernel-all \
-  test-debug-kernel lint lint-if-possible bench bench-python soak wheel setup setup-arm
+.PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
+  lab-conformance lab-canchar lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
+  test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb lint lint-if-possible bench bench-python \
+  soak wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
 	cargo build --release --locked
 	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
+
+# Every figure and table of the papers; given again after an interruption, it goes on.
+study-all: setup
+	cargo build --release --locked
+	$(CANTER) study run --all --out target/study-all
 
 # What needs a guest runs two at a time: a guest has one processor but where its line says otherwise.
 test: setup target/python lint-if-possible test-host test-peers
@@ -34,7 +40,8 @@ test-peers: setup target/python
 	cargo test --locked -p canter --test convert_peers -- --ignored
 
 # The longest first.
-test-lab: lab-gateway lab-capture lab-wire lab-program lab-conformance lab-routes lab-canchar lab-traffic
+test-lab: lab-services lab-gateway lab-capture lab-wire lab-program lab-conformance lab-routes lab-canchar \
+  lab-traffic lab-study
 
 # Every program, so that lines that run at once do not build at once.
 built: setup
@@ -43,8 +50,13 @@ built: setup
 lab-gateway: built
 	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test rules $(ONLY_LAB)
 
+# A minute of waiting passes at once in the virtual clock.
+lab-services: built
+	$(call IN_LAB,--systemd --clock virtual) cargo test --locked -p canter --test services $(ONLY_LAB)
+
 lab-routes: built
-	$(call IN_LAB,) cargo test --locked -p canter --test routes --test meter --test trouble --test doctor $(ONLY_LAB)
+	$(call IN_LAB,) cargo test --locked -p canter --test routes --test meter --test trouble $(ONLY_LAB)
+	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test doctor $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
 
 lab-capture: built
@@ -52,7 +64,8 @@ lab-capture: built
 	  --test capture_trouble $(ONLY_LAB)
 
 lab-wire: built
-	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire $(ONLY_LAB)
+	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire \
+	  --test capture_wire $(ONLY_LAB)
 
 lab-program: built
 	cargo test --locked -p canter --test lab $(ONLY_LAB)
@@ -70,8 +83,12 @@ lab-canchar: built
 lab-traffic: built
 	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
 
+lab-study: built
+	$(call IN_LAB,--bus wire --net --clock virtual) cargo test --locked -p canter --test study $(ONLY_LAB)
+
 test-6.1: built
 	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway --test routes --test rules $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1 --cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
 	  $(ONLY_LAB)
 
@@ -83,6 +100,37 @@ test-arm: setup-arm
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER="qemu-arm-static -L /usr/arm-linux-gnueabihf" \
 	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-io --lib --test notation
+
+# On an emulated arm64 board with five CAN cards: every method on every link, and the gateway.
+ARM64 := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+test-arm-lab: setup-arm built
+	$(ARM64) cargo build --locked -p canter --target aarch64-unknown-linux-gnu
+	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --timeout 60m --" \
+	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-io --test conformance $(ONLY_LAB) --skip canchar
+	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --timeout 60m --" \
+	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter --test gateway $(ONLY_LAB)
+
+# Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.
+PROFILE ?= release
+BUILT := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+deb: setup
+	cargo build --locked -p canter --profile $(PROFILE)
+	packaging/deb.sh $$(dpkg --print-architecture) target/$(BUILT)/canter target/$(BUILT)/canter target/deb
+
+deb-arm64: setup-arm
+	cargo build --locked -p canter
+	$(ARM64) cargo build --locked -p canter --profile $(PROFILE) --target aarch64-unknown-linux-gnu
+	packaging/deb.sh arm64 target/aarch64-unknown-linux-gnu/$(BUILT)/canter target/debug/canter target/deb
+
+deb-armhf: setup-arm
+	cargo build --locked -p canter
+	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
+	  cargo build --locked -p canter --profile $(PROFILE) --target armv7-unknown-linux-gnueabihf
+	packaging/deb.sh armhf target/armv7-unknown-linux-gnueabihf/$(BUILT)/canter target/debug/canter target/deb
+
+# Each package in target/deb: the same bytes again, its files, its pages, its completions, its program where it runs.
+test-deb: deb
+	packaging/test.sh target/deb
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: built target/python target/python-can
@@ -98,11 +146,16 @@ bench-python: setup target/python
 	cargo build --locked
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) --clock virtual -- sh -c 'modprobe vcan; ip link add vcan0 type vcan; ip link set vcan0 up; \
-	  sysctl -qw net.core.rmem_default=20000000; exec target/python/bin/python python/bench/cost.py'
+	  sysctl -qw net.core.rmem_default=20000000; target/python/bin/python python/bench/cost.py && \
+	  sysctl -qw net.core.rmem_default=212992 && exec target/python/bin/python python/bench/logger.py'
 
 # A wheel for every Python from 3.10: target/wheels/.
 wheel: target/python
 	target/python/bin/maturin build --release --manifest-path python/Cargo.toml --out target/wheels
+
+# The wheel in every Python that is here.
+test-wheel: wheel
+	python/tests/wheel.sh target/wheels
 
 # The kernel modules. test-bits needs nothing but gcc and Python; the rest runs in the lab, which fetches what it
 # builds them against.
@@ -117,6 +170,13 @@ test-kernel: built test-bits
 test-kernel-all: setup test-bits
 	cargo build --locked
 	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt
+
+# Both modules as a package that DKMS builds for each kernel; test-dkms installs it as root on an overlay, and loads them.
+deb-dkms:
+	kernel/dkms/build.sh deb target
+
+test-dkms: built
+	kernel/dkms/test.sh 6.12
 
 # On a kernel with KASAN and lockdep, which takes ten minutes to build the first time.
 test-debug-kernel: setup
@@ -137,11 +197,13 @@ bench: setup
 	$(CANTER) study run bench-syscalls 2014-fig4.2 --out target/bench --ceilings
 	$(BENCH_IN_LAB) cargo bench --locked -p canter-io --bench seam
 	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --bus wire --" \
+	  cargo bench --locked -p canter --bench rules
 
 # A million frames through random rules, half of them each way: every one accounted for, and no more memory.
 soak: setup
 	cargo build --release --locked
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 2h -- env SOAK_FRAMES=500000" \
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 120m -- env SOAK_FRAMES=500000" \
 	  cargo test --release --locked -p canter --test rules -- --ignored --nocapture a_long_run
 
 # Other people's readers of our files, pinned.
@@ -153,7 +215,8 @@ target/python: tests/requirements.txt
 
 setup-arm:
 	rustup target add aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
-	$(MAKE) setup PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static"
+	$(MAKE) setup PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static \
+	  qemu-system-arm binutils-aarch64-linux-gnu binutils-arm-linux-gnueabihf"
 
 # Its tests are in the source distribution only.
 target/python-can: target/python

@@ -18,6 +18,7 @@ mod options;
 mod replay;
 mod report;
 mod rules;
+mod service;
 mod study;
 mod top;
 mod traffic;
@@ -31,8 +32,18 @@ pub use failure::{Exit, Failure};
 
 /// The program.
 pub fn main() -> std::process::ExitCode {
-    let options = Options::parse();
-    let done = match options.command {
+    match run(Options::parse()) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprintln!("canter: {failure}");
+            failure.exit.into()
+        }
+    }
+}
+
+/// Runs a command.
+fn run(options: Options) -> failure::Result {
+    match options.command {
         Command::Methods(arguments) => methods::run(arguments, &options.common),
         Command::Syscalls(arguments) => meter::syscalls::run(arguments, &options.common),
         Command::Gateway(arguments) => gateway::run(arguments, &options.common),
@@ -51,13 +62,7 @@ pub fn main() -> std::process::ExitCode {
         Command::Study(arguments) => study::run(arguments, &options.common),
         Command::Report(arguments) => report::run(arguments, &options.common),
         Command::Manual(arguments) => manual::run(arguments),
+        Command::Service(arguments) => service::run(arguments, &options.common),
         Command::Lab(arguments) => lab::run(arguments, &options.common),
-    };
-    match done {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            eprintln!("canter: {failure}");
-            failure.exit.into()
-        }
     }
 }

@@ -128,6 +128,7 @@ pub enum Command {
     Ping(crate::meter::ping::Arguments),
     Pong(crate::meter::pong::Arguments),
     Capture(crate::capture::Arguments),
+    Service(crate::service::Arguments),
     Doctor(crate::doctor::Arguments),
     Top(crate::top::Arguments),
     Generate(crate::generate::Arguments),

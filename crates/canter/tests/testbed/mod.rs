@@ -145,6 +145,13 @@ impl Running {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// For how long its threads have had a processor, in ns (proc_pid_schedstat in Documentation/scheduler).
+    pub fn processor_ns(&self) -> u64 {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
+        let text = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+        text.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
     /// What standard error has so far.
     pub fn said(&self) -> String {
         self.stderr.so_far()
@@ -330,6 +337,11 @@ impl Candump {
         let running = start("candump", &["-L", interface_and_filters]);
         eventually("candump listens", || listeners(interface) >= wanted);
         Self(running)
+    }
+
+    /// What it has printed so far.
+    pub fn so_far(&self) -> String {
+        self.0.stdout.so_far()
     }
 
     /// The frames in cansend's notation, once `count` are there and no more come.

@@ -106,7 +106,7 @@ impl Blf {
                 return Err(Trouble::Cut);
             }
             // How long it is unpacked is not asked: vblf writes a time there.
-            if length > CONTAINER_BYTES_MAX || length < 32 {
+            if !(32..=CONTAINER_BYTES_MAX).contains(&length) {
                 return wrong(format!("a container of {length} bytes (a damaged file?)"));
             }
             let method = LE.half(head, 16);
