@@ -9,9 +9,9 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/timekeeping.h>
-#include <linux/version.h>
 
 #include "../canchar/board_kvaser_pci.h"
+#include "../canchar/compat.h"
 #include "probe.h"
 
 /* When a frame that found the transmit buffer full is tried again. */
@@ -257,18 +257,8 @@ int canprobe_floor(struct canprobe *probe)
 	return probe->floor_ns ? 0 : -EIO;
 }
 
-static void timer_init(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *))
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-#else
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer->function = function;
-#endif
-}
-
 void canprobe_instrument_init(struct canprobe *probe)
 {
-	timer_init(&probe->timer, fire);
-	timer_init(&probe->floor_timer, open_gate);
+	hrtimer_setup(&probe->timer, fire, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_setup(&probe->floor_timer, open_gate, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 }

@@ -3,7 +3,8 @@
 use crate::{Error, Result};
 use std::{fs, io, path::PathBuf};
 
-fn folder(address: &str) -> PathBuf {
+/// What the kernel tells of a card.
+pub(crate) fn folder(address: &str) -> PathBuf {
     PathBuf::from("/sys/bus/pci/devices").join(address)
 }
 

@@ -145,6 +145,11 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     }
 }
 
+/// This program, for those parts of a study that are processes of their own.
+fn program() -> failure::Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))
+}
+
 fn find_all(names: &[String], count: Option<u64>) -> failure::Result<Vec<Study>> {
     names.iter().map(|name| Study::find(name).map(|study| study.with_count(count))).collect()
 }

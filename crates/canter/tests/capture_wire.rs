@@ -2,21 +2,17 @@
 //! controller that leaves the bus, and the controllers' own stamps. All of it happens when the test says so.
 #![allow(clippy::unwrap_used)] // helpers of tests, outside of #[test]
 
+mod overrun;
 mod recorder;
 
 use canter_io::{
     Frame, Interface, LogLine,
     interface::BitTiming,
-    netlink::wire::{self, Fifo, NodeOptions, Pace, Source},
-    sys::thread,
+    netlink::wire::{self, Fifo, NodeOptions},
 };
+use overrun::{PERIOD_NS, send_to_nobody, source, wait_for_source};
 use recorder::*;
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
-
-const PERIOD_NS: u64 = 500_000;
+use std::{fs, time::Duration};
 
 /// Controllers of a bus of their own, gone with the test.
 struct Nodes(Vec<&'static str>);
@@ -37,34 +33,6 @@ impl Drop for Nodes {
     fn drop(&mut self) {
         self.0.iter().for_each(|name| drop(wire::delete(name)));
     }
-}
-
-fn source(count: u32) -> Source {
-    let frame: Frame = "100#1122334455667788".parse().unwrap();
-    Source { frame, pace: Pace::Period(PERIOD_NS), count: Some(count), ..Source::default() }
-}
-
-fn wait_for_source(bus: &str) {
-    let since = Instant::now();
-    while wire::bus(bus).unwrap().source.running {
-        assert!(since.elapsed() < DEADLINE, "the source of {bus} does not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Starts the source while nothing but this thread can run, so that nobody takes frames out of the controllers' FIFOs.
-fn send_to_nobody(node: &str, bus: &'static str, count: u32) {
-    fs::write(format!("/sys/class/net/{node}/threaded"), "1").unwrap(); // its NAPI is a thread of common priority now
-    let busy = move || {
-        thread::set_realtime(40).unwrap();
-        wire::start(bus, &source(count)).unwrap();
-        let since = Instant::now();
-        while since.elapsed() < Duration::from_millis(50) {
-            std::hint::spin_loop();
-        }
-    };
-    std::thread::spawn(busy).join().unwrap();
-    wait_for_source(bus);
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! `canter doctor` in the lab: faults are planted one by one, and a healthy machine has none.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod overrun;
 mod testbed;
 
-use canter_io::{
-    netlink::wire::{self, Pace, Source},
-    sys::thread as realtime,
-};
-use std::{fs, thread, time::Instant};
+use std::fs;
 use testbed::{CARDS, DEADLINE, Ended, alone, canter, eventually, ip, output, start};
 
 const HEALTHY_QUEUE: &str = "300";
@@ -185,24 +182,6 @@ fn on_a_realtime_kernel_equal_priorities_and_throttling_are_found() {
     assert_eq!(findings(&ended), [], "{ended:?}");
 }
 
-/// Sends more than the FIFO of `node` holds while nobody can take it out: its NAPI is a thread, and the only processor
-/// belongs to this one.
-fn overrun(node: &str, bus: &'static str) {
-    let threaded = format!("/sys/class/net/{node}/threaded");
-    fs::write(&threaded, "1").unwrap();
-    let busy = move || {
-        realtime::set_realtime(40).unwrap();
-        let source = Source { pace: Pace::Period(500_000), count: Some(50), ..Source::default() };
-        wire::start(bus, &source).unwrap();
-        let since = Instant::now();
-        while wire::bus(bus).unwrap().source.running {
-            assert!(since.elapsed() < DEADLINE, "the source of {bus} does not end");
-        }
-    };
-    thread::spawn(busy).join().unwrap();
-    fs::write(&threaded, "0").unwrap();
-}
-
 /// The last of this file by its name, since controllers never forget what they have lost.
 #[test]
 #[ignore = "needs CAN: run in canter lab --bus wire"]
@@ -231,7 +210,7 @@ fn who_is_off_the_bus_and_what_was_lost_is_found() {
     finds("restart", "wcan0", "frames");
     ip("link set wcan0 down");
 
-    overrun("wcan1", "A");
+    overrun::send_to_nobody("wcan1", "A", 9);
     let ended = canter(&["doctor", "--json", "-"]).ended(DEADLINE);
     let overrun = findings(&ended);
     assert!(overrun.iter().all(|(check, _, cost)| check == "overrun" && cost == "frames"), "{ended:?}");

@@ -46,50 +46,34 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Those whose driver gives sockets no NAPI context.
-    pub const WITHOUT_NAPI: &[Self] =
-        &[Self::Vcan, Self::VcanFd, Self::Vxcan, Self::VxcanFd, Self::Sja1000, Self::Ctucanfd];
-    /// Where sockets do not work.
-    pub const WITHOUT_SOCKETS: &[Self] =
-        &[Self::Sim, Self::CancharVirtual, Self::CancharCards, Self::PortCards];
-    /// Where canchar's methods do not.
-    pub const WITHOUT_CANCHAR: &[Self] = &[
-        Self::Sim,
-        Self::Vcan,
-        Self::VcanFd,
-        Self::Vxcan,
-        Self::VxcanFd,
-        Self::Sja1000,
-        Self::Ctucanfd,
-        Self::Canwire,
-        Self::PortCards,
-    ];
-    /// Where a driver in user space does not.
-    pub const WITHOUT_PORT: &[Self] = &[
-        Self::Sim,
-        Self::Vcan,
-        Self::VcanFd,
-        Self::Vxcan,
-        Self::VxcanFd,
-        Self::Sja1000,
-        Self::Ctucanfd,
-        Self::Canwire,
-        Self::CancharVirtual,
-        Self::CancharCards,
-    ];
-    /// Where the simulation does not.
-    pub const WITHOUT_SIMULATION: &[Self] = &[
-        Self::Vcan,
-        Self::VcanFd,
-        Self::Vxcan,
-        Self::VxcanFd,
-        Self::Sja1000,
-        Self::Ctucanfd,
-        Self::Canwire,
-        Self::CancharVirtual,
-        Self::CancharCards,
-        Self::PortCards,
-    ];
+    /// The driver gives sockets no NAPI context.
+    pub fn without_napi(self) -> bool {
+        self.has_sockets() && self != Self::Canwire
+    }
+
+    /// Sockets do not work.
+    pub fn without_sockets(self) -> bool {
+        !self.has_sockets()
+    }
+
+    fn has_sockets(self) -> bool {
+        self.without_simulation() && self.without_canchar() && self.without_port()
+    }
+
+    /// canchar's methods do not.
+    pub fn without_canchar(self) -> bool {
+        !matches!(self, Self::CancharVirtual | Self::CancharCards)
+    }
+
+    /// A driver in user space does not.
+    pub fn without_port(self) -> bool {
+        self != Self::PortCards
+    }
+
+    /// The simulation does not.
+    pub fn without_simulation(self) -> bool {
+        self != Self::Sim
+    }
 }
 
 impl fmt::Display for Kind {
@@ -227,7 +211,7 @@ impl Link {
     }
 
     pub fn has_sockets(&self) -> bool {
-        !Kind::WITHOUT_SOCKETS.contains(&self.kind)
+        self.kind.has_sockets()
     }
 
     /// It can be made and deleted at will.

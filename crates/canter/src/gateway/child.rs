@@ -12,13 +12,15 @@ use std::{
 /// What it is to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    pub from: &'a str,
-    pub to: &'a str,
+    /// From and to; `None`: as the rules say.
+    pub ends: Option<[&'a str; 2]>,
     /// A pair, or can-gw.
     pub method: &'a str,
     pub rules: Option<&'a Path>,
     /// The processor that it runs on.
     pub cpu: Option<usize>,
+    /// Its priority under SCHED_FIFO; 0: none.
+    pub realtime: u8,
 }
 
 /// One that routes.
@@ -37,15 +39,18 @@ pub enum Started {
 impl Gateway {
     /// Starts it, and answers when it routes or why it does not.
     pub fn start(order: &Order<'_>) -> Result<Started> {
-        let Order { from, to, method, rules, cpu } = *order;
+        let Order { ends, method, rules, cpu, realtime } = *order;
         let failed = |error: std::io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(["gateway", from, to, "--method", method, "--json", "-"]);
+        command.arg("gateway").args(ends.iter().flatten()).args(["--method", method, "--json", "-"]);
         if let Some(path) = rules {
             command.arg("--rules").arg(path);
         }
         if let Some(processor) = cpu {
             command.args(["--cpu", &processor.to_string()]);
+        }
+        if realtime > 0 {
+            command.args(["--realtime", &realtime.to_string()]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().map_err(failed)?;

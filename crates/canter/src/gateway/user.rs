@@ -78,10 +78,10 @@ pub fn run(
     }
     super::announce(arguments, directions, common);
     let workers = Arc::new(workers);
-    let supervised = supervise(&workers, controls.iter().map(|(_, control)| control.clone()).collect())?;
-    let stats = arguments.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
     let routes: Vec<_> = controls.iter().map(|(_, control)| control.clone()).collect();
     let watch = watch::start(directions, &routes)?;
+    let supervised = supervise(&workers, routes)?;
+    let stats = arguments.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
     // SIGHUP renews the rules; any other signal, or a worker that has ended, is the end.
     while signals.forever().next() == Some(SIGHUP) {
         renew(arguments, directions, &controls);

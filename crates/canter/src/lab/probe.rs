@@ -10,13 +10,13 @@ use super::{
 };
 use crate::failure::Result;
 
-/// Every file that it is built from; the chip and the card are canchar's.
+/// Every file that it is built from; the chip, the card and what differs between kernels are canchar's.
 pub(super) const SOURCE: Source = Source {
     name: "canprobe",
     folder: "probe",
     files: sources! {
         "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c"
-        "canchar/board_kvaser_pci.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c" "probe/chip.c"
+        "canchar/board_kvaser_pci.h" "canchar/compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c" "probe/chip.c"
     },
 };
 

@@ -91,10 +91,13 @@ impl Through {
         let (Some(ends), Some(method)) = (&self.through, method) else {
             return latency::measure(setup, common, &[]);
         };
-        let (from, to, rules) = (ends.from.as_str(), ends.to.as_str(), self.rules.as_deref());
-        let order = Order { from, to, method, rules, cpu: self.gateway_cpu };
-        let started = Gateway::start(&order)?;
-        measure(&order, started, setup, common)
+        let (rules, cpu) = (self.rules.as_deref(), self.gateway_cpu);
+        let names = [ends.from.as_str(), ends.to.as_str()];
+        let order = Order { ends: Some(names), method, rules, cpu, realtime: 0 };
+        match Gateway::start(&order)? {
+            Started::Running(gateway) => measure(method, names, gateway, setup, common),
+            Started::Unable(reason) => Err(Failure::unable(reason)),
+        }
     }
 }
 
@@ -109,23 +112,20 @@ fn all(from: &Interface, to: &Interface) -> Vec<String> {
 }
 
 /// Measures a gateway, ends it, and closes the meter's account with the gateway's.
-pub fn measure(
-    order: &Order<'_>,
-    started: Started,
+fn measure(
+    method: &str,
+    [from, to]: [&str; 2],
+    gateway: Gateway,
     setup: &Setup,
     common: &Common,
 ) -> failure::Result<Measured> {
-    let gateway = match started {
-        Started::Running(gateway) => gateway,
-        Started::Unable(reason) => return Err(Failure::unable(reason)),
-    };
-    let ends = [Interface::find(order.from)?, Interface::find(order.to)?];
+    let ends = [Interface::find(from)?, Interface::find(to)?];
     let measured = latency::measure(setup, common, &[&ends[0], &ends[1]]);
     let account = gateway.stop()?;
     let mut measured = measured?;
     measured.series = Series {
-        method: order.method.to_owned(),
-        paper_name: paper_name(order.method).to_owned(),
+        method: method.to_owned(),
+        paper_name: paper_name(method).to_owned(),
         ledger: measured.account.ledger(&account.counts),
         ..measured.series
     };

@@ -104,9 +104,8 @@ impl Campaign {
     pub fn boot(&self, boot: &Boot, count: Option<u64>) -> failure::Result<()> {
         let names = boot.units.iter().map(|unit| (unit.study.name.clone(), unit.name())).collect();
         self.state().names = names;
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::failed(format!("study: find canter: {error}")))?;
-        let mut command = vec![program.to_string_lossy().into_owned(), "study".into(), "inside".into()];
+        let mut command =
+            vec![super::program()?.to_string_lossy().into_owned(), "study".into(), "inside".into()];
         command.extend(boot.units.iter().map(|unit| unit.study.file.clone()));
         command.extend(count.iter().flat_map(|count| ["--count".to_owned(), count.to_string()]));
         let machine = crate::lab::Machine { quiet: self.quiet, ..boot.machine.clone() };

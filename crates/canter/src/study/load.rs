@@ -99,7 +99,7 @@ pub fn start(
     {
         return Ok(Err(why));
     }
-    let program = std::env::current_exe().map_err(|error| failed(load, error))?;
+    let program = super::program()?;
     let here = |line: &Line| part == Part::Both || line.on_gateway == (part == Part::Gateway);
     for Line { words, on_gateway } in lines.into_iter().filter(here) {
         let mut command = match words[0].as_str() {

@@ -52,7 +52,7 @@ pub fn measure(
 
 fn ping(plan: &PingPlan, pair: &super::definition::PingPair) -> failure::Result<Series> {
     let failed = |what: String| Failure::failed(format!("study: ping by {}: {what}", pair.method));
-    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let program = super::program()?;
     let realtime = plan.realtime.to_string();
     let mut pong = Command::new(&program)
         .args(["pong", &pair.to, "--method", &pair.method, "--realtime", &realtime])

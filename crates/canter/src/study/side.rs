@@ -9,15 +9,14 @@ use super::{
 };
 use crate::{
     failure::{self, Failure},
-    gateway::{Account, counts::Counts},
+    gateway::{child, counts::Counts},
 };
-use canter_io::{Interface, sys::process};
+use canter_io::Interface;
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
-    process::{Child, ChildStderr, Command, Stdio},
+    process::Command,
     time::Duration,
 };
 
@@ -84,8 +83,7 @@ struct Started {
 
 /// What routes.
 enum Gateway {
-    /// A process of its own, as on the papers' second machine.
-    Process { process: Child, log: BufReader<ChildStderr> },
+    Process(child::Gateway),
     /// Jobs of can-gw, put there by `canter rules apply`.
     Jobs,
 }
@@ -244,42 +242,22 @@ fn start(
             false => Ok(Err(reason(&String::from_utf8_lossy(&output.stderr)))),
         };
     }
-    let failed =
-        |error: std::io::Error| Failure::failed(format!("study: start gateway {}: {error}", order.method));
-    let mut command = canter()?;
-    command.arg("gateway");
-    if !matches!(rules, Rules::Hops(_)) || file.is_none() {
-        command.args([&place.input, &place.output]);
-    }
-    command.args(["--method", &order.method, "--json", "-"]);
-    if let Some(file) = file {
-        command.arg("--rules").arg(file);
-    }
-    if let Some(processor) = place.processor {
-        command.args(["--cpu", &processor.to_string()]);
-    }
-    if order.realtime > 0 {
-        command.args(["--realtime", &order.realtime.to_string()]);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().map_err(failed)?;
-    let Some(log) = process.stderr.take() else { return Err(Failure::failed("study: gateway: no log")) };
-    let mut log = BufReader::new(log);
-    let mut line = String::new();
-    log.read_line(&mut line).map_err(failed)?; // it routes, or why it does not
-    if line.starts_with("gateway: ") {
-        return Ok(Ok(Gateway::Process { process, log }));
-    }
-    let code = process.wait().map_err(failed)?.code();
-    match code {
-        Some(code) if code == failure::Exit::Unable as i32 => Ok(Err(reason(&line))),
-        _ => Err(Failure::failed(format!("study: gateway {}: {}", order.method, reason(&line)))),
-    }
+    let by_rules = matches!(rules, Rules::Hops(_)) && file.is_some();
+    let started = child::Gateway::start(&child::Order {
+        ends: (!by_rules).then_some([&place.input, &place.output]),
+        method: &order.method,
+        rules: file,
+        cpu: place.processor,
+        realtime: order.realtime,
+    })?;
+    Ok(match started {
+        child::Started::Running(gateway) => Ok(Gateway::Process(gateway)),
+        child::Started::Unable(why) => Err(why),
+    })
 }
 
 fn canter() -> failure::Result<Command> {
-    let program = std::env::current_exe();
-    program.map(Command::new).map_err(|error| Failure::failed(format!("study: find canter: {error}")))
+    super::program().map(Command::new)
 }
 
 fn reason(line: &str) -> String {
@@ -290,27 +268,9 @@ impl Gateway {
     /// Ends it and reads its account.
     fn stop(self) -> failure::Result<Counts> {
         match self {
-            Self::Process { process, log } => stop_process(process, log),
+            Self::Process(gateway) => gateway.stop().map(|account| account.counts),
             Self::Jobs => stop_jobs(),
         }
-    }
-}
-
-fn stop_process(mut process: Child, mut log: BufReader<ChildStderr>) -> failure::Result<Counts> {
-    let failed = |error: std::io::Error| Failure::failed(format!("study: end gateway: {error}"));
-    process::terminate(&process).map_err(failed)?;
-    let mut text = String::new();
-    if let Some(output) = &mut process.stdout {
-        output.read_to_string(&mut text).map_err(failed)?;
-    }
-    let mut said = String::new();
-    log.read_to_string(&mut said).map_err(failed)?;
-    process.wait().map_err(failed)?;
-    let account: Account = serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("study: gateway's account: {error}: {}", said.trim())))?;
-    match account.failure.as_str() {
-        "" => Ok(account.counts),
-        why => Err(Failure::failed(format!("study: gateway {}: {why}", account.method))),
     }
 }
 

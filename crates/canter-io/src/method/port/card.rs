@@ -4,14 +4,14 @@
 //! second) and a Xilinx. Ids, regions, crystal and OCR/CDR as in the Linux kernel's drivers/net/can/sja1000/kvaser_pci.c.
 
 use crate::{
-    Error, Result,
+    Error, Result, pci,
     sys::{file, ports::Ports},
 };
 use std::{
     fmt,
     fs::{self, File},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     str::FromStr,
 };
 
@@ -97,7 +97,7 @@ impl Name {
     }
 
     fn folder(&self) -> PathBuf {
-        PathBuf::from(format!("/sys/bus/pci/devices/{}", self.address()))
+        pci::folder(&self.address())
     }
 
     fn attribute(&self, name: &str) -> io::Result<String> {
@@ -121,12 +121,8 @@ impl Name {
     /// Whether there is such a card, and nobody in the kernel drives it.
     pub fn look(&self) -> Result<()> {
         const STEP: &str = "find";
-        let id = |name: &str| -> Option<u32> {
-            let text = self.attribute(name).ok()?;
-            u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
-        };
         let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-        let Some(ids) = id("vendor").zip(id("device")) else {
+        let Some(ids) = ids(&self.folder()) else {
             return Err(Error::new(self.to_string(), STEP, gone()).hint(whereabouts()));
         };
         if !CARDS.contains(&ids) {
@@ -134,10 +130,9 @@ impl Name {
             let error = io::Error::new(io::ErrorKind::InvalidInput, why);
             return Err(Error::new(self.to_string(), STEP, error).hint(whereabouts()));
         }
-        let driver = fs::read_link(self.folder().join("driver")).ok();
-        if let Some(driver) = driver.as_deref().and_then(|path| path.file_name()) {
-            let why = format!("the kernel's driver {} has it", driver.to_string_lossy());
-            let address = self.address();
+        let address = self.address();
+        if let Some(driver) = pci::driver(&address) {
+            let why = format!("the kernel's driver {driver} has it");
             let way_out = format!("echo {address} > /sys/bus/pci/devices/{address}/driver/unbind");
             let error = io::Error::new(io::ErrorKind::ResourceBusy, why);
             return Err(Error::new(self.to_string(), STEP, error).hint(way_out));
@@ -152,18 +147,20 @@ impl fmt::Display for Name {
     }
 }
 
+/// Vendor and device of the card in this folder of sysfs.
+fn ids(folder: &Path) -> Option<(u32, u32)> {
+    let id = |name| {
+        let text = fs::read_to_string(folder.join(name)).ok()?;
+        u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+    };
+    id("vendor").zip(id("device"))
+}
+
 /// The cards that there are.
 fn whereabouts() -> String {
     let entries = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();
-    let hex = |path: PathBuf| {
-        let text = fs::read_to_string(path).ok()?;
-        u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
-    };
     let mut names: Vec<String> = entries
-        .filter(|entry| {
-            let ids = hex(entry.path().join("vendor")).zip(hex(entry.path().join("device")));
-            ids.is_some_and(|ids| CARDS.contains(&ids))
-        })
+        .filter(|entry| ids(&entry.path()).is_some_and(|ids| CARDS.contains(&ids)))
         .map(|entry| format!("{PREFIX}{}", entry.file_name().to_string_lossy()))
         .collect();
     names.sort();
