@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # debug_kernel.sh [--configure]: builds Debian's 6.12 with KASAN, lockdep and what else finds mistakes in a driver
-# (debug-kernel.config), in the lab's cache and once, then runs the module's functions on it. --configure stops before
+# (debug-kernel.config), once and in the lab's cache, then puts canwire and canchar to work on it. --configure stops before
 # the build, which takes ten minutes of two calm processors.
 set -e -o pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -42,5 +42,11 @@ mkdir -p "$share/canwire" "$share/uapi"
 cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
 cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
 make -s -C "$tree" M="$share/canwire" modules
-"$canter" lab --quiet --kernel "$tree" --cpus 2 --share "$root/target" -- \
-	env CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"
+# Some functions of the wire need one processor, mistakes between processors need two.
+for cpus in 2 1; do
+	"$canter" lab --quiet --kernel "$tree" --cpus $cpus --timeout 30m --share "$root/target" -- env \
+		CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"
+done
+cd "$root"
+CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --kernel $tree --cpus 2 --timeout 30m --canchar virtual,3,4 --" \
+	cargo test --locked -p canter --test canchar -- --ignored --test-threads=1

@@ -67,7 +67,8 @@ fn every_condition_is_measured_and_told() {
         let of = series.iter().filter(|one| one["condition"]["load"] == load && one["method"] == "can-gw");
         of.map(|one| one["latency_ns"]["max"].as_u64().unwrap()).max().unwrap()
     };
-    assert!(worst("cpu") > worst("none"), "a load that nobody feels is none");
+    // can-gw works in the interrupt, before any thread: only a load of interrupts is felt for certain.
+    assert!(worst("ethernet-receive") > worst("none"), "a load that nobody feels is none: {series:#?}");
 }
 
 #[test]
