@@ -10,7 +10,7 @@ import time
 
 import guest
 from canwire import *
-from guest import nodes
+from guest import nodes, with_stalled_reader
 from tap import Skip, between, equal, run
 
 ERR_LOSTARB, ERR_CRTL, ERR_PROT, ERR_ACK, ERR_BUSOFF, ERR_BUSERROR, ERR_RESTARTED, ERR_CNT = \
@@ -248,22 +248,6 @@ def bus_off_with_a_full_queue():
     process.wait()
     numbers = [struct.unpack("<Q", data)[0] for can_id, _, data in heard.drain() if can_id == 0x100]
     assert numbers == sorted(set(numbers)), "sent twice or out of order"
-
-
-def with_stalled_reader(name, action, is_over):
-    """Runs `action` until it is over while the node's NAPI thread cannot run: one CPU, and this process at real-time
-    priority, which it keeps because it never sleeps."""
-    if os.cpu_count() != 1:
-        raise Skip("needs one CPU")
-    with open(f"/sys/class/net/{name}/threaded", "w") as file:
-        file.write("1")
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))
-    try:
-        action()
-        while not is_over():
-            pass
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def overrun(expected, **fifo):

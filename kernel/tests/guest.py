@@ -5,6 +5,7 @@ import re
 import subprocess
 
 from canwire import Can, Refused, Tap, Wire, down, ip, up, wait_until  # noqa: F401
+from tap import Skip
 
 MODULE = os.environ["CANWIRE_MODULE"]
 TROUBLE = re.compile(r"BUG:|WARNING:|Oops|general protection|inconsistent lock|possible (recursive|circular)|KASAN|"
@@ -63,3 +64,19 @@ def flood(name, can_id, count, eff=False):
 def state(name):
     text = ip("-d", "link", "show", name)
     return re.search(r"state ([A-Z-]+) (\(|restart|$)", text.split("can ", 1)[1]).group(1)
+
+
+def with_stalled_reader(name, action, is_over):
+    """Runs `action` until it is over while the node's NAPI thread cannot run: one CPU, and this process at real-time
+    priority, which it keeps because it never sleeps."""
+    if os.cpu_count() != 1:
+        raise Skip("needs one CPU")
+    with open(f"/sys/class/net/{name}/threaded", "w") as file:
+        file.write("1")
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))
+    try:
+        action()
+        while not is_over():
+            pass
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
