@@ -55,7 +55,7 @@ unshare --mount --propagation private bash -e -c in_overlay
 	ip link set w0 up type can bitrate 500000
 	ip link set w1 up type can bitrate 500000
 	candump -n 1 w1 >/tmp/heard &
-	until grep -q w1 /proc/net/can/rcvlist_all; do :; done
+	until grep -q " w1 " /proc/net/can/rcvlist_all; do :; done
 	cansend w0 123#DEADBEEF
 	wait
 	grep "123 .*DE AD BE EF" /tmp/heard

@@ -1,6 +1,9 @@
 //! canter: measures, routes and captures CAN on Linux. The program is [`main`]: parse, run, exit code. Beside it, what
 //! other programs can use: [`capture`].
 #![forbid(unsafe_code)]
+#[macro_use]
+mod say;
+
 mod analyze;
 pub mod capture;
 mod convert;

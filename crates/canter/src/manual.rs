@@ -7,7 +7,7 @@ use crate::{
 };
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
-use std::{fs, io, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 /// Write the man pages, or a shell's completions
 #[derive(Args)]
@@ -30,7 +30,9 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> failure::Result {
     let mut command = Options::command();
     if let Some(shell) = arguments.completions {
-        clap_complete::generate(shell, &mut command, "canter", &mut io::stdout());
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, "canter", &mut script);
+        print!("{}", String::from_utf8_lossy(&script));
     }
     if let Some(folder) = arguments.pages {
         fs::create_dir_all(&folder).map_err(|error| trouble::of_file(&folder, "create", error))?;

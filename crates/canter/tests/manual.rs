@@ -1,7 +1,10 @@
 //! Man pages and completions: every command has a page, and bash understands its completions.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use std::process::{Command, Output};
+use std::{
+    fs::File,
+    process::{Command, Output, Stdio},
+};
 
 fn canter(arguments: &[&str]) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_canter")).args(arguments).output().unwrap();
@@ -43,5 +46,23 @@ fn bash_understands_its_completions() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "--duration", "{output:?}");
     for shell in ["zsh", "fish"] {
         assert!(!canter(&["manual", "--completions", shell]).stdout.is_empty());
+    }
+}
+
+#[test]
+fn what_prints_needs_no_reader_but_a_file_that_takes_it() {
+    for words in [&["study", "list"][..], &["methods"], &["manual", "--completions", "bash"]] {
+        let start = |output: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_canter"));
+            command.args(words).stdout(output).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let mut unread = start(Stdio::piped());
+        drop(unread.stdout.take());
+        let unread = unread.wait_with_output().unwrap();
+        assert!(!String::from_utf8_lossy(&unread.stderr).contains("panicked"), "{words:?}: {unread:?}");
+        let full = start(File::options().write(true).open("/dev/full").unwrap().into());
+        let full = full.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&full.stderr).into_owned();
+        assert!(full.status.code() == Some(1) && said.contains("canter: standard output: No space"), "{said}");
     }
 }
