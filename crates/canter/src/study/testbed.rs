@@ -164,7 +164,7 @@ pub fn measure(
     let mut floor_ns = None;
     for (number, case) in cases.iter().enumerate() {
         if number == 0 {
-            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::None))?;
+            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::None, 0))?;
         }
         let mut one = bed.case(plan, case, side)?;
         one.floor_ns = floor_ns.or(one.floor_ns);
@@ -187,11 +187,11 @@ impl Bed {
         place_interrupts(&names, GATEWAY_CPU)
     }
 
-    /// Beside a load the meter has the highest priority, as in the papers. No progress bar: this runs where nobody
-    /// looks.
-    fn meter(&self, load: Load) -> Common {
+    /// Beside a load the meter has the highest priority, as in the papers; and beside a gateway under SCHED_FIFO, which
+    /// may be one that never sleeps. No progress bar: this runs where nobody looks.
+    fn meter(&self, load: Load, gateways: u8) -> Common {
         const PRIORITY: u8 = 95;
-        let realtime = (load != Load::None).then_some(PRIORITY);
+        let realtime = (load != Load::None || gateways > 0).then_some(PRIORITY);
         Common { cpu: self.processor, realtime, quiet: true, ..Common::default() }
     }
 
@@ -247,7 +247,7 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = side.interfaces()?;
-        let measured = apart(&setup, &self.meter(case.load), &watched.iter().collect::<Vec<_>>());
+        let measured = apart(&setup, &self.meter(case.load, plan.realtime), &watched.iter().collect::<Vec<_>>());
         let counts = side.end()?;
         let Measured { mut series, account, interrupted, .. } = match measured {
             Ok(measured) => measured,
