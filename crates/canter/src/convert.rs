@@ -11,7 +11,7 @@ mod report;
 use crate::{
     failure::{self, Exit, Failure},
     formats::{
-        read,
+        read::{self, Reader},
         write::{self, Options, Sink, Target, Written},
     },
     measure::duration,
@@ -43,7 +43,7 @@ const LOOK_FRAMES: u64 = 1 << 14;
 /// How long a signal waits for the next look.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Convert recordings: candump, pcap, pcapng, ASC, BLF → log, pcapng, ASC, BLF, MDF4, CSV, Parquet
+/// Convert recordings: candump, pcap, pcapng, ASC, BLF, MDF4, CSV, Parquet → all of these but pcap
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -52,11 +52,12 @@ Examples:
   canter convert drive.blf -o drive.log --interfaces can0=body    channel 1 of a BLF is can0
   canter convert drive.pcapng -o part.log --from +10m --to +12m --filter can0,123:7FF
   canter convert *.log.zst -o fleet --format parquet --vehicle V17    a data set for DuckDB
+  canter convert fleet/vehicle=V17 -o v17.pcapng     the data set's drives of one vehicle
   canter convert drive.blf -o - --format log | canplayer vcan0=can0
 Inputs are known by what they hold; .zst and .gz are unpacked. What each format keeps: docs/formats.md.
 Exit code 0; 3 when an input was cut off: all that is whole of it was converted.")]
 pub struct Arguments {
-    /// Recordings; `-` is the standard input
+    /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
     inputs: Vec<PathBuf>,
     /// The file, or for Parquet the folder; .log, .pcapng, .asc and .csv also with .zst; `-`: standard output
@@ -109,7 +110,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         vehicle: arguments.vehicle.clone(),
     };
     let sink = write::open(&options).map_err(|error| unwritten(&options.path, "open", error))?;
-    let progress = progress(&arguments.inputs, common);
+    let progress = progress(readers.iter().map(Reader::size).sum(), common);
     let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to);
     let mut conversion = Conversion {
         merge: Merge::new(readers, arguments.sort),
@@ -167,12 +168,11 @@ fn unwritten(path: &Path, step: &'static str, error: io::Error) -> Failure {
 }
 
 /// A bar of the inputs' bytes, on a terminal, for what takes long.
-fn progress(inputs: &[PathBuf], common: &Common) -> ProgressBar {
+fn progress(size: u64, common: &Common) -> ProgressBar {
     if common.quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
-    let bar = ProgressBar::new(inputs.iter().map(size).sum());
+    let bar = ProgressBar::new(size);
     let style = "convert: {bytes} of {total_bytes} {wide_bar} {bytes_per_sec}, {eta} left";
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);

@@ -31,7 +31,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use view::{Sort, View, plain};
+use view::{Size, Sort, View, plain};
 
 /// How long frames are waited for before keys and signals are looked at.
 const LOOK_NS: u64 = 30_000_000;
@@ -45,7 +45,7 @@ Examples:
   canter top --bitrate 500k           load of interfaces that have no bit rate of their own
   canter top --once --json -          one second's figures, for a script
   canter top --interval 10s > top.txt    a table every 10 s
-Keys: q quit, space pause, s sort, r reverse, / filter by bus or identifier, z count anew, arrows scroll.
+Keys: q quit, space pause, s sort, r reverse, / filter by bus or identifier, b buses, z count anew, arrows scroll.
 Bytes that changed within the last second stand out. Load is in exact bits, with stuffing and interframe space.")]
 pub struct Arguments {
     /// Interfaces with candump's filters, or any
@@ -167,7 +167,7 @@ impl Top<'_> {
                 continue;
             }
             if common.shows_table() {
-                let text = plain(&view.lines(&self.census, None));
+                let text = plain(&view.lines(&self.census, Size::TABLE));
                 let mut out = io::stdout().lock();
                 let between = if self.arguments.once { "" } else { "\n" };
                 if let Err(error) = write!(out, "{text}{between}").and_then(|()| out.flush()) {
@@ -196,12 +196,12 @@ impl Top<'_> {
         while !stop.load(Ordering::Acquire) {
             let shown = frozen.as_ref().unwrap_or(&self.census);
             if redraw {
-                screen.draw(&view.lines(shown, Some(screen.height()))).map_err(failed)?;
+                screen.draw(&view.lines(shown, screen.size())).map_err(failed)?;
             }
             let ticked = self.hear()?;
             redraw = ticked && frozen.is_none();
             while let Some(event) = screen.event().map_err(failed)? {
-                match self.obey(&event, &mut view, &mut frozen, screen.height()) {
+                match self.obey(&event, &mut view, &mut frozen, screen.size()) {
                     Wish::Quit => return Ok(Exit::Done),
                     wish => redraw |= wish != Wish::Nothing,
                 }
@@ -210,11 +210,10 @@ impl Top<'_> {
         Ok(Exit::Done)
     }
 
-    fn obey(&mut self, event: &Event, view: &mut View, frozen: &mut Option<Census>, height: usize) -> Wish {
+    fn obey(&mut self, event: &Event, view: &mut View, frozen: &mut Option<Census>, size: Size) -> Wish {
         let shown = frozen.as_ref().unwrap_or(&self.census);
         let rows = view.rows(shown).len();
-        // What the other lines leave: the summary, two heads, an empty line and the keys.
-        let page = height.saturating_sub(shown.buses.len() + 5).max(1);
+        let page = view.room(shown, size).max(1);
         let wish = screen::press(view, event, rows, page);
         if wish == Wish::Zero {
             self.census.reset(clock::realtime_ns());

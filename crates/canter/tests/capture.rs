@@ -165,8 +165,15 @@ fn killed_it_leaves_a_file_that_is_whole_up_to_the_last_second() {
         capture.wait();
         if file.ends_with("log") {
             assert_all(&file, &cables.names(), 500);
-        } else if has("tshark") {
+            let played = sh(&format!("canplayer -t -I {file} stdout=cf0 stdout=cf1 | grep -c '#'"));
+            assert_eq!(played.trim(), "1000", "canplayer");
+        }
+        if has("tshark") {
             assert_eq!(sh(&format!("tshark -r {file} | wc -l")).trim(), "1000");
+        }
+        if has("capinfos") {
+            let infos = sh(&format!("capinfos -c -M {file}"));
+            assert!(infos.contains(" 1000\n"), "{infos}");
         }
     }
 }

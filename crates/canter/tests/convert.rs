@@ -157,15 +157,21 @@ fn what_goes_wrong_is_one_line_and_leaves_nothing_behind() {
     let good = place.file("good.log", "(1.000000) can0 123#\n");
     let bad = place.file("bad.log", "(1.000000) can0 123#\n(2.000000) can0 12345#\n");
     let there = place.file("there.blf", "precious");
+    let unfinished = place.file("unfinished.mf4", [&b"UnFinMF 4.11    logger  "[..], &[0; 200]].concat());
+    let head = "stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n";
+    let csv = place.file("bad.csv", format!("{head}1.0,,123,0,0,0,0,0,0,0,0,,\n"));
     let (new, packed) = (place.name("new.blf"), place.name("new.blf.zst"));
-    let (folder, missing) = (place.0.path().display().to_string(), place.name("missing.log"));
+    let (empty, missing) = (place.name("empty"), place.name("missing.log"));
+    fs::create_dir(&empty).unwrap();
     let nowhere = place.name("no/where.blf");
     let cases: &[(&[&str], i32, &str)] = &[
         (&[&bad, "-o", &new], 1, "bad.log: line 2: position 16: expected an identifier"),
         (&[&good, "-o", &there], 1, "(--overwrite replaces it)"),
         (&[&missing, "-o", &new], 1, "missing.log: open: no such file"),
-        (&[&folder, "-o", &new], 1, "open: is a directory"),
+        (&[&empty, "-o", &new], 1, "open: is a folder without Parquet files"),
         (&[&there, "-o", &new], 1, "no recording that canter reads"),
+        (&[&unfinished, "-o", &new], 1, "unfinished.mf4: byte 0: is unfinished MDF"),
+        (&[&csv, "-o", &new], 1, "bad.csv: line 2: no interface (delete the line to read the rest)"),
         (&[&good, "-o", &nowhere], 1, "no/where.blf: open: no such file"),
         (&[&good, "-o", &good, "--overwrite"], 2, "is an input too"),
         (&[&good, "-o", "x.xyz"], 2, "which format?"),
@@ -183,7 +189,7 @@ fn what_goes_wrong_is_one_line_and_leaves_nothing_behind() {
         assert!(said.contains(message), "{arguments:?}: {said}");
         assert!(*code == 2 || said.lines().count() == 1, "{said}");
     }
-    assert_eq!(place.names(), ["bad.log", "good.log", "there.blf"]);
+    assert_eq!(place.names(), ["bad.csv", "bad.log", "empty", "good.log", "there.blf", "unfinished.mf4"]);
     assert_eq!(fs::read_to_string(&there).unwrap(), "precious");
 }
 
@@ -202,6 +208,126 @@ fn a_drive_is_in_a_data_set_once() {
     converted(&[&arguments[..], &["--overwrite"]].concat());
     let folder = place.path("fleet").join(parts).parent().unwrap().to_owned();
     assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+}
+
+/// The recording in a format, and as a log again.
+fn there_and_back(name: &str) -> String {
+    let place = Place::new();
+    let input = place.file("in.log", two_days());
+    converted(
+        &[&input, "-o", &place.name(name), "--vehicle", "V1"][..if name == "set.parquet" { 5 } else { 3 }],
+    );
+    log(&place.name(name), &["--ns", "--direction"])
+}
+
+/// Frames of two buses around a midnight, of each kind and in both directions.
+fn two_days() -> String {
+    let midnight = 1_700_006_400_u64;
+    let frames = ["123#1122 R", "12345678#0102030405060708 T", "123##51122334455667788 R", "7FF#R4 T"];
+    let line = |at: usize| {
+        let (second, ns) = (midnight - 2 + at as u64 / 3, at as u64 % 3 * 300_000_001);
+        format!("({second}.{ns:09}) can{} {}\n", at % 2, frames[at % frames.len()])
+    };
+    (0..12).map(line).collect()
+}
+
+#[test]
+fn all_that_is_written_is_read_again_over_midnight_too() {
+    let want = two_days();
+    for name in ["a.pcapng", "a.pcapng.zst", "a.blf", "a.mf4", "a.csv", "a.csv.zst", "set.parquet"] {
+        assert_eq!(there_and_back(name), want, "{name}");
+    }
+}
+
+#[test]
+fn formats_that_end_with_what_they_hold_are_read_from_pipes_and_packed() {
+    let place = Place::new();
+    let input = place.file("in.log", two_days());
+    let mf4 = place.name("a.mf4");
+    converted(&[&input, "-o", &mf4]);
+    let packed = Command::new("gzip").arg("-c").arg(&mf4).output().unwrap().stdout;
+    assert_eq!(log(&place.file("packed", packed), &["--ns", "--direction"]), two_days());
+    let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+    canter.args(["convert", "-", "-o", "-", "--format", "log", "--ns", "--direction"]).stdin(Stdio::piped());
+    let mut child = canter.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&fs::read(&mf4).unwrap()).unwrap();
+    assert_eq!(String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap(), two_days());
+}
+
+/// How many frames a file has that holds these bytes.
+fn log_lines(bytes: &[u8]) -> usize {
+    let place = Place::new();
+    log(&place.file("whole", bytes), &[]).lines().count()
+}
+
+#[test]
+fn a_fleet_is_read_a_vehicle_or_a_bus_or_a_part_at_a_time() {
+    let place = Place::new();
+    let (input, fleet) = (place.file("in.log", two_days()), place.name("fleet"));
+    let drive = ["-o", &fleet, "--format", "parquet", "--vehicle"];
+    converted(&[&[input.as_str()], &drive[..], &["V 1"]].concat());
+    let all = ["--ns", "--direction"];
+    assert_eq!(log(&fleet, &all), two_days());
+    converted(&[&[input.as_str()], &drive[..], &["V2"]].concat());
+    let refused = convert(&[&fleet, "-o", "-", "--format", "log"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said(&refused).contains("has the drives of 2 vehicles (name one: its folder vehicle="),
+        "{}",
+        said(&refused)
+    );
+    assert_eq!(log(&place.name("fleet/vehicle=V%201"), &all), two_days());
+    let of_can1: String =
+        two_days().lines().filter(|line| line.contains("can1")).map(|line| format!("{line}\n")).collect();
+    let days =
+        ["2023-11-14", "2023-11-15"].map(|day| place.name(&format!("fleet/vehicle=V2/date={day}/bus=can1")));
+    let both = converted(&[&[days[0].as_str(), &days[1], "-o", "-", "--format", "log"], &all[..]].concat());
+    assert_eq!(both, of_can1);
+    let part = fs::read_dir(&days[0]).unwrap().next().unwrap().unwrap().path();
+    assert!(of_can1.starts_with(&log(&part.display().to_string(), &all)));
+    // A part that was cut off costs itself only.
+    let whole = fs::read(&part).unwrap();
+    fs::write(&part, &whole[..whole.len() - 9]).unwrap();
+    let rest = convert(&[&place.name("fleet/vehicle=V2"), "-o", "-", "--format", "log"]);
+    let lost = log_lines(&whole);
+    assert_eq!(rest.status.code(), Some(3));
+    assert_eq!(String::from_utf8(rest.stdout.clone()).unwrap().lines().count(), 12 - lost, "{}", said(&rest));
+    let told =
+        format!("{}: row 0: cut off after {} frames", part.canonicalize().unwrap().display(), 12 - lost);
+    assert!(said(&rest).contains(&told), "{}", said(&rest));
+}
+
+#[test]
+fn a_blf_that_was_cut_between_two_containers_is_told_by_its_head() {
+    let place = Place::new();
+    let line =
+        |at: u64| format!("({}.{:06}) can0 123#{at:016X}\n", 1_700_000_000 + at / 1000, at % 1000 * 1000);
+    let input = place.file("in.log", (0..20_000).map(line).collect::<String>());
+    let blf = place.name("a.blf");
+    converted(&[&input, "-o", &blf]);
+    let whole = fs::read(&blf).unwrap();
+    // The second container's beginning.
+    let length = u32::from_le_bytes(whole[144 + 8..144 + 12].try_into().unwrap()) as usize;
+    let second = 144 + length + length % 4;
+    assert_eq!(&whole[second..second + 4], b"LOBJ");
+    let read = |name: &str, content: &[u8]| {
+        let output = convert(&[&place.file(name, content), "-o", "-", "--format", "log"]);
+        (output.status.code(), output.stdout.split(|&byte| byte == b'\n').count() as u64 - 1, said(&output))
+    };
+    let (code, frames, told) = read("cut.blf", &whole[..second]);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(
+        frames > 1000 && frames < 20_000 && told.contains(&format!("cut off after {frames} frames")),
+        "{told}"
+    );
+    // By the count of objects, of a writer that does not tell the size.
+    let mut no_size = whole[..second].to_vec();
+    no_size[16..24].fill(0);
+    assert_eq!(read("count.blf", &no_size).0, Some(3));
+    // One that tells neither is believed.
+    no_size[32..36].fill(0);
+    assert_eq!(read("neither.blf", &no_size).0, Some(0));
+    assert_eq!(read("whole.blf", &whole).0, Some(0));
 }
 
 #[test]

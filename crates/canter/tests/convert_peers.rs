@@ -453,18 +453,73 @@ fn we_read_every_frame_of_an_asc_and_a_blf_of_python_can() {
     let (place, log, want) = place_without_errors();
     for name in ["theirs.asc", "theirs.blf"] {
         python("write.py", &[&log, &place.path(name)]);
-        let mut back =
-            lines_of_log(&place.converted(name, "back.log", &["--direction", "--ns", "--overwrite"]));
+        let back = lines_of_log(&place.converted(name, "back.log", &["--direction", "--ns", "--overwrite"]));
         // Its floating stamps are off by parts of a µs.
-        for line in &mut back {
-            let (stamp, rest) = line.split_once(' ').unwrap();
-            *line = format!("{} {rest}", (stamp.parse::<u64>().unwrap() + 500) / 1000 * 1000);
-        }
+        let back = to_the_us(&back);
         assert_same(name, &without_stamps(&back), &without_stamps(&want));
         assert_eq!(steps(&back), steps(&want), "{name}");
         // In an ASC it cuts the first stamp off to the ms.
         assert_eq!(back[0] == want[0], name == "theirs.blf");
     }
+}
+
+/// Lines with stamps of whole µs, as floating numbers of others have them.
+fn to_the_us(lines: &[String]) -> Vec<String> {
+    let line = |line: &String| {
+        let (stamp, rest) = line.split_once(' ').unwrap();
+        format!("{} {rest}", (stamp.parse::<u64>().unwrap() + 500) / 1000 * 1000)
+    };
+    lines.iter().map(line).collect()
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn we_read_every_frame_of_an_mf4_of_python_can_and_of_asammdf() {
+    let (place, log, want) = place_without_errors();
+    // python-can has channels from 0 on, which the standard has not.
+    let names = "channel0=can0,can0=can1,can1=can2";
+    python("write.py", &[&log, &place.path("theirs.mf4")]);
+    let theirs = place.converted("theirs.mf4", "theirs.log", &["--direction", "--ns", "--interfaces", names]);
+    assert_same("python-can", &to_the_us(&lines_of_log(&theirs)), &want);
+
+    let ours = place.converted("in.log", "ours.mf4", &[]);
+    python("rewrite.py", &[&ours, &place.path("anew.mf4")]);
+    let anew = place.converted("anew.mf4", "anew.log", &["--direction", "--ns"]);
+    assert_same("asammdf", &lines_of_log(&anew), &want);
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn we_read_an_mf4_whose_payloads_are_of_variable_length_and_apart() {
+    let mut place = Place::new(false);
+    place.samples.retain(|sample| {
+        let plain = !sample.frame.is_error() && !sample.frame.is_rtr();
+        plain && sample.frame.data().last().is_some_and(|&last| last != 0)
+    });
+    let text: String = place
+        .samples
+        .iter()
+        .map(|&Sample { stamp_ns, bus, frame, direction }| {
+            format!("{}\n", LogLine { stamp_ns, interface: BUSES[bus], frame, direction })
+        })
+        .collect();
+    fs::write(place.path("plain.log"), text).unwrap();
+    python("write_mdf.py", &[&place.path("plain.log"), &place.path("apart.mf4")]);
+    let back = place.converted("apart.mf4", "apart.log", &["--direction", "--ns"]);
+    assert_same("asammdf", &to_the_us(&lines_of_log(&back)), &place.lines(|_, _| true));
+}
+
+#[test]
+#[ignore = "needs target/python"]
+fn we_read_a_part_of_a_data_set_that_pyarrow_has_written_anew() {
+    let place = Place::new(true);
+    let set = place.converted("in.log", "set", &["--format", "parquet", "--vehicle", "V1"]);
+    let bus = fs::read_dir(set.join("vehicle=V1")).unwrap().next().unwrap().unwrap().path().join("bus=can1");
+    let part = fs::read_dir(bus).unwrap().next().unwrap().unwrap().path();
+    python("rewrite.py", &[&part, &place.path("anew.parquet")]);
+    let names = ["--direction", "--ns", "--interfaces", "any=can1"];
+    let back = lines_of_log(&place.converted("anew.parquet", "back.log", &names));
+    assert_same("pyarrow", &back, &place.lines(|sample, _| sample.bus == 1));
 }
 
 /// The question of docs/formats.md, on drives whose losses are known.

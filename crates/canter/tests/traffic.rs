@@ -253,7 +253,7 @@ fn recordings_of_every_format_are_replayed_frame_for_frame() {
     };
     let assigned = |bus: &str| bus.replace("can", "tra");
     let want = of(parse(&fs::read_to_string(&path).unwrap()));
-    for end in ["asc", "blf", "pcapng", "pcapng.zst"] {
+    for end in ["asc", "blf", "pcapng", "pcapng.zst", "mf4", "csv", "parquet"] {
         let file = format!("{path}.{end}");
         output(env!("CARGO_BIN_EXE_canter"), &["convert", &path, "-o", &file, "-q"]);
         let witness = Witness::of(&["tra0", "tra1"], 300);

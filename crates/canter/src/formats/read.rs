@@ -15,8 +15,11 @@
 mod asc;
 pub mod blf;
 mod candump_log;
+mod csv;
 mod linktype;
+mod mdf;
 mod names;
+mod parquet;
 mod pcap;
 mod pcapng;
 mod source;
@@ -40,6 +43,9 @@ pub enum Kind {
     Pcapng,
     Asc,
     Blf,
+    Mf4,
+    Csv,
+    Parquet,
 }
 
 impl Kind {
@@ -50,6 +56,9 @@ impl Kind {
             Self::Pcapng => "pcapng",
             Self::Asc => "asc",
             Self::Blf => "blf",
+            Self::Mf4 => "mf4",
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
         }
     }
 }
@@ -133,6 +142,7 @@ impl Skipped {
 pub struct Reader {
     path: String,
     kind: Kind,
+    size: u64,
     source: Source,
     decoder: Box<dyn Decode>,
     context: Context,
@@ -142,7 +152,7 @@ pub struct Reader {
     ended: bool,
 }
 
-/// Opens a recording; `-` is the standard input.
+/// Opens a recording; `-` is the standard input, a folder a data set.
 ///
 /// # Errors
 /// When it cannot be opened, or is in no known format.
@@ -153,9 +163,12 @@ pub fn open(path: &Path) -> failure::Result<Reader> {
         return from(&name, Box::new(io::stdin()));
     }
     if path.is_dir() {
-        return Err(failed("open", io::ErrorKind::IsADirectory.into()));
+        return data_set(path);
     }
-    from(&name, Box::new(File::open(path).map_err(|error| failed("open", error))?))
+    let file = File::open(path).map_err(|error| failed("open", error))?;
+    let size = file.metadata().map_or(0, |about| about.len());
+    let source = Source::of_file(file).map_err(|error| failed("read", error))?;
+    Ok(Reader { size, ..told(&name, path, source)? })
 }
 
 /// Reads a recording from anything; `name` is what errors call it.
@@ -163,38 +176,51 @@ pub fn open(path: &Path) -> failure::Result<Reader> {
 /// # Errors
 /// When it cannot be read, or is in no known format.
 pub fn from(name: &str, input: Box<dyn Read + Send>) -> failure::Result<Reader> {
-    let failed = |error: io::Error| crate::trouble::of_file(Path::new(name), "read", error);
-    let mut source = Source::unpacking(input).map_err(failed)?;
+    let path = Path::new(name);
+    let source = Source::unpacking(input).map_err(|error| crate::trouble::of_file(path, "read", error))?;
+    told(name, path, source)
+}
+
+/// A folder of Parquet files.
+fn data_set(path: &Path) -> failure::Result<Reader> {
+    let name = path.display().to_string();
+    let wrong = |what: &str| Err(Failure::failed(format!("{name}: open: {what}")));
+    let failed = |error| crate::trouble::of_file(path, "open", error);
+    match parquet::Parquet::folder(path).map_err(failed)? {
+        None => wrong("is a folder without Parquet files (give its recordings by name)"),
+        Some(Err(what)) => wrong(&what),
+        Some(Ok(set)) => {
+            let source = Source::unpacking(Box::new(io::empty())).map_err(failed)?;
+            let size = set.bytes();
+            Ok(Reader { size, ..Reader::new(&name, Kind::Parquet, source, Box::new(set)) })
+        }
+    }
+}
+
+/// The reader of what the source begins with.
+fn told(name: &str, path: &Path, mut source: Source) -> failure::Result<Reader> {
     let head = match source.want(source::SNIFF_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => source.buffered(),
-        head => head.map_err(failed)?,
+        head => head.map_err(|error| crate::trouble::of_file(path, "read", error))?,
     };
-    let Some((kind, decoder)) = sniff(head) else {
+    let Some((kind, decoder)) = sniff(head, path) else {
         return Err(Failure::failed(format!(
-            "{name}: read: no recording that canter reads (candump .log, pcap, pcapng, Vector .asc or .blf, each also \
-             as .zst or .gz)"
+            "{name}: read: no recording that canter reads (candump .log, pcap, pcapng, Vector .asc or .blf, MDF4, \
+             canter's .csv and .parquet, each also as .zst or .gz)"
         )));
     };
-    let (context, entry) = (Context::default(), Entry::default());
-    Ok(Reader {
-        path: name.to_owned(),
-        kind,
-        source,
-        decoder,
-        context,
-        entry,
-        frames: 0,
-        cut: None,
-        ended: false,
-    })
+    Ok(Reader::new(name, kind, source, decoder))
 }
 
 /// The format of a file that begins like this. An empty file is an empty log.
-fn sniff(head: &[u8]) -> Option<(Kind, Box<dyn Decode>)> {
+fn sniff(head: &[u8], path: &Path) -> Option<(Kind, Box<dyn Decode>)> {
     match head {
         [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some((Kind::Pcapng, Box::new(pcapng::Pcapng::default()))),
         [b'L', b'O', b'G', b'G', ..] => Some((Kind::Blf, Box::new(blf::Blf::default()))),
         _ if pcap::is_magic(head) => Some((Kind::Pcap, Box::new(pcap::Pcap::default()))),
+        _ if mdf::looks_like(head) => Some((Kind::Mf4, Box::new(mdf::Mdf::default()))),
+        _ if parquet::looks_like(head) => Some((Kind::Parquet, Box::new(parquet::Parquet::file(path)))),
+        _ if csv::looks_like(head) => Some((Kind::Csv, Box::new(csv::Csv::default()))),
         _ if asc::looks_like(head) => Some((Kind::Asc, Box::new(asc::Asc::default()))),
         _ if candump_log::looks_like(head) => Some((Kind::Log, Box::new(candump_log::CandumpLog::default()))),
         _ => None,
@@ -202,6 +228,21 @@ fn sniff(head: &[u8]) -> Option<(Kind, Box<dyn Decode>)> {
 }
 
 impl Reader {
+    fn new(name: &str, kind: Kind, source: Source, decoder: Box<dyn Decode>) -> Self {
+        Self {
+            path: name.to_owned(),
+            kind,
+            size: 0,
+            source,
+            decoder,
+            context: Context::default(),
+            entry: Entry::default(),
+            frames: 0,
+            cut: None,
+            ended: false,
+        }
+    }
+
     /// The next frame, or `None` behind the last whole one.
     ///
     /// # Errors
@@ -259,6 +300,11 @@ impl Reader {
     /// Frames read so far.
     pub fn frames(&self) -> u64 {
         self.frames
+    }
+
+    /// Bytes of the file, packed as it is; 0 when nobody knows.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// Bytes of the file taken so far, packed as they are.

@@ -1,18 +1,21 @@
 //! What is written reads back; what is cut off keeps what is whole; nothing in a file makes a reader panic.
 
 use super::{
-    read::{self, Entry},
+    read::{self, Entry, Reader},
     write::{self, Options, Target},
 };
+use crate::failure;
 use canter_io::{
     Direction, Frame, Identifier,
     frame::{ERR_FLAG, len_of_dlc},
 };
 use proptest::prelude::*;
-use std::io::Cursor;
+use std::{fs, io::Cursor, path::PathBuf};
+use tempfile::TempDir;
 
-/// Formats that are read and written.
-const BOTH: [Target; 4] = [Target::Log, Target::Pcapng, Target::Asc, Target::Blf];
+/// All that is written.
+const ALL: [Target; 7] =
+    [Target::Log, Target::Pcapng, Target::Asc, Target::Blf, Target::Mf4, Target::Csv, Target::Parquet];
 const NAMES: [&str; 3] = ["can0", "vcan7", "drive"];
 
 fn any_frame() -> impl Strategy<Value = Frame> {
@@ -51,55 +54,87 @@ fn any_entries(count: usize) -> impl Strategy<Value = Vec<Entry>> {
     )
 }
 
-fn written(target: Target, entries: &[Entry], name: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
-    let options =
-        Options { target, path: path.clone(), ns: true, direction: true, overwrite: false, vehicle: None };
-    let mut sink = write::open(&options).unwrap();
-    NAMES.iter().for_each(|name| sink.interface(name).unwrap());
-    entries.iter().for_each(|entry| sink.frame(entry).unwrap());
-    sink.finish().unwrap();
-    std::fs::read(path).unwrap()
+/// A recording as a file or, as Parquet, a folder: in a folder that goes when this does.
+struct Recording {
+    _folder: TempDir,
+    path: PathBuf,
 }
+
+impl Recording {
+    fn of(target: Target, entries: &[Entry], name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        let options = Options {
+            target,
+            path: path.clone(),
+            ns: true,
+            direction: true,
+            overwrite: false,
+            vehicle: None,
+        };
+        let mut sink = write::open(&options).unwrap();
+        NAMES.iter().for_each(|name| sink.interface(name).unwrap());
+        entries.iter().for_each(|entry| sink.frame(entry).unwrap());
+        sink.finish().unwrap();
+        Self { _folder: folder, path }
+    }
+
+    /// The file to be damaged: of a data set the only part of can0, if it has any.
+    fn file(&self, target: Target) -> Option<PathBuf> {
+        if target != Target::Parquet {
+            return Some(self.path.clone());
+        }
+        let date = fs::read_dir(self.path.join("vehicle=unknown")).ok()?.next()?.unwrap().path();
+        Some(fs::read_dir(date.join("bus=can0")).ok()?.next()?.unwrap().path())
+    }
+}
+
+/// A frame with the stamp and the name of its interface.
+type Kept = (u64, String, Frame, Option<Direction>);
 
 /// What a reader makes of a file: frames with the names of their interfaces, whether it was cut off, or the error.
 struct Seen {
-    frames: Vec<(u64, String, Frame, Option<Direction>)>,
+    frames: Vec<Kept>,
     cut: bool,
     error: Option<String>,
 }
 
 fn seen(bytes: &[u8]) -> Seen {
-    let mut seen = Seen { frames: Vec::new(), cut: false, error: None };
-    let mut reader = match read::from("test", Box::new(Cursor::new(bytes.to_vec()))) {
-        Ok(reader) => reader,
-        Err(failure) => {
-            seen.error = Some(failure.message);
-            return seen;
-        }
-    };
-    loop {
-        match reader.next() {
-            Ok(Some(entry)) => {
-                let name = reader.name(entry.interface).to_owned();
-                seen.frames.push((entry.stamp_ns, name, entry.frame, entry.direction));
-            }
-            Ok(None) => break,
+    Seen::of(read::from("test", Box::new(Cursor::new(bytes.to_vec()))))
+}
+
+impl Seen {
+    fn of(reader: failure::Result<Reader>) -> Self {
+        let mut seen = Self { frames: Vec::new(), cut: false, error: None };
+        let mut reader = match reader {
+            Ok(reader) => reader,
             Err(failure) => {
                 seen.error = Some(failure.message);
-                break;
+                return seen;
+            }
+        };
+        loop {
+            match reader.next() {
+                Ok(Some(entry)) => {
+                    let name = reader.name(entry.interface).to_owned();
+                    seen.frames.push((entry.stamp_ns, name, entry.frame, entry.direction));
+                }
+                Ok(None) => break,
+                Err(failure) => {
+                    seen.error = Some(failure.message);
+                    break;
+                }
             }
         }
+        seen.cut = reader.cut().is_some();
+        seen
     }
-    seen.cut = reader.cut().is_some();
-    seen
 }
 
 /// What a format keeps of a frame.
-fn kept(target: Target, entry: &Entry) -> (u64, String, Frame, Option<Direction>) {
+fn kept(target: Target, entry: &Entry) -> Kept {
     let (mut frame, mut direction) = (entry.frame, entry.direction);
-    if matches!(target, Target::Asc | Target::Blf) {
+    if matches!(target, Target::Asc | Target::Blf | Target::Mf4) {
         direction = if frame.is_error() { None } else { direction.or(Some(Direction::R)) };
     }
     if target == Target::Asc {
@@ -112,25 +147,43 @@ fn kept(target: Target, entry: &Entry) -> (u64, String, Frame, Option<Direction>
     (entry.stamp_ns, NAMES[entry.interface as usize].to_owned(), frame, direction)
 }
 
+/// Frames in the order that a format keeps: MDF and Parquet have a stream for each bus, MDF for each kind too, and of
+/// frames with the same stamp those of one stream come first.
+fn in_order(target: Target, mut frames: Vec<Kept>) -> Vec<Kept> {
+    let kind = |frame: &Frame| (frame.is_error(), frame.is_rtr(), frame.is_fd());
+    match target {
+        Target::Mf4 => frames.sort_by_key(|(stamp, name, frame, _)| (*stamp, name.clone(), kind(frame))),
+        Target::Parquet => frames.sort_by_key(|(stamp, name, ..)| (*stamp, name.clone())),
+        _ => {}
+    }
+    frames
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn every_format_reads_back_what_was_written(entries in any_entries(40), packed: bool) {
-        for target in BOTH {
+        for target in ALL {
             let name = if packed && target.only_grows() { "file.zst" } else { "file" };
-            let seen = seen(&written(target, &entries, name));
+            let recording = Recording::of(target, &entries, name);
+            if target == Target::Parquet && entries.is_empty() {
+                continue; // no part, no data set
+            }
+            let seen = Seen::of(read::open(&recording.path));
             prop_assert_eq!(seen.error, None);
             prop_assert!(!seen.cut);
+            prop_assert!(seen.frames.is_sorted_by_key(|frame| frame.0), "{}", target.name());
             let want: Vec<_> = entries.iter().map(|entry| kept(target, entry)).collect();
-            prop_assert_eq!(seen.frames, want, "{}", target.name());
+            prop_assert_eq!(in_order(target, seen.frames), in_order(target, want), "{}", target.name());
         }
     }
 
     #[test]
     fn a_file_cut_off_anywhere_keeps_what_is_whole(entries in any_entries(12), share in 0.0..1.0f64) {
-        for target in BOTH {
-            let whole = written(target, &entries, "file");
+        for target in ALL {
+            let Some(file) = Recording::of(target, &entries, "file").file(target).map(fs::read) else { continue };
+            let whole = file.unwrap();
             let at = (whole.len() as f64 * share) as usize;
             let seen = seen(&whole[..at]);
             let want: Vec<_> = entries.iter().map(|entry| kept(target, entry)).collect();
@@ -141,11 +194,13 @@ proptest! {
             // empty log.
             let sign = at > 0
                 && match target {
-                    Target::Log => whole[at - 1] != b'\n',
+                    Target::Log | Target::Csv => whole[at - 1] != b'\n',
                     // Its last line says that it is the last, with or without its end.
                     Target::Asc => whole[at - 1] != b'\n' && !whole[at..].trim_ascii().is_empty(),
-                    // A head of 144 bytes may have nothing behind it, and padding may be missing.
-                    _ => target == Target::Blf && at != 144 && whole[at..].iter().any(|&byte| byte != 0),
+                    Target::Pcapng => false,
+                    // Padding may be missing.
+                    Target::Blf | Target::Mf4 => whole[at..].iter().any(|&byte| byte != 0),
+                    Target::Parquet => true,
                 };
             prop_assert!(!sign || seen.cut || seen.error.is_some(), "{} at {at}", target.name());
         }
@@ -156,8 +211,9 @@ proptest! {
         entries in any_entries(20),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
-        for target in BOTH {
-            let mut bytes = written(target, &entries, "file");
+        for target in ALL {
+            let Some(file) = Recording::of(target, &entries, "file").file(target).map(fs::read) else { continue };
+            let mut bytes = file.unwrap();
             for (place, value) in &damage {
                 let at = place.index(bytes.len().max(1));
                 if let Some(byte) = bytes.get_mut(at) {
@@ -166,14 +222,15 @@ proptest! {
             }
             let seen = seen(&bytes);
             if let Some(error) = seen.error {
-                prop_assert!(error.contains(": line ") || error.contains(": byte ") || error.contains(": read: "), "{error}");
+                let place = [": line ", ": byte ", ": row ", ": read: "].iter().any(|place| error.contains(place));
+                prop_assert!(place && error.lines().count() == 1, "{error}");
             }
         }
     }
 
     #[test]
-    fn no_bytes_make_a_reader_panic(magic in 0..8usize, rest in prop::collection::vec(any::<u8>(), 0..400)) {
-        let magics: [&[u8]; 8] = [
+    fn no_bytes_make_a_reader_panic(magic in 0..11usize, rest in prop::collection::vec(any::<u8>(), 0..400)) {
+        let magics: [&[u8]; 11] = [
             &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a],
             b"LOGG\x90\0\0\0",
             &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0x14, 1, 0, 0],
@@ -182,6 +239,9 @@ proptest! {
             b"(1700000000.000000) can0 ",
             &[0x28, 0xb5, 0x2f, 0xfd],
             &[0x1f, 0x8b, 8, 0],
+            b"MDF     4.11    canter  \0\0\0\0\x9b\x01\0\0",
+            b"PAR1",
+            b"stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n1.0,can0,",
         ];
         seen(&[magics[magic], &rest].concat());
     }

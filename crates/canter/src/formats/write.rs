@@ -12,6 +12,7 @@ mod recorded;
 
 use super::read::Entry;
 use clap::ValueEnum;
+pub use csv::HEAD as CSV_HEAD;
 use output::Output;
 use std::{
     io,

@@ -90,6 +90,42 @@ mod tests {
     use std::fs;
 
     #[test]
+    fn all_that_convert_writes_is_replayed() {
+        use crate::formats::write::{self, Options, Target};
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("in.log");
+        fs::write(&input, "(1.000000) can0 001#\n(2.000000) can1 002#11\n").unwrap();
+        for target in [Target::Pcapng, Target::Asc, Target::Blf, Target::Mf4, Target::Csv, Target::Parquet] {
+            let path = folder.path().join(target.name());
+            let options = Options {
+                target,
+                path: path.clone(),
+                ns: true,
+                direction: false,
+                overwrite: false,
+                vehicle: None,
+            };
+            let (mut reader, mut sink) = (read::open(&input).unwrap(), write::open(&options).unwrap());
+            ["can0", "can1"].iter().for_each(|name| sink.interface(name).unwrap());
+            while let Some(entry) = reader.next().unwrap() {
+                sink.frame(&entry).unwrap();
+            }
+            sink.finish().unwrap();
+            let (mut recordings, mut order) = (Recordings::open(&[path]).unwrap(), Vec::new());
+            while let Some(next) = recordings.next().unwrap() {
+                order.push((next.stamp_ns, recordings.buses[next.bus].clone(), next.frame.to_string()));
+            }
+            let want = [(1_000_000_000, "can0", "001#"), (2_000_000_000, "can1", "002#11")];
+            assert_eq!(
+                order,
+                want.map(|(at, bus, frame)| (at, bus.into(), frame.into())),
+                "{}",
+                target.name()
+            );
+        }
+    }
+
+    #[test]
     fn files_are_merged_by_their_stamps_and_keep_their_own_order() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {

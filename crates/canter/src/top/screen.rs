@@ -1,6 +1,6 @@
 //! The terminal: the alternate screen in raw mode, and back again however the program ends.
 
-use super::view::{Line, Style, View};
+use super::view::{Line, Size, Style, View};
 use crossterm::{
     cursor::{Hide, MoveTo, Show},
     event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
@@ -37,14 +37,15 @@ impl Screen {
         Ok(screen)
     }
 
-    /// How many lines fit.
-    pub fn height(&self) -> usize {
-        terminal::size().map_or(24, |(_, lines)| usize::from(lines))
+    /// How much fits.
+    pub fn size(&self) -> Size {
+        let (columns, lines) = terminal::size().unwrap_or((80, 24));
+        Size { lines: lines.into(), columns: columns.into() }
     }
 
     /// Shows lines; what is wider than the screen is cut off.
     pub fn draw(&self, lines: &[Line]) -> io::Result<()> {
-        let columns = terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        let columns = self.size().columns;
         let mut out = io::BufWriter::new(io::stdout().lock());
         queue!(out, BeginSynchronizedUpdate)?;
         for (at, line) in lines.iter().enumerate() {
@@ -118,6 +119,7 @@ pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Wish {
         KeyCode::Char(' ' | 'p') => view.paused = !view.paused,
         KeyCode::Char('s') => view.sort = view.sort.next(),
         KeyCode::Char('r') => view.reverse = !view.reverse,
+        KeyCode::Char('b') => view.buses = view.buses.next(),
         KeyCode::Char('/') => view.typing = true,
         KeyCode::Esc if view.filter.is_empty() => return Wish::Quit,
         KeyCode::Esc => view.filter.clear(),
@@ -154,7 +156,10 @@ fn type_filter(view: &mut View, code: KeyCode) -> Wish {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::view::Sort, *};
+    use super::{
+        super::view::{Buses, Sort},
+        *,
+    };
 
     fn type_keys(view: &mut View, keys: &str) -> Vec<Wish> {
         let press = |key| {
@@ -178,6 +183,8 @@ mod tests {
         type_keys(&mut view, "vvvvvvvvvvvvk");
         assert_eq!(view.first, 89, "the last page ends with the last row");
         assert_eq!(type_keys(&mut view, "z"), [Wish::Zero]);
+        type_keys(&mut view, "bb");
+        assert_eq!(view.buses, Buses::Hidden);
     }
 
     #[test]

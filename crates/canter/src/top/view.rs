@@ -1,7 +1,10 @@
 //! What `canter top` shows: lines of styled text, made of a census and of what the user has asked for. No terminal here.
 
-use super::census::{Bus, Census, Key, Row};
+mod buses;
+
+use super::census::{Census, Key, Row};
 use crate::report::unit;
+pub use buses::Buses;
 use canter_io::frame::{EFF_FLAG, EFF_MASK};
 use clap::ValueEnum;
 
@@ -18,6 +21,18 @@ pub enum Style {
     Changed,
     /// Something is wrong.
     Alarm,
+}
+
+/// How much fits on the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub lines: usize,
+    pub columns: usize,
+}
+
+impl Size {
+    /// A table has no end.
+    pub const TABLE: Self = Self { lines: usize::MAX, columns: usize::MAX };
 }
 
 /// A line of the screen.
@@ -68,6 +83,7 @@ pub struct View {
     /// The filter is being typed.
     pub typing: bool,
     pub paused: bool,
+    pub buses: Buses,
     /// The first row on the screen.
     pub first: usize,
 }
@@ -99,23 +115,38 @@ impl View {
         rows
     }
 
-    /// All lines; of the identifiers' rows those that a screen of `height` lines has room for.
-    pub fn lines(&self, census: &Census, height: Option<usize>) -> Vec<Line> {
+    /// What is above the identifiers' rows.
+    fn head(&self, census: &Census, size: Size) -> Vec<Line> {
         let mut lines = vec![self.summary(census)];
-        lines.extend(buses(census));
-        lines.push(Line::new());
+        // The summary, an empty line, the head of the identifiers and the keys are there in any case.
+        let buses = self.buses.lines(census, size.lines.saturating_sub(4), size.columns);
+        if !buses.is_empty() {
+            lines.extend(buses);
+            lines.push(Line::new());
+        }
         let width = width(census);
-        let head = ["LEN", "RATE/S", "PERIOD", "JITTER", "COUNT"].map(|name| format!("{name:>9}")).join(" ");
-        lines.push(vec![(Style::Head, format!("{:width$} {:<9}{head}  DATA", "BUS", "ID"))]);
-        let rows = self.rows(census);
-        let room = height.map_or(usize::MAX, |height| height.saturating_sub(lines.len() + 1));
+        let head = cells(["LEN", "RATE/S", "PERIOD", "JITTER", "COUNT"]);
+        lines.push(vec![(Style::Head, format!("{:width$} {:<8} {head}  DATA", "BUS", "ID"))]);
+        lines
+    }
+
+    /// How many identifiers' rows fit.
+    pub fn room(&self, census: &Census, size: Size) -> usize {
+        size.lines.saturating_sub(self.head(census, size).len() + 1)
+    }
+
+    /// All lines; of the identifiers' rows those that a screen has room for.
+    pub fn lines(&self, census: &Census, size: Size) -> Vec<Line> {
+        let mut lines = self.head(census, size);
+        let (width, rows) = (width(census), self.rows(census));
+        let room = size.lines.saturating_sub(lines.len() + 1);
         let first = self.first.min(rows.len().saturating_sub(room));
         for (key, row) in rows.iter().skip(first).take(room) {
             lines.push(row_line(census, key, row, width));
         }
-        if let Some(height) = height {
-            lines.truncate(height.saturating_sub(1));
-            lines.resize(height.saturating_sub(1), Line::new());
+        if size != Size::TABLE {
+            lines.truncate(size.lines.saturating_sub(1));
+            lines.resize(size.lines.saturating_sub(1), Line::new());
             lines.push(self.keys(rows.len(), first, room));
         }
         lines
@@ -155,8 +186,9 @@ impl View {
             (false, text) => format!("filter: {text}"),
         };
         let order = if self.reverse { ", reversed" } else { "" };
+        // On a narrow screen the end is cut off.
         let text = format!(
-            "q quit  space pause  s sort: {}{order}  r reverse  / {filter}  z zero  ↑↓{shown}",
+            "q quit  s sort: {}{order}  r reverse  / {filter}{shown}  b buses  z zero  space pause  ↑↓",
             self.sort.name()
         );
         vec![(Style::Head, text)]
@@ -182,44 +214,25 @@ fn identifier(key: &Key) -> String {
     if key.id & EFF_FLAG != 0 { format!("{id:08X}") } else { format!("{id:03X}") }
 }
 
-fn buses(census: &Census) -> Vec<Line> {
-    let width = width(census);
-    let head = ["BIT/S", "LOAD", "FRAMES/S", "ERRORS", "LOST"].map(|name| format!("{name:>9}")).join(" ");
-    let mut lines = vec![vec![(Style::Head, format!("{:width$} {:<14}{head}", "BUS", "STATE"))]];
-    let mut buses: Vec<&Bus> = census.buses.values().collect();
-    buses.sort_by(|a, b| (a.gone, &a.interface.name).cmp(&(b.gone, &b.interface.name)));
-    for bus in buses {
-        let state = bus.state();
-        let (errors, lost) = (bus.errors(), bus.lost());
-        let well = matches!(state.as_str(), "up" | "ERROR-ACTIVE");
-        let style = |alarm: bool| if alarm { Style::Alarm } else { Style::Plain };
-        let rate = bus.rate.map_or("–".to_owned(), |rate| rate.nominal.to_string());
-        let load = bus.load_percent.map_or("–".to_owned(), |load| format!("{load:.1} %"));
-        lines.push(vec![
-            (Style::Plain, format!("{:width$} ", bus.interface.name)),
-            (style(!well), format!("{state:<14}")),
-            (Style::Plain, format!("{rate:>9} {load:>9} {:>9.1}", bus.frames_per_s)),
-            (style(errors > 0), format!(" {errors:>9}")),
-            (style(lost > 0), format!(" {lost:>9}")),
-        ]);
-    }
-    lines
+/// Columns that leave room for 8 bytes of data in 80 characters.
+fn cells(cells: [impl AsRef<str>; 5]) -> String {
+    let [len, rate, period, jitter, count] = cells.each_ref().map(AsRef::as_ref);
+    format!("{len:>5} {rate:>7} {period:>7} {jitter:>7} {count:>8}")
 }
 
 fn row_line(census: &Census, key: &Key, row: &Row, width: usize) -> Line {
     let frame = &row.frame;
     let len = format!("{}{}", frame.len, if frame.is_fd() { " FD" } else { "" });
     let span = |ns: Option<u64>| ns.map_or("–".to_owned(), unit::span);
-    let cells = [
+    let cells = cells([
         len,
         format!("{:.1}", row.frames_per_s),
         span(row.period_ns()),
         span(row.gap_ns.map(|_| row.jitter_ns())),
         row.count.to_string(),
-    ];
-    let cells = cells.map(|cell| format!("{cell:>9}")).join(" ");
+    ]);
     let mut line =
-        vec![(Style::Plain, format!("{:width$} {:<9}{cells} ", name(census, key), identifier(key)))];
+        vec![(Style::Plain, format!("{:width$} {:<8} {cells} ", name(census, key), identifier(key)))];
     if frame.is_rtr() {
         line.push((Style::Plain, " remote request".to_owned()));
     }
@@ -288,6 +301,30 @@ mod tests {
         census
     }
 
+    fn size(lines: usize) -> Size {
+        Size { lines, columns: 80 }
+    }
+
+    /// So many buses of 500 kbit/s with an identifier each; one is off, one lost frames, the last had errors.
+    fn many(count: u32) -> Census {
+        let mut census = Census::new(0, 1_000_000_000);
+        for index in 0..count {
+            let state = if index == 3 { State::BusOff } else { State::ErrorActive };
+            let mut interface = bus(&format!("vcan{index}"), index, Some(state));
+            interface.controller = Some(Controller { state: Some(state), ..Controller::default() });
+            let rate = Some(BitRate::classic(500_000));
+            census.look(interface.clone(), None, rate, Counters::default());
+            let lost = if index == 5 { 12 } else { 0 };
+            census.look(interface, None, rate, Counters { rx_over_errors: lost, ..Counters::default() });
+            for ms in (0..1000).step_by(index as usize + 1) {
+                census.hear(&heard(index, ms, &format!("{:03X}#0011223344556677", 0x100 + index)));
+            }
+        }
+        census.hear(&heard(count - 1, 500, "20000004#0000000000000000"));
+        census.tick(1_100_000_000, 0);
+        census
+    }
+
     /// Changed bytes in brackets, alarms in exclamation marks.
     fn marked(lines: &[Line]) -> String {
         let mark = |(style, text): &(Style, String)| match style {
@@ -306,10 +343,14 @@ mod tests {
         let mut beyond = census.clone();
         (beyond.lost, beyond.beyond) = (5, 904);
         let screens = [
-            ("as a table", View::default().lines(&census, None)),
-            ("on a screen of 14 lines", View::default().lines(&census, Some(14))),
-            ("on a screen of 10 lines, by rate, only what has a c, paused", paused.lines(&beyond, Some(10))),
-            ("nothing there", View::default().lines(&Census::new(0, 1_000_000_000), Some(6))),
+            ("as a table", View::default().lines(&census, Size::TABLE)),
+            ("on a screen of 14 lines", View::default().lines(&census, size(14))),
+            ("on a screen of 10 lines, by rate, only what has a c, paused", paused.lines(&beyond, size(10))),
+            ("20 buses on a screen of 24 lines", View::default().lines(&many(20), size(24))),
+            ("70 buses on a screen of 24 lines", View::default().lines(&many(70), size(24))),
+            ("20 buses on a screen of 50 lines", View::default().lines(&many(20), size(50))),
+            ("20 buses, hidden", View { buses: Buses::Hidden, ..View::default() }.lines(&many(20), size(8))),
+            ("nothing there", View::default().lines(&Census::new(0, 1_000_000_000), size(6))),
         ];
         let text: String =
             screens.iter().map(|(what, lines)| format!("── {what} ──\n{}\n", marked(lines))).collect();
@@ -324,7 +365,8 @@ mod tests {
     fn a_screen_has_as_many_lines_as_there_is_room_for() {
         let census = census();
         for height in 1..40 {
-            assert_eq!(View::default().lines(&census, Some(height)).len(), height);
+            assert_eq!(View::default().lines(&census, size(height)).len(), height);
+            assert_eq!(View::default().lines(&many(20), size(height)).len(), height);
         }
     }
 

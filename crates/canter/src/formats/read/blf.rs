@@ -39,10 +39,18 @@ const CONTAINER_BYTES_MAX: u32 = 64 << 20;
 /// No object that is read is longer; others are passed over unread.
 const OBJECT_BYTES_MAX: usize = 64 << 10;
 
+/// What may be missing behind the last object.
+const PADDING_BYTES_MAX: u64 = 7;
+
 /// The reader.
 #[derive(Default)]
 pub struct Blf {
     open: bool,
+    /// What the head says of the whole file; 0 where its writer left it out, or was killed before it knew.
+    size: u64,
+    count: u32,
+    /// Objects met, and containers, which some writers count.
+    met: u64,
     start_ns: u64,
     channels: Channels,
     /// Unpacked objects, from `at` on.
@@ -66,6 +74,8 @@ impl Blf {
         if !(72..=4096).contains(&length) {
             return wrong(format!("a head of {length} bytes (a damaged file?)"));
         }
+        (self.size, self.count) =
+            (u64::from(LE.word(head, 20)) << 32 | u64::from(LE.word(head, 16)), LE.word(head, 32));
         let time: [u16; 8] = std::array::from_fn(|n| LE.half(head, 40 + 2 * n));
         self.start_ns = systemtime::to_ns(time).unwrap_or(0);
         self.open = true;
@@ -117,6 +127,7 @@ impl Blf {
     fn container(&mut self, source: &mut Source, length: usize, method: u16) -> Result<bool, Trouble> {
         let container = source.want(length)?;
         let there = container.len().min(length);
+        self.met += 1;
         self.cut = there < length;
         let packed = &container[OBJECT_BASE + 16..there];
         match method {
@@ -136,9 +147,18 @@ impl Blf {
         Ok(true)
     }
 
+    /// Whether the file ends where its head says: a cut between two containers has no other sign. Padding may be missing.
+    fn is_whole(&self, source: &Source) -> bool {
+        match self.size {
+            0 => self.met >= self.count.into(),
+            size => source.offset() + source.buffered().len() as u64 + PADDING_BYTES_MAX >= size,
+        }
+    }
+
     /// An object outside of containers; `false`: it was passed over.
     fn bare(&mut self, source: &mut Source, length: usize) -> Result<bool, Trouble> {
         if length > OBJECT_BYTES_MAX {
+            self.met += 1;
             return if source.skip(length as u64)? { Ok(false) } else { Err(Trouble::Cut) };
         }
         let object = source.want(length)?;
@@ -176,6 +196,7 @@ impl Blf {
                 return Ok((rest.len() >= length).then_some(length));
             }
             self.passing = length as u64;
+            self.met += 1;
         }
     }
 }
@@ -308,7 +329,8 @@ impl Decode for Blf {
             let Some(length) = self.whole()? else {
                 if !self.unpack(source)? {
                     let rest = &self.objects[self.at..];
-                    let whole = self.passing == 0 && rest.iter().all(|&byte| byte == 0);
+                    let ended = self.passing == 0 && rest.iter().all(|&byte| byte == 0);
+                    let whole = ended && self.is_whole(source);
                     return if whole { Ok(false) } else { Err(Trouble::Cut) };
                 }
                 continue;
@@ -317,6 +339,7 @@ impl Decode for Blf {
             let (head_bytes, version) = (usize::from(LE.half(bytes, 4)), LE.half(bytes, 6));
             let kind = LE.word(bytes, 12);
             self.at += length;
+            self.met += 1;
             let (Some(body), 1 | 2) = (bytes.get(head_bytes.max(OBJECT_HEAD)..), version) else {
                 context.skipped.count("other objects");
                 continue;

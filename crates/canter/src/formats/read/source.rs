@@ -2,7 +2,9 @@
 
 use flate2::read::MultiGzDecoder;
 use std::{
-    io::{self, Read},
+    fs::File,
+    io::{self, Read, Write},
+    os::unix::fs::FileExt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -30,11 +32,36 @@ impl Read for Counting {
     }
 }
 
+/// The temporary file's trouble, not the input's.
+fn unspooled(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    io::Error::new(error.kind(), format!("{}: {error} (TMPDIR names another place)", folder.display()))
+}
+
+/// A file that is read here and there.
+pub struct Whole {
+    pub file: File,
+    /// Bytes.
+    pub length: u64,
+    taken: Arc<AtomicU64>,
+}
+
+impl Whole {
+    /// Fills `bytes` from `at` on.
+    pub fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, at)?;
+        self.taken.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 /// A window on the bytes.
 pub struct Source {
     input: Box<dyn Read + Send>,
     packed: bool,
     packed_bytes: Arc<AtomicU64>,
+    /// The file itself, where there is one that can be read anywhere.
+    file: Option<File>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -65,7 +92,57 @@ impl Source {
             _ => Box::new(whole),
         };
         let (buffer, packed) = (vec![0; READ_BYTES], zstd || gzip);
-        Ok(Self { input, packed, packed_bytes, buffer, start: 0, end: 0, offset: 0, ended: false })
+        Ok(Self {
+            input,
+            packed,
+            packed_bytes,
+            file: None,
+            buffer,
+            start: 0,
+            end: 0,
+            offset: 0,
+            ended: false,
+        })
+    }
+
+    /// A file; pipes and devices are read as they come.
+    pub fn of_file(file: File) -> io::Result<Self> {
+        let same = if file.metadata()?.is_file() { Some(file.try_clone()?) } else { None };
+        let mut source = Self::unpacking(Box::new(file))?;
+        source.file = same.filter(|_| !source.packed);
+        Ok(source)
+    }
+
+    /// The file, for formats that are not read from their beginning to their end: what comes through a pipe or is
+    /// packed goes into an unnamed temporary file first. Nothing may have been consumed; nothing is read here any more.
+    pub fn whole(&mut self) -> io::Result<Whole> {
+        self.ended = true;
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.spool()?,
+        };
+        // What was spooled is counted already.
+        let taken = if self.start == self.end { Arc::default() } else { Arc::clone(&self.packed_bytes) };
+        Ok(Whole { length: file.metadata()?.len(), file, taken })
+    }
+
+    fn spool(&mut self) -> io::Result<File> {
+        let mut file = tempfile::tempfile().map_err(unspooled)?;
+        loop {
+            file.write_all(&self.buffer[self.start..self.end]).map_err(unspooled)?;
+            (self.start, self.end) = (0, 0);
+            match self.input.read(&mut self.buffer) {
+                Ok(0) => return Ok(file),
+                Ok(count) => self.end = count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Counts bytes as read that were read elsewhere.
+    pub fn count(&self, bytes: u64) {
+        self.packed_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub fn is_packed(&self) -> bool {
