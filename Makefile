@@ -66,6 +66,7 @@ lab-capture: built
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire \
 	  --test capture_wire $(ONLY_LAB)
+	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test gateway_wire $(ONLY_LAB)
 
 lab-program: built
 	cargo test --locked -p canter --test lab $(ONLY_LAB)
@@ -194,11 +195,9 @@ lint-if-possible:
 
 bench: setup
 	cargo build --release --locked
-	$(CANTER) study run bench-syscalls 2014-fig4.2 --out target/bench --ceilings
+	$(CANTER) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --ceilings
 	$(BENCH_IN_LAB) cargo bench --locked -p canter-io --bench seam
 	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --bus wire --" \
-	  cargo bench --locked -p canter --bench rules
 
 # A million frames through random rules, half of them each way: every one accounted for, and no more memory.
 soak: setup

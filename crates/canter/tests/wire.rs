@@ -16,32 +16,11 @@ use canter_io::{
 };
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use testbed::{Candump, DEADLINE, Ended, Gateway, alone, canter, eventually, exists, ip, output, play};
+use testbed::{
+    Candump, DEADLINE, Ended, Gateway, Nodes, alone, canter, eventually, exists, ip, output, play,
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// Nodes of a bus of their own, up at a rate, deleted when this is dropped.
-struct Nodes(Vec<String>);
-
-impl Nodes {
-    fn up(names: &[&str], bus: &str, timing: &BitTiming) -> Self {
-        let nodes = Self(names.iter().map(|&name| name.to_owned()).collect());
-        for name in names {
-            wire::add(name, bus, &NodeOptions::default()).unwrap();
-            let mut interface = Interface::find(name).unwrap();
-            interface.set_bit_timing(timing).unwrap();
-            interface.set_tx_queue_len(1000).unwrap();
-            interface.up().unwrap();
-        }
-        nodes
-    }
-}
-
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|name| drop(wire::delete(name))); // a test may have deleted it
-    }
-}
 
 fn method(name: &str) -> ReceiveMethod {
     name.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -408,43 +387,6 @@ fn a_gateway_goes_on_when_its_output_restarts_by_itself() {
 
 #[test]
 #[ignore = "needs canwire: make test runs it in the lab"]
-fn two_directions_between_wires_hand_on_each_frame_once_and_never_echo() {
-    let _alone = alone();
-    let megabit = BitTiming::classic(1_000_000);
-    let _from = Nodes::up(&["t0", "t3"], "T", &megabit);
-    let _to = Nodes::up(&["t1", "t2"], "U", &megabit);
-    let (t0, t1) = (Interface::find("t0").unwrap(), Interface::find("t1").unwrap());
-    let both = [&t0, &t1];
-    let receivers = ReceiveMethod::all().filter(|method| both.iter().all(|end| method.check(end).is_ok()));
-    let transmitters =
-        TransmitMethod::all().filter(|method| both.iter().all(|end| method.check(end).is_ok()));
-    let transmitters: Vec<_> = transmitters.map(|method| method.to_string()).collect();
-    // Every receiver and every transmitter; the cards and cables of routes.rs have more pairs.
-    let pairs = receivers.zip(transmitters.iter().cycle()).map(|(receive, send)| format!("{receive}+{send}"));
-    let pairs: Vec<_> = pairs.chain(["can-gw".to_owned()]).collect();
-    assert!(pairs.len() > transmitters.len(), "{pairs:?}");
-    for pair in pairs {
-        let gateway = Gateway::start("t0", "t1", &pair, &["--both"]);
-        let frames = || ["T", "U"].map(|bus| wire::bus(bus).unwrap().stats.frames).iter().sum::<u64>();
-        let before = frames();
-        let (mut there, mut back) = (sender_to("t3"), sender_to("t2"));
-        for at in 0..10u16 {
-            for (sender, base) in [(&mut there, 0x100), (&mut back, 0x200)] {
-                let frame = Frame::classic(Identifier::Sff(base + at), &at.to_be_bytes()).unwrap();
-                assert_eq!(sender.transmit(&[frame]).unwrap(), 1);
-            }
-        }
-        let grown = || frames() - before;
-        eventually("all have come through", || grown() >= 40);
-        std::thread::sleep(Duration::from_millis(50)); // an echo would go round for ever
-        assert!(grown() <= 42, "{pair}: an echo"); // busy polling sends a frame of its own on each bus
-        let ended = gateway.stop("TERM");
-        assert_eq!(testbed::counts(&ended), [20, 20, 0, 0], "{pair}: {ended:?}");
-    }
-}
-
-#[test]
-#[ignore = "needs canwire: make test runs it in the lab"]
 fn fd_frames_are_measured_between_fd_nodes_and_refused_where_a_node_would_destroy_them() {
     let _alone = alone();
     let fd = BitTiming::fd(500_000, 2_000_000);
@@ -635,7 +577,7 @@ fn a_recorded_log_is_sent_at_its_times_and_a_source_says_when_it_has_ended() {
     let _alone = alone();
     let options = NodeOptions { fifo: Some(Fifo::Frames(5)), ..NodeOptions::default() };
     wire::add("t0", "T", &options).unwrap();
-    let _nodes = Nodes(vec!["t0".to_owned()]);
+    let _nodes = Nodes::named(&["t0"]);
     let mut interface = Interface::find("t0").unwrap();
     interface.set_bit_timing(&BitTiming::classic(1_000_000)).unwrap();
     interface.up().unwrap();

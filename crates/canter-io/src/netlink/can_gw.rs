@@ -10,8 +10,7 @@ mod job;
 mod kernel_fix;
 mod modification;
 
-use std::io;
-use std::path::Path;
+use std::{collections::VecDeque, io, path::Path};
 
 use super::answer::Refusal;
 use super::attribute::Attributes;
@@ -104,17 +103,48 @@ pub fn add(job: &Job) -> Result<()> {
     })
 }
 
-/// Deletes a job: the first that does the same, whoever added it.
+/// Deletes a job: the first that does the same, whoever added it. For several, [`Listed`] asks only once.
 ///
 /// # Errors
 /// `NotFound` when the kernel has no such job; `EPERM` without `CAP_NET_ADMIN`.
 pub fn delete(job: &Job) -> Result<()> {
-    const STEP: &str = "delete can-gw job";
-    let Some(installed) = list()?.into_iter().find(|installed| installed.job == *job) else {
-        let no = io::Error::new(io::ErrorKind::NotFound, "the kernel has no such job");
-        return Err(Error::new(route(job), STEP, no).hint("cangw -L lists them"));
-    };
-    super::ask(installed.deletion()).map(drop).map_err(|refusal| refusal.of(&route(job), STEP, ""))
+    Listed::now()?.delete(job)
+}
+
+/// The kernel's jobs as they were when they were asked for, less those that have been found in it. The kernel deletes only
+/// what is the same to the last bit, so each deletion needs its own description of the job; and a list of thousands takes
+/// a second or more.
+#[derive(Debug)]
+pub struct Listed(VecDeque<Installed>);
+
+impl Listed {
+    /// Asks the kernel.
+    ///
+    /// # Errors
+    /// As [`list`].
+    pub fn now() -> Result<Self> {
+        Ok(Self(list()?.into()))
+    }
+
+    /// The newest job that does the same, which is then no longer in the list. Whoever looks for the newest first finds
+    /// each at the front.
+    pub fn take(&mut self, job: &Job) -> Option<Installed> {
+        let at = self.0.iter().position(|installed| installed.job == *job)?;
+        self.0.remove(at)
+    }
+
+    /// Deletes a job that is in the list.
+    ///
+    /// # Errors
+    /// As [`delete`](fn@delete).
+    pub fn delete(&mut self, job: &Job) -> Result<()> {
+        const STEP: &str = "delete can-gw job";
+        let Some(installed) = self.take(job) else {
+            let no = io::Error::new(io::ErrorKind::NotFound, "the kernel has no such job");
+            return Err(Error::new(route(job), STEP, no).hint("cangw -L lists them"));
+        };
+        super::ask(installed.deletion()).map(drop).map_err(|refusal| refusal.of(&route(job), STEP, ""))
+    }
 }
 
 /// All jobs of this network namespace, the newest first. None without can-gw; see [`available`].

@@ -50,13 +50,12 @@ pub fn run(
     let (mut ended, seen) = watch.stop();
     let mut counts = vec![Counts::default(); directions.len()];
     let last = CanGateway::counters_of(&gateways)?;
-    let gateways = Arc::into_inner(gateways).into_iter().flatten();
-    for (((gateway, last), seen), (direction, job)) in gateways.zip(last).zip(seen).zip(&jobs) {
-        let gone = last.is_none().then(|| gateway.gone());
-        if let Some(error) = gone.or(gateway.delete().err()) {
-            // The first reason is the one to tell.
-            ended = std::mem::replace(&mut ended, Ok(())).and(Err(error.to_string()));
-        }
+    let gone = gateways.iter().zip(&last).find_map(|(gateway, last)| last.is_none().then(|| gateway.gone()));
+    let deleted = CanGateway::delete_all(Arc::into_inner(gateways).unwrap_or_default());
+    if let Some(error) = gone.or(deleted.err()) {
+        ended = ended.and(Err(error.to_string())); // the first reason is the one to tell
+    }
+    for ((last, seen), (direction, job)) in last.into_iter().zip(seen).zip(&jobs) {
         let counters = last.unwrap_or(seen); // the job has gone, and its counters with it
         // What its filter leaves out, can-gw never counts.
         let counts = &mut counts[*direction];

@@ -3,6 +3,7 @@
 //!
 //! A file ([`read`], [`write`]) has routes, a route has rules, a rule has filters, a change and limits.
 
+mod checksum;
 pub mod document;
 pub mod edit;
 pub mod engine;

@@ -12,7 +12,7 @@ use crate::{
 };
 use canter_io::{
     Interface,
-    netlink::can_gw::{self, Job},
+    netlink::can_gw::{self, Job, Listed},
 };
 use std::path::Path;
 
@@ -166,9 +166,11 @@ pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
 
 /// Carries out all steps, or none: when one is refused, those before it are undone.
 pub fn carry_out(steps: &[Step]) -> failure::Result<()> {
+    let mut kernel = Kernel::default();
     for (at, step) in steps.iter().enumerate() {
-        let Err(error) = perform(step) else { continue };
-        let failed: Vec<_> = steps[..at].iter().rev().filter_map(|step| undo(step).err()).collect();
+        let Err(error) = kernel.perform(step) else { continue };
+        let mut kernel = Kernel::default(); // which has changed
+        let failed: Vec<_> = steps[..at].iter().rev().filter_map(|step| kernel.undo(step).err()).collect();
         let mut failure = Failure::failed(error.to_string());
         failure.message += match failed.first() {
             None => "; everything is as it was before",
@@ -182,19 +184,33 @@ pub fn carry_out(steps: &[Step]) -> failure::Result<()> {
     Ok(())
 }
 
-fn perform(step: &Step) -> canter_io::Result<()> {
-    match step {
-        Step::Add(job) => can_gw::add(job),
-        Step::Replace(new, _) => can_gw::add(new),
-        Step::Delete(job) => can_gw::delete(job),
-    }
-}
+/// The kernel, asked for its jobs only once something is to be deleted: until then they change.
+#[derive(Default)]
+struct Kernel(Option<Listed>);
 
-fn undo(step: &Step) -> canter_io::Result<()> {
-    match step {
-        Step::Add(job) => can_gw::delete(job),
-        Step::Replace(_, old) => can_gw::add(old),
-        Step::Delete(job) => can_gw::add(job),
+impl Kernel {
+    fn perform(&mut self, step: &Step) -> canter_io::Result<()> {
+        match step {
+            Step::Add(job) => can_gw::add(job),
+            Step::Replace(new, _) => can_gw::add(new),
+            Step::Delete(job) => self.delete(job),
+        }
+    }
+
+    fn undo(&mut self, step: &Step) -> canter_io::Result<()> {
+        match step {
+            Step::Add(job) => self.delete(job),
+            Step::Replace(_, old) => can_gw::add(old),
+            Step::Delete(job) => can_gw::add(job),
+        }
+    }
+
+    fn delete(&mut self, job: &Job) -> canter_io::Result<()> {
+        let listed = match &mut self.0 {
+            Some(listed) => listed,
+            none => none.insert(Listed::now()?),
+        };
+        listed.delete(job)
     }
 }
 

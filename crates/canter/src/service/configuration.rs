@@ -3,7 +3,7 @@
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::rules::document::{self, Source, instead},
+    gateway::rules::document::{self, Source, instead, line_starts},
     options::Options,
     trouble,
 };
@@ -29,6 +29,7 @@ const NOT_HERE: &[&str] = &["help", "version", "duration", "count"];
 pub struct Configuration {
     file: String,
     text: String,
+    lines: Vec<usize>,
 }
 
 /// What `[rules]` says.
@@ -58,11 +59,11 @@ impl Configuration {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
-        Ok(Self { file: path.display().to_string(), text })
+        Ok(Self { file: path.display().to_string(), lines: line_starts(&text), text })
     }
 
     fn source(&self) -> Source<'_> {
-        Source { file: &self.file, text: &self.text }
+        Source { file: &self.file, text: &self.text, lines: &self.lines }
     }
 
     /// The parts of a kind by their names, each a table.
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
 
     fn configuration(text: &str) -> Configuration {
-        Configuration { file: "c.toml".to_owned(), text: text.to_owned() }
+        Configuration { file: "c.toml".to_owned(), text: text.to_owned(), lines: line_starts(text) }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Recorded ceilings: what a change must not make slower. Ratios to another method in the same run, or instructions
 //! in the virtual clock; never times of a real machine.
 
+use super::rules::Rules;
 use crate::measure::result::{ResultFile, Series};
 use serde::Deserialize;
 use std::fmt;
@@ -11,8 +12,14 @@ use std::fmt;
 pub struct Ceiling {
     method: String,
     figure: Figure,
+    /// With these rules; without, the method's first series.
+    rules: Option<Rules>,
     /// The method it is divided by; without one it is a bound in ns.
     over: Option<String>,
+    /// The rules with which the method's figure is what this one is divided by.
+    over_rules: Option<Rules>,
+    /// The rules with which the method's figure is taken off this one.
+    above_rules: Option<Rules>,
     at_most: f64,
 }
 
@@ -48,13 +55,23 @@ pub struct Check {
 impl Ceiling {
     /// Holds it against a result. Of a method that receives and sends, the receiving series is meant.
     pub fn check(&self, result: &ResultFile) -> Check {
-        let figure = |method: &str| {
-            let series = result.series.iter().find(|series| series.method == method)?;
-            self.figure.of(series)
+        let figure = |method: &str, rules: Option<&Rules>| {
+            let is_it = |series: &&Series| {
+                series.method == method && rules.is_none_or(|rules| rules.are_of(&series.condition))
+            };
+            self.figure.of(result.series.iter().find(is_it)?)
         };
-        let measured = match &self.over {
-            None => figure(&self.method),
-            Some(over) => figure(&self.method).zip(figure(over)).map(|(value, by)| value / by),
+        let (method, rules) = (self.method.as_str(), self.rules.as_ref());
+        let value = figure(method, rules);
+        let measured = match (&self.over, &self.over_rules, &self.above_rules) {
+            (None, None, None) => value,
+            (None, None, above) => {
+                value.zip(figure(method, above.as_ref())).map(|(value, less)| value - less)
+            }
+            (over, over_rules, _) => {
+                let by = figure(over.as_deref().unwrap_or(method), over_rules.as_ref().or(rules));
+                value.zip(by).map(|(value, by)| value / by)
+            }
         };
         Check { ceiling: self.clone(), measured }
     }
@@ -68,10 +85,16 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ceiling { method, figure, over, at_most } = &self.ceiling;
-        let what = match over {
-            Some(over) => format!("{method} {figure:?} over {over}").to_lowercase(),
-            None => format!("{method} {figure:?}, ns").to_lowercase(),
+        let Ceiling { method, figure, rules, over, over_rules, above_rules, at_most } = &self.ceiling;
+        let mut what = format!("{method} {figure:?}").to_lowercase();
+        if let Some(rules) = rules {
+            what += &format!(" {rules}");
+        }
+        what += &match (over, over_rules, above_rules) {
+            (Some(over), ..) => format!(" over {over}"),
+            (_, Some(rules), _) => format!(" over {rules}"),
+            (.., Some(rules)) => format!(" above {rules}, ns"),
+            _ => ", ns".to_owned(),
         };
         let verdict = if self.is_kept() { "kept" } else { "PASSED" };
         match self.measured {
@@ -102,18 +125,40 @@ mod tests {
         }
     }
 
+    fn ceiling(text: &str) -> Ceiling {
+        toml::from_str(text).expect("it reads")
+    }
+
+    #[test]
+    fn figures_of_one_method_with_different_rules_are_held_against_each_other() {
+        let mut result = result(&[("a", 1000), ("a", 1040), ("b", 7), ("a", 1100)]);
+        for (series, rules) in result.series.iter_mut().zip(["all", "sff=80", "sff=80", "crc8"]) {
+            rules.parse::<Rules>().expect("they are rules").mark(&mut series.condition);
+        }
+        let holds = |line: &str, at_most: &str| {
+            let text = format!("method = 'a'\nfigure = 'p50'\n{line}\nat_most = {at_most}");
+            ceiling(&text).check(&result).is_kept()
+        };
+        assert!(holds("rules = 'sff=80'\nover_rules = 'all'", "1.04"));
+        assert!(!holds("rules = 'sff=80'\nover_rules = 'all'", "1.03"));
+        assert!(holds("rules = 'crc8'\nabove_rules = 'sff=80'", "60.0"));
+        assert!(!holds("rules = 'crc8'\nabove_rules = 'sff=80'", "59.0"));
+        assert!(!holds("rules = 'sff=81'\nover_rules = 'all'", "9.0"), "not measured");
+        assert!(
+            toml::from_str::<Ceiling>("method = 'a'\nfigure = 'p50'\nrules = 'rain'\nat_most = 1.0").is_err()
+        );
+    }
+
     #[test]
     fn a_ceiling_is_kept_up_to_its_figure_and_passed_above_it() {
-        let ceiling =
-            Ceiling { method: "a".into(), figure: Figure::P50, over: Some("b".into()), at_most: 1.5 };
+        let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
         assert!(ceiling.check(&result(&[("a", 150), ("b", 100)])).is_kept());
         assert!(!ceiling.check(&result(&[("a", 151), ("b", 100)])).is_kept());
     }
 
     #[test]
     fn a_figure_that_is_missing_does_not_keep_a_ceiling() {
-        let ceiling =
-            Ceiling { method: "a".into(), figure: Figure::P50, over: Some("b".into()), at_most: 1.5 };
+        let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
         let check = ceiling.check(&result(&[("a", 150)]));
         assert!(!check.is_kept());
         assert!(check.to_string().contains("missing"));

@@ -3,10 +3,7 @@
 use super::{load::Load, rules::Rules};
 use crate::{
     gateway::Method,
-    measure::{
-        duration,
-        result::{Condition, Varied},
-    },
+    measure::{duration, result::Condition},
     traffic::pattern::Traffic,
 };
 use serde::Deserialize;
@@ -169,17 +166,11 @@ impl Case {
     /// Says in a result what sets it apart.
     pub fn mark(&self, condition: &mut Condition) {
         condition.load = self.load.name().to_owned();
-        let mut variant = vec![self.rules.variant().to_owned()];
+        self.rules.mark(condition);
         if self.irq_priority > 0 {
-            variant.push(format!("interrupt priority {}", self.irq_priority));
+            let separator = if condition.variant.is_empty() { "" } else { ", " };
+            condition.variant += &format!("{separator}interrupt priority {}", self.irq_priority);
         }
-        variant.retain(|word| !word.is_empty());
-        condition.variant = variant.join(", ");
-        condition.varied = self.rules.varied().map(|(name, value)| Varied {
-            name: name.to_owned(),
-            unit: String::new(),
-            value,
-        });
     }
 
     /// `can-gw, flood, load cpu, eff=80`: for people who wait.

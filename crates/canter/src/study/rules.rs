@@ -1,6 +1,8 @@
 //! What a gateway of a study does besides handing frames on: filters of which the last one looked at matches, a
 //! modification, or hops through virtual interfaces. Written as a rule file (docs/rules.md), which can-gw and user space both take.
 
+use crate::measure::result::{Condition, Varied};
+use serde::Deserialize;
 use std::{fmt, fmt::Write, str::FromStr};
 
 /// All standard identifiers there are.
@@ -15,7 +17,8 @@ const EFF_ID: &str = "12345678";
 const VIA: &str = "canterhop";
 
 /// What is between the two interfaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Rules {
     /// Every frame, as it is.
     All,
@@ -86,6 +89,14 @@ impl FromStr for Rules {
     }
 }
 
+impl TryFrom<String> for Rules {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,8 +118,18 @@ impl Rules {
         }
     }
 
-    /// What sets the condition apart, in words.
-    pub fn variant(&self) -> &'static str {
+    /// Says in a result what sets its condition apart.
+    pub fn mark(&self, condition: &mut Condition) {
+        condition.variant = self.variant().to_owned();
+        condition.varied = self.varied();
+    }
+
+    /// Whether a series is theirs.
+    pub fn are_of(&self, condition: &Condition) -> bool {
+        condition.variant == self.variant() && condition.varied == self.varied()
+    }
+
+    fn variant(&self) -> &'static str {
         match self {
             Self::Filters(filter, _) => FILTERS[*filter as usize].2,
             Self::Change(change) => CHANGES[*change as usize].0,
@@ -116,13 +137,13 @@ impl Rules {
         }
     }
 
-    /// The number that was varied.
-    pub fn varied(&self) -> Option<(&'static str, u64)> {
-        match self {
-            Self::Filters(_, count) => Some(("filters", u64::from(*count))),
-            Self::Hops(hops) => Some(("virtual interfaces", u64::from(*hops))),
-            Self::All | Self::Change(_) => None,
-        }
+    fn varied(&self) -> Option<Varied> {
+        let (name, value) = match self {
+            Self::Filters(_, count) => ("filters", *count),
+            Self::Hops(hops) => ("virtual interfaces", *hops),
+            Self::All | Self::Change(_) => return None,
+        };
+        Some(Varied { name: name.to_owned(), unit: String::new(), value: value.into() })
     }
 
     /// How many rules.

@@ -5,7 +5,10 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use canter_io::interface::{BitTiming, Interface};
+use canter_io::{
+    interface::{BitTiming, Interface},
+    netlink::wire::{self, NodeOptions},
+};
 use serde_json::Value;
 use std::{
     fmt, fs,
@@ -281,6 +284,34 @@ impl Drop for Virtual {
         for interface in self.0.drain(..) {
             let _ = interface.delete(); // a test may have deleted it
         }
+    }
+}
+
+/// Nodes of a virtual wire of their own, up at a rate, deleted when this is dropped.
+pub struct Nodes(Vec<String>);
+
+impl Nodes {
+    /// Somebody else's, to be deleted too.
+    pub fn named(names: &[&str]) -> Self {
+        Self(names.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    pub fn up(names: &[&str], bus: &str, timing: &BitTiming) -> Self {
+        let nodes = Self::named(names);
+        for name in names {
+            wire::add(name, bus, &NodeOptions::default()).unwrap();
+            let mut interface = Interface::find(name).unwrap();
+            interface.set_bit_timing(timing).unwrap();
+            interface.set_tx_queue_len(1000).unwrap();
+            interface.up().unwrap();
+        }
+        nodes
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|name| drop(wire::delete(name))); // a test may have deleted it
     }
 }
 

@@ -1,8 +1,8 @@
 //! A can-gw job that lives as long as the value that stands for it.
 
-use std::{collections::VecDeque, io};
+use std::io;
 
-use super::{Installed, Job, JobCounters, add, delete, list, route};
+use super::{Installed, Job, JobCounters, Listed, add, delete, list, route};
 use crate::{Error, Result};
 
 /// One job in the kernel, deleted by [`close`](Self::close) or when this is dropped. A process that is killed leaves
@@ -32,18 +32,25 @@ impl CanGateway {
         let there = list()?;
         let mut opened = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let known = |installed: &Installed| {
-                installed.job == job || job.user_id.is_some() && installed.job.user_id == job.user_id
-            };
-            if there.iter().any(known) || opened.iter().any(|one: &Self| one.job == job) {
-                let twice = io::Error::new(io::ErrorKind::AlreadyExists, "the kernel has this job already");
-                return Err(Error::new(route(&job), "add can-gw job", twice)
-                    .hint("cangw -L lists jobs, cangw -F deletes all"));
+            if let Err(error) = Self::refuse_known(&job, &there, &opened).and_then(|()| add(&job)) {
+                let _ = Self::delete_all(opened); // the first reason is the one to tell
+                return Err(error);
             }
-            add(&job)?;
             opened.push(Self { job, open: true });
         }
         Ok(opened)
+    }
+
+    fn refuse_known(job: &Job, there: &[Installed], opened: &[Self]) -> Result<()> {
+        let known = |installed: &Installed| {
+            installed.job == *job || job.user_id.is_some() && installed.job.user_id == job.user_id
+        };
+        if there.iter().any(known) || opened.iter().any(|one| one.job == *job) {
+            let twice = io::Error::new(io::ErrorKind::AlreadyExists, "the kernel has this job already");
+            return Err(Error::new(route(job), "add can-gw job", twice)
+                .hint("cangw -L lists jobs, cangw -F deletes all"));
+        }
+        Ok(())
     }
 
     /// What it does.
@@ -65,16 +72,9 @@ impl CanGateway {
     /// # Errors
     /// When the kernel does not answer.
     pub fn counters_of(gateways: &[Self]) -> Result<Vec<Option<JobCounters>>> {
-        // The kernel lists the newest first, so the next one wanted is nearly always the first one left.
-        let mut left = VecDeque::from(list()?);
-        let mut found: Vec<_> = gateways
-            .iter()
-            .rev()
-            .map(|gateway| {
-                let at = left.iter().position(|installed| installed.job == gateway.job)?;
-                left.remove(at).map(|installed| installed.counters)
-            })
-            .collect();
+        let mut listed = Listed::now()?;
+        let mut found: Vec<_> =
+            gateways.iter().rev().map(|gateway| Some(listed.take(&gateway.job)?.counters)).collect();
         found.reverse();
         Ok(found)
     }
@@ -102,6 +102,20 @@ impl CanGateway {
     pub fn delete(mut self) -> Result<()> {
         self.open = false;
         delete(&self.job)
+    }
+
+    /// Deletes all of them, by one question to the kernel.
+    ///
+    /// # Errors
+    /// The first, after all others have been deleted.
+    pub fn delete_all(gateways: Vec<Self>) -> Result<()> {
+        let mut listed = Listed::now()?;
+        let mut ended = Ok(());
+        for mut gateway in gateways.into_iter().rev() {
+            gateway.open = false;
+            ended = ended.and(listed.delete(&gateway.job));
+        }
+        ended
     }
 }
 

@@ -44,6 +44,13 @@ pub type Result<T> = std::result::Result<T, Box<Fault>>;
 pub struct Source<'a> {
     pub file: &'a str,
     pub text: &'a str,
+    /// Its [`line_starts`].
+    pub lines: &'a [usize],
+}
+
+/// Where each line of a text begins: found once, because thousands of rules each have a place.
+pub fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
 impl<'a> Source<'a> {
@@ -60,8 +67,9 @@ impl<'a> Source<'a> {
 
     pub fn place(self, span: &Range<usize>) -> Place {
         let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Place { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+        let line = self.lines.partition_point(|&start| start <= before.len());
+        let line_start = self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0);
+        Place { line, column: before[line_start..].chars().count() + 1 }
     }
 
     pub fn fault<T>(self, span: &Range<usize>, message: impl Into<String>) -> Result<T> {
@@ -259,9 +267,18 @@ mod tests {
 
     #[test]
     fn a_place_counts_lines_and_characters_from_one() {
-        let source = Source { file: "f", text: "a = 1\n# µµ x\n" };
-        let at = source.text.find('x').unwrap();
-        let place = source.place(&(at..at + 1));
-        assert_eq!((place.line, place.column), (2, 6));
+        let text = "a = 1\n# µµ x\n";
+        let source = Source { file: "f", text, lines: &line_starts(text) };
+        for (at, wanted) in [
+            (0, (1, 1)),
+            (text.find('\n').unwrap(), (1, 6)),
+            (text.find('#').unwrap(), (2, 1)),
+            (text.find('x').unwrap(), (2, 6)),
+            (text.len(), (3, 1)),
+            (text.len() + 9, (3, 1)),
+        ] {
+            let place = source.place(&(at..at + 1));
+            assert_eq!((place.line, place.column), wanted, "{at}");
+        }
     }
 }

@@ -4,11 +4,14 @@
 //! says, the identifier takes two instructions and every eight bytes of payload two. The order of the operations, the
 //! place of the DLC codes 9…15 and the checksums are can-gw's (linux/can/gw.h; `net/can/gw.c` does the same in steps).
 
-use super::Change;
+use super::{
+    Change,
+    checksum::{WrittenCrc8, WrittenXor},
+};
 use canter_io::{
     Frame,
     frame::{BRS, ESI, FDF},
-    netlink::can_gw::{Crc8, Modification, Profile, Span, Xor},
+    netlink::can_gw::Modification,
 };
 
 /// `(x & keep) ^ flip`.
@@ -58,8 +61,8 @@ pub struct Edit {
     flags: Option<Bits>,
     /// Of each eight bytes of payload; empty when it stays.
     data: Vec<Bits>,
-    crc8: Option<Box<Crc8>>,
-    xor: Option<Xor>,
+    crc8: Option<Box<WrittenCrc8>>,
+    xor: Option<WrittenXor>,
     fd: bool,
 }
 
@@ -85,8 +88,8 @@ impl Edit {
             len: of(|operand| operand.len.map(u64::from)),
             flags: of(|operand| operand.flags.map(u64::from)).filter(|_| fd),
             data: if data.iter().all(|bits| bits.is_same()) { Vec::new() } else { data },
-            crc8: change.crc8.map(Box::new),
-            xor: change.xor_checksum,
+            crc8: change.crc8.map(|crc8| Box::new(WrittenCrc8::new(crc8, fd))),
+            xor: change.xor_checksum.map(|xor| WrittenXor::new(xor, fd)),
             fd,
         })
     }
@@ -106,10 +109,10 @@ impl Edit {
             bytes.copy_from_slice(&value.to_ne_bytes());
         }
         if let Some(crc8) = &self.crc8 {
-            write_crc8(crc8, frame);
+            crc8.write(frame);
         }
         if let Some(xor) = &self.xor {
-            write_xor(xor, frame);
+            xor.write(frame);
         }
         Ok(())
     }
@@ -131,40 +134,6 @@ impl Edit {
 fn word(data: &[u8], at: usize) -> u64 {
     let bytes = data.get(8 * at..8 * at + 8).and_then(|bytes| bytes.first_chunk());
     u64::from_ne_bytes(*bytes.unwrap_or(&[0; 8]))
-}
-
-/// The places of a checksum in this frame, which count from its end when they are negative; `None` when one of them
-/// is in front of the payload, which leaves the frame without a checksum.
-fn places(span: Span, frame: &Frame) -> Option<[usize; 3]> {
-    let at = |place: i8| {
-        let from_start = if place < 0 { i16::from(frame.len) + i16::from(place) } else { place.into() };
-        usize::try_from(from_start).ok().filter(|&at| at < frame.data.len())
-    };
-    Some([at(span.from)?, at(span.to)?, at(span.result)?])
-}
-
-/// The bytes that a checksum covers, in its order: a span that ends before it begins is read backwards.
-fn covered(data: &[u8; 64], from: usize, to: usize) -> impl Iterator<Item = u8> {
-    let (backwards, low, high) = (from > to, from.min(to), from.max(to));
-    (low..=high).map(move |at| data[if backwards { high + low - at } else { at }])
-}
-
-fn write_crc8(crc8: &Crc8, frame: &mut Frame) {
-    let Some([from, to, result]) = places(crc8.span, frame) else { return };
-    let next = |crc: u8, byte: u8| crc8.table[usize::from(crc ^ byte)];
-    let crc = covered(&frame.data, from, to).fold(crc8.init, next);
-    let crc = match crc8.profile {
-        Profile::None => crc,
-        Profile::Value(value) => next(crc, value),
-        Profile::Counter(values) => next(crc, values[usize::from(frame.data[1] & 15)]),
-        Profile::Identifier => next(crc, frame.can_id as u8 ^ (frame.can_id >> 8) as u8),
-    };
-    frame.data[result] = crc ^ crc8.final_xor;
-}
-
-fn write_xor(xor: &Xor, frame: &mut Frame) {
-    let Some([from, to, result]) = places(xor.span, frame) else { return };
-    frame.data[result] = covered(&frame.data, from, to).fold(xor.init, |sum, byte| sum ^ byte);
 }
 
 #[cfg(test)]
@@ -209,44 +178,6 @@ mod tests {
         assert_eq!(changed(&and, "123#1122334455667788"), Some("123#1122334455667788".into()));
     }
 
-    #[test]
-    fn checksums_cover_their_span_in_either_direction_and_from_either_end() {
-        let xor = |from, to, result, init| Change {
-            xor_checksum: Some(Xor { span: Span::new(from, to, result), init }),
-            ..Change::default()
-        };
-        assert_eq!(changed(&xor(0, 2, 3, 0x0f), "123#11223300"), Some("123#1122330F".into()));
-        assert_eq!(changed(&xor(0, -2, -1, 0), "123#112200"), Some("123#112233".into()));
-        assert_eq!(
-            changed(&xor(0, -5, -1, 0), "123#112200"),
-            Some("123#112200".into()),
-            "outside: left alone"
-        );
-        // CRC-8/SAE-J1850 of "1234567" by the reference implementation of the polynomial, bit by bit.
-        let crc8 = |from, to, profile| Change {
-            crc8: Some(Crc8 {
-                init: 0xff,
-                final_xor: 0xff,
-                profile,
-                ..Crc8::with_polynomial(0x1d, Span::new(from, to, 7))
-            }),
-            ..Change::default()
-        };
-        let bitwise = |bytes: &[u8]| {
-            let bit = |crc: u8| (crc << 1) ^ if crc & 0x80 != 0 { 0x1d } else { 0 };
-            bytes.iter().fold(0xff, |crc, byte| (0..8).fold(crc ^ byte, |crc, _| bit(crc))) ^ 0xff
-        };
-        let text = "123#3132333435363700";
-        let expected = |bytes: &[u8]| Some(format!("{}{:02X}", &text[..18], bitwise(bytes)));
-        assert_eq!(changed(&crc8(0, 6, Profile::None), text), expected(b"1234567"));
-        assert_eq!(changed(&crc8(6, 0, Profile::None), text), expected(b"7654321"));
-        assert_eq!(changed(&crc8(0, 6, Profile::Value(b'8')), text), expected(b"12345678"));
-        let mut values = [0; 16];
-        values[2] = b'x'; // the low half of the second byte, 0x32
-        assert_eq!(changed(&crc8(0, 6, Profile::Counter(values)), text), expected(b"1234567x"));
-        assert_eq!(changed(&crc8(0, 6, Profile::Identifier), text), expected(b"1234567\x22"));
-    }
-
     /// The operations one after the other on a single byte, as gw.h words them.
     fn stepwise([and, or, xor, set]: [Option<u8>; 4], value: u8) -> u8 {
         let value = and.map_or(value, |and| value & and);
@@ -260,16 +191,6 @@ mod tests {
         fn two_instructions_do_what_any_sequence_of_operations_does(operands: [Option<u8>; 4], value: u8) {
             let bits = Bits::of(operands.map(|operand| operand.map(|byte| u64::from_ne_bytes([byte; 8]))));
             prop_assert_eq!(bits.apply(u64::from_ne_bytes([value; 8])) as u8, stepwise(operands, value));
-        }
-
-        #[test]
-        fn no_checksum_reaches_outside_of_a_frame(places: [i8; 3], len in 0u8..=64, id: u32) {
-            let [from, to, result] = places;
-            let span = Span::new(from, to, result);
-            let mut frame: Frame = "123##0".parse().unwrap();
-            (frame.len, frame.can_id) = (len, id);
-            write_xor(&Xor { span, init: 1 }, &mut frame);
-            write_crc8(&Crc8::with_polynomial(7, span), &mut frame);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Change, Convert, Kinds, Limit, Matching, Policy, RouteRules, Rule, RuleSet,
-    document::{Fault, Result, Source, Table},
+    document::{Fault, Result, Source, Table, line_starts},
     graph,
     lookup::RULES_MAX,
     select,
@@ -62,7 +62,8 @@ impl From<Fault> for Failure {
 
 /// Reads a text, which errors call `file`.
 pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
-    let source = Source { file, text };
+    let lines = line_starts(text);
+    let source = Source { file, text, lines: &lines };
     let document = source.parse()?;
     let top = source.table(&document, 0..0, FILE)?;
     let mut set = RuleSet::default();
