@@ -79,7 +79,7 @@ lab-conformance: built
 	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
 
 lab-canchar: built
-	$(call IN_LAB,--canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
+	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
 
 lab-traffic: built
 	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
@@ -90,7 +90,7 @@ lab-study: built
 test-6.1: built
 	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway --test routes --test rules $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
-	$(call IN_LAB,--kernel 6.1 --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
+	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
 	  $(ONLY_LAB)
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
@@ -199,11 +199,15 @@ bench: setup
 	$(BENCH_IN_LAB) cargo bench --locked -p canter-io --bench seam
 	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
 
-# A million frames through random rules, half of them each way: every one accounted for, and no more memory.
+# A million frames through random rules, half of them each way: every one accounted for, and no more memory. And a million
+# past character devices that are opened, filtered, interrupted and taken away meanwhile. On the kernel with KASAN and
+# lockdep: kernel/tests/debug_kernel.sh builds it.
 soak: setup
 	cargo build --release --locked
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 120m -- env SOAK_FRAMES=500000" \
 	  cargo test --release --locked -p canter --test rules -- --ignored --nocapture a_long_run
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 120m --canchar virtual$(COMMA)3$(COMMA)4 -- env SOAK_FRAMES=1000000" \
+	  cargo test --release --locked -p canter --test canchar -- --ignored --nocapture a_long_run
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt

@@ -193,7 +193,7 @@ impl FromStr for InterfaceFilters {
                 (interface, list.parse().map_err(here)?)
             }
         };
-        if !is_interface_name(interface) {
+        if !is_interface_name(interface) && !interface.starts_with("/dev/canchar") {
             return expected(0, Expected::Interface);
         }
         Ok(Self { interface: interface.to_owned(), filters })

@@ -25,7 +25,7 @@ mod read_write;
 pub mod sim;
 mod uring;
 
-use crate::{Batch, Error, Filters, Frame, Interface, Result};
+use crate::{Batch, Error, Filters, Frame, Interface, Result, interface::Kind};
 use std::{fmt, io, os::fd::BorrowedFd, str::FromStr};
 
 /// Takes frames from one interface.
@@ -366,6 +366,20 @@ impl TransmitMethod {
     /// Every sender.
     pub fn all() -> impl Iterator<Item = Self> {
         TRANSMITTERS.iter().map(|row| Self { row })
+    }
+
+    /// What sends on this interface unless another one is asked for: `write`, or what the interface has instead.
+    ///
+    /// # Errors
+    /// None; every name is that of a row.
+    pub fn usual(interface: &Interface) -> Result<Self> {
+        match interface.kind {
+            Kind::Canchar => "canchar",
+            Kind::Port => "port",
+            Kind::Sim => "sim",
+            _ => "write",
+        }
+        .parse()
     }
 
     /// Why it cannot work on this interface.

@@ -20,7 +20,7 @@ mod probe;
 mod programs;
 mod progress;
 mod shell;
-mod topology;
+pub(crate) mod topology;
 mod vmlinux;
 mod wire;
 

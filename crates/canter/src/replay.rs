@@ -86,9 +86,9 @@ pub struct Arguments {
     /// The largest timing error of a frame that is no failure
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, conflicts_with = "no_stamps")]
     max_error: Option<u64>,
-    /// How frames are sent: canter methods
-    #[arg(long, default_value = "write", value_name = "METHOD")]
-    method: TransmitMethod,
+    /// How frames are sent (canter methods); write, or what the interface has instead
+    #[arg(long, value_name = "METHOD")]
+    method: Option<TransmitMethod>,
     /// How long a frame may wait for room, in ms or with a unit
     #[arg(long, short = 'p', default_value = "1s", value_name = "TIME", value_parser = parse_ms)]
     wait: u64,

@@ -4,6 +4,7 @@
 //! `inside` measures: by `testbed` (the sender's side) and `side` (the gateway's, or `remote`), under a `load`.
 
 mod campaign;
+mod cards;
 mod catalogue;
 mod ceiling;
 mod definition;
@@ -27,6 +28,7 @@ use crate::{
     options::Common,
 };
 use campaign::Campaign;
+use ceiling::Ceiling;
 use clap::{Args, Subcommand, ValueEnum};
 use definition::{Set, Study};
 use journal::Journal;
@@ -271,7 +273,8 @@ fn check_ceilings(studies: &[Study], results: &[ResultFile]) -> bool {
     let mut kept = true;
     for study in studies {
         for result in results.iter().filter(|result| result.study == study.name) {
-            for ceiling in &study.ceilings {
+            let ours = |ceiling: &&Ceiling| ceiling.is_for(&result.environment.kernel);
+            for ceiling in study.ceilings.iter().filter(ours) {
                 let check = ceiling.check(result);
                 kept &= check.is_kept();
                 println!("{:<14} {check}", study.name);

@@ -81,7 +81,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let view = View { sort: arguments.sort, filter: arguments.filter.clone(), ..View::default() };
     arguments.refuse_missing()?;
-    let source = Source::open()?;
+    let devices = !arguments.devices()?.is_empty();
+    let source = Source::open(devices)?;
     common.apply()?;
     let census = Census::new(clock::realtime_ns(), arguments.interval);
     let next_ns = clock::monotonic_ns() + arguments.interval + SETTLE_NS;
@@ -107,6 +108,12 @@ impl Arguments {
         Ok(())
     }
 
+    /// The character devices that are named; no list of the network's interfaces has them.
+    fn devices(&self) -> failure::Result<Vec<Interface>> {
+        let named = self.interfaces.iter().filter(|wanted| wanted.interface.starts_with("/dev/"));
+        Ok(named.map(|wanted| Interface::find(&wanted.interface)).collect::<Result<_, _>>()?)
+    }
+
     /// What is wanted of an interface; `None`: nothing.
     fn filters(&self, name: &str) -> Option<Option<Filters>> {
         let of = |name: &str| self.interfaces.iter().find(|wanted| wanted.interface == name);
@@ -128,7 +135,8 @@ impl Top<'_> {
     fn look(&mut self) -> failure::Result<()> {
         let interfaces = Interface::list()?;
         let wanted = interfaces.iter().filter(|one| self.arguments.filters(&one.name).is_some());
-        let wanted: Vec<Interface> = wanted.cloned().collect();
+        let mut wanted: Vec<Interface> = wanted.cloned().collect();
+        wanted.extend(self.arguments.devices()?);
         self.source.follow(&wanted)?;
         for interface in &wanted {
             // One that goes between the two questions is missed the next time.

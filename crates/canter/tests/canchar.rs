@@ -1,5 +1,5 @@
 //! The module canchar from outside: queues, filters, priorities, waits, errors, rings, and what must not harm it.
-//! Runs in `canter lab --canchar virtual,3,4`: canchar0 and canchar1 are virtual, canchar2 is can3, canchar3 is can4.
+//! Runs in `canter lab --bus probe --canchar virtual,3,4`: canchar0 and canchar1 are virtual, canchar2 is can3, canchar3 is can4.
 //! After each test the kernel's log must be without a warning.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -9,16 +9,24 @@ use canter_io::{
     Filter, Filters, Interface,
     frame::{EFF_MASK, ERR_FLAG},
     interface::BitTiming,
-    sys::canchar::{
-        Device, ECHO, ECHO_OWN, FOREVER, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP, PollEntry, RawFrame,
+    sys::{
+        canchar::{
+            Device, ECHO, ECHO_OWN, FOREVER, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP, PollEntry,
+            RawFrame,
+        },
+        thread::Worker,
     },
 };
+use serde_json::Value;
 use std::{
     fs, io,
     os::fd::{AsFd, AsRawFd},
     path::Path,
     process::Command,
-    sync::MutexGuard,
+    sync::{
+        MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 use testbed::{DEADLINE, alone, canter, eventually, ip, output, start};
@@ -28,6 +36,9 @@ const FAR: &str = "/dev/canchar1";
 /// Cards 3 and 4.
 const CARD: &str = "/dev/canchar2";
 const ADDRESS: &str = "0000:00:07.0";
+const OTHER_CARD: &str = "/dev/canchar3";
+/// Longer than a study of this file takes.
+const STUDY_DEADLINE: Duration = Duration::from_secs(120);
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The virtual devices as they are at first; at the end, a kernel that complains fails the test.
@@ -471,4 +482,231 @@ fn pings_are_answered_between_two_interfaces_and_without_a_pong_the_exit_code_sa
     assert!(pinged.stdout.contains("3 frames sent, 3 answered, 0.000% lost"), "{pinged:?}");
     pong.signal("INT");
     assert_eq!(pong.ended(DEADLINE).code, Some(0));
+}
+
+/// The result of a study with this `[latency]` on cards with the exact instrument.
+fn measured(latency: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("exact.toml");
+    let lab = "[lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"probe\"\n";
+    let head = "name = \"exact\"\ntitle = \"A test\"\nsource = \"\"\n";
+    fs::write(&file, format!("{head}{lab}[latency]\n{latency}")).unwrap();
+    let ended = canter(&["study", "inside", file.to_str().unwrap()]).ended(STUDY_DEADLINE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let last: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+    last["result"]["series"].as_array().unwrap_or_else(|| panic!("{last}")).clone()
+}
+
+#[test]
+#[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
+fn every_driver_of_a_card_is_measured_in_one_run_by_the_exact_instrument() {
+    let _bench = Bench::new();
+    let methods =
+        ["can-gw", "canchar+canchar", "read+canchar", "canchar-ring/chip-poll+canchar-ring", "port+port"];
+    let series = measured(&format!(
+        "methods = {:?}\nlens = [8]\ncount = 20\n",
+        [&methods[..], &["interrupt"]].concat()
+    ));
+    assert_eq!(series.len(), methods.len() + 1);
+    for one in &series {
+        assert_eq!((&one["unavailable"], &one["ledger"]["received"]), (&"".into(), &20.into()), "{one}");
+    }
+    let [median, floor] = ["p50", "floor"].map(|what| match what {
+        "p50" => series.iter().map(|one| one["latency_ns"]["p50"].as_u64().unwrap()).collect::<Vec<_>>(),
+        _ => series.iter().map(|one| one["floor_ns"].as_u64().unwrap()).collect(),
+    });
+    assert!(floor.iter().all(|&ns| ns > 0), "{floor:?}");
+    let interrupt = median[methods.len()];
+    assert!(
+        median[..methods.len()].iter().all(|&ns| ns > interrupt),
+        "a gateway is more than an interrupt: {median:?}"
+    );
+    // The cards are whose they were.
+    eventually("canchar has its cards again", || Path::new(CARD).exists() && Interface::find("can0").is_ok());
+}
+
+/// The case of the 2010 paper: a controller's FIFO holds five frames of 8 bytes, and six come before anybody looks.
+#[test]
+#[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
+fn of_a_burst_of_six_frames_a_fifo_of_five_loses_the_sixth() {
+    let _bench = Bench::new();
+    for card in [CARD, OTHER_CARD] {
+        let mut card = Interface::find(card).unwrap();
+        card.down().unwrap();
+        card.set_bit_timing(&BitTiming::classic(1_000_000)).unwrap();
+        card.up().unwrap();
+    }
+    let mut gateway = canter(&["gateway", CARD, OTHER_CARD, "--method", "canchar+canchar"]);
+    gateway.until_it_says("Ctrl-C ends it");
+    for (burst, lost) in [(5, 0), (6, 10)] {
+        let traffic = format!("burst={burst}/20ms");
+        let count = (10 * burst).to_string();
+        let words = ["latency", "--instrument", "probe", "--send", "can0", "--routed", "can2", "--len", "8"];
+        let more = ["--traffic", &traffic, "--count", &count, "--json", "-"];
+        let result = canter(&[&words[..], &more].concat()).ended(STUDY_DEADLINE).json();
+        let ledger = &result["series"][0]["ledger"];
+        let all: u64 = ledger["lost"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!((all, &ledger["sent"]), (lost, &(10 * burst).into()), "{ledger}");
+    }
+    gateway.signal("TERM");
+    gateway.ended(DEADLINE);
+}
+
+#[test]
+#[ignore = "needs the module canchar: make test runs it in the lab"]
+fn the_tools_work_on_a_device_as_on_an_interface() {
+    let _bench = Bench::new();
+    let far = open(FAR);
+    let sent = canter(&["generate", NEAR, "-n", "20", "-g", "1", "-I", "123", "--quiet"]).ended(DEADLINE);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert_eq!(receive(&far, 20).len(), 20);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("two.log");
+    fs::write(&log, "(1.000000) can0 123#11\n(1.001000) can0 124#22\n").unwrap();
+    let bus = format!("{NEAR}=can0");
+    let played = canter(&["replay", log.to_str().unwrap(), &bus, "--quiet"]).ended(DEADLINE);
+    assert_eq!(played.code, Some(0), "{}", played.stderr);
+    assert_eq!(ids(&receive(&far, 2)), [0x123, 0x124]);
+    let traffic = canter(&["generate", NEAR, "-g", "5", "-I", "321", "--quiet"]);
+    receive(&far, 1); // it sends
+    let seen = canter(&["top", FAR, "--once", "--interval", "500ms", "--json", "-"]).ended(DEADLINE);
+    assert!(seen.stdout.contains(FAR) && seen.stdout.contains("321"), "{}", seen.stdout);
+    traffic.signal("TERM");
+    assert_eq!(traffic.ended(DEADLINE).code, Some(0));
+    let refused =
+        canter(&["capture", FAR, "-o", folder.path().join("x.log").to_str().unwrap()]).ended(DEADLINE);
+    assert!(refused.complaint().contains("/dev/canchar1: capture: records interfaces of the network only"));
+    let pair = format!("{NEAR},{FAR}");
+    let words =
+        ["syscalls", "--interface", &pair, "--frames", "64", "--queue", "32", "--batch", "32", "--json", "-"];
+    let costs = canter(&words).ended(DEADLINE).json();
+    let measured =
+        |name: &str| costs["series"].as_array().unwrap().iter().filter(|one| one["method"] == name).count();
+    assert_eq!((measured("canchar"), measured("canchar-ring"), measured("write")), (2, 2, 1), "{costs}");
+}
+
+/// How many frames; `make soak` sends a million.
+fn soak_frames() -> u32 {
+    std::env::var("SOAK_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
+}
+
+/// Xorshift (Marsaglia 2003): the same numbers each time.
+struct Random(u32);
+
+impl Random {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0 % limit
+    }
+}
+
+/// Somebody who reads now and then, and what he should have got.
+struct Reader {
+    device: Device,
+    /// Of four kinds of frames, those that he wants; 4: all.
+    kind: u32,
+    wanted: u64,
+    received: u64,
+    /// Marked in the frames of a queue that overwrites, or counted by the device.
+    lost: u64,
+}
+
+impl Reader {
+    fn open(random: &mut Random) -> Self {
+        let device = open(FAR);
+        let (slots, overwrites, kind) = (4 << random.below(6), random.below(2) == 1, random.below(5));
+        device.change(|set| set.rx_slots = slots).unwrap();
+        if overwrites {
+            device.change(|set| set.flags |= OVERWRITE).unwrap();
+        }
+        if kind < 4 {
+            device.set_filters(&format!("{kind:03X}:003").parse().unwrap()).unwrap();
+        }
+        Self { device, kind, wanted: 0, received: 0, lost: 0 }
+    }
+
+    fn read(&mut self) {
+        let mut frames = [RawFrame::default(); 32];
+        while let Ok(count) = self.device.read(&mut frames) {
+            self.received += count as u64;
+        }
+    }
+
+    /// The ledger: every frame that he wanted was read, or is counted as lost.
+    fn close(mut self) {
+        self.read();
+        self.lost = self.device.statistics().unwrap().file_rx_lost;
+        assert_eq!(self.wanted, self.received + self.lost, "kind {}", self.kind);
+    }
+}
+
+/// Reads all there is in calls that block and are interrupted by signals: frames read, and frames lost.
+fn blocked_reader() -> Worker<(u64, u64)> {
+    let device = blocking(FAR);
+    let read = move |stop: &AtomicBool| {
+        let mut received = 0;
+        let mut frames = [RawFrame::default(); 32];
+        while !stop.load(Ordering::Acquire) || device.wait(1, 0).unwrap() > 0 {
+            match device.read(&mut frames) {
+                Ok(count) => received += count as u64,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::Interrupted),
+            }
+        }
+        (received, device.statistics().unwrap().file_rx_lost)
+    };
+    Worker::start("reader", read).unwrap()
+}
+
+/// The card leaves its driver while a file is open, and comes back.
+fn take_the_card_away(random: &mut Random) {
+    let mut card = Interface::find(CARD).unwrap();
+    if random.below(2) == 1 {
+        card.down().unwrap();
+        card.set_bit_timing(&BitTiming::classic(500_000)).unwrap();
+        card.up().unwrap();
+    }
+    let files = [open(CARD), open(CARD)];
+    let _ = files[0].write(&[frame(1), frame(2)]);
+    let sysfs = format!("/sys/bus/pci/devices/{ADDRESS}/driver/unbind");
+    fs::write(sysfs, ADDRESS).unwrap();
+    assert_eq!(files[1].read(&mut [RawFrame::default()]).unwrap_err().raw_os_error(), Some(19));
+    drop(files);
+    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
+    eventually("the device is there", || Path::new(CARD).exists());
+}
+
+#[test]
+#[ignore = "needs the module canchar: make test runs it in the lab"]
+fn a_long_run_of_opens_filters_signals_and_unbinds_accounts_for_every_frame() {
+    let _bench = Bench::new();
+    let mut random = Random(0x5eed);
+    let near = open(NEAR);
+    let blocked = blocked_reader();
+    let (mut readers, mut sent): (Vec<Reader>, u32) = (Vec::new(), 0);
+    while sent < soak_frames() {
+        for _ in 0..1 + random.below(32) {
+            let id = random.below(0x800);
+            send(&near, [id]);
+            sent += 1;
+            readers
+                .iter_mut()
+                .filter(|one| one.kind > 3 || one.kind == id & 3)
+                .for_each(|one| one.wanted += 1);
+        }
+        match random.below(8) {
+            0 | 1 if readers.len() < 12 => readers.push(Reader::open(&mut random)),
+            2 | 3 if !readers.is_empty() => {
+                readers.swap_remove(random.below(readers.len() as u32) as usize).close()
+            }
+            4 | 5 => readers.iter_mut().for_each(Reader::read),
+            6 => blocked.interrupt(),
+            _ if random.below(40) == 0 => take_the_card_away(&mut random),
+            _ => {}
+        }
+    }
+    readers.into_iter().for_each(Reader::close);
+    let (received, lost) = blocked.stop();
+    assert_eq!(received + lost, u64::from(sent));
 }

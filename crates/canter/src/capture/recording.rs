@@ -144,6 +144,10 @@ impl Settings {
                     if interface.kind == canter_io::interface::Kind::Sim {
                         return Err(Failure::unable(format!("{name}: capture: a simulated bus has no ring")));
                     }
+                    if interface.kind == canter_io::interface::Kind::Canchar {
+                        let why = "records interfaces of the network only; its card can be one (kernel/canchar/README.md)";
+                        return Err(Failure::unable(format!("{name}: capture: {why}")));
+                    }
                     if !self.wait_for_interfaces {
                         trouble::refuse_down(&interface)?;
                     }

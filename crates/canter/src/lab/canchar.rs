@@ -63,8 +63,7 @@ impl Devices {
 
     /// The PCI addresses of the cards.
     pub fn addresses(&self) -> String {
-        let address =
-            |&card: &u8| format!("0000:00:{:02x}.0", topology::SJA1000_CARDS[usize::from(card)].slot);
+        let address = |&card: &u8| topology::card_address(card);
         self.cards.iter().map(address).collect::<Vec<_>>().join(" ")
     }
 }

@@ -20,6 +20,11 @@ pub const SJA1000_CARDS: &[Card] = &[
     Card { slot: 0x1a, buses: &["B"] },
 ];
 
+/// The PCI address of the SJA1000 card of this number.
+pub fn card_address(number: u8) -> String {
+    format!("0000:00:{:02x}.0", SJA1000_CARDS[usize::from(number)].slot)
+}
+
 /// The FD cards, two channels and one interrupt line each (shared with can0 and can1 when those are up).
 pub const FD_CARDS: &[Card] =
     &[Card { slot: 0x08, buses: &["A", "A"] }, Card { slot: 0x09, buses: &["A", "B"] }];

@@ -47,7 +47,8 @@ pub struct Arguments {
 /// What is measured, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Setup {
-    /// The virtual interface for receivers; made and deleted again unless given
+    /// The virtual interface for receivers, made and deleted again unless given; or two canchar devices of one bus,
+    /// /dev/canchar0,/dev/canchar1, to measure its methods too
     #[arg(long, short, value_name = "VCAN")]
     pub interface: Option<String>,
     /// How many frames, several times for a straight line
@@ -122,11 +123,11 @@ fn refuse_nonsense(setup: &Setup) -> failure::Result<()> {
     }
 }
 
-/// Unless it is named, a method is measured where it can work: canchar's on its own devices only, port's nowhere,
-/// since it makes no system call.
+/// Unless it is named, a method is measured where it can work: canchar's where there are devices of it, beside the
+/// others; port's nowhere, since it makes no system call.
 fn wanted(setup: &Setup, name: &str) -> bool {
     let on_device = setup.interface.as_ref().is_some_and(|name| name.starts_with("/dev/"));
-    let by_default = name.starts_with("canchar") == on_device && name != "port";
+    let by_default = (on_device || !name.starts_with("canchar")) && name != "port";
     if setup.methods.is_empty() { by_default } else { setup.methods.iter().any(|wanted| wanted == name) }
 }
 
@@ -157,8 +158,8 @@ fn receiver_series(
     method: ReceiveMethod,
     batch: usize,
 ) -> failure::Result<Series> {
-    let condition = condition(setup, "receive", batch, bench.vcan());
-    if let Err(reason) = method.check(bench.vcan()) {
+    let condition = condition(setup, "receive", batch, bench.heard(method.row.name));
+    if let Err(reason) = method.check(bench.heard(method.row.name)) {
         return Ok(Series::unavailable(method.row.name, condition, reason.to_string()));
     }
     let mut runs = Vec::new();
@@ -175,8 +176,8 @@ fn transmitter_series(
     method: TransmitMethod,
     batch: usize,
 ) -> failure::Result<Series> {
-    let condition = condition(setup, "send", batch, bench.vxcan());
-    if let Err(reason) = method.check(bench.vxcan()) {
+    let condition = condition(setup, "send", batch, bench.sent_on(method.row.name));
+    if let Err(reason) = method.check(bench.sent_on(method.row.name)) {
         return Ok(Series::unavailable(method.row.name, condition, reason.to_string()));
     }
     let mut runs = Vec::new();

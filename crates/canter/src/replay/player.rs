@@ -20,7 +20,7 @@ const HEAD_START_NS: u64 = 20_000_000;
 /// How to send.
 #[derive(Clone)]
 pub struct Player {
-    pub method: TransmitMethod,
+    pub method: Option<TransmitMethod>,
     pub setup: Setup,
     /// Print what was sent.
     pub shown: bool,

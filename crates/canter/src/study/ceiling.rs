@@ -21,6 +21,9 @@ pub struct Ceiling {
     /// The rules with which the method's figure is taken off this one.
     above_rules: Option<Rules>,
     at_most: f64,
+    /// The kernels that it is for, as `6.12` or `6.12-rt`; all unless given.
+    #[serde(default)]
+    kernels: Vec<String>,
 }
 
 /// Which figure of a series.
@@ -53,6 +56,16 @@ pub struct Check {
 }
 
 impl Ceiling {
+    /// Whether it is for a result of this kernel, named as [`Environment`](crate::measure::result::Environment) does.
+    pub fn is_for(&self, kernel: &str) -> bool {
+        let is = |wanted: &String| {
+            let series = wanted.strip_suffix("-rt");
+            let realtime = kernel.contains("PREEMPT_RT");
+            kernel.starts_with(&format!("{}.", series.unwrap_or(wanted))) && realtime == series.is_some()
+        };
+        self.kernels.is_empty() || self.kernels.iter().any(is)
+    }
+
     /// Holds it against a result. Of a method that receives and sends, the receiving series is meant.
     pub fn check(&self, result: &ResultFile) -> Check {
         let figure = |method: &str, rules: Option<&Rules>| {
@@ -85,7 +98,8 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ceiling { method, figure, rules, over, over_rules, above_rules, at_most } = &self.ceiling;
+        let Ceiling { method, figure, rules, over, over_rules, above_rules, at_most, kernels: _ } =
+            &self.ceiling;
         let mut what = format!("{method} {figure:?}").to_lowercase();
         if let Some(rules) = rules {
             what += &format!(" {rules}");
@@ -147,6 +161,18 @@ mod tests {
         assert!(
             toml::from_str::<Ceiling>("method = 'a'\nfigure = 'p50'\nrules = 'rain'\nat_most = 1.0").is_err()
         );
+    }
+
+    #[test]
+    fn a_ceiling_is_for_the_kernels_that_it_names() {
+        let text = "method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5\n";
+        let some = ceiling(&format!("{text}kernels = ['6.12-rt', '6.1']"));
+        let of = |kernel: &str| some.is_for(kernel);
+        assert!(
+            of("6.12.117-rt-amd64 #1 SMP PREEMPT_RT Debian") && of("6.1.0-56-amd64 #1 SMP PREEMPT_DYNAMIC")
+        );
+        assert!(!of("6.12.117-amd64 #1 SMP PREEMPT_DYNAMIC") && !of("6.1.0-56-rt-amd64 #1 SMP PREEMPT_RT"));
+        assert!(ceiling(text).is_for("7.2.0"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn state(study: &Study) -> String {
 
 /// Why a study's lab cannot be had here.
 fn obstacle(machine: &Lab, ethernet: bool) -> Option<String> {
-    let builds = machine.bus == Bus::Wire || machine.canchar.is_some();
+    let builds = machine.bus != Bus::default() || machine.canchar.is_some();
     let lab = lab::obstacle(builds);
     lab.or_else(|| if ethernet { ethernet::ping_is_there().err() } else { None })
 }

@@ -2,8 +2,10 @@
 //! its priorities, and ends it with an account. It is this machine or another one (`remote`).
 
 use super::{
+    cards::{self, Fitted},
     ethernet::{self, Ethernet},
     load::{self, Load, Part, Running},
+    plan::NOTHING,
     rules::Rules,
     testbed::{Rate, place_interrupts, set_up},
 };
@@ -55,6 +57,8 @@ pub trait Side {
 pub struct Place {
     pub input: String,
     pub output: String,
+    /// The cards' PCI addresses, where each method gets them by the driver that it needs: `input` and `output` follow.
+    pub cards: Option<[String; 2]>,
     /// Up while a gateway starts, which may have to send a frame on the bus that it receives from.
     pub witness: Option<String>,
     /// The gateway's own, with its interrupts.
@@ -70,6 +74,8 @@ pub struct Local {
     place: Place,
     ethernet: Option<Ethernet>,
     running: Option<Started>,
+    /// The cards as the running gateway has them.
+    fitted: Vec<Fitted>,
 }
 
 struct Started {
@@ -84,6 +90,8 @@ struct Started {
 /// What routes.
 enum Gateway {
     Process(child::Gateway),
+    /// Nothing.
+    Nothing,
     /// Jobs of can-gw, put there by `canter rules apply`.
     Jobs,
 }
@@ -91,7 +99,7 @@ enum Gateway {
 impl Local {
     /// Brings nothing up yet.
     pub fn new(place: Place) -> Self {
-        Self { place, ethernet: None, running: None }
+        Self { place, ethernet: None, running: None, fitted: Vec::new() }
     }
 
     fn prepare_ethernet(&mut self) -> failure::Result<()> {
@@ -108,6 +116,22 @@ impl Local {
             place_interrupts(&[other], super::testbed::SENDER_CPU)?;
         }
         Ok(())
+    }
+
+    /// Gives the cards to the driver that the method needs and brings them up; the inner `Err`: why that cannot be.
+    fn fit(&mut self, order: &Order) -> failure::Result<Result<(), String>> {
+        let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NOTHING) else {
+            return Ok(Ok(()));
+        };
+        match cards::fit(addresses, order)? {
+            Ok(fitted) => self.fitted = fitted,
+            Err(why) => return Ok(Err(why)),
+        }
+        for (card, end) in self.fitted.iter().zip([&mut self.place.input, &mut self.place.output]) {
+            end.clone_from(&card.name);
+            set_up(end, Rate::of(order.fd))?;
+        }
+        Ok(Ok(()))
     }
 
     /// Starts a gateway while somebody on its bus acknowledges.
@@ -128,6 +152,9 @@ impl Side for Local {
             order.rules.parse().map_err(|error| Failure::failed(format!("study: rules: {error}")))?;
         if order.load.is_ethernet() {
             self.prepare_ethernet()?;
+        }
+        if let Err(why) = self.fit(order)? {
+            return Ok(Begun::Unable(why));
         }
         if order.irq_priority > 0
             && let Err(why) = set_interrupt_priority(&self.place, order.irq_priority)
@@ -166,10 +193,15 @@ impl Side for Local {
 
     fn end(&mut self) -> failure::Result<Counts> {
         let Some(started) = self.running.take() else { return Ok(Counts::default()) };
-        finish(started, &self.place)
+        let counts = finish(started, &self.place);
+        self.fitted.clear();
+        counts
     }
 
     fn interfaces(&self) -> failure::Result<Vec<Interface>> {
+        if self.place.cards.is_some() && self.fitted.is_empty() {
+            return Ok(Vec::new()); // nothing routes
+        }
         Ok(vec![Interface::find(&self.place.input)?, Interface::find(&self.place.output)?])
     }
 }
@@ -231,6 +263,9 @@ fn start(
     rules: &Rules,
     file: Option<&Path>,
 ) -> failure::Result<Result<Gateway, String>> {
+    if order.method == NOTHING {
+        return Ok(Ok(Gateway::Nothing));
+    }
     if let (Some(file), "can-gw") = (file, order.method.as_str()) {
         let output = canter()?
             .args(["rules", "apply", "--quiet"])
@@ -269,6 +304,7 @@ impl Gateway {
     fn stop(self) -> failure::Result<Counts> {
         match self {
             Self::Process(gateway) => gateway.stop().map(|account| account.counts),
+            Self::Nothing => Ok(Counts::default()),
             Self::Jobs => stop_jobs(),
         }
     }

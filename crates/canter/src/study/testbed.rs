@@ -2,18 +2,19 @@
 //! B. In the lab both are one machine; with two processors each side has its own, interrupts included.
 //!
 //! On virtual wires the sender's interfaces are not needed but for one that acknowledges what the gateway sends: the
-//! wires send and stamp by themselves, so that nothing of the sender runs beside the gateway.
+//! wires send and stamp by themselves, so that nothing of the sender runs beside the gateway. With the exact instrument
+//! (`bus = "probe"`) can0 and can2 are its cards, and the gateway has its cards by the driver that its method needs.
 
 use super::{
     definition::Study,
     load::Load,
-    plan::{Case, LatencyPlan},
+    plan::{Case, LatencyPlan, NOTHING},
     side::{Begun, Order, Place, Side},
 };
 use crate::{
     failure::{self, Exit, Failure},
     gateway::{Method, paper_name},
-    lab::Bus,
+    lab::{Bus, topology},
     measure::result::Series,
     meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
     options::Common,
@@ -43,6 +44,8 @@ pub struct Bed {
 /// The processors of the sender and of the gateway.
 pub const SENDER_CPU: usize = 0;
 const GATEWAY_CPU: usize = 1;
+/// On the bus of the exact instrument's sender.
+const WITNESS: &str = "can1";
 
 /// The lab's, for a study.
 pub fn of_lab(study: &Study) -> (Bed, Place) {
@@ -54,6 +57,10 @@ pub fn of_lab(study: &Study) -> (Bed, Place) {
         processor: apart.then_some(GATEWAY_CPU),
         ..Place::default()
     };
+    if study.lab.bus == Bus::Probe {
+        let cards = Some([topology::card_address(3), topology::card_address(4)]);
+        return (exact(), Place { cards, processor: None, ..place("can3", "can4") });
+    }
     if study.lab.bus == Bus::Wire {
         let bed = Bed {
             send: "A".to_owned(),
@@ -81,6 +88,16 @@ pub fn of_lab(study: &Study) -> (Bed, Place) {
             let up = names(&["can0", "can1", "can2", "/dev/canchar0", "/dev/canchar1"]);
             (Bed { up, ..bed }, place("/dev/canchar0", "/dev/canchar1"))
         }
+    }
+}
+
+/// On cards with the exact instrument no interface of the sender is up: nothing of it runs beside the gateway.
+fn exact() -> Bed {
+    Bed {
+        send: "can0".to_owned(),
+        routed: "can2".to_owned(),
+        instrument: InstrumentName::Probe,
+        ..Bed::default()
     }
 }
 
@@ -196,16 +213,17 @@ impl Bed {
     }
 
     fn setup(&self, plan: &LatencyPlan, case: &Case) -> failure::Result<Setup> {
+        let nothing = case.method == NOTHING;
         Ok(Setup {
             send: self.send.clone(),
             direct: self.direct.clone(),
-            routed: self.routed.clone(),
+            routed: if nothing { WITNESS.to_owned() } else { self.routed.clone() },
             traffic: case.traffic,
             count: plan.count,
             gap: plan.gap_ns,
             jitter: plan.jitter_ns,
             template: Template::new(case.rules.frame_id(), case.len, plan.fd),
-            null: false,
+            null: nothing,
             wire_time: WireTime::Auto,
             instrument: self.instrument,
             timeline: plan.timeline,
@@ -232,7 +250,10 @@ impl Bed {
             let paper_name = paper_name(&case.method).to_owned();
             Ok(Series { paper_name, ..Series::unavailable(&case.method, condition, reason) })
         };
-        if case.method.parse::<Method>().is_err() {
+        if case.method == NOTHING && self.instrument != InstrumentName::Probe {
+            return unavailable("needs the exact instrument, bus = \"probe\"".to_owned());
+        }
+        if case.method != NOTHING && case.method.parse::<Method>().is_err() {
             return unavailable("not part of this version".to_owned());
         }
         let order = Order {
@@ -247,7 +268,8 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = side.interfaces()?;
-        let measured = apart(&setup, &self.meter(case.load, plan.realtime), &watched.iter().collect::<Vec<_>>());
+        let measured =
+            apart(&setup, &self.meter(case.load, plan.realtime), &watched.iter().collect::<Vec<_>>());
         let counts = side.end()?;
         let Measured { mut series, account, interrupted, .. } = match measured {
             Ok(measured) => measured,

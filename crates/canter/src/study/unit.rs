@@ -83,7 +83,9 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
     let mut boots: Vec<(Lab, Boot)> = Vec::new();
     for unit in units {
         let kernel = unit.kernel.clone().unwrap_or_default();
-        let key = Lab { kernels: vec![kernel.clone()], bus: Bus::default(), ..unit.study.lab.clone() };
+        // Wires are there beside the cards; the instrument on cards is a machine of its own.
+        let bus = if unit.study.lab.bus == Bus::Probe { Bus::Probe } else { Bus::default() };
+        let key = Lab { kernels: vec![kernel.clone()], bus, ..unit.study.lab.clone() };
         let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
             Some((_, boot)) => boot,
             None => {
@@ -93,8 +95,8 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
                 boot
             }
         };
-        if unit.study.lab.bus == Bus::Wire {
-            boot.machine.bus = Bus::Wire;
+        if unit.study.lab.bus != Bus::default() {
+            boot.machine.bus = unit.study.lab.bus;
         }
         boot.machine.net |= needs_ethernet(&unit.study.kind);
         boot.units.push(unit);
@@ -144,7 +146,8 @@ mod tests {
         let mut machines: Vec<String> = boots
             .iter()
             .map(|Boot { machine, .. }| {
-                format!("{} {} {} {:?}", machine.kernel, machine.cpus, machine.shift, machine.canchar)
+                let exact = machine.bus == Bus::Probe;
+                format!("{} {} {} {:?} {exact}", machine.kernel, machine.cpus, machine.shift, machine.canchar)
             })
             .collect();
         machines.sort();

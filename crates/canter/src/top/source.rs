@@ -5,6 +5,7 @@ use canter_io::{
     batch::BATCH_FRAMES,
     capture_ring::CaptureRing,
     frame::EFF_MASK,
+    interface::Kind,
     method::{Receive, ReceiveMethod, ReceiveOptions},
     sys::poll,
 };
@@ -35,8 +36,12 @@ pub enum Source {
 }
 
 impl Source {
-    /// Rings, or without CAP_NET_RAW sockets, which [`follow`](Self::follow) opens.
-    pub fn open() -> canter_io::Result<Self> {
+    /// Rings, or without CAP_NET_RAW sockets, which [`follow`](Self::follow) opens; for character devices too, which no
+    /// ring hears.
+    pub fn open(devices: bool) -> canter_io::Result<Self> {
+        if devices {
+            return Ok(Self::Sockets(BTreeMap::new(), Batch::new(BATCH_FRAMES)));
+        }
         match CaptureRing::open("top", 0, true, RING_BYTES) {
             Ok(ring) => Ok(Self::Ring(ring)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -103,7 +108,8 @@ fn gone(error: &io::Error) -> bool {
 }
 
 fn listen(interface: &Interface) -> canter_io::Result<Box<dyn Receive>> {
-    let method: ReceiveMethod = "recvmmsg/spin".parse()?;
+    let name = if interface.kind == Kind::Canchar { "canchar/spin" } else { "recvmmsg/spin" };
+    let method: ReceiveMethod = name.parse()?;
     let filters = Filters { error_mask: EFF_MASK, ..Filters::default() };
     let options = ReceiveOptions {
         filters,

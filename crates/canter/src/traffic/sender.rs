@@ -66,7 +66,13 @@ pub struct Setup {
 }
 
 impl Sender {
-    pub fn open(interface: &Interface, method: TransmitMethod, setup: &Setup) -> canter_io::Result<Self> {
+    /// By this method, or by what the interface usually is sent on.
+    pub fn open(
+        interface: &Interface,
+        method: Option<TransmitMethod>,
+        setup: &Setup,
+    ) -> canter_io::Result<Self> {
+        let method = method.map_or_else(|| TransmitMethod::usual(interface), Ok)?;
         let options = TransmitOptions { echo: setup.echo, no_wait: true, ..TransmitOptions::default() };
         let transmit = method.open(interface, &options)?;
         Ok(Self {
@@ -370,7 +376,7 @@ mod tests {
         let interface = Interface::find(&format!("sim:{world}/bus")).unwrap();
         let method: TransmitMethod = "sim".parse().unwrap();
         let setup = Setup { echo: Echo::Auto, rate: None, patience_ns, late_ns: None };
-        Sender::open(&interface, method, &setup).unwrap()
+        Sender::open(&interface, Some(method), &setup).unwrap()
     }
 
     #[test]

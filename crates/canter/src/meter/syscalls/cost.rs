@@ -34,14 +34,39 @@ const DELIVERY_WAIT_NS: u64 = 1_000_000;
 
 /// Interfaces to measure on.
 pub struct Bench {
-    vcan: Interface,
-    vxcan: [Interface; 2],
+    sockets: Links,
+    /// Two character devices of one bus.
+    devices: Option<Links>,
     made: Vec<Made>,
     frame: Frame,
     /// Set: the runs that are left are not made.
     interrupted: Arc<AtomicBool>,
     /// What reading the clock twice adds to a timed call.
     clock_ns: u64,
+}
+
+/// What frames pass, and who is at the other end of what is measured.
+#[derive(Clone)]
+struct Links {
+    /// Receivers are measured on the second, while the first sends.
+    receiving: [Interface; 2],
+    /// Senders are measured on the first, while the second hears them.
+    sending: [Interface; 2],
+    sender: &'static str,
+    reader: &'static str,
+}
+
+impl Links {
+    /// Of the devices `/dev/canchar0,/dev/canchar1`.
+    fn of_devices(names: &str) -> failure::Result<Self> {
+        let Some((near, far)) = names.split_once(',') else {
+            let why = format!("{names}: two devices of one bus: /dev/canchar0,/dev/canchar1");
+            return Err(Failure::new(Exit::Usage, why));
+        };
+        let found = [Interface::find(near)?, Interface::find(far)?];
+        found.iter().try_for_each(refuse_down)?;
+        Ok(Self { receiving: found.clone(), sending: found, sender: "canchar", reader: "canchar/spin" })
+    }
 }
 
 /// One timed run.
@@ -78,7 +103,9 @@ impl Bench {
         interrupted: Arc<AtomicBool>,
     ) -> failure::Result<Self> {
         let mut made = Vec::new();
-        let vcan = match interface {
+        let devices =
+            interface.filter(|name| name.starts_with("/dev/")).map(Links::of_devices).transpose()?;
+        let vcan = match interface.filter(|_| devices.is_none()) {
             Some(name) => {
                 let vcan = Interface::find(name)?;
                 refuse_down(&vcan)?;
@@ -89,20 +116,30 @@ impl Bench {
         let near = classic(Interface::create_vxcan(VXCAN[0], VXCAN[1])?, &mut made)?;
         let mut far = Interface::find(VXCAN[1])?; // goes with the near end
         set_classic(&mut far)?;
-        Ok(Self { vcan, vxcan: [near, far], made, frame, interrupted, clock_ns: clock_ns() })
+        let receiving = [vcan.clone(), vcan];
+        let sockets = Links { receiving, sending: [near, far], sender: "write", reader: "recvmmsg/spin" };
+        Ok(Self { sockets, devices, made, frame, interrupted, clock_ns: clock_ns() })
     }
 
-    pub fn vcan(&self) -> &Interface {
-        &self.vcan
+    /// Those that the method of this name works on.
+    fn links(&self, method: &str) -> &Links {
+        self.devices.as_ref().filter(|_| method.starts_with("canchar")).unwrap_or(&self.sockets)
     }
 
-    /// The end that senders are measured on.
-    pub fn vxcan(&self) -> &Interface {
-        &self.vxcan[0]
+    /// What a receiver of this name is measured on.
+    pub fn heard(&self, method: &str) -> &Interface {
+        &self.links(method).receiving[1]
+    }
+
+    /// What a sender of this name is measured on.
+    pub fn sent_on(&self, method: &str) -> &Interface {
+        &self.links(method).sending[0]
     }
 
     pub fn interfaces(&self) -> Vec<Interface> {
-        vec![self.vcan.clone(), self.vxcan[0].clone()]
+        let devices = self.devices.iter().flat_map(|links| links.sending.clone());
+        let sockets = [&self.sockets.receiving[0], &self.sockets.sending[0]];
+        sockets.into_iter().cloned().chain(devices).collect()
     }
 
     pub fn tear_down(self) -> Result<()> {
@@ -117,22 +154,25 @@ impl Bench {
         queue: u64,
         batch: usize,
     ) -> failure::Result<Run> {
-        let nobody = self.queue_all(frames, queue, batch, None)?;
-        let somebody = self.queue_all(frames, queue, batch, Some(method))?;
+        let links = self.links(method.row.name);
+        let nobody = self.queue_all(links, frames, queue, batch, None)?;
+        let somebody = self.queue_all(links, frames, queue, batch, Some(method))?;
         let delivery_ns = somebody.sending_ns as i64 - nobody.sending_ns as i64;
         Ok(Run { frames, received: somebody.received, calls_ns: somebody.receiving_ns, delivery_ns })
     }
 
     fn queue_all(
         &self,
+        links: &Links,
         frames: u64,
         queue: u64,
         batch: usize,
         method: Option<ReceiveMethod>,
     ) -> failure::Result<Passed> {
-        let mut sender = by("write")?.open(&self.vcan, &TransmitOptions::default())?;
+        let [from, to] = &links.receiving;
+        let mut sender = by(links.sender)?.open(from, &TransmitOptions::default())?;
         let options = ReceiveOptions { queue_frames: Some(queue as u32 + 1), ..ReceiveOptions::default() };
-        let mut receiver = method.map(|method| method.open(&self.vcan, &options)).transpose()?;
+        let mut receiver = method.map(|method| method.open(to, &options)).transpose()?;
         let mut batch = Batch::new(batch);
         let burst = vec![self.frame; queue as usize];
         let mut passed = Passed::default();
@@ -140,11 +180,10 @@ impl Bench {
         while left > 0 {
             self.refuse_interrupted()?;
             let count = queue.min(left) as usize;
-            passed.sending_ns +=
-                self.timed(&self.vcan, "send", |_| send_all(&mut *sender, &burst[..count], 1))?;
+            passed.sending_ns += self.timed(from, "send", |_| send_all(&mut *sender, &burst[..count], 1))?;
             if let Some(receiver) = &mut receiver {
                 let mut received = 0;
-                passed.receiving_ns += self.timed(&self.vcan, "receive", |waited_ns| {
+                passed.receiving_ns += self.timed(to, "receive", |waited_ns| {
                     received = receive_all(&mut **receiver, &mut batch, count, waited_ns)?;
                     Ok(())
                 })?;
@@ -170,10 +209,11 @@ impl Bench {
         heard: bool,
     ) -> failure::Result<(u64, u64)> {
         self.refuse_interrupted()?;
-        let [near, far] = &self.vxcan;
+        let links = self.links(method.row.name);
+        let [near, far] = &links.sending;
         let mut sender = method.open(near, &TransmitOptions::default())?;
         let options = ReceiveOptions { queue_frames: Some(frames as u32 + 1), ..ReceiveOptions::default() };
-        let reader: ReceiveMethod = "recvmmsg/spin".parse()?;
+        let reader: ReceiveMethod = links.reader.parse()?;
         let mut receiver = if heard { Some(reader.open(far, &options)?) } else { None };
         let burst = vec![self.frame; frames as usize];
         let sending_ns = self.timed(near, "send", |_| send_all(&mut *sender, &burst, batch))?;
