@@ -15,9 +15,9 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
   tshark tcpdump tmux python3-venv iputils-ping
 
 .PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
   test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb lint lint-if-possible bench bench-python \
-  soak wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
+  soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
 	cargo build --release --locked
@@ -41,7 +41,7 @@ test-peers: setup target/python
 
 # The longest first.
 test-lab: lab-services lab-gateway lab-capture lab-wire lab-program lab-conformance lab-routes lab-canchar \
-  lab-traffic lab-study
+  lab-bare lab-traffic lab-study
 
 # Every program, so that lines that run at once do not build at once.
 built: setup
@@ -69,7 +69,10 @@ lab-wire: built
 	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test gateway_wire $(ONLY_LAB)
 
 lab-program: built
-	cargo test --locked -p canter --test lab $(ONLY_LAB)
+	cargo test --locked -p canter --test lab --test bare_metal_image $(ONLY_LAB)
+
+lab-bare: built
+	$(call IN_LAB,--bare-metal --bus probe --clock virtual) cargo test --locked -p canter --test bare_metal $(ONLY_LAB)
 
 lab-conformance: built
 	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) cargo test --locked -p canter-io --test conformance \
@@ -184,8 +187,13 @@ test-debug-kernel: setup
 	cargo build --locked
 	kernel/tests/debug_kernel.sh
 
+# The gateway without an operating system, both programs: target/baremetal/release/.
+baremetal:
+	cd baremetal && cargo build --release --locked --target-dir $(CURDIR)/target/baremetal
+
 lint:
 	cargo fmt --all --check
+	cd baremetal && cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # A toolchain of the minimal profile has neither.

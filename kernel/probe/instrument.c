@@ -69,7 +69,10 @@ static bool tx_free(const struct canprobe *probe)
 	return sja1000_in(&probe->cards[0].chip, SJA1000_SR) & SJA1000_SR_TX_FREE;
 }
 
-/* The last thing that it does is to tell the chip. */
+/*
+ * The last thing that it does is to tell the chip. The pause behind that lets another
+ * processor see the frame at once, where an emulator has processors take turns.
+ */
 static void send(struct canprobe *probe)
 {
 	const struct canprobe_plan *plan = &probe->plan;
@@ -90,6 +93,7 @@ static void send(struct canprobe *probe)
 	record.stamp_ns = ktime_get_mono_fast_ns();
 	put(&probe->rings[CANPROBE_SENT], &record);
 	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_SEND);
+	cpu_relax();
 }
 
 static enum hrtimer_restart fire(struct hrtimer *timer)

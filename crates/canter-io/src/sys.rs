@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod can_raw;
+pub mod canbare;
 pub mod canchar;
 pub mod canprobe;
 pub mod clock;

@@ -1,6 +1,7 @@
 //! The gateway: frames from one interface to another, by any pair of methods or in the kernel, as rules say.
 
 mod backlog;
+pub mod bare_metal;
 pub mod child;
 mod control;
 pub mod counts;
@@ -38,6 +39,7 @@ Examples:
   canter gateway can3 can4                           a read and a write for each frame
   canter gateway can3 can4 --method ring/spin+write  lowest latency, one processor busy
   canter gateway can3 can4 --method can-gw           in the kernel itself
+  canter gateway can3 can4 --method bare-metal       without an operating system, on a processor of its own
   canter gateway can0 can1 --filter 123:7FF,400:700  only these identifiers
   canter gateway can0 can1 --both                    two directions, which do not echo
   canter gateway can0 can1 --rules rules.toml        as the file says (docs/rules.md)
@@ -59,7 +61,7 @@ pub struct Arguments {
     /// Also the other way round
     #[arg(long, requires = "from")]
     both: bool,
-    /// RECEIVER+TRANSMITTER, or can-gw
+    /// RECEIVER+TRANSMITTER, can-gw, or bare-metal
     #[arg(long, short, default_value = "read+write", value_name = "PAIR")]
     method: Method,
     /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
@@ -114,9 +116,11 @@ pub enum Method {
     Pair(Pair),
     /// By the kernel's own gateway.
     CanGw,
+    /// On a processor without an operating system. The interfaces are not there meanwhile.
+    BareMetal,
 }
 
-/// What the 2014 paper calls a method, whether this program has it or not; empty when it has no name there.
+/// What the 2014 paper calls a method; empty when it has no name there.
 pub fn paper_name(method: &str) -> &'static str {
     const OTHERS: [(&str, &str); 2] = [("kernel", "can-gw"), ("rtems", "bare-metal")];
     let known = PAPER_PAIRS.iter().chain(&OTHERS).find(|(_, ours)| *ours == method);
@@ -127,7 +131,11 @@ impl FromStr for Method {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if matches!(text, "can-gw" | "kernel") { Ok(Self::CanGw) } else { text.parse().map(Self::Pair) }
+        match text {
+            "can-gw" | "kernel" => Ok(Self::CanGw),
+            "bare-metal" | "rtems" => Ok(Self::BareMetal),
+            pair => pair.parse().map(Self::Pair),
+        }
     }
 }
 
@@ -136,6 +144,7 @@ impl fmt::Display for Method {
         match self {
             Self::Pair(pair) => pair.fmt(f),
             Self::CanGw => f.write_str("can-gw"),
+            Self::BareMetal => f.write_str("bare-metal"),
         }
     }
 }
@@ -181,7 +190,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         ));
     }
     let directions = plan::directions(&arguments)?;
-    if !arguments.wait_for_interface || matches!(arguments.method, Method::CanGw) {
+    if !arguments.wait_for_interface || !matches!(arguments.method, Method::Pair(_)) {
         for name in directions.iter().flat_map(|direction| [&direction.from, &direction.to]) {
             refuse_down(&Interface::find(name)?)?;
         }
@@ -190,6 +199,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let (routes, ended) = match arguments.method {
         Method::Pair(pair) => user::run(&arguments, pair, &directions, common)?,
         Method::CanGw => kernel::run(&arguments, &directions, common)?,
+        Method::BareMetal => bare_metal::run(&arguments, &directions, common)?,
     };
     finish(&arguments, &directions, routes, ended, common)
 }

@@ -4,6 +4,7 @@
 
 mod apt;
 mod arch;
+mod bare_metal;
 mod cache;
 mod canchar;
 mod cpio;
@@ -49,6 +50,7 @@ Examples:
   canter lab -- 'ip link set can0 up type can bitrate 500000 && ip -details link show can0'
   canter lab --clock virtual --kernel 6.12-rt -- ./target/release/canter study run gateway
   canter lab --canchar 3,4 -- 'ls /dev/canchar*; cat /sys/class/canchar/*/board'
+  canter lab --bare-metal -- canter methods
   canter lab --fd-cards 2 --net -- ./test.sh 'with an argument'
   canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
@@ -91,6 +93,9 @@ pub struct Arguments {
     /// Load the module canchar: `virtual` for two virtual devices, numbers of SJA1000 cards for it to drive
     #[arg(long, value_name = "LIST")]
     canchar: Option<canchar::Devices>,
+    /// One processor more, which Linux does not get, and the module canbare: for --method bare-metal
+    #[arg(long)]
+    bare_metal: bool,
     /// Two network cards on one hub, for Ethernet load
     #[arg(long)]
     net: bool,
@@ -173,6 +178,8 @@ pub struct Machine {
     pub bus: Bus,
     /// Devices of canchar.
     pub canchar: Option<canchar::Devices>,
+    /// A processor more than `cpus`, and memory, that Linux leaves alone; the module canbare, which starts it.
+    pub bare_metal: bool,
     /// Two network cards on one hub.
     pub net: bool,
     /// systemd is process 1.
@@ -202,6 +209,7 @@ impl Default for Machine {
             fd_cards: 0,
             bus: Bus::Sja1000,
             canchar: None,
+            bare_metal: false,
             net: false,
             systemd: false,
             shares: Vec::new(),
@@ -335,6 +343,9 @@ impl Machine {
         }
         if self.bus == Bus::Probe {
             probe::add(&mut kernel, &cache, progress)?;
+        }
+        if self.bare_metal {
+            bare_metal::add(&mut kernel, &cache, progress)?;
         }
         let canchar_module = match &self.canchar {
             Some(_) => Some(canchar::module(&kernel, &cache, progress)?),
@@ -599,7 +610,7 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     }
     if !arguments.arch.is_host() {
         let built = arguments.fd_cards > 0 || arguments.bus == Bus::Wire || arguments.canchar.is_some();
-        if built || arguments.systemd || arguments.accel == Accel::Kvm {
+        if built || arguments.bare_metal || arguments.systemd || arguments.accel == Accel::Kvm {
             return usage(
                 "--arch: its machine has the cards of --cards and vcan; what is built for the host's kernels, the \
                  host's systemd and KVM are not there",
@@ -620,6 +631,7 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
         fd_cards: arguments.fd_cards,
         bus: arguments.bus,
         canchar: arguments.canchar,
+        bare_metal: arguments.bare_metal,
         net: arguments.net,
         systemd: arguments.systemd,
         shares: arguments.share,

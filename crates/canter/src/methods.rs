@@ -2,6 +2,7 @@
 
 use crate::{
     failure::{self, Exit},
+    gateway::bare_metal,
     options::Common,
 };
 use canter_io::{
@@ -82,7 +83,16 @@ fn rows(interface: Option<&Interface>) -> Vec<Row> {
         Capabilities { fd: true, batch: false, origin: false },
         can_gw::available(),
     );
-    receivers.chain(transmitters).chain([kernel]).collect()
+    let bare_metal = Row {
+        kind: "gateway",
+        name: "bare-metal".to_owned(),
+        about: "without an operating system, on a processor and two SJA1000 cards of its own",
+        unavailable: bare_metal::available().err().map_or(String::new(), |failure| failure.message),
+        fd: false,
+        batch: false,
+        origin: false,
+    };
+    receivers.chain(transmitters).chain([kernel, bare_metal]).collect()
 }
 
 fn table(rows: &[Row], interface: Option<&Interface>) -> String {
@@ -104,5 +114,5 @@ fn table(rows: &[Row], interface: Option<&Interface>) -> String {
     for (paper, ours) in PAPER_PAIRS {
         text += &format!("  {paper:<16} {ours}\n");
     }
-    text + "  kernel           can-gw\n"
+    text + "  kernel           can-gw\n  rtems            bare-metal\n"
 }

@@ -222,6 +222,8 @@ fn a_kernel_without_can_gw_is_told_how_to_get_it() {
     let methods = canter(&["methods", "-i", "can3", "--json", "-"]).ended(DEADLINE).json();
     output("modprobe", &["can_gw"]);
     refused(command, 4, &["can-gw: ", "(modprobe can-gw, or run in canter lab)"]);
+    let command = canter(&["gateway", "can3", "can4", "--method", "bare-metal"]);
+    refused(command, 4, &["bare-metal: the module canbare is not loaded (", "canter lab --bare-metal)"]);
     let row = methods.as_array().unwrap().iter().find(|row| row["name"] == "can-gw").unwrap();
     assert!(row["unavailable"].as_str().unwrap().contains("modprobe can-gw"), "{row}");
 }

@@ -53,14 +53,16 @@ fn write(files: &[(&str, &str)], to: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{canchar, probe, wire};
+    use super::super::{bare_metal, canchar, probe, wire};
     use super::*;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_source_of_a_module_is_carried() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel");
-        for Source { name, folder, files } in [canchar::SOURCE, wire::SOURCE, probe::SOURCE] {
+        for Source { name, folder, files } in
+            [bare_metal::SOURCE, canchar::SOURCE, wire::SOURCE, probe::SOURCE]
+        {
             let mut there = BTreeSet::from([format!("uapi/{name}.h")]);
             for entry in fs::read_dir(root.join(folder)).unwrap() {
                 let file = entry.unwrap().file_name().into_string().unwrap();

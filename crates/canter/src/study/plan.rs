@@ -8,8 +8,8 @@ use crate::{
 };
 use serde::Deserialize;
 
-/// Gateways that the papers have and this version has not: told as such, not measured.
-const ABSENT: [&str; 2] = ["bare-metal", "bpf"];
+/// Gateways that others have and this version has not: told as such, not measured.
+const ABSENT: [&str; 1] = ["bpf"];
 
 /// No gateway: the exact instrument's second card is on the bus of the first, and what it shows is how long an interrupt
 /// takes from its cause to its handler.

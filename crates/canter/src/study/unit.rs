@@ -99,6 +99,7 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
             boot.machine.bus = unit.study.lab.bus;
         }
         boot.machine.net |= needs_ethernet(&unit.study.kind);
+        boot.machine.bare_metal |= needs_bare_metal(&unit.study.kind);
         boot.units.push(unit);
     }
     Ok(boots.into_iter().map(|(_, boot)| boot).collect())
@@ -110,6 +111,11 @@ pub fn needs_ethernet(kind: &Kind) -> bool {
         Kind::Ping(plan) => plan.loads.iter().any(|load| load.starts_with("ethernet")),
         Kind::Syscalls(_) | Kind::Missing(_) => false,
     }
+}
+
+/// One processor more, which Linux does not get.
+fn needs_bare_metal(kind: &Kind) -> bool {
+    matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(|method| method == "bare-metal"))
 }
 
 fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {

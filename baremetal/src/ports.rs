@@ -1,0 +1,68 @@
+//! I/O ports: the instructions, and a controller's registers behind 32 of them.
+
+use core::arch::asm;
+use sja1000::Registers;
+
+/// Reads a byte.
+#[inline]
+pub fn read(port: u16) -> u8 {
+    let value: u8;
+    // SAFETY: it touches no memory of this program. The machine is ours, and so are its devices.
+    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags)) }
+    value
+}
+
+/// Writes a byte.
+#[inline]
+pub fn write(port: u16, value: u8) {
+    // SAFETY: as for `read`.
+    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags)) }
+}
+
+/// Reads four bytes.
+pub fn read_long(port: u16) -> u32 {
+    let value: u32;
+    // SAFETY: as for `read`.
+    unsafe { asm!("in eax, dx", in("dx") port, out("eax") value, options(nomem, nostack, preserves_flags)) }
+    value
+}
+
+/// Writes four bytes.
+pub fn write_long(port: u16, value: u32) {
+    // SAFETY: as for `read`.
+    unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nomem, nostack, preserves_flags)) }
+}
+
+/// The processor's clock (TSC); in QEMU's virtual clock ns, which are instructions.
+#[inline]
+pub fn clock() -> u64 {
+    // SAFETY: every processor of 64 bits has the instruction, and nothing forbids it here.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// For ever.
+pub fn halt() -> ! {
+    loop {
+        // SAFETY: nobody waits for this processor.
+        unsafe { asm!("cli", "hlt", options(nomem, nostack)) }
+    }
+}
+
+/// A controller's registers.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelPorts {
+    /// The port of register 0.
+    pub first: u16,
+}
+
+impl Registers for ChannelPorts {
+    #[inline]
+    fn read(&mut self, register: u8) -> u8 {
+        read(self.first + u16::from(register))
+    }
+
+    #[inline]
+    fn write(&mut self, register: u8, value: u8) {
+        write(self.first + u16::from(register), value);
+    }
+}

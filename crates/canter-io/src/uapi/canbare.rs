@@ -1,0 +1,55 @@
+//! kernel/uapi/canbare.h: a gateway on a processor of its own. What the fields mean stands there.
+#![allow(missing_docs)]
+
+pub const NOT_STARTED: u32 = 0;
+pub const ROUTING: u32 = 2;
+pub const STOPPED: u32 = 3;
+pub const NO_INPUT: u32 = 4;
+pub const NO_OUTPUT: u32 = 5;
+pub const GONE: u32 = 6;
+
+/// `struct canbare_counts`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub received: u64,
+    pub transmitted: u64,
+    pub dropped: u64,
+    pub overruns: u64,
+    pub bus_offs: u64,
+}
+
+/// `struct canbare_start`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    pub image: u64,
+    pub image_len: u32,
+    pub bitrate: [u32; 2],
+    pub reserved: u32,
+}
+
+/// `struct canbare_status`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status {
+    pub state: u32,
+    pub processor: i32,
+    pub memory: u32,
+    pub cards: u32,
+    pub counts: Counts,
+}
+
+// The numbers that kernel/canbare/main.c asserts.
+const _: () = assert!(size_of::<Start>() == 24 && size_of::<Status>() == 56);
+
+const TYPE: u32 = 0xba;
+
+/// `_IO`, `_IOW` and `_IOR` of asm-generic/ioctl.h.
+const fn request(direction: u32, number: u32, size: usize) -> u32 {
+    direction << 30 | (size as u32) << 16 | TYPE << 8 | number
+}
+
+pub const START: u32 = request(1, 0, size_of::<Start>());
+pub const STOP: u32 = request(0, 1, 0);
+pub const GET_STATUS: u32 = request(2, 2, size_of::<Status>());

@@ -1,0 +1,49 @@
+//! The gateway without an operating system (baremetal/) is carried in this program: it is built here, by Cargo, for x86-64
+//! alone. Its path is in BARE_METAL_BESIDE, and that of the image which boots by itself, for the tests, in
+//! BARE_METAL_IMAGE; other machines have neither.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn main() {
+    let of_cargo = |name: &str| env::var(name).unwrap_or_default();
+    let root = PathBuf::from(of_cargo("CARGO_MANIFEST_DIR")).join("../..");
+    for input in ["baremetal", "crates/sja1000/src", "crates/sja1000/Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", root.join(input).display());
+    }
+    println!("cargo::rustc-check-cfg=cfg(has_bare_metal)");
+    // Not on a musl or Android target, where the linker is another one.
+    if of_cargo("TARGET") != "x86_64-unknown-linux-gnu" {
+        return;
+    }
+    let built = PathBuf::from(of_cargo("OUT_DIR")).join("baremetal");
+    build(&root.join("baremetal"), &built, &of_cargo("CARGO"));
+    println!("cargo::rustc-cfg=has_bare_metal");
+    for (name, program) in [("BESIDE", "beside"), ("IMAGE", "image")] {
+        let path = built.join("x86_64-unknown-linux-gnu/release").join(program);
+        println!("cargo::rustc-env=BARE_METAL_{name}={}", path.display());
+    }
+}
+
+/// With the settings in its own folder, and none of those that this build was given.
+fn build(source: &Path, to: &Path, cargo: &str) {
+    let mut command = Command::new(cargo);
+    command
+        .args(["build", "--release", "--locked", "--offline", "--quiet"])
+        .args(["--target", "x86_64-unknown-linux-gnu", "--target-dir"])
+        .arg(to)
+        .current_dir(source);
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        let ours = name.starts_with("CARGO_PROFILE") || name.starts_with("CARGO_BUILD");
+        let flags = name.ends_with("RUSTFLAGS") || name.starts_with("RUSTC_") && name.ends_with("WRAPPER");
+        if ours || flags || name.starts_with("CARGO_TARGET") {
+            command.env_remove(&*name);
+        }
+    }
+    let done = command.status().unwrap_or_else(|error| panic!("{cargo}: {error}"));
+    assert!(done.success(), "baremetal: cargo build: {done}");
+}

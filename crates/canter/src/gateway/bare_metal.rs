@@ -1,0 +1,246 @@
+//! `bare-metal`: the gateway without an operating system (baremetal/), on a processor that Linux leaves alone. The module
+//! canbare starts it, between two SJA1000 cards that have no interface meanwhile. This process only waits for its end.
+
+use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction};
+use crate::{
+    failure::{self, Failure},
+    options::Common,
+    service::supervisor::Supervisor,
+};
+use canter_io::{
+    Interface,
+    interface::BitTiming,
+    pci::{self, Lent},
+    sys::{
+        canbare::{self, Launcher, Status},
+        clock,
+        thread::Worker,
+    },
+};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::{Handle, Signals},
+};
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// What the processor executes; empty in a program for another machine.
+#[cfg(has_bare_metal)]
+const IMAGE: &[u8] = include_bytes!(env!("BARE_METAL_BESIDE"));
+#[cfg(not(has_bare_metal))]
+const IMAGE: &[u8] = &[];
+
+/// How often to look whether it still works.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Routes until stopped, or until it has ended by itself.
+pub fn run(
+    arguments: &Arguments,
+    directions: &[Direction],
+    common: &Common,
+) -> failure::Result<(Vec<RouteAccount>, Ended)> {
+    if let Some(why) = refused(arguments, directions) {
+        return Err(unable(why));
+    }
+    let Direction { from, to, .. } = &directions[0];
+    let launcher = ready()?;
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    let cards = Cards::take([from, to])?;
+    launcher.start(IMAGE, cards.bitrates()).map_err(|error| explain(&error, &launcher, [from, to]))?;
+    let launcher = Arc::new(launcher);
+    let watch = watch(Arc::clone(&launcher), signals.handle())?;
+    announce(arguments, directions, common);
+    signals.forever().next();
+    Supervisor::find().stopping("ending the gateway on its processor");
+    let ended = watch.stop();
+    let failed = |error| Failure::failed(format!("{}: end: {error}", canbare::PATH));
+    launcher.stop().map_err(failed)?;
+    let counts = account(&launcher.status().map_err(failed)?.counts);
+    drop(launcher); // the module lets the cards go only now
+    cards.give_back();
+    let (from, to) = (from.clone(), to.clone());
+    Ok((vec![RouteAccount { from, to, counts, rules: Vec::new() }], ended))
+}
+
+/// Whether this machine could run it.
+pub fn available() -> failure::Result<()> {
+    ready().map(drop)
+}
+
+fn unable(why: impl std::fmt::Display) -> Failure {
+    Failure::unable(format!("bare-metal: {why}"))
+}
+
+/// What it cannot do.
+fn refused(arguments: &Arguments, directions: &[Direction]) -> Option<&'static str> {
+    let filters = arguments.filter.clone().unwrap_or_default();
+    if directions.len() != 1 {
+        Some("it has one direction (take a user-space pair)")
+    } else if arguments.rules.is_some() || !filters.list.is_empty() || filters.error_mask != 0 {
+        Some("it hands on every frame as it is (without --rules and --filter, or take a user-space pair)")
+    } else if arguments.when_full != super::WhenFull::Wait || arguments.priority {
+        Some("it has no backlog (take a user-space pair)")
+    } else if arguments.stats.is_some() || arguments.wait_for_interface {
+        Some("--stats and --wait-for-interface are of user-space pairs")
+    } else {
+        None
+    }
+}
+
+/// The module, if it has all that it needs but the cards.
+fn ready() -> failure::Result<Launcher> {
+    if IMAGE.is_empty() {
+        return Err(unable("this canter was built for another machine than an x86-64 PC"));
+    }
+    let launcher = Launcher::open().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => unable(
+            "the module canbare is not loaded (insmod canbare.ko; the lab does it: canter lab --bare-metal)",
+        ),
+        io::ErrorKind::ResourceBusy => unable("another process has it (/dev/canbare is open)"),
+        io::ErrorKind::PermissionDenied => unable("/dev/canbare: open: permission denied (needs root)"),
+        _ => unable(format!("{}: open: {error}", canbare::PATH)),
+    })?;
+    let status = launcher.status().map_err(|error| unable(format!("{}: look: {error}", canbare::PATH)))?;
+    match missing(&status) {
+        Some(why) => Err(unable(why)),
+        None => Ok(launcher),
+    }
+}
+
+fn missing(status: &Status) -> Option<&'static str> {
+    if status.memory == 0 {
+        Some(
+            "Linux has the memory at 64 KiB (boot it with memmap=64K$0x10000; the lab does it: canter lab --bare-metal)",
+        )
+    } else if status.processor < 0 {
+        Some(
+            "Linux has every processor (echo 0 > /sys/devices/system/cpu/cpu1/online, or boot it with maxcpus=)",
+        )
+    } else if status.cards > 0 {
+        Some("the module has a card already (echo > …/driver_override, then unbind it)")
+    } else {
+        None
+    }
+}
+
+/// Why it did not start.
+fn explain(error: &io::Error, launcher: &Launcher, [from, to]: [&str; 2]) -> Failure {
+    let state = launcher.status().map_or(0, |status| status.state);
+    let chip = |name: &str| {
+        Failure::failed(format!("{name}: start: its controller does not answer, or has no such bit rate"))
+    };
+    match (error.kind(), state) {
+        (io::ErrorKind::PermissionDenied, _) => {
+            unable("start: not permitted (needs CAP_SYS_RAWIO, and a kernel that is not locked down)")
+        }
+        (io::ErrorKind::TimedOut, _) => unable("start: the processor does not answer"),
+        (_, canbare::NO_INPUT) => chip(from),
+        (_, canbare::NO_OUTPUT) => chip(to),
+        _ => unable(format!("start: {error}")),
+    }
+}
+
+fn account(counted: &canbare::Counts) -> Counts {
+    let mut counts = Counts {
+        received: counted.received,
+        transmitted: counted.transmitted,
+        overrun: counted.overruns,
+        ..Counts::default()
+    };
+    counts.drop_as(counted.dropped, |drops| &mut drops.no_room);
+    counts.assert_balance();
+    counts
+}
+
+/// Answers why it ended by itself, if it did.
+fn watch(launcher: Arc<Launcher>, ended: Handle) -> failure::Result<Worker<Ended>> {
+    let mut supervisor = Supervisor::find();
+    let watch = move |stop: &AtomicBool| {
+        while !stop.load(Ordering::Acquire) {
+            let status = match launcher.status() {
+                Ok(status) if status.state == canbare::ROUTING => status,
+                Ok(status) => {
+                    ended.close();
+                    return Err(why_ended(status.state));
+                }
+                Err(error) => {
+                    ended.close();
+                    return Err(format!("{}: look: {error}", canbare::PATH));
+                }
+            };
+            if supervisor.is_due() {
+                supervisor.alive(&account(&status.counts).to_string());
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+        }
+        Ok(())
+    };
+    Worker::start("bare-metal", watch).map_err(|error| Failure::failed(format!("bare-metal: start: {error}")))
+}
+
+fn why_ended(state: u32) -> String {
+    match state {
+        canbare::STOPPED => "bare-metal: a card was taken away from it".to_owned(),
+        canbare::GONE => "bare-metal: a card no longer answers".to_owned(),
+        state => format!("bare-metal: its program has failed (state {state})"),
+    }
+}
+
+/// The cards of both interfaces, which the module has until they are given back.
+struct Cards {
+    lent: [Lent; 2],
+    interfaces: [Interface; 2],
+}
+
+impl Cards {
+    fn take([from, to]: [&str; 2]) -> failure::Result<Self> {
+        let interfaces = [Interface::find(from)?, Interface::find(to)?];
+        let address = |name| pci::address(name).map_err(unable);
+        let [from, to] = [address(from)?, address(to)?];
+        if from == to {
+            return Err(unable(format!("{from}: both interfaces are of this card, and it takes two")));
+        }
+        if !Path::new("/sys/bus/pci/drivers").join(canbare::DRIVER).exists() {
+            return Err(unable("the module canbare has no driver here"));
+        }
+        let lend = |address: &str| Lent::to(Some(canbare::DRIVER), address).map_err(unable);
+        let from = lend(&from)?;
+        Ok(Self { lent: [from, lend(&to)?], interfaces })
+    }
+
+    /// bit/s, as the interfaces had them.
+    fn bitrates(&self) -> [u32; 2] {
+        self.interfaces.each_ref().map(|interface| interface.bitrate().unwrap_or(0))
+    }
+
+    /// Their own driver has them again, and their interfaces are up as before.
+    fn give_back(self) {
+        let Self { lent, interfaces } = self;
+        let addresses = lent.each_ref().map(|card| card.address().to_owned());
+        drop(lent);
+        for (address, before) in addresses.iter().zip(&interfaces) {
+            if let Err(failure) = bring_up(address, before) {
+                eprintln!("gateway: {}: is not up again: {failure}", before.name);
+            }
+        }
+    }
+}
+
+fn bring_up(address: &str, before: &Interface) -> failure::Result<()> {
+    if pci::address(&before.name)? != address {
+        return Err(Failure::failed(format!("the card {address} has another name now")));
+    }
+    let mut now = Interface::find(&before.name)?;
+    if let Some(bitrate) = before.bitrate() {
+        now.set_bit_timing(&BitTiming::classic(bitrate))?;
+    }
+    now.set_tx_queue_len(before.tx_queue_len)?;
+    Ok(now.up()?)
+}

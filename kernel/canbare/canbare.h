@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the parts of canbare know of each other.
+ *
+ *	main.c		cards, which come and go, and the file
+ *	processor.c	the processor, its memory, its start and its end
+ */
+#ifndef CANBARE_H
+#define CANBARE_H
+
+#include <linux/types.h>
+
+#include "../uapi/canbare.h"
+
+int canbare_processor_init(void);
+void canbare_processor_exit(void);
+bool canbare_has_memory(void);
+/* The processor that runs it or would, or -1. */
+int canbare_processor(void);
+/* The page is valid only while there is memory. */
+struct canbare_shared *canbare_shared(void);
+int canbare_load(const void __user *image, u32 len);
+/* Starts what was loaded; returns when it routes, or why it does not. */
+int canbare_run(void);
+/* Ends it, however it is. */
+void canbare_end(void);
+bool canbare_runs(void);
+
+#endif
