@@ -48,7 +48,7 @@ fn compare(name: &str, by_hand_ns: u64, by_seam_ns: u64) -> bool {
     let percent = (by_seam_ns as f64 / by_hand_ns as f64 - 1.0) * 100.0;
     let kept = percent <= PERCENT_MAX;
     let [by_hand, by_seam] = [by_hand_ns, by_seam_ns].map(|ns| ns / FRAMES as u64);
-    let verdict = if kept { "kept" } else { "PASSED" };
+    let verdict = if kept { "kept" } else { "EXCEEDED" };
     println!(
         "seam: {name:<6} by hand {by_hand:>5} ns, by the seam {by_seam:>5} ns: {percent:+.1} %, ceiling {PERCENT_MAX} %  {verdict}"
     );

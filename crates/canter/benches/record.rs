@@ -239,7 +239,7 @@ fn compare() -> ExitCode {
             _ if !all => format!("LOST: {recorded} of {} frames recorded", WARM_UP + FRAMES),
             Some(most) if per_frame > most => {
                 kept = false;
-                format!("ceiling {most}: PASSED")
+                format!("ceiling {most}: EXCEEDED")
             }
             Some(most) => format!("ceiling {most}: kept"),
             None => String::new(),

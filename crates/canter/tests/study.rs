@@ -72,6 +72,17 @@ fn every_condition_is_measured_and_told() {
     assert!(worst("ethernet-receive") > worst("none"), "a load that nobody feels is none: {series:#?}");
 }
 
+/// At its end it says more than a pipe holds.
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_gateway_with_2048_rules_comes_to_its_end() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "methods = [\"ring+write\"]\nrules = [\"sff=2048\"]\nlens = [8]\ncount = 5\n";
+    let events = inside(&study(&folder, "many", "wire", lines));
+    assert_eq!(events.last().unwrap()["result"]["series"][0]["ledger"]["received"], 5);
+}
+
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn the_time_chart_tells_how_busy_the_processor_was() {

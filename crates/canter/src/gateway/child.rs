@@ -4,9 +4,10 @@ use super::Account;
 use crate::failure::{Exit, Failure, Result};
 use canter_io::sys::process;
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read},
     path::Path,
-    process::{Child, ChildStderr, Command, Stdio},
+    process::{Child, Command, Stdio},
+    thread::{self, JoinHandle},
 };
 
 /// What it is to do.
@@ -26,7 +27,8 @@ pub struct Order<'a> {
 /// One that routes.
 pub struct Gateway {
     process: Child,
-    log: BufReader<ChildStderr>,
+    /// Reads all that it says: a line for each of 2048 rules is more than a pipe holds, and it would wait for its reader.
+    log: Option<JoinHandle<io::Result<String>>>,
     method: String,
 }
 
@@ -61,6 +63,7 @@ impl Gateway {
         let mut line = String::new();
         log.read_line(&mut line).map_err(failed)?; // it routes, or why it does not
         if line.starts_with("gateway: ") {
+            let log = Some(thread::spawn(move || io::read_to_string(log)));
             return Ok(Started::Running(Self { process, log, method: method.to_owned() }));
         }
         let code = process.wait().map_err(failed)?.code();
@@ -80,11 +83,10 @@ impl Gateway {
         if let Some(output) = &mut self.process.stdout {
             output.read_to_string(&mut text).map_err(failed)?;
         }
-        let mut log = String::new();
-        self.log.read_to_string(&mut log).map_err(failed)?;
         self.process.wait().map_err(failed)?;
         let account: Account = serde_json::from_str(&text).map_err(|error| {
-            Failure::failed(format!("gateway {method}: its account: {error}: {}", log.trim()))
+            let said = self.log.take().and_then(|log| log.join().ok()?.ok()).unwrap_or_default();
+            Failure::failed(format!("gateway {method}: its account: {error}: {}", said.trim()))
         })?;
         if !account.failure.is_empty() {
             return Err(Failure::failed(format!("gateway {method}: {}", account.failure)));

@@ -110,7 +110,7 @@ impl fmt::Display for Check {
             (.., Some(rules)) => format!(" above {rules}, ns"),
             _ => ", ns".to_owned(),
         };
-        let verdict = if self.is_kept() { "kept" } else { "PASSED" };
+        let verdict = if self.is_kept() { "kept" } else { "EXCEEDED" };
         match self.measured {
             Some(measured) => write!(f, "{what:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
             None => write!(f, "{what:<42}  missing  ceiling {at_most:>6.2}  {verdict}"),

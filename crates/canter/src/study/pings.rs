@@ -50,6 +50,10 @@ pub fn measure(
     Ok((series, interfaces))
 }
 
+/// From one ping to the next. Two real-time programs that never rest leave a load no time to be one; a prime number of µs,
+/// so that no timer of the kernel's keeps in step with it.
+const INTERVAL: &str = "1009us";
+
 fn ping(plan: &PingPlan, pair: &super::definition::PingPair) -> failure::Result<Series> {
     let failed = |what: String| Failure::failed(format!("study: ping by {}: {what}", pair.method));
     let program = super::program()?;
@@ -71,7 +75,17 @@ fn ping(plan: &PingPlan, pair: &super::definition::PingPair) -> failure::Result<
         return Ok(Series::unavailable(&pair.method, Condition::default(), why));
     }
     let output = Command::new(&program)
-        .args(["ping", &pair.from, "--method", &pair.method, "--flood", "--json", "-", "--quiet"])
+        .args([
+            "ping",
+            &pair.from,
+            "--method",
+            &pair.method,
+            "--interval",
+            INTERVAL,
+            "--json",
+            "-",
+            "--quiet",
+        ])
         .args(["--count", &plan.count.to_string(), "--len", &plan.len.to_string(), "--realtime", &realtime])
         .stdin(Stdio::null())
         .output()
