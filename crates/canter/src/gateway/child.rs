@@ -42,7 +42,7 @@ impl Gateway {
     /// Starts it, and answers when it routes or why it does not.
     pub fn start(order: &Order<'_>) -> Result<Started> {
         let Order { ends, method, rules, cpu, realtime } = *order;
-        let failed = |error: std::io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
+        let failed = |error: io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.arg("gateway").args(ends.iter().flatten()).args(["--method", method, "--json", "-"]);
         if let Some(path) = rules {
@@ -77,7 +77,7 @@ impl Gateway {
     /// Ends it and reads its account. One that failed by itself is an error.
     pub fn stop(mut self) -> Result<Account> {
         let method = self.method.clone();
-        let failed = |error: std::io::Error| Failure::failed(format!("gateway {method}: end: {error}"));
+        let failed = |error: io::Error| Failure::failed(format!("gateway {method}: end: {error}"));
         process::terminate(&self.process).map_err(failed)?;
         let mut text = String::new();
         if let Some(output) = &mut self.process.stdout {
