@@ -14,7 +14,7 @@ use std::{
     str::FromStr,
     sync::Arc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// A load by its name in study files and results.
@@ -80,8 +80,10 @@ pub enum Part {
     Other,
 }
 
-/// So long after its start a load is under way.
-const SETTLED: Duration = Duration::from_millis(100);
+/// A load whose processes have all worked for so long is under way, in ticks of 10 ms.
+const SETTLED_TICKS: u64 = 5;
+/// One that is not by then never will be.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Starts a load on a processor of the gateway; `Err` of the inner result: this machine cannot make it, and why.
 pub fn start(
@@ -116,13 +118,31 @@ pub fn start(
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         running.0.push(command.spawn().map_err(|error| failed(load, error))?);
     }
-    if load != Load::None {
-        thread::sleep(SETTLED);
+    Ok(running.settle(load).map(|()| running))
+}
+
+impl Running {
+    /// Waits until it is under way. How long that takes says no clock: programs are read from a file first.
+    fn settle(&mut self, load: Load) -> Result<(), String> {
+        let since = Instant::now();
+        while !self.0.iter().all(|child| ticks(child) >= SETTLED_TICKS) {
+            if let Some(status) = self.0.iter_mut().find_map(|child| child.try_wait().ok().flatten()) {
+                return Err(format!("load {}: ended by itself: {status}", load.name()));
+            }
+            if since.elapsed() > SETTLED_WITHIN {
+                return Err(format!("load {}: has hardly worked in {SETTLED_WITHIN:?}", load.name()));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
-    if let Some(status) = running.0.iter_mut().find_map(|child| child.try_wait().ok().flatten()) {
-        return Ok(Err(format!("load {}: ended by itself: {status}", load.name())));
-    }
-    Ok(Ok(running))
+}
+
+/// The processor's time that a process has had: utime and stime of proc(5), the 12th and 13th word after its name.
+fn ticks(process: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
+    let words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
 
 fn failed(load: Load, error: io::Error) -> Failure {
