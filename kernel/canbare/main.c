@@ -146,26 +146,16 @@ static int take(struct pci_dev *pdev, unsigned int place)
 
 	if (!row)
 		return -ENODEV;
-	err = pci_enable_device(pdev);
+	err = kvaser_take_card(pdev, "canbare", &s5920);
 	if (err)
 		return err;
-	err = pci_request_regions(pdev, "canbare");
-	if (err)
-		goto disable;
-	s5920 = pci_resource_start(pdev, 0);
-	outl(S5920_PTCR_WAIT, s5920 + S5920_PTCR);
 	kvaser_allow_interrupts(s5920, false);
-	err = -ENODEV;
-	if (!kvaser_find_chip(pdev, row, 0, &chips[place]))
-		goto release;
+	if (!kvaser_find_chip(pdev, row, 0, &chips[place])) {
+		kvaser_release_card(pdev);
+		return -ENODEV;
+	}
 	cards[place] = pdev;
 	return 0;
-
-release:
-	pci_release_regions(pdev);
-disable:
-	pci_disable_device(pdev);
-	return err;
 }
 
 static int canbare_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -187,8 +177,7 @@ static void canbare_remove(struct pci_dev *pdev)
 	mutex_lock(&lock);
 	canbare_end();
 	cards[cards[1] == pdev] = NULL;
-	pci_release_regions(pdev);
-	pci_disable_device(pdev);
+	kvaser_release_card(pdev);
 	mutex_unlock(&lock);
 }
 

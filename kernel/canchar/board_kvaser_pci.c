@@ -98,15 +98,10 @@ static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	kvaser = devm_kzalloc(&pdev->dev, sizeof(*kvaser), GFP_KERNEL);
 	if (!kvaser)
 		return -ENOMEM;
-	err = pci_enable_device(pdev);
+	err = kvaser_take_card(pdev, "canchar", &kvaser->s5920);
 	if (err)
 		return err;
-	err = pci_request_regions(pdev, "canchar");
-	if (err)
-		goto disable;
 	pci_set_drvdata(pdev, kvaser);
-	kvaser->s5920 = pci_resource_start(pdev, 0);
-	outl(S5920_PTCR_WAIT, kvaser->s5920 + S5920_PTCR);
 	for (i = 0; i < KVASER_CHANNELS_MAX; i++) {
 		struct sja1000 *chip = &kvaser->chips[i];
 
@@ -125,9 +120,7 @@ static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 drop:
 	drop_channels(pdev, kvaser);
-	pci_release_regions(pdev);
-disable:
-	pci_disable_device(pdev);
+	kvaser_release_card(pdev);
 	return err;
 }
 
@@ -137,8 +130,7 @@ static void kvaser_remove(struct pci_dev *pdev)
 
 	drop_channels(pdev, kvaser);
 	kvaser_allow_interrupts(kvaser->s5920, false);
-	pci_release_regions(pdev);
-	pci_disable_device(pdev);
+	kvaser_release_card(pdev);
 }
 
 /* No table of ids: only driver_override leads here. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Kvaser PCIcan: what a card is made of, for its driver here and for kernel/probe.
+ * Kvaser PCIcan: what a card is made of, for its driver here, for kernel/probe and kernel/canbare.
  * An AMCC S5920 bridge in the first region, SJA1000 in the second.
  */
 #ifndef CANCHAR_BOARD_KVASER_PCI_H
@@ -51,6 +51,29 @@ static inline void kvaser_allow_interrupts(unsigned long s5920, bool allow)
 
 	control = allow ? control | S5920_INTCSR_ADDON : control & ~S5920_INTCSR_ADDON;
 	outl(control, s5920 + S5920_INTCSR);
+}
+
+/* Makes the card's ports ours, in this driver's name; the bridge's are at s5920 then. */
+static inline int kvaser_take_card(struct pci_dev *pdev, const char *driver, unsigned long *s5920)
+{
+	int err = pci_enable_device(pdev);
+
+	if (err)
+		return err;
+	err = pci_request_regions(pdev, driver);
+	if (err) {
+		pci_disable_device(pdev);
+		return err;
+	}
+	*s5920 = pci_resource_start(pdev, 0);
+	outl(S5920_PTCR_WAIT, *s5920 + S5920_PTCR);
+	return 0;
+}
+
+static inline void kvaser_release_card(struct pci_dev *pdev)
+{
+	pci_release_regions(pdev);
+	pci_disable_device(pdev);
 }
 
 /* Describes the card's chip of this number; false where none is: reset mode cannot be set. */

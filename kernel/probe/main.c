@@ -172,14 +172,9 @@ static int take(struct pci_dev *pdev, unsigned int place)
 
 	if (!row)
 		return -ENODEV;
-	err = pci_enable_device(pdev);
+	err = kvaser_take_card(pdev, "canprobe", &card->s5920);
 	if (err)
 		return err;
-	err = pci_request_regions(pdev, "canprobe");
-	if (err)
-		goto disable;
-	card->s5920 = pci_resource_start(pdev, 0);
-	outl(S5920_PTCR_WAIT, card->s5920 + S5920_PTCR);
 	err = -ENODEV;
 	if (!kvaser_find_chip(pdev, row, 0, &card->chip))
 		goto release;
@@ -193,9 +188,7 @@ static int take(struct pci_dev *pdev, unsigned int place)
 	return 0;
 
 release:
-	pci_release_regions(pdev);
-disable:
-	pci_disable_device(pdev);
+	kvaser_release_card(pdev);
 	return err;
 }
 
@@ -221,8 +214,7 @@ static void canprobe_remove(struct pci_dev *pdev)
 	rest();
 	kvaser_allow_interrupts(probe.cards[place].s5920, false);
 	free_irq(pdev->irq, &probe);
-	pci_release_regions(pdev);
-	pci_disable_device(pdev);
+	kvaser_release_card(pdev);
 	cards[place] = NULL;
 	mutex_unlock(&lock);
 }

@@ -120,6 +120,13 @@ pub enum Method {
     BareMetal,
 }
 
+impl Method {
+    /// Whether its interfaces are there while it works.
+    pub fn keeps_interfaces(&self) -> bool {
+        !matches!(self, Self::BareMetal)
+    }
+}
+
 /// What the 2014 paper calls a method; empty when it has no name there.
 pub fn paper_name(method: &str) -> &'static str {
     const OTHERS: [(&str, &str); 2] = [("kernel", "can-gw"), ("rtems", "bare-metal")];

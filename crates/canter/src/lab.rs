@@ -339,13 +339,13 @@ impl Machine {
             fd_driver::add(&mut kernel, &cache, progress)?;
         }
         if self.bus == Bus::Wire {
-            wire::add(&mut kernel, &cache, progress)?;
+            out_of_tree::add(&wire::SOURCE, wire::parameters(), &mut kernel, &cache, progress)?;
         }
         if self.bus == Bus::Probe {
-            probe::add(&mut kernel, &cache, progress)?;
+            out_of_tree::add(&probe::SOURCE, String::new(), &mut kernel, &cache, progress)?;
         }
         if self.bare_metal {
-            bare_metal::add(&mut kernel, &cache, progress)?;
+            out_of_tree::add(&bare_metal::SOURCE, String::new(), &mut kernel, &cache, progress)?;
         }
         let canchar_module = match &self.canchar {
             Some(_) => Some(canchar::module(&kernel, &cache, progress)?),

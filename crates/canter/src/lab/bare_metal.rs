@@ -1,14 +1,7 @@
 //! A processor without an operating system beside the guest's Linux, and canbare, which starts it: built for the guest's
 //! kernel and loaded there. It starts nothing until `canter gateway --method bare-metal` tells it to.
 
-use super::{
-    Kernel,
-    cache::Cache,
-    kernel::Extra,
-    out_of_tree::{self, Source, sources},
-    progress::Progress,
-};
-use crate::failure::Result;
+use super::out_of_tree::{Source, sources};
 
 /// Every file that it is built from; the card and its chip's registers are canchar's.
 pub(super) const SOURCE: Source = Source {
@@ -19,13 +12,6 @@ pub(super) const SOURCE: Source = Source {
         "canbare/canbare.h" "canbare/main.c" "canbare/processor.c"
     },
 };
-
-/// Adds the module to a kernel.
-pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()> {
-    let file = out_of_tree::build(&SOURCE, kernel, cache, progress)?;
-    kernel.extra_modules.push(Extra::new(file));
-    Ok(())
-}
 
 /// Keeps Linux on its own processors, and off the memory where the other one starts (CANBARE_MEMORY).
 pub fn kernel_words(cpus: u8) -> String {

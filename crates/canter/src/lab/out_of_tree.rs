@@ -1,6 +1,6 @@
 //! Kernel modules of our own: their sources are in this program, and they are built for a guest's kernel on first use.
 
-use super::{Kernel, cache::Cache, headers, lab_failure, progress::Progress};
+use super::{Kernel, cache::Cache, headers, kernel::Extra, lab_failure, progress::Progress};
 use crate::failure::Result;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,6 +21,19 @@ macro_rules! sources {
     ($($path:literal)*) => { &[$(($path, include_str!(concat!("../../../../kernel/", $path)))),*] };
 }
 pub(super) use sources;
+
+/// Adds the module to a kernel, to be loaded with these `name=value` words.
+pub fn add(
+    source: &Source,
+    parameters: String,
+    kernel: &mut Kernel,
+    cache: &Cache,
+    progress: &Progress,
+) -> Result<()> {
+    let file = build(source, kernel, cache, progress)?;
+    kernel.extra_modules.push(Extra { file, parameters });
+    Ok(())
+}
 
 /// Builds the module for this kernel, unless it is in the cache, and answers its file.
 pub fn build(source: &Source, kernel: &Kernel, cache: &Cache, progress: &Progress) -> Result<PathBuf> {

@@ -1,14 +1,7 @@
 //! canprobe, the exact instrument on SJA1000 cards, built for the guest's kernel and loaded there. It takes no card until
 //! `canter latency --instrument probe` gives it two.
 
-use super::{
-    Kernel,
-    cache::Cache,
-    kernel::Extra,
-    out_of_tree::{self, Source, sources},
-    progress::Progress,
-};
-use crate::failure::Result;
+use super::out_of_tree::{Source, sources};
 
 /// Every file that it is built from; the chip, the card and what differs between kernels are canchar's.
 pub(super) const SOURCE: Source = Source {
@@ -19,10 +12,3 @@ pub(super) const SOURCE: Source = Source {
         "canchar/board_kvaser_pci.h" "canchar/compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c" "probe/chip.c"
     },
 };
-
-/// Adds the module to a kernel.
-pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()> {
-    let file = out_of_tree::build(&SOURCE, kernel, cache, progress)?;
-    kernel.extra_modules.push(Extra::new(file));
-    Ok(())
-}

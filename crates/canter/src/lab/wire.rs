@@ -1,14 +1,7 @@
 //! canwire, the virtual bus that has time, built for the guest's kernel from the sources that this program carries, and
 //! loaded with the papers' testbed on it.
 
-use super::{
-    Kernel,
-    cache::Cache,
-    kernel::Extra,
-    out_of_tree::{self, Source, sources},
-    progress::Progress,
-};
-use crate::failure::Result;
+use super::out_of_tree::{Source, sources};
 
 /// The nodes and their buses, beside can0…can4 and wired as those.
 const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
@@ -26,9 +19,7 @@ pub(super) const SOURCE: Source = Source {
     },
 };
 
-/// Adds the module to a kernel.
-pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()> {
-    let file = out_of_tree::build(&SOURCE, kernel, cache, progress)?;
-    kernel.extra_modules.push(Extra { file, parameters: format!("nodes={NODES}") });
-    Ok(())
+/// The module's parameters.
+pub fn parameters() -> String {
+    format!("nodes={NODES}")
 }

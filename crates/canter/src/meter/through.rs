@@ -119,8 +119,8 @@ fn measure(
     setup: &Setup,
     common: &Common,
 ) -> failure::Result<Measured> {
-    let ends = match method.parse() {
-        Ok(Method::BareMetal) => Vec::new(), // its interfaces have gone while it works
+    let ends = match method.parse::<Method>() {
+        Ok(method) if !method.keeps_interfaces() => Vec::new(),
         _ => vec![Interface::find(from)?, Interface::find(to)?],
     };
     let measured = latency::measure(setup, common, &ends.iter().collect::<Vec<_>>());

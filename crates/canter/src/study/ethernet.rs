@@ -55,13 +55,7 @@ impl Ethernet {
     pub fn on_the_other_side(&self, words: &[&str]) -> Vec<String> {
         let prefix = self.namespace.map(|name| ["ip", "netns", "exec", name]);
         let mut all: Vec<String> = prefix.into_iter().flatten().map(str::to_owned).collect();
-        let program = |word: &str| match word {
-            "canter" => {
-                std::env::current_exe().map_or("canter".into(), |path| path.to_string_lossy().into_owned())
-            }
-            other => other.to_owned(),
-        };
-        all.extend(words.iter().map(|word| program(word)));
+        all.extend(words.iter().map(|&word| word.to_owned()));
         all
     }
 

@@ -104,17 +104,17 @@ pub fn start(
     let program = super::program()?;
     let here = |line: &Line| part == Part::Both || line.on_gateway == (part == Part::Gateway);
     for Line { words, on_gateway } in lines.into_iter().filter(here) {
-        let mut command = match words[0].as_str() {
-            "canter" => Command::new(&program),
-            other => Command::new(other),
+        let processor = match on_gateway {
+            true => processor,
+            false => processor.map(|_| super::testbed::SENDER_CPU),
         };
-        command.args(&words[1..]);
-        if let Some(gateways) = processor {
-            let processor = if on_gateway { gateways } else { super::testbed::SENDER_CPU };
-            let mut pinned = Command::new("taskset");
-            pinned.args(["-c", &processor.to_string()]).arg(command.get_program()).args(command.get_args());
-            command = pinned;
-        }
+        let pinned = processor.map(|number| ["taskset".to_owned(), "-c".to_owned(), number.to_string()]);
+        let mut words = pinned.into_iter().flatten().chain(words).map(|word| match word.as_str() {
+            CANTER => program.clone().into_os_string(),
+            _ => word.into(),
+        });
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         running.0.push(command.spawn().map_err(|error| failed(load, error))?);
     }
@@ -149,6 +149,9 @@ fn failed(load: Load, error: io::Error) -> Failure {
     Failure::failed(format!("load {}: start: {error}", load.name()))
 }
 
+/// This program, in a [`Line`].
+const CANTER: &str = "canter";
+
 /// A command of a load.
 struct Line {
     words: Vec<String>,
@@ -161,7 +164,7 @@ fn lines(load: Load, ethernet: Option<&Ethernet>) -> Option<Vec<Line>> {
         words: words.iter().map(|&word| word.to_owned()).collect(),
         on_gateway: true,
     };
-    let own = |name: &str| gateway(&["canter", "study", "load", name]);
+    let own = |name: &str| gateway(&[CANTER, "study", "load", name]);
     Some(match load {
         Load::None => Vec::new(),
         Load::Cpu => vec![own("cpu")],
@@ -175,7 +178,7 @@ fn lines(load: Load, ethernet: Option<&Ethernet>) -> Option<Vec<Line>> {
         Load::EthernetSend => vec![gateway(&["ping", "-f", "-q", "-s", "60000", &ethernet?.other_address])],
         Load::EthernetTcp => {
             let ethernet = ethernet?;
-            let source = ["canter", "study", "load", "tcp-source", "--to", &ethernet.gateway_address];
+            let source = [CANTER, "study", "load", "tcp-source", "--to", &ethernet.gateway_address];
             let words = ethernet.on_the_other_side(&source);
             vec![own("tcp-sink"), Line { words, on_gateway: false }]
         }

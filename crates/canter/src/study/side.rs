@@ -123,6 +123,7 @@ impl Local {
         let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NOTHING) else {
             return Ok(Ok(()));
         };
+        self.fitted.clear(); // gives back what a method had that could not start after all
         match cards::fit(addresses, order)? {
             Ok(fitted) => self.fitted = fitted,
             Err(why) => return Ok(Err(why)),

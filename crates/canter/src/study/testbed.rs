@@ -269,7 +269,7 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = match method {
-            Ok(Method::BareMetal) => Vec::new(), // its interfaces have gone while it works
+            Ok(method) if !method.keeps_interfaces() => Vec::new(),
             _ => side.interfaces()?,
         };
         let measured =

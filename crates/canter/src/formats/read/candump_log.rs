@@ -3,7 +3,7 @@
 
 use super::{
     Context, Decode, Entry, Trouble,
-    source::{LINE_BYTES_MAX, Line, Source},
+    source::{LINE_BYTES_MAX, Source},
     wrong,
 };
 use canter_io::{Direction, Frame, LogLine, text::parse_frame};
@@ -83,16 +83,8 @@ impl Decode for CandumpLog {
         entry: &mut Entry,
     ) -> Result<bool, Trouble> {
         loop {
-            let length = match source.line()? {
-                None => return Ok(false),
-                Some(Line::Whole(length)) => length,
-                // What looks like a frame may be the beginning of a longer one.
-                Some(Line::Last(_)) => {
-                    self.line += 1;
-                    return Err(Trouble::Cut);
-                }
-            };
-            self.line += 1;
+            // What looks like a frame at the end may be the beginning of a longer one.
+            let Some(length) = source.whole_line(&mut self.line)? else { return Ok(false) };
             if let Some((stamp_ns, interface, frame, direction)) = quick(&source.buffered()[..length]) {
                 let interface = context.names.number(interface)?;
                 *entry = Entry { stamp_ns, interface, frame, direction };

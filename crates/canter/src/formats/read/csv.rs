@@ -2,7 +2,7 @@
 
 use super::{
     Context, Decode, Entry, Trouble,
-    source::{LINE_BYTES_MAX, Line, Source},
+    source::{LINE_BYTES_MAX, Source},
     wrong,
 };
 use crate::formats::{fields::Fields, write::CSV_HEAD};
@@ -136,15 +136,7 @@ impl Decode for Csv {
         entry: &mut Entry,
     ) -> Result<bool, Trouble> {
         loop {
-            let length = match source.line()? {
-                None => return Ok(false),
-                Some(Line::Whole(length)) => length,
-                Some(Line::Last(_)) => {
-                    self.line += 1;
-                    return Err(Trouble::Cut);
-                }
-            };
-            self.line += 1;
+            let Some(length) = source.whole_line(&mut self.line)? else { return Ok(false) };
             if length >= LINE_BYTES_MAX {
                 return wrong("no line is so long (a damaged file?)");
             }

@@ -1,5 +1,6 @@
 //! Bytes of a file, unpacked, with a window that grows to what a format asks for.
 
+use super::Trouble;
 use flate2::read::MultiGzDecoder;
 use std::{
     fs::File,
@@ -209,6 +210,17 @@ impl Source {
             count -= there as u64;
         }
         Ok(true)
+    }
+
+    /// As [`line`](Self::line), and counts it; a last line without its end is cut.
+    #[inline]
+    pub fn whole_line(&mut self, number: &mut u64) -> Result<Option<usize>, Trouble> {
+        let Some(line) = self.line()? else { return Ok(None) };
+        *number += 1;
+        match line {
+            Line::Whole(length) => Ok(Some(length)),
+            Line::Last(_) => Err(Trouble::Cut),
+        }
     }
 
     /// How long the line at the window's start is, or `None` at the end of the file. A line that is too long is

@@ -180,15 +180,9 @@ fn slices(table: &[u8; 256]) -> Option<Box<[[u8; 256]; 8]>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Change, edit::Edit};
+    use super::super::{Change, edit::tests::changed};
     use super::*;
     use proptest::prelude::*;
-
-    fn changed(change: &Change, frame: &str) -> Option<String> {
-        let mut frame: Frame = frame.parse().unwrap();
-        let edit = Edit::new(change, frame.is_fd()).unwrap();
-        edit.apply(&mut frame).ok().map(|()| frame.to_string())
-    }
 
     #[test]
     fn checksums_cover_their_span_in_either_direction_and_from_either_end() {

@@ -137,11 +137,12 @@ fn word(data: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn changed(change: &Change, frame: &str) -> Option<String> {
+    /// A frame after a change, if that can be made.
+    pub fn changed(change: &Change, frame: &str) -> Option<String> {
         let mut frame: Frame = frame.parse().unwrap();
         let edit = Edit::new(change, frame.is_fd()).unwrap();
         edit.apply(&mut frame).ok().map(|()| frame.to_string())
