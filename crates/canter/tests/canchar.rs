@@ -510,7 +510,7 @@ fn every_driver_of_a_card_is_measured_in_one_run_by_the_exact_instrument() {
         [&[UNABLE], &methods[..], &["interrupt"]].concat()
     ));
     assert_eq!(series.len(), 1 + methods.len() + 1);
-    assert!(series[0]["unavailable"].as_str().unwrap().contains("busy-poll"), "{}", series[0]);
+    assert!(series[0]["unavailable"].as_str().unwrap().contains("SO_BUSY_POLL"), "{}", series[0]);
     let series = &series[1..];
     for one in series {
         assert_eq!((&one["unavailable"], &one["ledger"]["received"]), (&"".into(), &20.into()), "{one}");
