@@ -19,6 +19,7 @@ mod remote;
 mod rules;
 mod side;
 mod testbed;
+mod tuning;
 mod unit;
 
 use crate::{

@@ -81,7 +81,9 @@ fn cpu_model(cpuinfo: &str) -> &str {
 fn describe(interface: &Interface) -> String {
     let driver = interface.driver.as_deref().unwrap_or(interface.kind.as_str());
     let rate = interface.bitrate().map_or(String::new(), |rate| format!(", {rate} bit/s"));
-    format!("{}: {driver}{rate}, txqueuelen {}, {}", interface.name, interface.tx_queue_len, interface.qdisc)
+    let qdisc = Some(&interface.qdisc).filter(|qdisc| !qdisc.is_empty()); // a character device has none
+    let qdisc = qdisc.map(|qdisc| format!(", {qdisc}")).unwrap_or_default();
+    format!("{}: {driver}{rate}, txqueuelen {}{qdisc}", interface.name, interface.tx_queue_len)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ impl Layout {
         match size {
             Size::Wide => {
                 let left = 34.0 + CHARACTER * characters.clamp(8, 30) as f64 + 12.0;
-                Self { size, row: 24.0, left, right: size.width() - 262.0 }
+                Self { size, row: 24.0, left, right: size.width() - 282.0 }
             }
             Size::Narrow => Self { size, row: 40.0, left: 1.0, right: size.width() - 12.0 },
         }
@@ -105,7 +105,7 @@ fn headings(svg: &mut Svg, group: &Latencies<'_>, layout: &Layout) {
 
 /// Where the columns right of the bars end.
 fn columns(layout: &Layout) -> [f64; 4] {
-    [78.0, 142.0, 202.0, 258.0].map(|x| layout.right + x)
+    [78.0, 162.0, 222.0, 278.0].map(|x| layout.right + x)
 }
 
 fn reference_line(svg: &mut Svg, group: &Latencies<'_>, scale: &Scale, (top, bottom): (f64, f64)) {

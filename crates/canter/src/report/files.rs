@@ -50,7 +50,7 @@ impl Found {
             Err(error) => return self.skipped.push(format!("{}: {error}", folder.display())),
         };
         let mut entries: Vec<_> = entries.flatten().collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
+        entries.sort_by_cached_key(|entry| natural(&entry.file_name().to_string_lossy()));
         for entry in entries {
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -62,5 +62,45 @@ impl Found {
                 }
             }
         }
+    }
+}
+
+/// A name in the order that a reader expects: fig5 before fig12, 6.1 before 6.1-rt before 6.12.
+fn natural(name: &str) -> Vec<(u64, String)> {
+    let stem = name.strip_suffix(".json").unwrap_or(name);
+    let mut parts: Vec<(u64, String)> = Vec::new();
+    for character in stem.chars() {
+        match (character.to_digit(10).map(u64::from), parts.last_mut()) {
+            (Some(digit), Some((number, text))) if text.is_empty() => {
+                *number = number.saturating_mul(10).saturating_add(digit);
+            }
+            (Some(digit), _) => parts.push((digit, String::new())),
+            (None, Some((_, text))) => text.push(character),
+            (None, None) => parts.push((u64::MAX, character.into())), // letters after digits
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_come_as_a_reader_counts() {
+        let sorted = [
+            "2010-fig5.6.12-rt.json",
+            "2010-fig12.json",
+            "2011-fig11.6.1.json",
+            "2011-fig11.6.1-rt.json",
+            "2011-fig11.6.12.json",
+            "bench.json",
+            "payload.json",
+            "payload-fd.json",
+        ];
+        let mut names = sorted;
+        names.reverse();
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(names, sorted);
     }
 }

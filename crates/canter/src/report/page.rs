@@ -60,6 +60,8 @@ fn value(json: serde_json::Value) -> Value {
 #[derive(Serialize)]
 struct View {
     version: &'static str,
+    /// The verdicts, those of an experiment together.
+    told: Vec<Told>,
     sections: Vec<Section>,
     /// What is not the same in all results.
     differing: Vec<&'static str>,
@@ -101,8 +103,8 @@ struct Section {
     json: String,
     file: String,
     study: String,
-    /// How the verdicts call it.
-    name: String,
+    /// Of its kernel, where the results differ in it.
+    flavour: String,
     title: String,
     verdict: String,
     invalid: bool,
@@ -120,6 +122,15 @@ struct Section {
     unavailable: Vec<MissingView>,
 }
 
+/// An experiment's verdicts: several where it was made on several kernels.
+#[derive(Serialize)]
+struct Told {
+    study: String,
+    title: String,
+    /// Places of their sections.
+    places: Vec<usize>,
+}
+
 #[derive(Serialize)]
 struct Field {
     name: &'static str,
@@ -130,7 +141,7 @@ struct Field {
 fn view(results: &[ResultFile], comparison: Option<&Comparison>) -> View {
     let series: usize = results.iter().map(|result| result.series.len()).sum();
     let sizes = if series > SERIES_AT_BOTH_WIDTHS { Sizes::Wide } else { Sizes::Both };
-    let differing = differing(results);
+    let differing = Differing::of(results);
     let (mut base, mut outlines, mut sections, mut groups) = (0, String::new(), Vec::new(), 0);
     for (n, result) in results.iter().enumerate() {
         let latencies = Latencies::numbered(result, base);
@@ -143,8 +154,9 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>) -> View {
     let clocks = results.windows(2).any(|pair| clock(&pair[0]) != clock(&pair[1]));
     View {
         version: env!("CARGO_PKG_VERSION"),
+        told: told(&sections),
         sections,
-        differing,
+        differing: differing.0.iter().map(|field| field.name).collect(),
         clocks,
         maps: heat::maps(results),
         explorer: if groups > 1 { explorer(results, sizes) } else { None },
@@ -152,6 +164,18 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>) -> View {
         data: embed::figures(results),
         comparison: comparison.map(comparison_view),
     }
+}
+
+fn told(sections: &[Section]) -> Vec<Told> {
+    let same =
+        |a: &Section, b: &Section| (&a.study, &a.title) == (&b.study, &b.title) && !a.flavour.is_empty();
+    let mut place = 0;
+    let experiment = |results: &[Section]| {
+        let places = (place..place + results.len()).collect();
+        place += results.len();
+        Told { study: results[0].study.clone(), title: results[0].title.clone(), places }
+    };
+    sections.chunk_by(same).map(experiment).collect()
 }
 
 /// The first group with figures, to begin with.
@@ -200,7 +224,7 @@ fn section(
     n: usize,
     latencies: &[Latencies<'_>],
     sizes: Sizes,
-    differing: &[&'static str],
+    differing: &Differing,
 ) -> Section {
     let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
     let sweeps: Vec<SweepView> =
@@ -216,11 +240,7 @@ fn section(
         json: format!("json-{n}"),
         file: format!("{}.json", or(&result.study, &format!("result-{}", n + 1))),
         study: result.study.clone(),
-        name: if differing.contains(&KERNEL) {
-            format!("{} on {}", or(&result.study, &result.title), result.environment.flavour())
-        } else {
-            or(&result.study, &result.title)
-        },
+        flavour: if differing.names(KERNEL) { result.environment.flavour() } else { String::new() },
         title: or(&result.title, &or(&result.study, "A measurement")),
         verdict: verdict::of(result),
         invalid: verdict::invalid(result).is_some(),
@@ -229,7 +249,7 @@ fn section(
         command: result.command.clone(),
         environment: fields(&result.environment, differing),
         interfaces: result.environment.interfaces.clone(),
-        interfaces_differ: differing.contains(&INTERFACES),
+        interfaces_differ: differing.marks(INTERFACES, &interfaces(&result.environment)),
         sweeps,
         curves: Curves::of(result).iter().map(|curves| views::curves_view(curves, sizes)).collect(),
         latencies: views,
@@ -243,21 +263,51 @@ const INTERFACES: &str = "Interfaces";
 /// Differs always.
 const DATE: &str = "Date";
 
-/// Names of the fields in which results differ.
-fn differing(results: &[ResultFile]) -> Vec<&'static str> {
-    let all: Vec<_> = results.iter().map(|result| environment(&result.environment)).collect();
-    let differs = |n: usize| all.windows(2).any(|pair| pair[0][n].1 != pair[1][n].1);
-    let fields = all.first().map_or(0, |fields| fields.len());
-    let mut names: Vec<&'static str> =
-        (0..fields).filter(|&n| differs(n)).map(|n| all[0][n].0).filter(|&name| name != DATE).collect();
-    if results.windows(2).any(|pair| pair[0].environment.interfaces != pair[1].environment.interfaces) {
-        names.push(INTERFACES);
-    }
-    names
+/// The fields in which results differ.
+struct Differing(Vec<Varying>);
+
+struct Varying {
+    name: &'static str,
+    /// What more than half of the results have: what is marked is the rest, or all where there is none.
+    usual: Option<String>,
 }
 
-fn fields(of: &Environment, differing: &[&'static str]) -> Vec<Field> {
-    let field = |(name, value)| Field { name, value, differs: differing.contains(&name) };
+impl Differing {
+    fn of(results: &[ResultFile]) -> Self {
+        let all: Vec<Vec<_>> = results
+            .iter()
+            .map(|result| {
+                let interfaces = (INTERFACES, interfaces(&result.environment));
+                environment(&result.environment).into_iter().chain([interfaces]).collect()
+            })
+            .collect();
+        let fields = all.first().map_or(0, |fields| fields.len());
+        let varying = |n: usize| {
+            let values: Vec<&String> = all.iter().map(|fields| &fields[n].1).collect();
+            let usual =
+                |value: &&String| values.iter().filter(|other| other == &value).count() * 2 > values.len();
+            let differ = all[0][n].0 != DATE && values.windows(2).any(|pair| pair[0] != pair[1]);
+            let usual = values.iter().copied().find(usual).cloned();
+            differ.then_some(Varying { name: all[0][n].0, usual })
+        };
+        Self((0..fields).filter_map(varying).collect())
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.0.iter().any(|field| field.name == name)
+    }
+
+    fn marks(&self, name: &str, value: &str) -> bool {
+        self.0.iter().any(|field| field.name == name && field.usual.as_deref() != Some(value))
+    }
+}
+
+fn interfaces(environment: &Environment) -> String {
+    environment.interfaces.join("\n")
+}
+
+fn fields(of: &Environment, differing: &Differing) -> Vec<Field> {
+    let field = |(name, value): (_, String)| Field { name, differs: differing.marks(name, &value), value };
     environment(of).into_iter().map(field).filter(|field| !field.value.is_empty()).collect()
 }
 

@@ -315,6 +315,20 @@ fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
 
 /// `one frame at a time, 2 bytes`.
 pub fn describe(condition: &Condition) -> String {
+    parts(condition).join(", ")
+}
+
+/// Of each condition what the others do not share: `2 048 filters, SFF`; empty where it has nothing of its own.
+pub fn distinguish(conditions: &[&Condition]) -> Vec<String> {
+    let all: Vec<Vec<String>> = conditions.iter().map(|condition| parts(condition)).collect();
+    let own = |one: &Vec<String>| {
+        let own = one.iter().filter(|part| !all.iter().all(|other| other.contains(part)));
+        own.cloned().collect::<Vec<_>>().join(", ")
+    };
+    all.iter().map(own).collect()
+}
+
+fn parts(condition: &Condition) -> Vec<String> {
     let mut parts = vec![match condition.traffic.as_str() {
         "one-at-a-time" => "one frame at a time".to_owned(),
         "period" => format!("a frame every {}", unit::round_span(condition.period_ns)),
@@ -328,10 +342,10 @@ pub fn describe(condition: &Condition) -> String {
         parts.push(unit::counted(condition.len.into(), "byte"));
     }
     if idle(&condition.load) != "none" {
-        parts.push(format!("under load: {}", condition.load));
+        parts.push(format!("under {} load", condition.load));
     }
     parts.retain(|part| !part.is_empty());
-    parts.join(", ")
+    parts
 }
 
 /// `2 048 filters`, `rate 10 000 frames/s`.

@@ -97,6 +97,9 @@ pub struct PingPlan {
     /// Names of [`super::load::Load`].
     #[serde(default = "super::plan::no_load")]
     pub loads: Vec<String>,
+    /// [`super::tuning::Tuning`]s.
+    #[serde(default = "usual")]
+    pub tuning: Vec<String>,
     pub pairs: Vec<PingPair>,
 }
 
@@ -259,13 +262,24 @@ impl SyscallsPlan {
     }
 }
 
+/// Nothing is changed.
+fn usual() -> Vec<String> {
+    vec![String::new()]
+}
+
 impl PingPlan {
     fn checked(self) -> Result<Self, String> {
         for pair in &self.pairs {
             pair.method.parse::<Pair>().map_err(|error| error.to_string())?;
         }
         self.loads.iter().try_for_each(|load| load.parse::<super::load::Load>().map(drop))?;
+        self.tuning.iter().try_for_each(|tuning| tuning.parse::<super::tuning::Tuning>().map(drop))?;
         Ok(self)
+    }
+
+    /// How many series it makes.
+    pub fn cases(&self) -> usize {
+        self.loads.len() * self.tuning.len() * self.pairs.len()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Round-trip times, by `canter ping` and `canter pong` as processes of their own.
 
 use super::{
-    definition::PingPlan,
+    definition::{PingPair, PingPlan},
     ethernet::Ethernet,
     load::{self, Load, Part},
     testbed::{Rate, set_up},
+    tuning::Tuning,
 };
 use crate::{
     failure::{self, Failure},
@@ -16,7 +17,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Every pair under every load.
+/// Every pair under every load and tuning.
 pub fn measure(
     plan: &PingPlan,
     done: &mut dyn FnMut(&str, &Series),
@@ -26,35 +27,53 @@ pub fn measure(
     let loads: Vec<Load> = plan.loads.iter().filter_map(|load| load.parse().ok()).collect();
     let ethernet = if loads.iter().any(|load| load.is_ethernet()) { Ethernet::of_lab()? } else { None };
     for load in loads {
-        for pair in &plan.pairs {
-            for name in [&pair.from, &pair.to] {
-                let interface = set_up(name, Rate::Classic)?;
-                if !interfaces.iter().any(|known| known.name == interface.name) {
-                    interfaces.push(interface);
+        for tuning in &plan.tuning {
+            for pair in &plan.pairs {
+                for name in [&pair.from, &pair.to] {
+                    let interface = set_up(name, Rate::Classic)?;
+                    if !interfaces.iter().any(|known| known.name == interface.name) {
+                        interfaces.push(interface);
+                    }
                 }
+                let one = tuned_ping(plan, pair, tuning, load, ethernet.as_ref())?
+                    .unwrap_or_else(|why| Series::unavailable(&pair.method, Condition::default(), why));
+                let (load, variant) = (load.name().to_owned(), tuning.clone());
+                let what = [&pair.method, "load", &load, tuning].join(" ");
+                let condition = Condition { load, variant, ..one.condition };
+                let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
+                done(what.trim_end(), &one);
+                series.push(one);
             }
-            let one = match load::start(load, None, ethernet.as_ref(), Part::Both)? {
-                Ok(running) => {
-                    let one = ping(plan, pair)?;
-                    drop(running);
-                    one
-                }
-                Err(why) => Series::unavailable(&pair.method, Condition::default(), why),
-            };
-            let condition = Condition { load: load.name().to_owned(), ..one.condition };
-            let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
-            done(&format!("{}, load {}", pair.method, load.name()), &one);
-            series.push(one);
         }
     }
     Ok((series, interfaces))
+}
+
+/// The inner `Err`: the machine cannot do it, and why.
+fn tuned_ping(
+    plan: &PingPlan,
+    pair: &PingPair,
+    tuning: &str,
+    load: Load,
+    ethernet: Option<&Ethernet>,
+) -> failure::Result<Result<Series, String>> {
+    let tuning: Tuning = tuning.parse().map_err(Failure::failed)?;
+    let _tuned = match tuning.apply(&[&pair.from, &pair.to])? {
+        Ok(tuned) => tuned,
+        Err(why) => return Ok(Err(why)),
+    };
+    let _running = match load::start(load, None, ethernet, Part::Both)? {
+        Ok(running) => running,
+        Err(why) => return Ok(Err(why)),
+    };
+    ping(plan, pair).map(Ok)
 }
 
 /// From one ping to the next. Two real-time programs that never rest leave a load no time to be one; a prime number of µs,
 /// so that no timer of the kernel's keeps in step with it.
 const INTERVAL: &str = "1009us";
 
-fn ping(plan: &PingPlan, pair: &super::definition::PingPair) -> failure::Result<Series> {
+fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
     let failed = |what: String| Failure::failed(format!("study: ping by {}: {what}", pair.method));
     let program = super::program()?;
     let realtime = plan.realtime.to_string();

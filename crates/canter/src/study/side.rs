@@ -8,6 +8,7 @@ use super::{
     plan::NOTHING,
     rules::Rules,
     testbed::{Rate, place_interrupts, set_up},
+    tuning::{Tuned, Tuning},
 };
 use crate::{
     failure::{self, Failure},
@@ -81,7 +82,7 @@ pub struct Local {
 struct Started {
     gateway: Gateway,
     via: Vec<Interface>,
-    irq_priority: u8,
+    _tuned: Tuned,
     _load: Running,
     /// Kept until the end, for a gateway may read it again.
     _rules: Option<tempfile::NamedTempFile>,
@@ -157,11 +158,14 @@ impl Side for Local {
         if let Err(why) = self.fit(order)? {
             return Ok(Begun::Unable(why));
         }
-        if order.irq_priority > 0
-            && let Err(why) = set_interrupt_priority(&self.place, order.irq_priority)
-        {
-            return Ok(Begun::Unable(why));
-        }
+        let tuning = match order.irq_priority {
+            0 => Tuning::Usual,
+            priority => Tuning::InterruptPriority(priority),
+        };
+        let tuned = match tuning.apply(&[&self.place.input, &self.place.output])? {
+            Ok(tuned) => tuned,
+            Err(why) => return Ok(Begun::Unable(why)),
+        };
         let via = make_hops(&rules)?;
         let file = rule_file(&rules, &self.place)?;
         let start = || start(&self.place, order, &rules, file.as_ref().map(tempfile::NamedTempFile::path));
@@ -169,22 +173,16 @@ impl Side for Local {
             Ok(gateway) => gateway,
             Err(why) => return delete_all(via).map(|()| Begun::Unable(why)),
         };
-        let mut started = Started {
-            gateway,
-            via,
-            irq_priority: order.irq_priority,
-            _load: Running::default(),
-            _rules: file,
-        };
+        let mut started = Started { gateway, via, _tuned: tuned, _load: Running::default(), _rules: file };
         let load = load::start(order.load, self.place.processor, self.ethernet.as_ref(), self.place.part);
         match load {
             Ok(Ok(load)) => started._load = load,
             Ok(Err(why)) => {
-                finish(started, &self.place)?;
+                finish(started)?;
                 return Ok(Begun::Unable(why));
             }
             Err(failure) => {
-                finish(started, &self.place)?;
+                finish(started)?;
                 return Err(failure);
             }
         }
@@ -194,7 +192,7 @@ impl Side for Local {
 
     fn end(&mut self) -> failure::Result<Counts> {
         let Some(started) = self.running.take() else { return Ok(Counts::default()) };
-        let counts = finish(started, &self.place);
+        let counts = finish(started);
         self.fitted.clear();
         counts
     }
@@ -214,15 +212,11 @@ impl Drop for Local {
 }
 
 /// Ends the load, then the gateway, and puts back what was changed.
-fn finish(started: Started, place: &Place) -> failure::Result<Counts> {
-    let Started { gateway, via, irq_priority, _load, _rules } = started;
+fn finish(started: Started) -> failure::Result<Counts> {
+    let Started { gateway, via, _tuned, _load, _rules } = started;
     drop(_load);
     let counts = gateway.stop();
     delete_all(via)?;
-    if irq_priority > 0 {
-        const USUAL: u8 = 50;
-        set_interrupt_priority(place, USUAL).map_err(Failure::failed)?;
-    }
     counts
 }
 
@@ -334,28 +328,4 @@ fn stop_jobs() -> failure::Result<Counts> {
     let sum = |of: fn(&Job) -> u64| jobs.iter().map(of).sum::<u64>();
     let (transmitted, dropped) = (sum(|job| job.handled), sum(|job| job.dropped + job.deleted));
     Ok(Counts { received: transmitted + dropped, transmitted, dropped, ..Counts::default() })
-}
-
-/// On PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
-fn set_interrupt_priority(place: &Place, priority: u8) -> Result<(), String> {
-    let threads = interrupt_threads(&[&place.input, &place.output]);
-    if threads.is_empty() {
-        return Err("interrupts are no threads here (kernels with PREEMPT_RT have them)".to_owned());
-    }
-    for process in threads {
-        ethernet::run(&["chrt", "-f", "-p", &priority.to_string(), &process])
-            .map_err(|failure| failure.message)?;
-    }
-    Ok(())
-}
-
-fn interrupt_threads(interfaces: &[&str]) -> Vec<String> {
-    let is_theirs = |folder: &PathBuf| {
-        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-        let of = name.trim().strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
-        of.is_some_and(|(_, of)| interfaces.contains(&of))
-    };
-    let folders = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    let theirs = folders.filter(is_theirs);
-    theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
 }

@@ -42,7 +42,7 @@ impl Unit {
                 let frames = plan.count.div_ceil(500);
                 plan.cases().iter().map(Case::weight).sum::<u64>() * frames
             }
-            Kind::Ping(plan) => (plan.pairs.len() * plan.loads.len()) as u64 * PING_WEIGHT,
+            Kind::Ping(plan) => plan.cases() as u64 * PING_WEIGHT,
             Kind::Syscalls(_) => SYSCALLS_WEIGHT,
             Kind::Missing(_) => 0,
         }
