@@ -5,7 +5,12 @@
 mod testbed;
 
 use serde_json::Value;
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 use testbed::{alone, canter, output};
 
 /// Longer than a study of this file takes.
@@ -13,9 +18,13 @@ const STUDY_DEADLINE: Duration = Duration::from_secs(300);
 
 /// A study file with this `[latency]`, on wires or cards, in a folder that the guest has.
 fn study(folder: &tempfile::TempDir, name: &str, bus: &str, latency: &str) -> String {
+    study_of(folder, name, bus, &format!("[latency]\n{latency}"))
+}
+
+fn study_of(folder: &tempfile::TempDir, name: &str, bus: &str, kind: &str) -> String {
     let text = format!(
         "name = \"{name}\"\ntitle = \"A test\"\nsource = \"\"\n\
-         [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"{bus}\"\n[latency]\n{latency}"
+         [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"{bus}\"\n{kind}"
     );
     let path = folder.path().join(format!("{name}.toml"));
     fs::write(&path, text).unwrap();
@@ -98,6 +107,47 @@ fn the_time_chart_tells_how_busy_the_processor_was() {
     let load = &events.last().unwrap()["result"]["series"][0]["timeline"]["load"];
     let points = load.as_array().unwrap();
     assert!(!points.is_empty() && points.iter().all(|point| point[1].as_u64().unwrap() > 500), "{load}");
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn what_a_study_tunes_is_so_while_it_measures_and_put_back() {
+    const BUDGET: &str = "/proc/sys/net/core/netdev_budget";
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(BUDGET).unwrap();
+    let file = study_of(
+        &folder,
+        "tuned",
+        "sja1000",
+        "[ping]\ncount = 20\nlen = 8\nrealtime = 60\ntuning = [\"\", \"netdev-budget=7\", \"irq-priority=90\"]\n\
+         pairs = [{ method = \"read+write\", from = \"can2\", to = \"can4\" }]\n",
+    );
+    let (ended, seen) = (AtomicBool::new(false), || fs::read_to_string(BUDGET).unwrap().trim() == "7");
+    let (events, tuned) = thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut tuned = false;
+            while !ended.load(Ordering::Acquire) && !tuned {
+                tuned = seen();
+                thread::sleep(Duration::from_millis(2));
+            }
+            tuned
+        });
+        let events = inside(&file);
+        ended.store(true, Ordering::Release);
+        (events, watch.join().unwrap())
+    });
+    assert!(tuned, "the budget was never another one");
+    assert_eq!(fs::read_to_string(BUDGET).unwrap(), before);
+    let series = events.last().unwrap()["result"]["series"].as_array().unwrap();
+    let told: Vec<_> =
+        series.iter().map(|one| one["condition"]["variant"].as_str().unwrap_or_default()).collect();
+    assert_eq!(told, ["", "netdev-budget=7", "irq-priority=90"]);
+    for one in &series[..2] {
+        assert_eq!(one["ledger"]["received"], 20, "{one}");
+    }
+    let why = series[2]["unavailable"].as_str().unwrap();
+    assert!(why.starts_with("can2, can4: the interrupts are no threads here"), "{}", series[2]);
 }
 
 #[test]

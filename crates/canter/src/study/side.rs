@@ -16,12 +16,7 @@ use crate::{
 };
 use canter_io::Interface;
 use serde::{Deserialize, Serialize};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 /// What to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -85,15 +85,25 @@ fn netdev_budget() -> failure::Result<u32> {
 }
 
 fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> Result<(), String> {
-    let threads = interrupt_threads(interfaces);
+    let threads = if handlers_are_threads() { interrupt_threads(interfaces) } else { Vec::new() };
     if threads.is_empty() {
         let whose = interfaces.join(", ");
-        return Err(format!("{whose}: the interrupts are no threads here (sockets on PREEMPT_RT have them)"));
+        return Err(format!(
+            "{whose}: the interrupts are no threads here (those of sockets on PREEMPT_RT are)"
+        ));
     }
     for process in threads {
         run(&["chrt", "-f", "-p", &priority.to_string(), &process]).map_err(|failure| failure.message)?;
     }
     Ok(())
+}
+
+/// Elsewhere a driver may have a thread for what it does beside its interrupts, which delays no frame.
+fn handlers_are_threads() -> bool {
+    let has = |path: &str, word: &str| {
+        fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|known| known == word))
+    };
+    has("/sys/kernel/realtime", "1") || has("/proc/cmdline", "threadirqs")
 }
 
 /// On PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
