@@ -53,8 +53,12 @@ fn family() -> Result<Family> {
 }
 
 fn find_family() -> Result<Family> {
-    let found = Family::find(CANWIRE_GENL_NAME, CANWIRE_GENL_VERSION);
-    found.map_err(|refusal| refusal.of("canwire", "find", ""))?.ok_or_else(|| {
+    let found = match Family::find(CANWIRE_GENL_NAME, CANWIRE_GENL_VERSION) {
+        // No generic netlink (a kernel without it, user-mode emulation): nor is there a module that speaks it.
+        Err(refusal) if refusal.source.raw_os_error() == Some(libc::EPROTONOSUPPORT) => None,
+        found => found.map_err(|refusal| refusal.of("canwire", "find", ""))?,
+    };
+    found.ok_or_else(|| {
         Error::unsupported("canwire", "find", "the kernel module canwire is not loaded").hint(MISSING)
     })
 }
