@@ -145,6 +145,8 @@ fn what_a_study_tunes_is_so_while_it_measures_and_put_back() {
     assert_eq!(told, ["", "netdev-budget=7", "irq-priority=90"]);
     for one in &series[..2] {
         assert_eq!(one["ledger"]["received"], 20, "{one}");
+        let [median, most] = ["p50", "max"].map(|name| one["latency_ns"][name].as_u64().unwrap());
+        assert!(most < 4 * median, "no ping waits for the ping's own receiver to begin: {one}");
     }
     let why = series[2]["unavailable"].as_str().unwrap();
     assert!(why.starts_with("can2, can4: the interrupts are no threads here"), "{}", series[2]);

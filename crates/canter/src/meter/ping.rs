@@ -140,14 +140,17 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     session.finish(pair, took_ns, interrupted, common)
 }
 
-/// The thread that receives: it reads the clock the moment it has a frame.
+/// The thread that receives: it reads the clock the moment it has a frame. It has begun when this returns, so that no ping
+/// waits for that.
 fn receiving(
     mut receive: Box<dyn Receive>,
     identifiers: Identifiers,
     told: mpsc::Sender<Answer>,
 ) -> io::Result<Worker<Option<io::Error>>> {
-    Worker::start("ping", move |stop| {
+    let (ready, begun) = mpsc::channel();
+    let worker = Worker::start("ping", move |stop| {
         let mut batch = Batch::new(canter_io::batch::BATCH_FRAMES);
+        let _ = ready.send(());
         while !stop.load(Ordering::Acquire) {
             batch.clear();
             if let Err(error) = receive.receive(&mut batch) {
@@ -163,7 +166,9 @@ fn receiving(
             }
         }
         None
-    })
+    })?;
+    let _ = begun.recv();
+    Ok(worker)
 }
 
 impl Arguments {
