@@ -46,8 +46,10 @@ const GROUP: u16 = 1;
 const GET_EVENTS: u32 = 1;
 
 const _: () = assert!(16 + size_of::<Control>() + CANFD_MTU <= BUFFER_BYTES);
-// linux/io_uring.h: struct io_uring_buf.
-const _: () = assert!(size_of::<BufRingEntry>() == 16);
+// linux/io_uring.h: struct io_uring_buf, io_uring_sqe, io_uring_cqe; __kernel_timespec is of 64 bits everywhere.
+const _: () = assert!(size_of::<BufRingEntry>() == 16 && align_of::<BufRingEntry>() == 8);
+const _: () = assert!(size_of::<squeue::Entry>() == 64 && size_of::<cqueue::Entry>() == 16);
+const _: () = assert!(size_of::<Timespec>() == 16);
 
 /// Why io_uring cannot receive from `interface`.
 pub(super) fn check_receive(interface: &Interface, _wait: Wait) -> Result<()> {
