@@ -62,7 +62,7 @@ pub struct InterfaceFilters {
 
 /// What the kernel makes of a [`Filter`] (net/can/af_can.c: `can_rcv_list_find`).
 #[derive(Clone, Copy)]
-enum Subscription {
+pub(crate) enum Subscription {
     /// Error frames of any of these classes.
     Error { mask: u32 },
     /// Data and RTR frames whose masked identifier equals `id`.
@@ -82,7 +82,7 @@ impl Subscription {
 }
 
 impl Filter {
-    fn subscription(self) -> Subscription {
+    pub(crate) fn subscription(self) -> Subscription {
         if self.mask & ERR_FLAG != 0 {
             return Subscription::Error { mask: self.mask & EFF_MASK };
         }

@@ -4,7 +4,7 @@
 //! [`Interface`] and then moves [`Frame`]s in [`Batch`]es; what happens on a full queue is the caller's policy.
 //! [`tap`] reads what was on a virtual wire, with the start and the end of each frame.
 //! Beside them: [`interface`] and [`netlink`] set interfaces up and give the kernel's own gateway its jobs, [`loss`]
-//! says where frames got lost, [`text`] and [`filter`] speak candump's notation.
+//! says where frames got lost, [`redirect`] lets the kernel hand frames on as a program of ours says, [`text`] and [`filter`] speak candump's notation.
 //!
 //! ```
 //! use canter_io::{Batch, Frame, Interface, method::{Pair, ReceiveOptions, TransmitOptions, sim}};
@@ -31,6 +31,7 @@
 #![deny(unsafe_code)]
 
 pub mod batch;
+pub(crate) mod btf;
 pub mod capture_ring;
 pub mod capture_sockets;
 pub mod error;
@@ -43,6 +44,7 @@ pub mod method;
 pub mod netlink;
 pub mod node;
 pub mod pci;
+pub mod redirect;
 pub mod sys;
 pub mod tap;
 pub mod text;

@@ -15,6 +15,7 @@ pub(crate) mod link;
 pub mod monitor;
 pub(crate) mod request;
 mod socket;
+pub(crate) mod traffic_control;
 pub mod wire;
 
 use std::io;

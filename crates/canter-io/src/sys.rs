@@ -1,6 +1,7 @@
 //! System calls, thin and safe: one file per family. What a call may answer comes back as `io::Error`.
 #![allow(unsafe_code)]
 
+pub mod bpf;
 pub mod can_raw;
 pub mod canbare;
 pub mod canchar;

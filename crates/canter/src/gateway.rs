@@ -2,6 +2,7 @@
 
 mod backlog;
 pub mod bare_metal;
+mod bpf;
 pub mod child;
 mod control;
 pub mod counts;
@@ -39,6 +40,7 @@ Examples:
   canter gateway can3 can4                           a read and a write for each frame
   canter gateway can3 can4 --method ring/spin+write  lowest latency, one processor busy
   canter gateway can3 can4 --method can-gw           in the kernel itself
+  canter gateway can3 can4 --method bpf              in the kernel, by a program of canter's
   canter gateway can3 can4 --method bare-metal       without an operating system, on a processor of its own
   canter gateway can0 can1 --filter 123:7FF,400:700  only these identifiers
   canter gateway can0 can1 --both                    two directions, which do not echo
@@ -61,7 +63,7 @@ pub struct Arguments {
     /// Also the other way round
     #[arg(long, requires = "from")]
     both: bool,
-    /// RECEIVER+TRANSMITTER, can-gw, or bare-metal
+    /// RECEIVER+TRANSMITTER, can-gw, bpf, or bare-metal
     #[arg(long, short, default_value = "read+write", value_name = "PAIR")]
     method: Method,
     /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
@@ -116,6 +118,8 @@ pub enum Method {
     Pair(Pair),
     /// By the kernel's own gateway.
     CanGw,
+    /// By a program in the kernel.
+    Bpf,
     /// On a processor without an operating system. The interfaces are not there meanwhile.
     BareMetal,
 }
@@ -140,6 +144,7 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "can-gw" | "kernel" => Ok(Self::CanGw),
+            "bpf" => Ok(Self::Bpf),
             "bare-metal" | "rtems" => Ok(Self::BareMetal),
             pair => pair.parse().map(Self::Pair),
         }
@@ -151,6 +156,7 @@ impl fmt::Display for Method {
         match self {
             Self::Pair(pair) => pair.fmt(f),
             Self::CanGw => f.write_str("can-gw"),
+            Self::Bpf => f.write_str("bpf"),
             Self::BareMetal => f.write_str("bare-metal"),
         }
     }
@@ -206,6 +212,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let (routes, ended) = match arguments.method {
         Method::Pair(pair) => user::run(&arguments, pair, &directions, common)?,
         Method::CanGw => kernel::run(&arguments, &directions, common)?,
+        Method::Bpf => bpf::run(&arguments, &directions, common)?,
         Method::BareMetal => bare_metal::run(&arguments, &directions, common)?,
     };
     finish(&arguments, &directions, routes, ended, common)

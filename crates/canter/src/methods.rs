@@ -9,6 +9,7 @@ use canter_io::{
     Error, Interface,
     method::{Capabilities, PAPER_PAIRS, ReceiveMethod, TransmitMethod},
     netlink::can_gw,
+    redirect,
 };
 use clap::Args;
 use serde::Serialize;
@@ -83,6 +84,13 @@ fn rows(interface: Option<&Interface>) -> Vec<Row> {
         Capabilities { fd: true, batch: false, origin: false },
         can_gw::available(),
     );
+    let bpf = Row::new(
+        "gateway",
+        "bpf".to_owned(),
+        "a program in the kernel, from controllers only: frames as they are, by identifier",
+        Capabilities { fd: true, batch: false, origin: false },
+        redirect::available(),
+    );
     let bare_metal = Row {
         kind: "gateway",
         name: "bare-metal".to_owned(),
@@ -92,7 +100,7 @@ fn rows(interface: Option<&Interface>) -> Vec<Row> {
         batch: false,
         origin: false,
     };
-    receivers.chain(transmitters).chain([kernel, bare_metal]).collect()
+    receivers.chain(transmitters).chain([kernel, bpf, bare_metal]).collect()
 }
 
 fn table(rows: &[Row], interface: Option<&Interface>) -> String {

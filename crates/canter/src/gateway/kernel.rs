@@ -1,15 +1,21 @@
 //! The kernel's own gateway, `can-gw`: its jobs are there while this command runs.
 
-use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction, rules::jobs};
+use super::{
+    Arguments, Ended, RouteAccount, announce,
+    counts::Counts,
+    plan::Direction,
+    rules::{
+        Policy,
+        jobs::{self, Inexpressible},
+    },
+};
 use crate::{
-    failure::{self, Exit, Failure},
+    failure::{self, Failure},
     options::Common,
     service::supervisor::Supervisor,
-    trouble::refuse_down,
 };
 use canter_io::{
-    Error, Filters, Interface,
-    interface::State,
+    Filters, Interface,
     netlink::can_gw::{self, CanGateway, Job, JobCounters},
     sys::{clock, thread::Worker},
 };
@@ -39,7 +45,7 @@ pub fn run(
     let jobs = jobs(arguments, directions)?;
     let gateways = CanGateway::open_all(jobs.iter().map(|(_, job)| job.clone()).collect())?;
     let gateways = Arc::new(gateways);
-    let watch = watch(Arc::clone(&gateways), interfaces(directions)?, signals.handle())?;
+    let watch = watch(Arc::clone(&gateways), super::watch::interfaces(directions)?, signals.handle())?;
     announce(arguments, directions, common);
     let controllers = super::watch::start(directions, &[])?;
     signals.forever().next();
@@ -77,11 +83,6 @@ pub fn run(
     Ok((directions.iter().zip(counts).map(account).collect(), ended))
 }
 
-fn interfaces(directions: &[Direction]) -> failure::Result<Vec<Interface>> {
-    let names = directions.iter().flat_map(|direction| [&direction.from, &direction.to]);
-    Ok(names.map(|name| Interface::find(name)).collect::<Result<_, _>>()?)
-}
-
 /// Answers why it ended by itself, if it did, and each job's counters as last seen.
 fn watch(
     gateways: Arc<Vec<CanGateway>>,
@@ -112,14 +113,7 @@ fn look(
     interfaces: &mut [Interface],
     seen: &mut [JobCounters],
 ) -> failure::Result<()> {
-    for interface in interfaces {
-        let name = interface.name.clone();
-        interface.refresh().map_err(|error| Error::moving(&name, "look", error.source))?;
-        let state = interface.controller.as_ref().and_then(|controller| controller.state);
-        if state != Some(State::BusOff) {
-            refuse_down(interface)?; // one that is off the bus may come back
-        }
-    }
+    super::watch::look(interfaces)?;
     let now = CanGateway::counters_of(gateways)?;
     for ((gateway, seen), now) in gateways.iter().zip(seen).zip(now) {
         *seen = now.ok_or_else(|| gateway.gone())?;
@@ -147,23 +141,25 @@ fn jobs(arguments: &Arguments, directions: &[Direction]) -> failure::Result<Vec<
         if direction.policy.is_none() {
             route.policy.rules[0].filters = filters.list.clone();
         }
-        let jobs = jobs::of_route(&route, &from, &to).map_err(|faults| {
-            let lines: Vec<_> = faults
-                .iter()
-                .map(|fault| {
-                    format!(
-                        "{}: {}: {}",
-                        direction.label(),
-                        route.policy.rules[fault.rule].label(fault.rule),
-                        fault.why
-                    )
-                })
-                .collect();
-            Failure::new(Exit::Unable, format!("can-gw: {}", lines.join("; ")))
-        })?;
+        let jobs = jobs::of_route(&route, &from, &to)
+            .map_err(|faults| inexpressible("can-gw", direction, &route.policy, &faults))?;
         all.extend(jobs.into_iter().map(|(_, job)| (at, job)));
     }
     Ok(all)
+}
+
+/// The rules that a gateway in the kernel cannot express.
+pub fn inexpressible(
+    method: &str,
+    direction: &Direction,
+    policy: &Policy,
+    faults: &[Inexpressible],
+) -> Failure {
+    let line = |fault: &Inexpressible| {
+        format!("{}: {}: {}", direction.label(), policy.rules[fault.rule].label(fault.rule), fault.why)
+    };
+    let lines: Vec<_> = faults.iter().map(line).collect();
+    Failure::unable(format!("{method}: {}", lines.join("; ")))
 }
 
 /// What belongs to user space.

@@ -2,9 +2,12 @@
 //! throws away what is sent there, without a word.
 
 use super::{control::Control, plan::Direction};
-use crate::failure::{self, Failure};
+use crate::{
+    failure::{self, Failure},
+    trouble::refuse_down,
+};
 use canter_io::{
-    Interface,
+    Error, Interface,
     interface::State,
     netlink::monitor::{Change, Monitor},
     sys::{poll, thread::Worker},
@@ -19,6 +22,25 @@ struct Watched {
     name: String,
     off: bool,
     into: Vec<Control>,
+}
+
+/// The interfaces of all directions.
+pub fn interfaces(directions: &[Direction]) -> failure::Result<Vec<Interface>> {
+    let names = directions.iter().flat_map(|direction| [&direction.from, &direction.to]);
+    Ok(names.map(|name| Interface::find(name)).collect::<Result<_, _>>()?)
+}
+
+/// Refuses one that has gone or is down, for a gateway in the kernel is not told. One that is off the bus may come back.
+pub fn look(interfaces: &mut [Interface]) -> failure::Result<()> {
+    for interface in interfaces {
+        let name = interface.name.clone();
+        interface.refresh().map_err(|error| Error::moving(&name, "look", error.source))?;
+        let state = interface.controller.as_ref().and_then(|controller| controller.state);
+        if state != Some(State::BusOff) {
+            refuse_down(interface)?;
+        }
+    }
+    Ok(())
 }
 
 /// Watches until stopped; `controls` are those of the directions, in their order, or none. `None`: there are no

@@ -17,6 +17,7 @@ use canter_io::{
     Interface,
     method::{ReceiveMethod, TransmitMethod},
     netlink::can_gw,
+    redirect,
 };
 use clap::Args;
 use std::{path::PathBuf, str::FromStr};
@@ -27,7 +28,7 @@ pub struct Through {
     /// Start the gateway too, from IN to OUT of this machine, so that its own losses are told apart
     #[arg(long, value_name = "IN,OUT")]
     pub through: Option<Ends>,
-    /// With --through: by these methods, one after the other; all: by every pair that works here, and can-gw
+    /// With --through: by these methods, one after the other; all: by every pair that works here, can-gw and bpf
     #[arg(
         long,
         short,
@@ -101,14 +102,16 @@ impl Through {
     }
 }
 
-/// Every pair that works between two interfaces, and can-gw.
+/// Every pair that works between two interfaces, can-gw and bpf.
 fn all(from: &Interface, to: &Interface) -> Vec<String> {
     let receivers: Vec<_> = ReceiveMethod::all().filter(|method| method.check(from).is_ok()).collect();
     let transmitters: Vec<_> = TransmitMethod::all().filter(|method| method.check(to).is_ok()).collect();
     let pairs = receivers
         .iter()
         .flat_map(|receive| transmitters.iter().map(move |transmit| format!("{receive}+{transmit}")));
-    can_gw::available().ok().map(|()| "can-gw".to_owned()).into_iter().chain(pairs).collect()
+    let kernel = can_gw::available().ok().map(|()| "can-gw".to_owned());
+    let program = redirect::check(from, to).ok().map(|()| "bpf".to_owned());
+    kernel.into_iter().chain(program).chain(pairs).collect()
 }
 
 /// Measures a gateway, ends it, and closes the meter's account with the gateway's.

@@ -233,12 +233,12 @@ fn word(arg: &Arg, text: &str) -> String {
     }
 }
 
-/// can-gw cannot wait for an interface, canter-rules.service does that; bare-metal neither.
+/// can-gw cannot wait for an interface, canter-rules.service does that; bpf and bare-metal neither.
 fn in_the_kernel(table: &DeTable<'_>) -> bool {
     let method = table.iter().find(|(key, _)| key.get_ref() == "method").map(|(_, value)| value.get_ref());
     method
         .and_then(DeValue::as_str)
-        .is_some_and(|method| matches!(method, "can-gw" | "kernel" | "bare-metal" | "rtems"))
+        .is_some_and(|method| matches!(method, "can-gw" | "kernel" | "bpf" | "bare-metal" | "rtems"))
 }
 
 fn text(value: &DeValue<'_>) -> Option<String> {

@@ -29,6 +29,7 @@ pub fn fit(addresses: &[String; 2], order: &Order) -> failure::Result<Result<Vec
     let rows = match method {
         Method::Pair(pair) => [pair.receive.row.name, pair.transmit.row.name],
         Method::CanGw => ["can-gw"; 2],
+        Method::Bpf => ["bpf"; 2],
         Method::BareMetal => ["bare-metal"; 2], // canbare takes them from the kernel's driver
     };
     let mut fitted = Vec::new();

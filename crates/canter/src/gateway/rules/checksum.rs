@@ -1,55 +1,80 @@
 //! The checksums that a rule writes, as can-gw's (linux/can/gw.h; `net/can/gw.c`). Where one begins, ends and goes is known
 //! for each length of a frame before the first one comes. What is within one word of the payload, as all of a classic
-//! frame is, is summed up at once; the rest byte by byte.
+//! frame is, is summed up at once; the rest, and what no ordinary rule covers, byte by byte.
 
 use canter_io::{
     Frame,
     netlink::can_gw::{Crc8, Profile, Span, Xor},
 };
 
+/// How a checksum is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Not at all: one of its places is in front of the payload.
+    None,
+    /// At once.
+    Word,
+    /// At once, and then what a CRC's profile adds.
+    Profiled,
+    /// Byte by byte.
+    Bytes,
+    /// The same from the last one.
+    Backwards,
+}
+
 /// What a checksum covers in frames of one length, and where it goes.
 #[derive(Clone, Copy, Debug)]
 struct Place {
+    /// Of a word moved up by `shift` bits, so that the last covered byte is on top: the covered bytes.
+    keep: u64,
+    /// The checksum's first value, where the first of them is.
+    flip: u64,
+    shift: u8,
+    /// Which word of the payload.
+    at: u8,
+    way: Way,
+    result: u8,
     low: u8,
     high: u8,
-    /// The span ends before it begins: it is read from its high end.
-    backwards: bool,
-    result: u8,
-    /// Where all that is covered is in one.
-    word: Option<Word>,
-}
-
-/// Makes of a word of the payload the covered bytes in their order, the last one on top and the first one combined with
-/// the checksum's first value; below them 0.
-#[derive(Clone, Copy, Debug)]
-struct Word {
-    at: u8,
-    shift: u8,
-    keep: u64,
-    flip: u64,
 }
 
 impl Place {
     const LEN_MAX: u8 = 64;
+    const NOWHERE: Self =
+        Self { keep: 0, flip: 0, shift: 0, at: 0, way: Way::None, result: 0, low: 0, high: 0 };
 
-    /// Negative places count from the end of the frame; `None` when one of them is in front of the payload, which
-    /// leaves the frame without a checksum.
-    fn of(span: Span, len: u8, first: u8) -> Option<Self> {
+    /// Negative places count from the end of the frame. `at_once` says how bytes of one word, `from`…`to`, are
+    /// summed up at once, if they are.
+    fn of(span: Span, len: u8, first: u8, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
         let at = |place: i8| {
             let from_start = i16::from(place) + if place < 0 { i16::from(len) } else { 0 };
             u8::try_from(from_start).ok().filter(|&at| at < Self::LEN_MAX)
         };
-        let (from, to, result) = (at(span.from)?, at(span.to)?, at(span.result)?);
-        let (low, high, backwards) = (from.min(to), from.max(to), from > to);
-        let word = (low / 8 == high / 8).then(|| Word::of(low % 8, high % 8, backwards, low / 8, first));
-        Some(Self { low, high, backwards, result, word })
+        let (Some(from), Some(to), Some(result)) = (at(span.from), at(span.to), at(span.result)) else {
+            return Self::NOWHERE;
+        };
+        let (low, high) = (from.min(to), from.max(to));
+        let of_word = if low / 8 == high / 8 { at_once(from, to) } else { None };
+        let way = of_word.unwrap_or(if from <= to { Way::Bytes } else { Way::Backwards });
+        let shift = 8 * (7 - high % 8);
+        let begin = (shift + 8 * (low % 8)) % 64; // below 64 where all is in one word
+        let (keep, flip) = (u64::MAX << begin, u64::from(first) << begin);
+        Self { keep, flip, shift, at: low / 8, way, result, low, high }
+    }
+
+    /// The covered bytes in their order, the last one on top and the first one combined with the first value; below them 0.
+    #[inline]
+    fn word(&self, frame: &Frame) -> u64 {
+        let (words, _) = frame.data.as_chunks();
+        let word = u64::from_le_bytes(words[usize::from(self.at % 8)]);
+        (word << (self.shift % 64)) & self.keep ^ self.flip
     }
 
     /// All covered bytes, one after the other.
     fn fold(&self, frame: &Frame, first: u8, next: impl Fn(u8, u8) -> u8) -> u8 {
         let covered = frame.data[usize::from(self.low)..=usize::from(self.high)].iter();
         let next = |sum, byte: &u8| next(sum, *byte);
-        if self.backwards { covered.rev().fold(first, next) } else { covered.fold(first, next) }
+        if self.way == Way::Backwards { covered.rev().fold(first, next) } else { covered.fold(first, next) }
     }
 
     #[inline]
@@ -58,36 +83,19 @@ impl Place {
     }
 }
 
-impl Word {
-    fn of(low: u8, high: u8, backwards: bool, at: u8, first: u8) -> Self {
-        let (low, high) = if backwards { (7 - high, 7 - low) } else { (low, high) };
-        let shift = 8 * (7 - high);
-        let begin = shift + 8 * low;
-        Self { at, shift, keep: u64::MAX << begin, flip: u64::from(first) << begin }
-    }
-
-    #[inline]
-    fn covered(self, frame: &Frame, backwards: bool) -> u64 {
-        let (words, _) = frame.data.as_chunks();
-        let word = u64::from_le_bytes(words[usize::from(self.at % 8)]);
-        let word = if backwards { word.swap_bytes() } else { word };
-        (word << (self.shift % 64)) & self.keep ^ self.flip
-    }
-}
-
 /// A place for each length of a frame of one kind.
 #[derive(Clone, Debug)]
-struct Places(Box<[Option<Place>]>);
+struct Places(Box<[Place]>);
 
 impl Places {
-    fn of(span: Span, first: u8, fd: bool) -> Self {
+    fn of(span: Span, first: u8, fd: bool, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
         let len_max = if fd { Place::LEN_MAX } else { 8 };
-        Self((0..=len_max).map(|len| Place::of(span, len, first)).collect())
+        Self((0..=len_max).map(|len| Place::of(span, len, first, &at_once)).collect())
     }
 
     #[inline]
     fn of_frame(&self, frame: &Frame) -> Option<&Place> {
-        self.0.get(usize::from(frame.len))?.as_ref()
+        self.0.get(usize::from(frame.len))
     }
 }
 
@@ -100,55 +108,79 @@ pub struct WrittenXor {
 
 impl WrittenXor {
     pub fn new(xor: Xor, fd: bool) -> Self {
-        Self { places: Places::of(xor.span, xor.init, fd), first: xor.init }
+        Self { places: Places::of(xor.span, xor.init, fd, |_, _| Some(Way::Word)), first: xor.init }
     }
 
     #[inline]
     pub fn write(&self, frame: &mut Frame) {
         let Some(place) = self.places.of_frame(frame) else { return };
-        let sum = match place.word {
-            Some(word) => {
-                let sum = word.covered(frame, place.backwards);
-                let sum = sum ^ sum >> 32;
-                let sum = sum ^ sum >> 16;
-                (sum ^ sum >> 8) as u8
-            }
-            None => place.fold(frame, self.first, |sum, byte| sum ^ byte),
-        };
-        place.write(frame, sum);
+        if place.way != Way::Word {
+            return self.write_bytewise(place, frame);
+        }
+        let sum = place.word(frame);
+        let sum = sum ^ sum >> 32;
+        let sum = sum ^ sum >> 16;
+        place.write(frame, (sum ^ sum >> 8) as u8);
+    }
+
+    #[inline(never)] // the frames of the other rules need not step around it
+    fn write_bytewise(&self, place: &Place, frame: &mut Frame) {
+        if place.way != Way::None {
+            place.write(frame, place.fold(frame, self.first, |sum, byte| sum ^ byte));
+        }
     }
 }
+
+/// How many bytes of a CRC are summed up at once: a classic frame's, but for the one that has the result.
+const SLICES: usize = 7;
 
 /// A CRC of eight bits, made ready.
 #[derive(Clone, Debug)]
 pub struct WrittenCrc8 {
+    /// What each byte of a word but the lowest adds to the result, and on top the last value.
+    slices: [[u8; 256]; SLICES],
     places: Places,
     crc8: Crc8,
-    /// What each byte of a word adds to the CRC of its eight; `None` for a table that is no polynomial's, where bytes do
-    /// not add up.
-    slices: Option<Box<[[u8; 256]; 8]>>,
 }
 
 impl WrittenCrc8 {
     pub fn new(crc8: Crc8, fd: bool) -> Self {
-        Self { places: Places::of(crc8.span, crc8.init, fd), crc8, slices: slices(&crc8.table) }
+        let has_profile = crc8.profile != Profile::None;
+        let slices = slices(&crc8.table, has_profile, crc8.final_xor);
+        let way = if has_profile { Way::Profiled } else { Way::Word };
+        let fits = |from: u8, to: u8| slices.is_some() && from <= to && usize::from(to - from) < SLICES;
+        let places = Places::of(crc8.span, crc8.init, fd, |from, to| fits(from, to).then_some(way));
+        Self { slices: slices.unwrap_or([[0; 256]; SLICES]), places, crc8 }
     }
 
     #[inline]
     pub fn write(&self, frame: &mut Frame) {
         let Some(place) = self.places.of_frame(frame) else { return };
-        let crc = match (&self.slices, place.word) {
-            (Some(slices), Some(word)) => {
-                let bytes = word.covered(frame, place.backwards).to_le_bytes();
-                slices.iter().zip(bytes).fold(0, |crc, (slice, byte)| crc ^ slice[usize::from(byte)])
-            }
-            _ => place.fold(frame, self.crc8.init, |crc, byte| self.next(crc, byte)),
-        };
-        let crc = if self.crc8.profile == Profile::None { crc } else { self.with_profile(crc, frame) };
-        place.write(frame, crc ^ self.crc8.final_xor);
+        if place.way != Way::Word {
+            return self.write_otherwise(place, frame);
+        }
+        place.write(frame, self.sum(place.word(frame)));
     }
 
-    #[inline(never)] // the frames of the other rules need not choose
+    #[inline]
+    fn sum(&self, word: u64) -> u8 {
+        let [_, bytes @ ..] = word.to_le_bytes();
+        self.slices.iter().zip(bytes).fold(0, |crc, (slice, byte)| crc ^ slice[usize::from(byte)])
+    }
+
+    #[inline(never)] // the frames of the other rules need not step around it
+    fn write_otherwise(&self, place: &Place, frame: &mut Frame) {
+        let crc = match place.way {
+            Way::None => return,
+            Way::Word | Way::Profiled => self.sum(place.word(frame)) ^ self.with_profile(0, frame),
+            Way::Bytes | Way::Backwards => {
+                let crc = place.fold(frame, self.crc8.init, |crc, byte| self.next(crc, byte));
+                self.with_profile(crc, frame) ^ self.crc8.final_xor
+            }
+        };
+        place.write(frame, crc);
+    }
+
     fn with_profile(&self, crc: u8, frame: &Frame) -> u8 {
         match &self.crc8.profile {
             Profile::None => crc,
@@ -163,18 +195,24 @@ impl WrittenCrc8 {
     }
 }
 
-/// The last byte of a word goes through the table once, the one before twice, and so on. They add up where the table of
-/// a sum is the sum of the tables.
-fn slices(table: &[u8; 256]) -> Option<Box<[[u8; 256]; 8]>> {
+/// The last byte of a word goes through the table once, or with a profile, which adds a byte behind it, twice; the byte
+/// before once more, and so on. They add up where the table of a sum is the sum of the tables; `None` where it is not, as
+/// no polynomial's is.
+fn slices(table: &[u8; 256], has_profile: bool, final_xor: u8) -> Option<[[u8; 256]; SLICES]> {
     let bits = (0..8).map(|bit| 1 << bit);
     let of_bits = |at: usize| bits.clone().filter(|bit| at & bit != 0).fold(0, |sum, bit| sum ^ table[bit]);
     if !(0..256).all(|at| table[at] == of_bits(at)) {
         return None;
     }
-    let mut slices = Box::new([*table; 8]);
-    for at in (0..7).rev() {
-        slices[at] = slices[at + 1].map(|crc| table[usize::from(crc)]);
+    let once_more = |slice: [u8; 256]| slice.map(|crc| table[usize::from(crc)]);
+    let mut slices = [*table; SLICES];
+    if has_profile {
+        slices[SLICES - 1] = once_more(*table);
     }
+    for at in (0..SLICES - 1).rev() {
+        slices[at] = once_more(slices[at + 1]);
+    }
+    slices[SLICES - 1] = slices[SLICES - 1].map(|crc| crc ^ final_xor);
     Some(slices)
 }
 
@@ -239,23 +277,33 @@ mod tests {
         }
     }
 
+    fn profile() -> impl Strategy<Value = Profile> {
+        prop_oneof![
+            Just(Profile::None),
+            any::<u8>().prop_map(Profile::Value),
+            any::<[u8; 16]>().prop_map(Profile::Counter),
+            Just(Profile::Identifier),
+        ]
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn a_word_at_once_sums_up_what_single_bytes_do_and_nothing_else_changes(
             places in [-66i8..67, -66i8..67, -66i8..67], near in any::<bool>(), len in 0u8..=64,
             bytes in any::<[u64; 8]>(),
-            [init, odd] in any::<[u8; 2]>(),
+            [init, odd, final_xor] in any::<[u8; 3]>(), profile in profile(), can_id in any::<u32>(),
         ) {
             // Half of the cases within eight bytes, as classic frames are.
             let places = if near { places.map(|place| place % 8) } else { places };
             let [from, to, result] = places;
             let span = Span::new(from, to, result);
             let mut frame: Frame = "123##0".parse().unwrap();
-            frame.len = len;
+            (frame.can_id, frame.len) = (can_id, len);
             for (part, word) in frame.data.chunks_exact_mut(8).zip(bytes) {
                 part.copy_from_slice(&word.to_ne_bytes());
             }
-            let mut crc8 = Crc8 { init, ..Crc8::with_polynomial(7, span) };
+            let mut crc8 = Crc8 { init, final_xor, profile, ..Crc8::with_polynomial(7, span) };
             crc8.table[usize::from(odd)] ^= odd & 1; // half of the tables are no polynomial's
             let with = |sum: Option<(usize, u8)>| {
                 let mut wanted = frame;
@@ -265,7 +313,16 @@ mod tests {
                 wanted
             };
             let of_xor = with(slowly(span, &frame, init, |sum, byte| sum ^ byte));
-            let of_crc = with(slowly(span, &frame, init, |crc, byte| crc8.table[usize::from(crc ^ byte)]));
+            let next = |crc: u8, byte: u8| crc8.table[usize::from(crc ^ byte)];
+            let more = match profile {
+                Profile::None => None,
+                Profile::Value(value) => Some(value),
+                Profile::Counter(values) => Some(values[usize::from(frame.data[1] % 16)]),
+                Profile::Identifier => Some((can_id & 0xff ^ can_id >> 8 & 0xff) as u8),
+            };
+            let of_crc = slowly(span, &frame, init, next)
+                .map(|(at, crc)| (at, more.map_or(crc, |byte| next(crc, byte)) ^ final_xor));
+            let of_crc = with(of_crc);
             let (mut by_xor, mut by_crc) = (frame, frame);
             WrittenXor::new(Xor { span, init }, true).write(&mut by_xor);
             WrittenCrc8::new(crc8, true).write(&mut by_crc);

@@ -55,14 +55,21 @@ impl Bits {
 /// A change of frames of one kind.
 #[derive(Clone, Debug)]
 pub struct Edit {
+    /// `None`: nothing but checksums.
+    operations: Option<Operations>,
+    crc8: Option<Box<WrittenCrc8>>,
+    xor: Option<WrittenXor>,
+}
+
+/// And, or, xor and set of a frame's parts.
+#[derive(Clone, Debug)]
+struct Operations {
     id: Bits,
     /// `None`: no operation on the length; one that leaves it alone still normalises the DLC.
     len: Option<Bits>,
     flags: Option<Bits>,
     /// Of each eight bytes of payload; empty when it stays.
     data: Vec<Bits>,
-    crc8: Option<Box<WrittenCrc8>>,
-    xor: Option<WrittenXor>,
     fd: bool,
 }
 
@@ -76,7 +83,34 @@ impl Edit {
         if change.is_empty() {
             return None;
         }
-        let operands = [&change.and, &change.or, &change.xor, &change.set];
+        Some(Self {
+            operations: Operations::new([&change.and, &change.or, &change.xor, &change.set], fd),
+            crc8: change.crc8.map(|crc8| Box::new(WrittenCrc8::new(crc8, fd))),
+            xor: change.xor_checksum.map(|xor| WrittenXor::new(xor, fd)),
+        })
+    }
+
+    /// Changes a frame of its kind.
+    #[inline]
+    pub fn apply(&self, frame: &mut Frame) -> Result<(), TooLong> {
+        if let Some(operations) = &self.operations {
+            operations.apply(frame)?;
+        }
+        if let Some(crc8) = &self.crc8 {
+            crc8.write(frame);
+        }
+        if let Some(xor) = &self.xor {
+            xor.write(frame);
+        }
+        Ok(())
+    }
+}
+
+impl Operations {
+    fn new(operands: [&Modification; 4], fd: bool) -> Option<Self> {
+        if operands.iter().all(|operand| **operand == Modification::default()) {
+            return None;
+        }
         let of = |part: fn(&Modification) -> Option<u64>| {
             let values = operands.map(part);
             values.iter().any(Option::is_some).then(|| Bits::of(values))
@@ -88,15 +122,12 @@ impl Edit {
             len: of(|operand| operand.len.map(u64::from)),
             flags: of(|operand| operand.flags.map(u64::from)).filter(|_| fd),
             data: if data.iter().all(|bits| bits.is_same()) { Vec::new() } else { data },
-            crc8: change.crc8.map(|crc8| Box::new(WrittenCrc8::new(crc8, fd))),
-            xor: change.xor_checksum.map(|xor| WrittenXor::new(xor, fd)),
             fd,
         })
     }
 
-    /// Changes a frame of its kind.
     #[inline]
-    pub fn apply(&self, frame: &mut Frame) -> Result<(), TooLong> {
+    fn apply(&self, frame: &mut Frame) -> Result<(), TooLong> {
         frame.can_id = self.id.apply(frame.can_id.into()) as u32;
         if let Some(len) = self.len {
             self.change_len(frame, len)?;
@@ -107,12 +138,6 @@ impl Edit {
         for (bytes, bits) in frame.data.chunks_exact_mut(8).zip(&self.data) {
             let value = bits.apply(word(bytes, 0));
             bytes.copy_from_slice(&value.to_ne_bytes());
-        }
-        if let Some(crc8) = &self.crc8 {
-            crc8.write(frame);
-        }
-        if let Some(xor) = &self.xor {
-            xor.write(frame);
         }
         Ok(())
     }

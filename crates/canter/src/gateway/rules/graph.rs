@@ -66,6 +66,7 @@ fn walk<'a>(
 mod tests {
     use super::super::{Policy, Rule};
     use super::*;
+    use proptest::prelude::*;
 
     fn routes(list: &[(&str, &str, Option<u8>)]) -> Vec<RouteRules> {
         let route = |(from, to, hops): &(&str, &str, Option<u8>)| RouteRules {
@@ -92,5 +93,43 @@ mod tests {
         assert_eq!(why(&[("a", "b", Some(1)), ("b", "a", None)]), "");
         assert!(why(&[("a", "a", None)]).starts_with("a → a: a loop"));
         assert!(why(&[("a", "b", None), ("a", "b", None)]).contains("already"));
+    }
+
+    /// From where one gets to where.
+    fn reached(hops: &[(usize, usize)]) -> [[bool; 5]; 5] {
+        let mut reached = [[false; 5]; 5];
+        hops.iter().for_each(|&(from, to)| reached[from][to] = true);
+        for via in 0..5 {
+            for from in 0..5 {
+                for to in 0..5 {
+                    reached[from][to] |= reached[from][via] && reached[via][to];
+                }
+            }
+        }
+        reached
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn a_ring_is_found_exactly_where_a_frame_comes_back_without_end(
+            list in prop::collection::btree_map((0usize..5, 0usize..5), any::<bool>(), 0..9), turn in 0usize..9,
+        ) {
+            const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+            let mut list: Vec<_> = list.into_iter().collect();
+            let turn = turn % list.len().max(1);
+            list.rotate_left(turn); // whatever the order of the file
+            let named: Vec<_> =
+                list.iter().map(|&((from, to), limited)| (NAMES[from], NAMES[to], limited.then_some(1))).collect();
+            let endless: Vec<_> = list.iter().filter(|(_, limited)| !limited).map(|(ends, _)| *ends).collect();
+            let reached = reached(&endless);
+            let why = why(&named);
+            prop_assert_eq!(!why.is_empty(), (0..5).any(|at| reached[at][at]), "{:?}", named);
+            if let Some((path, _)) = why.split_once(": a loop") {
+                let path: Vec<_> = path.split(" → ").map(|name| NAMES.iter().position(|one| *one == name).unwrap()).collect();
+                prop_assert_eq!(path.first(), path.last());
+                prop_assert!(path.windows(2).all(|hop| endless.contains(&(hop[0], hop[1]))), "{}", why);
+            }
+        }
     }
 }
