@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # build.sh source ROOT: the sources below ROOT/usr/src/canter-VERSION, as DKMS wants them.
-# build.sh deb FOLDER: FOLDER/canter-dkms_VERSION_all.deb, which has DKMS build both modules for each kernel.
+# build.sh deb FOLDER: FOLDER/canter-dkms_VERSION_all.deb, which has DKMS build the modules for each kernel.
 set -e
 dkms=$(cd "$(dirname "$0")" && pwd)
 kernel=$dkms/..
@@ -10,13 +10,14 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$kernel/../Cargo.toml" | head -1)
 lay_out() {
 	local to=$1/usr/src/canter-$version module
 	mkdir -p "$to/uapi"
-	for module in canwire canchar; do
+	for module in canwire canchar probe canbare; do
 		mkdir -p "$to/$module"
 		cp "$kernel/$module/Kbuild" "$kernel/$module"/*.[ch] "$to/$module/"
 		rm -f "$to/$module"/*.mod.c # of a build in place
 	done
 	cp "$kernel"/uapi/*.h "$to/uapi/"
-	echo 'obj-m += canwire/ canchar/' >"$to/Kbuild"
+	echo 'obj-m += canwire/ canchar/ probe/' >"$to/Kbuild"
+	echo 'obj-$(CONFIG_X86_64) += canbare/' >>"$to/Kbuild"
 	sed "s/@VERSION@/$version/" "$dkms/dkms.conf" >"$to/dkms.conf"
 }
 
@@ -35,6 +36,9 @@ control() {
 		 nodes are CAN interfaces like those of hardware.
 		 .
 		 canchar: SJA1000 cards, and virtual devices, past the network stack. Takes a card only when told to.
+		 .
+		 canprobe: an exact instrument on two such cards. canbare (amd64): a processor of its own for a gateway
+		 without an operating system, between two such cards. Neither does anything until it is loaded and told to.
 	END
 }
 
@@ -53,6 +57,8 @@ deb() {
 	mkdir -p "$root/DEBIAN" "$root/usr/share/doc/canter-dkms" "$root/usr/lib/udev/rules.d"
 	cp "$kernel/README.md" "$root/usr/share/doc/canter-dkms/canwire.md"
 	cp "$kernel/canchar/README.md" "$root/usr/share/doc/canter-dkms/canchar.md"
+	cp "$kernel/probe/README.md" "$root/usr/share/doc/canter-dkms/canprobe.md"
+	cp "$kernel/canbare/README.md" "$root/usr/share/doc/canter-dkms/canbare.md"
 	cp "$kernel/canchar/70-canchar.rules" "$root/usr/lib/udev/rules.d/"
 	copyright >"$root/usr/share/doc/canter-dkms/copyright"
 	control >"$root/DEBIAN/control"

@@ -60,5 +60,8 @@ unshare --mount --propagation private bash -e -c in_overlay
 	wait
 	grep "123 .*DE AD BE EF" /tmp/heard
 	modprobe canchar virtual=2
-	[ -c /dev/canchar1 ]' "$out"
+	[ -c /dev/canchar1 ]
+	modprobe canprobe
+	modprobe canbare
+	[ -c /dev/canprobe ] && [ -c /dev/canbare ]' "$out"
 echo "canter-dkms for $release: installed, loaded by modprobe, removed"

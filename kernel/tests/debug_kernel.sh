@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# debug_kernel.sh [--configure]: builds Debian's 6.12 with KASAN, lockdep and what else finds mistakes in a driver
-# (debug-kernel.config), once and in the lab's cache, then puts canwire and canchar to work on it. --configure stops before
-# the build, which takes ten minutes of two calm processors.
+# debug_kernel.sh [--configure | --soak]: builds Debian's 6.12 with KASAN, lockdep and what else finds mistakes in a driver
+# (debug-kernel.config), once and in the lab's cache, then puts canwire, canchar, canprobe and canbare to work on it, and some
+# frames (SOAK_FRAMES, 20000 unless given) past devices that are opened, filtered, interrupted and unbound meanwhile. Any
+# report of KASAN or lockdep in the kernel's log fails a test. --configure stops before the build, which takes ten minutes of
+# two calm processors; --soak does nothing but those frames, with a release build of the test.
 set -e -o pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
@@ -37,6 +39,21 @@ if [ "$(cat "$cache/key" 2>/dev/null)" != "$key" ]; then
 	make -s -C "$tree" -j"$(nproc)" bzImage modules
 	echo "$key" >"$cache/key"
 fi
+# in_lab TEST OPTIONS WORDS: a test program of the command line in that kernel.
+in_lab() {
+	local test=$1 options=$2
+	shift 2
+	(cd "$root" &&
+		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --kernel $tree --timeout 180m $options -- env SLOWNESS=20 SOAK_FRAMES=${SOAK_FRAMES:-20000}" \
+			cargo test --locked -p canter --test "$test" $profile -- --ignored --test-threads=1 "$@")
+}
+devices='--cpus 2 --bus probe --canchar virtual,3,4'
+profile=
+if [ "$1" = --soak ]; then
+	profile=--release
+	in_lab canchar "$devices" --nocapture a_long_run
+	exit
+fi
 share=$root/target/canwire/debug
 mkdir -p "$share/canwire" "$share/uapi"
 cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
@@ -47,6 +64,6 @@ for cpus in 2 1; do
 	"$canter" lab --quiet --kernel "$tree" --cpus $cpus --timeout 30m --share "$root/target" -- env \
 		CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"
 done
-cd "$root"
-CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --kernel $tree --cpus 2 --timeout 30m --canchar virtual,3,4 --" \
-	cargo test --locked -p canter --test canchar -- --ignored --test-threads=1
+# Without many processes that are no more of the module, and a burst that such a kernel is too slow for.
+in_lab canchar "$devices" --skip tools:: --skip of_a_burst
+in_lab bare_metal '--bare-metal --bus probe' --skip it_is_as_fast # no figure on such a kernel

@@ -339,6 +339,11 @@ impl CaptureRing {
         self.lanes.iter().enumerate().filter_map(opened).min().map(|(_, at)| at)
     }
 
+    /// What [`next`](Self::next) waits for.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.lanes.iter().map(|lane| lane.socket.as_fd())
+    }
+
     /// Receives no more, and hands out what the kernel still holds in blocks that are not full, by waiting until their
     /// timer must have run: without this the last frames before a stop would be lost.
     ///

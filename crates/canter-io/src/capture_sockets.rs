@@ -125,6 +125,11 @@ impl CaptureSockets {
         self.complete_until_ns
     }
 
+    /// What [`next`](Self::next) waits for.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.buses.iter().map(|bus| bus.socket.as_fd())
+    }
+
     /// Until there is something, and a little longer.
     fn wait(&self, timeout_ns: u64) -> io::Result<()> {
         let polled: Vec<BorrowedFd<'_>> =

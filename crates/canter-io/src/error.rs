@@ -37,7 +37,9 @@ impl Error {
     /// An error of an interface that frames move through, with the way out where the answer suggests one.
     pub fn moving(interface: &str, step: &'static str, source: io::Error) -> Self {
         let way_out = match source.raw_os_error() {
-            Some(libc::ENETDOWN) => format!("it is down: ip link set {interface} up, and start again"),
+            Some(libc::ENETDOWN) => {
+                format!("it is down: {}, and start again", crate::interface::remedy::up(interface, false))
+            }
             Some(libc::ENODEV | libc::ENXIO) => "it has disappeared".to_owned(),
             Some(libc::EPERM | libc::EACCES) => "needs CAP_NET_RAW: run as root".to_owned(),
             _ => String::new(),
@@ -50,6 +52,11 @@ impl Error {
     pub fn hint(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = way_out.into();
         self
+    }
+
+    /// Whether it is not there, or no longer.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.source.raw_os_error(), Some(libc::ENODEV | libc::ENXIO))
     }
 
     /// The kind of the underlying answer.

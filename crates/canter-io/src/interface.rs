@@ -4,6 +4,7 @@
 
 mod canchar;
 mod port;
+pub mod remedy;
 
 use std::fs;
 use std::io;
@@ -47,6 +48,16 @@ impl Kind {
             "vcan" => Self::Vcan,
             "vxcan" => Self::Vxcan,
             other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// What an interface of this name is that sockets do not reach, whether it is there or not; `None`: they reach it.
+    pub fn without_sockets(name: &str) -> Option<Self> {
+        match name {
+            _ if name.starts_with(SIMULATED) => Some(Self::Sim),
+            _ if name.starts_with(canchar::DEVICES) => Some(Self::Canchar),
+            _ if name.starts_with(port::PREFIX) => Some(Self::Port),
+            _ => None,
         }
     }
 
@@ -109,16 +120,12 @@ impl Interface {
     /// interface or can be no name.
     pub fn find(name: &str) -> Result<Self> {
         const STEP: &str = "find";
-        if name.starts_with(SIMULATED) {
-            return Ok(Self::simulated(name));
+        match Kind::without_sockets(name) {
+            Some(Kind::Canchar) => return canchar::find(name),
+            Some(Kind::Port) => return port::find(name),
+            Some(_) => return Ok(Self::simulated(name)),
+            None => check_name(name, STEP)?,
         }
-        if name.starts_with(canchar::DEVICES) {
-            return canchar::find(name);
-        }
-        if name.starts_with(port::PREFIX) {
-            return port::find(name);
-        }
-        check_name(name, STEP)?;
         let link = match ask_link(link::get_by_name(name)) {
             Ok(link) => link,
             Err(refusal) => return Err(refusal.of(name, STEP, &whereabouts())),
@@ -139,6 +146,11 @@ impl Interface {
         let links = answers.iter().filter_map(|(_, payload)| Link::decode(payload));
         let can = links.filter(|link| link.hardware == libc::ARPHRD_CAN);
         Ok(can.map(|link| link.interface.with_driver()).collect())
+    }
+
+    /// All canchar devices of this machine, by their numbers.
+    pub fn devices() -> Vec<Self> {
+        canchar::list()
     }
 
     /// The CAN interface of this index, as a received frame names it.

@@ -32,6 +32,7 @@
 
 pub mod batch;
 pub(crate) mod btf;
+pub mod capture_devices;
 pub mod capture_ring;
 pub mod capture_sockets;
 pub mod error;

@@ -16,7 +16,7 @@
 //!
 //! A new method is one file in `method/` and one row here.
 
-mod canchar;
+pub(crate) mod canchar;
 mod canchar_ring;
 mod mmsg;
 mod packet_ring;
@@ -368,18 +368,12 @@ impl TransmitMethod {
         TRANSMITTERS.iter().map(|row| Self { row })
     }
 
-    /// What sends on this interface unless another one is asked for: `write`, or what the interface has instead.
+    /// What sends on an interface of this name unless another one is asked for: `write`, or what the interface has instead.
     ///
     /// # Errors
     /// None; every name is that of a row.
-    pub fn usual(interface: &Interface) -> Result<Self> {
-        match interface.kind {
-            Kind::Canchar => "canchar",
-            Kind::Port => "port",
-            Kind::Sim => "sim",
-            _ => "write",
-        }
-        .parse()
+    pub fn usual(name: &str) -> Result<Self> {
+        own_method(name).unwrap_or("write").parse()
     }
 
     /// Why it cannot work on this interface.
@@ -443,6 +437,15 @@ fn unknown(text: &str, what: &str, known: impl Iterator<Item = String>) -> Error
         .hint(format!("there are {}", known.join(", ")))
 }
 
+/// What receives and sends where sockets do not.
+fn own_method(name: &str) -> Option<&'static str> {
+    match Kind::without_sockets(name)? {
+        Kind::Canchar => Some("canchar"),
+        Kind::Port => Some("port"),
+        _ => Some("sim"),
+    }
+}
+
 /// A receiver and a transmitter, named `receiver+transmitter`: what a user-space gateway is made of.
 #[derive(Clone, Copy)]
 pub struct Pair {
@@ -450,6 +453,18 @@ pub struct Pair {
     pub receive: ReceiveMethod,
     /// Sends.
     pub transmit: TransmitMethod,
+}
+
+impl Pair {
+    /// What receives from an interface of one name and sends to one of another unless another pair is asked for:
+    /// `read+write`, or on each side what the interface has instead.
+    ///
+    /// # Errors
+    /// None; every name is that of a row.
+    pub fn usual(from: &str, to: &str) -> Result<Self> {
+        let receive = own_method(from).unwrap_or("read").parse()?;
+        Ok(Self { receive, transmit: TransmitMethod::usual(to)? })
+    }
 }
 
 /// The names of the 2014 paper (table 3.1) and ours.

@@ -42,6 +42,7 @@ Examples:
   canter gateway can3 can4 --method can-gw           in the kernel itself
   canter gateway can3 can4 --method bpf              in the kernel, by a program of canter's
   canter gateway can3 can4 --method bare-metal       without an operating system, on a processor of its own
+  canter gateway can0 /dev/canchar2 --both           an interface and a character device
   canter gateway can0 can1 --filter 123:7FF,400:700  only these identifiers
   canter gateway can0 can1 --both                    two directions, which do not echo
   canter gateway can0 can1 --rules rules.toml        as the file says (docs/rules.md)
@@ -63,9 +64,9 @@ pub struct Arguments {
     /// Also the other way round
     #[arg(long, requires = "from")]
     both: bool,
-    /// RECEIVER+TRANSMITTER, can-gw, bpf, or bare-metal
-    #[arg(long, short, default_value = "read+write", value_name = "PAIR")]
-    method: Method,
+    /// RECEIVER+TRANSMITTER, can-gw, bpf, or bare-metal; read+write, or what the interfaces have instead
+    #[arg(long, short, value_name = "PAIR")]
+    method: Option<Method>,
     /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
     #[arg(long, short, value_name = "FILTERS")]
     filter: Option<Filters>,
@@ -203,25 +204,38 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         ));
     }
     let directions = plan::directions(&arguments)?;
-    if !arguments.wait_for_interface || !matches!(arguments.method, Method::Pair(_)) {
+    let in_user_space = matches!(arguments.method, None | Some(Method::Pair(_)));
+    if !arguments.wait_for_interface || !in_user_space {
         for name in directions.iter().flat_map(|direction| [&direction.from, &direction.to]) {
             refuse_down(&Interface::find(name)?)?;
         }
     }
     common.apply()?;
     let (routes, ended) = match arguments.method {
-        Method::Pair(pair) => user::run(&arguments, pair, &directions, common)?,
-        Method::CanGw => kernel::run(&arguments, &directions, common)?,
-        Method::Bpf => bpf::run(&arguments, &directions, common)?,
-        Method::BareMetal => bare_metal::run(&arguments, &directions, common)?,
+        None => user::run(&arguments, None, &directions, common)?,
+        Some(Method::Pair(pair)) => user::run(&arguments, Some(pair), &directions, common)?,
+        Some(Method::CanGw) => kernel::run(&arguments, &directions, common)?,
+        Some(Method::Bpf) => bpf::run(&arguments, &directions, common)?,
+        Some(Method::BareMetal) => bare_metal::run(&arguments, &directions, common)?,
     };
     finish(&arguments, &directions, routes, ended, common)
+}
+
+/// The method that was asked for, or those that the interfaces have.
+fn method_name(arguments: &Arguments, directions: &[Direction]) -> String {
+    if let Some(method) = arguments.method {
+        return method.to_string();
+    }
+    let mut names: Vec<_> =
+        directions.iter().filter_map(|one| Some(one.usual_pair().ok()?.to_string())).collect();
+    names.dedup();
+    names.join(", ")
 }
 
 /// Others wait for this line, so it comes when frames are routed and not before.
 fn announce(arguments: &Arguments, directions: &[Direction], common: &Common) {
     let routes: Vec<_> = directions.iter().map(Direction::label).collect();
-    let routes = format!("{} by {}", routes.join(", "), arguments.method);
+    let routes = format!("{} by {}", routes.join(", "), method_name(arguments, directions));
     if !common.quiet {
         eprintln!("gateway: {routes}; Ctrl-C ends it");
     }
@@ -240,7 +254,7 @@ fn finish(
     let account = Account {
         from: directions[0].from.clone(),
         to: directions[0].to.clone(),
-        method: arguments.method.to_string(),
+        method: method_name(arguments, directions),
         counts,
         failure: failure.clone(),
         routes,

@@ -42,6 +42,7 @@ const LOOK_NS: u64 = 30_000_000;
 Examples:
   canter top                          all interfaces, those that come later too
   canter top can0 can1,100:700        these, of can1 only identifiers 100…1FF
+  canter top can0 /dev/canchar2       an interface and a character device
   canter top --bitrate 500k           load of interfaces that have no bit rate of their own
   canter top --once --json -          one second's figures, for a script
   canter top --interval 10s > top.txt    a table every 10 s
@@ -81,8 +82,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let view = View { sort: arguments.sort, filter: arguments.filter.clone(), ..View::default() };
     arguments.refuse_missing()?;
-    let devices = !arguments.devices()?.is_empty();
-    let source = Source::open(devices)?;
+    let source = Source::open(!arguments.only_devices())?;
     common.apply()?;
     let census = Census::new(clock::realtime_ns(), arguments.interval);
     let next_ns = clock::monotonic_ns() + arguments.interval + SETTLE_NS;
@@ -108,10 +108,15 @@ impl Arguments {
         Ok(())
     }
 
-    /// The character devices that are named; no list of the network's interfaces has them.
-    fn devices(&self) -> failure::Result<Vec<Interface>> {
+    /// The character devices that are named and there; no list of the network's interfaces has them.
+    fn devices(&self) -> impl Iterator<Item = Interface> {
         let named = self.interfaces.iter().filter(|wanted| wanted.interface.starts_with("/dev/"));
-        Ok(named.map(|wanted| Interface::find(&wanted.interface)).collect::<Result<_, _>>()?)
+        named.filter_map(|wanted| Interface::find(&wanted.interface).ok())
+    }
+
+    /// Whether only character devices are named.
+    fn only_devices(&self) -> bool {
+        self.interfaces.iter().all(|wanted| wanted.interface.starts_with("/dev/"))
     }
 
     /// What is wanted of an interface; `None`: nothing.
@@ -136,7 +141,7 @@ impl Top<'_> {
         let interfaces = Interface::list()?;
         let wanted = interfaces.iter().filter(|one| self.arguments.filters(&one.name).is_some());
         let mut wanted: Vec<Interface> = wanted.cloned().collect();
-        wanted.extend(self.arguments.devices()?);
+        wanted.extend(self.arguments.devices());
         self.source.follow(&wanted)?;
         for interface in &wanted {
             // One that goes between the two questions is missed the next time.

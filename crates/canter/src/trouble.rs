@@ -1,7 +1,10 @@
 //! What goes wrong with interfaces and files, said the same by every command.
 
 use crate::failure::{self, Failure};
-use canter_io::{Error, Interface, interface::State};
+use canter_io::{
+    Error, Interface,
+    interface::{Kind, State, remedy},
+};
 use std::{
     io,
     path::Path,
@@ -48,11 +51,14 @@ pub fn interrupt_flag() -> failure::Result<Arc<AtomicBool>> {
 pub fn refuse_down(interface: &Interface) -> failure::Result<()> {
     let name = &interface.name;
     if !interface.up && !name.starts_with(canter_io::interface::SIMULATED) {
-        let rate = if interface.controller.is_some() { " type can bitrate 500000" } else { "" };
-        return Err(Failure::failed(format!("{name}: is down (ip link set {name} up{rate})")));
+        let needs_rate = match interface.kind {
+            Kind::Canchar => interface.driver.as_deref() != Some("virtual") && interface.bitrate().is_none(),
+            _ => interface.controller.is_some(),
+        };
+        return Err(Failure::failed(format!("{name}: is down ({})", remedy::up(name, needs_rate))));
     }
     if interface.controller.as_ref().is_some_and(|controller| controller.state == Some(State::BusOff)) {
-        return Err(Failure::failed(format!("{name}: is off the bus (ip link set {name} type can restart)")));
+        return Err(Failure::failed(format!("{name}: is off the bus ({})", remedy::restart(name))));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ mod testbed;
 use canter_io::Interface;
 use std::{fs, path::Path};
 use testbed::{
-    Candump, DEADLINE, Gateway, Virtual, alone, canter, cards, counts, eventually, exists, output, play,
+    Candump, DEADLINE, Gateway, Virtual, Watched, canter, cards, counts, eventually, exists, output, play,
 };
 
 /// The gateway's cards.
@@ -27,7 +27,7 @@ fn probe_driver(address: &str) {
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn every_frame_is_routed_and_accounted_for_and_the_cards_come_back() {
-    let _alone = alone();
+    let _watched = Watched::alone();
     cards();
     let gateway = Gateway::start("can3", "can4", "bare-metal", &[]);
     assert!(!exists("can3") && !exists("can4"), "the cards are the gateway's");
@@ -55,7 +55,7 @@ fn every_frame_is_routed_and_accounted_for_and_the_cards_come_back() {
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn what_it_needs_and_has_not_is_said_in_a_line() {
-    let _alone = alone();
+    let _watched = Watched::alone();
     cards();
     let _virtual = Virtual::vcan(&["vcan0", "vcan1"], 16);
     let refused = |words: &str, why: &str| {
@@ -85,7 +85,7 @@ fn what_it_needs_and_has_not_is_said_in_a_line() {
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn nothing_goes_on_behind_one_that_is_killed_or_loses_a_card() {
-    let _alone = alone();
+    let _watched = Watched::alone();
     cards();
     let gateway = Gateway::start("can3", "can4", "bare-metal", &[]);
     card(ADDRESSES[1], "driver/unbind", ADDRESSES[1]);
@@ -109,7 +109,7 @@ fn nothing_goes_on_behind_one_that_is_killed_or_loses_a_card() {
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn it_is_as_fast_as_the_driver_in_user_space() {
-    let _alone = alone();
+    let _watched = Watched::alone();
     cards();
     let median_ns = |from: &str, to: &str, method: &str| {
         let gateway = Gateway::start(from, to, method, &[]);

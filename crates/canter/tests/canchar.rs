@@ -5,10 +5,18 @@
 
 mod testbed;
 
+#[path = "canchar/recording.rs"]
+mod recording;
+#[path = "canchar/soak.rs"]
+mod soak;
+#[path = "canchar/tools.rs"]
+mod tools;
+
 use canter_io::{
-    Filter, Filters, Interface,
+    Batch, Filter, Filters, Interface,
     frame::{EFF_MASK, ERR_FLAG},
     interface::BitTiming,
+    method::{ReceiveMethod, ReceiveOptions},
     sys::{
         canchar::{
             Device, ECHO, ECHO_OWN, FOREVER, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP, PollEntry,
@@ -23,13 +31,10 @@ use std::{
     os::fd::{AsFd, AsRawFd},
     path::Path,
     process::Command,
-    sync::{
-        MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use testbed::{DEADLINE, alone, canter, eventually, ip, output, start};
+use testbed::{DEADLINE, Watched, canter, eventually, ip, start};
 
 const NEAR: &str = "/dev/canchar0";
 const FAR: &str = "/dev/canchar1";
@@ -41,25 +46,16 @@ const OTHER_CARD: &str = "/dev/canchar3";
 const STUDY_DEADLINE: Duration = Duration::from_secs(120);
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The virtual devices as they are at first; at the end, a kernel that complains fails the test.
+/// The virtual devices as they are at first, and a kernel that must not complain.
 struct Bench {
-    _alone: MutexGuard<'static, ()>,
+    _watched: Watched,
 }
 
 impl Bench {
     fn new() -> Self {
-        let bench = Self { _alone: alone() };
+        let bench = Self { _watched: Watched::alone() };
         set_rate(0);
         bench
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let log = output("dmesg", &[]);
-        let bad = ["WARNING:", "BUG:", "Oops", "Call Trace", "nobody cared", "detected stall"];
-        let complaint = log.lines().find(|line| bad.iter().any(|bad| line.contains(bad)));
-        assert!(std::thread::panicking() || complaint.is_none(), "{complaint:?}");
     }
 }
 
@@ -193,14 +189,16 @@ fn of_what_waits_the_higher_priority_goes_first_and_equals_take_turns() {
 #[ignore = "needs the module canchar: make test runs it in the lab"]
 fn a_write_takes_what_the_queue_has_room_for_and_waits_only_for_the_first() {
     let _bench = Bench::new();
-    set_rate(100_000);
+    set_rate(10_000); // a frame takes longer than a call, on the slowest kernel
     let (far, impatient, patient) = (open(FAR), open(NEAR), blocking(NEAR));
     for device in [&impatient, &patient] {
         device.change(|options| options.tx_slots = 4).unwrap();
     }
     let many: Vec<_> = (0..20).map(frame).collect();
+    let began = Instant::now();
     let taken = impatient.write(&many).unwrap();
-    assert!((4..=5).contains(&taken), "{taken} frames in four slots and the controller");
+    let left = began.elapsed().as_micros() as usize / 6300; // 63 bits each
+    assert!((4..=5 + left).contains(&taken), "{taken} frames in four slots and the controller, {left} sent");
     assert_eq!(impatient.write(&many).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     impatient.wait_sent(10 * SECOND_NS).unwrap();
     assert_eq!(receive(&far, taken).len(), taken);
@@ -365,6 +363,29 @@ fn who_sleeps_beside_one_who_polls_the_chip_is_woken() {
     assert_eq!(hybrid.join().unwrap(), 1);
 }
 
+#[test]
+#[ignore = "needs the module canchar: make test runs it in the lab"]
+fn what_comes_while_a_receiver_is_opened_gets_past_no_filter_and_counts_as_no_loss() {
+    let _bench = Bench::new();
+    let flood = move |stop: &AtomicBool| {
+        let near = open(NEAR);
+        while !stop.load(Ordering::Acquire) {
+            send(&near, 0x200..0x210);
+        }
+    };
+    let flood = Worker::start("flood", flood).unwrap();
+    let (far, method) = (Interface::find(FAR).unwrap(), "canchar/spin".parse::<ReceiveMethod>().unwrap());
+    let filters: Filters = "123:7FF".parse().unwrap();
+    for _ in 0..200 {
+        let options = ReceiveOptions { filters: filters.clone(), ..ReceiveOptions::default() };
+        let mut receive = method.open(&far, &options).unwrap();
+        let mut batch = Batch::new(64);
+        receive.receive(&mut batch).unwrap();
+        assert_eq!((receive.drops().unwrap(), batch.frames()), (0, &[][..]));
+    }
+    flood.stop();
+}
+
 /// A program of kernel/tests/canchar, built where the host's compiler is.
 fn build(name: &str, options: &[&str]) -> String {
     let source = format!("{}/../../kernel/tests/canchar/{name}.c", env!("CARGO_MANIFEST_DIR"));
@@ -394,19 +415,10 @@ fn nonsense_in_rings_and_bad_arguments_do_no_harm() {
 #[ignore = "needs the module canchar: make test runs it in the lab"]
 fn a_card_goes_back_to_the_kernels_driver_with_files_open_and_comes_again() {
     let _bench = Bench::new();
-    let mut card = Interface::find(CARD).unwrap();
-    card.down().unwrap();
-    card.set_bit_timing(&BitTiming::classic(500_000)).unwrap();
-    card.up().unwrap();
+    start_card(CARD, 500_000);
     let (idle, sleeper) = (open(CARD), blocking(CARD));
     let reader = std::thread::spawn(move || sleeper.read(&mut [RawFrame::default()]).unwrap_err());
     std::thread::sleep(Duration::from_millis(20));
-    let sysfs = format!("/sys/bus/pci/devices/{ADDRESS}");
-    let bind = |driver: &str| {
-        fs::write(format!("{sysfs}/driver_override"), driver).unwrap();
-        fs::write(format!("{sysfs}/driver/unbind"), ADDRESS).unwrap();
-        fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
-    };
     bind("\n");
     let gone = io::Error::from_raw_os_error(19).raw_os_error();
     assert_eq!(reader.join().unwrap().raw_os_error(), gone);
@@ -484,6 +496,22 @@ fn pings_are_answered_between_two_interfaces_and_without_a_pong_the_exit_code_sa
     assert_eq!(pong.ended(DEADLINE).code, Some(0));
 }
 
+/// Gives the card to a driver; an empty line: to the kernel's.
+fn bind(driver: &str) {
+    let sysfs = format!("/sys/bus/pci/devices/{ADDRESS}");
+    fs::write(format!("{sysfs}/driver_override"), driver).unwrap();
+    fs::write(format!("{sysfs}/driver/unbind"), ADDRESS).unwrap();
+    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
+}
+
+/// A card with a bit rate, started.
+fn start_card(name: &str, bitrate: u32) {
+    let mut card = Interface::find(name).unwrap();
+    card.down().unwrap();
+    card.set_bit_timing(&BitTiming::classic(bitrate)).unwrap();
+    card.up().unwrap();
+}
+
 /// The result of a study with this `[latency]` on cards with the exact instrument.
 fn measured(latency: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
@@ -534,16 +562,12 @@ fn every_driver_of_a_card_is_measured_in_one_run_by_the_exact_instrument() {
 #[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
 fn of_a_burst_of_six_frames_a_fifo_of_five_loses_the_sixth() {
     let _bench = Bench::new();
-    for card in [CARD, OTHER_CARD] {
-        let mut card = Interface::find(card).unwrap();
-        card.down().unwrap();
-        card.set_bit_timing(&BitTiming::classic(1_000_000)).unwrap();
-        card.up().unwrap();
-    }
+    [CARD, OTHER_CARD].iter().for_each(|card| start_card(card, 1_000_000));
     let mut gateway = canter(&["gateway", CARD, OTHER_CARD, "--method", "canchar+canchar"]);
     gateway.until_it_says("Ctrl-C ends it");
     for (burst, lost) in [(5, 0), (6, 10)] {
-        let traffic = format!("burst={burst}/20ms");
+        // Far apart: two that came together would be too many for the instrument too.
+        let traffic = format!("burst={burst}/100ms");
         let count = (10 * burst).to_string();
         let words = ["latency", "--instrument", "probe", "--send", "can0", "--routed", "can2", "--len", "8"];
         let more = ["--traffic", &traffic, "--count", &count, "--json", "-"];
@@ -558,28 +582,8 @@ fn of_a_burst_of_six_frames_a_fifo_of_five_loses_the_sixth() {
 
 #[test]
 #[ignore = "needs the module canchar: make test runs it in the lab"]
-fn the_tools_work_on_a_device_as_on_an_interface() {
+fn what_a_frame_costs_is_measured_on_two_devices_beside_sockets() {
     let _bench = Bench::new();
-    let far = open(FAR);
-    let sent = canter(&["generate", NEAR, "-n", "20", "-g", "1", "-I", "123", "--quiet"]).ended(DEADLINE);
-    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
-    assert_eq!(receive(&far, 20).len(), 20);
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("two.log");
-    fs::write(&log, "(1.000000) can0 123#11\n(1.001000) can0 124#22\n").unwrap();
-    let bus = format!("{NEAR}=can0");
-    let played = canter(&["replay", log.to_str().unwrap(), &bus, "--quiet"]).ended(DEADLINE);
-    assert_eq!(played.code, Some(0), "{}", played.stderr);
-    assert_eq!(ids(&receive(&far, 2)), [0x123, 0x124]);
-    let traffic = canter(&["generate", NEAR, "-g", "5", "-I", "321", "--quiet"]);
-    receive(&far, 1); // it sends
-    let seen = canter(&["top", FAR, "--once", "--interval", "500ms", "--json", "-"]).ended(DEADLINE);
-    assert!(seen.stdout.contains(FAR) && seen.stdout.contains("321"), "{}", seen.stdout);
-    traffic.signal("TERM");
-    assert_eq!(traffic.ended(DEADLINE).code, Some(0));
-    let refused =
-        canter(&["capture", FAR, "-o", folder.path().join("x.log").to_str().unwrap()]).ended(DEADLINE);
-    assert!(refused.complaint().contains("/dev/canchar1: capture: records interfaces of the network only"));
     let pair = format!("{NEAR},{FAR}");
     let words =
         ["syscalls", "--interface", &pair, "--frames", "64", "--queue", "32", "--batch", "32", "--json", "-"];
@@ -587,130 +591,4 @@ fn the_tools_work_on_a_device_as_on_an_interface() {
     let measured =
         |name: &str| costs["series"].as_array().unwrap().iter().filter(|one| one["method"] == name).count();
     assert_eq!((measured("canchar"), measured("canchar-ring"), measured("write")), (2, 2, 1), "{costs}");
-}
-
-/// How many frames; `make soak` sends a million.
-fn soak_frames() -> u32 {
-    std::env::var("SOAK_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
-}
-
-/// Xorshift (Marsaglia 2003): the same numbers each time.
-struct Random(u32);
-
-impl Random {
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 17;
-        self.0 ^= self.0 << 5;
-        self.0 % limit
-    }
-}
-
-/// Somebody who reads now and then, and what he should have got.
-struct Reader {
-    device: Device,
-    /// Of four kinds of frames, those that he wants; 4: all.
-    kind: u32,
-    wanted: u64,
-    received: u64,
-    /// Marked in the frames of a queue that overwrites, or counted by the device.
-    lost: u64,
-}
-
-impl Reader {
-    fn open(random: &mut Random) -> Self {
-        let device = open(FAR);
-        let (slots, overwrites, kind) = (4 << random.below(6), random.below(2) == 1, random.below(5));
-        device.change(|set| set.rx_slots = slots).unwrap();
-        if overwrites {
-            device.change(|set| set.flags |= OVERWRITE).unwrap();
-        }
-        if kind < 4 {
-            device.set_filters(&format!("{kind:03X}:003").parse().unwrap()).unwrap();
-        }
-        Self { device, kind, wanted: 0, received: 0, lost: 0 }
-    }
-
-    fn read(&mut self) {
-        let mut frames = [RawFrame::default(); 32];
-        while let Ok(count) = self.device.read(&mut frames) {
-            self.received += count as u64;
-        }
-    }
-
-    /// The ledger: every frame that he wanted was read, or is counted as lost.
-    fn close(mut self) {
-        self.read();
-        self.lost = self.device.statistics().unwrap().file_rx_lost;
-        assert_eq!(self.wanted, self.received + self.lost, "kind {}", self.kind);
-    }
-}
-
-/// Reads all there is in calls that block and are interrupted by signals: frames read, and frames lost.
-fn blocked_reader() -> Worker<(u64, u64)> {
-    let device = blocking(FAR);
-    let read = move |stop: &AtomicBool| {
-        let mut received = 0;
-        let mut frames = [RawFrame::default(); 32];
-        while !stop.load(Ordering::Acquire) || device.wait(1, 0).unwrap() > 0 {
-            match device.read(&mut frames) {
-                Ok(count) => received += count as u64,
-                Err(error) => assert_eq!(error.kind(), io::ErrorKind::Interrupted),
-            }
-        }
-        (received, device.statistics().unwrap().file_rx_lost)
-    };
-    Worker::start("reader", read).unwrap()
-}
-
-/// The card leaves its driver while a file is open, and comes back.
-fn take_the_card_away(random: &mut Random) {
-    let mut card = Interface::find(CARD).unwrap();
-    if random.below(2) == 1 {
-        card.down().unwrap();
-        card.set_bit_timing(&BitTiming::classic(500_000)).unwrap();
-        card.up().unwrap();
-    }
-    let files = [open(CARD), open(CARD)];
-    let _ = files[0].write(&[frame(1), frame(2)]);
-    let sysfs = format!("/sys/bus/pci/devices/{ADDRESS}/driver/unbind");
-    fs::write(sysfs, ADDRESS).unwrap();
-    assert_eq!(files[1].read(&mut [RawFrame::default()]).unwrap_err().raw_os_error(), Some(19));
-    drop(files);
-    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
-    eventually("the device is there", || Path::new(CARD).exists());
-}
-
-#[test]
-#[ignore = "needs the module canchar: make test runs it in the lab"]
-fn a_long_run_of_opens_filters_signals_and_unbinds_accounts_for_every_frame() {
-    let _bench = Bench::new();
-    let mut random = Random(0x5eed);
-    let near = open(NEAR);
-    let blocked = blocked_reader();
-    let (mut readers, mut sent): (Vec<Reader>, u32) = (Vec::new(), 0);
-    while sent < soak_frames() {
-        for _ in 0..1 + random.below(32) {
-            let id = random.below(0x800);
-            send(&near, [id]);
-            sent += 1;
-            readers
-                .iter_mut()
-                .filter(|one| one.kind > 3 || one.kind == id & 3)
-                .for_each(|one| one.wanted += 1);
-        }
-        match random.below(8) {
-            0 | 1 if readers.len() < 12 => readers.push(Reader::open(&mut random)),
-            2 | 3 if !readers.is_empty() => {
-                readers.swap_remove(random.below(readers.len() as u32) as usize).close()
-            }
-            4 | 5 => readers.iter_mut().for_each(Reader::read),
-            6 => blocked.interrupt(),
-            _ if random.below(40) == 0 => take_the_card_away(&mut random),
-            _ => {}
-        }
-    }
-    readers.into_iter().for_each(Reader::close);
-    let (received, lost) = blocked.stop();
-    assert_eq!(received + lost, u64::from(sent));
 }

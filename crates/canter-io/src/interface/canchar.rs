@@ -1,7 +1,11 @@
 //! canchar devices as interfaces: `/dev/canchar0`, known by /sys/class/canchar.
 
 use super::{BitTiming, Controller, Counters, Interface, Kind, State, Timing};
-use crate::{Error, Result, frame::CAN_MTU, sys::canchar::Device};
+use crate::{
+    Error, Result,
+    frame::CAN_MTU,
+    sys::canchar::{Device, Statistics},
+};
 use std::{fs, io, path::Path};
 
 /// How the name of a canchar device begins.
@@ -61,11 +65,21 @@ fn state(name: &str) -> Option<State> {
     }
 }
 
-fn whereabouts() -> String {
+/// All devices that are there.
+pub(super) fn list() -> Vec<Interface> {
+    paths().iter().filter_map(|path| find(path).ok()).collect() // one may go meanwhile
+}
+
+fn paths() -> Vec<String> {
     let names = fs::read_dir("/sys/class/canchar").into_iter().flatten().flatten();
-    let mut names: Vec<_> =
+    let mut paths: Vec<_> =
         names.map(|entry| format!("/dev/{}", entry.file_name().to_string_lossy())).collect();
-    names.sort();
+    paths.sort_by_key(|path| (path.len(), path.clone()));
+    paths
+}
+
+fn whereabouts() -> String {
+    let names = paths();
     if names.is_empty() {
         "is the module canchar loaded? canter lab --canchar virtual has two devices".into()
     } else {
@@ -111,15 +125,21 @@ impl Interface {
     pub(super) fn canchar_counters(&self) -> Result<Counters> {
         let step = |error| Error::new(&self.name, "counters", error);
         let device = Device::open(Path::new(&self.name), true).map_err(step)?;
-        let counted = device.statistics().map_err(step)?;
-        Ok(Counters {
+        Ok(Counters::from(&device.statistics().map_err(step)?))
+    }
+}
+
+impl From<&Statistics> for Counters {
+    /// What the device has counted, not the file.
+    fn from(counted: &Statistics) -> Self {
+        Self {
             rx_frames: counted.rx_frames,
             tx_frames: counted.tx_frames,
             rx_over_errors: counted.rx_overruns,
             tx_aborted: counted.tx_aborted,
             bus_off: counted.bus_off as u32,
             restarts: counted.restarts as u32,
-            ..Counters::default()
-        })
+            ..Self::default()
+        }
     }
 }

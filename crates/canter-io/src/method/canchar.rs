@@ -50,34 +50,43 @@ fn open(interface: &Interface, nonblocking: bool) -> Result<Device> {
 }
 
 /// A device opened and set as a receiver wants it.
-pub(super) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wait: Wait) -> Result<Device> {
-    let device = open(interface, matches!(wait, Wait::Poll | Wait::Spin))?;
+pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wait: Wait) -> Result<Device> {
+    let mut device = open(interface, matches!(wait, Wait::Poll | Wait::Spin))?;
     let frames = options.queue_frames.unwrap_or(RECEIVE_SLOTS);
     if frames > SLOTS_MAX {
         let why = format!("a queue of {frames} frames: at most {SLOTS_MAX}");
         let error = io::Error::new(io::ErrorKind::InvalidInput, why);
         return Err(Error::new(&interface.name, "set options", error));
     }
+    let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
+    // What comes before all is set is none of ours: it would get past the filters, or count as lost.
+    receive_nothing(&device).map_err(step("set filters"))?;
     let set = device.change(|set| {
         set.rx_slots = frames.max(2).next_power_of_two();
         set.flags |= if options.own_frames { ECHO_OWN } else { 0 };
         set.flags |= if wait == Wait::ChipPoll { POLL_CHIP } else { 0 };
     });
-    set.map_err(|error| Error::new(&interface.name, "set options", error))?;
-    if options.filters != crate::Filters::default() {
-        let set = device.set_filters(&options.filters);
-        set.map_err(|error| Error::new(&interface.name, "set filters", error))?;
-    }
+    set.map_err(step("set options"))?;
+    device.start_counting().map_err(step("statistics"))?;
+    device.set_filters(&options.filters).map_err(step("set filters"))?;
     Ok(device)
+}
+
+/// Lets nothing more into its receive queue, and throws away what is in it.
+fn receive_nothing(device: &Device) -> io::Result<()> {
+    let nothing = "0~0".parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    device.set_filters(&nothing)?;
+    while device.wait(1, 0).is_ok_and(|waiting| waiting > 0) {
+        device.read(&mut [RawFrame::default(); CALL_FRAMES])?;
+    }
+    Ok(())
 }
 
 /// A device opened and set as a transmitter wants it.
 pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Device> {
     let device = open(interface, options.no_wait)?;
     // It receives nothing, so what is received should not pay for it.
-    let nothing = "0~0".parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
-    let set = nothing.and_then(|nothing| device.set_filters(&nothing));
-    set.map_err(|error| Error::new(&interface.name, "set filters", error))?;
+    receive_nothing(&device).map_err(|error| Error::new(&interface.name, "set filters", error))?;
     if options.echo == Echo::On {
         let set = device.change(|set| set.flags |= ECHO);
         set.map_err(|error| Error::new(&interface.name, "set options", error))?;
@@ -163,7 +172,7 @@ impl Receive for Reader {
     }
 
     fn drops(&mut self) -> io::Result<u64> {
-        Ok(self.device.statistics()?.file_rx_lost)
+        self.device.lost()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

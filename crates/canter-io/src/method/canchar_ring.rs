@@ -163,7 +163,7 @@ impl Receive for RingReceiver {
     }
 
     fn drops(&mut self) -> io::Result<u64> {
-        Ok(self.device.statistics()?.file_rx_lost)
+        self.device.lost()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -14,7 +14,11 @@ pub use uapi::{FOREVER, Frame as RawFrame, Options, PollEntry, SLOTS_MAX, Statis
 
 /// An open canchar device.
 #[derive(Debug)]
-pub struct Device(File);
+pub struct Device {
+    file: File,
+    /// What its receive queue had lost when counting began.
+    lost_before: u64,
+}
 
 impl Device {
     /// Opens a device, for waiting calls or for calls that answer `EAGAIN`.
@@ -23,7 +27,7 @@ impl Device {
     /// What open(2) answers; `ENODEV` when the board has gone.
     pub fn open(path: &Path, nonblocking: bool) -> io::Result<Self> {
         let flags = if nonblocking { libc::O_NONBLOCK } else { 0 };
-        OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self)
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self::from)
     }
 
     /// Changes what `change` does of the file's options.
@@ -69,6 +73,23 @@ impl Device {
         let mut statistics = Statistics::default();
         self.ioctl(uapi::GET_STATISTICS, &mut statistics)?;
         Ok(statistics)
+    }
+
+    /// Counts what its receive queue loses from now on.
+    ///
+    /// # Errors
+    /// What ioctl(2) answers.
+    pub fn start_counting(&mut self) -> io::Result<()> {
+        self.lost_before = self.statistics()?.file_rx_lost;
+        Ok(())
+    }
+
+    /// Frames that its receive queue has lost since then, or since it was opened.
+    ///
+    /// # Errors
+    /// What ioctl(2) answers.
+    pub fn lost(&self) -> io::Result<u64> {
+        Ok(self.statistics()?.file_rx_lost.saturating_sub(self.lost_before))
     }
 
     /// Waits for at most `timeout_ns` (0: looks once; [`FOREVER`]) until `min` frames wait, and answers how many do.
@@ -117,7 +138,7 @@ impl Device {
         let bytes = size_of_val(frames);
         // SAFETY: the slice is writable for so many bytes, outlives the call, and any bytes make a valid RawFrame.
         // read(2).
-        let answer = unsafe { libc::read(self.0.as_raw_fd(), frames.as_mut_ptr().cast(), bytes) };
+        let answer = unsafe { libc::read(self.file.as_raw_fd(), frames.as_mut_ptr().cast(), bytes) };
         Ok(super::check_size(answer)? / size_of::<RawFrame>())
     }
 
@@ -128,14 +149,15 @@ impl Device {
     pub fn write(&self, frames: &[RawFrame]) -> io::Result<usize> {
         let bytes = size_of_val(frames);
         // SAFETY: the slice is readable for so many bytes and outlives the call. write(2).
-        let answer = unsafe { libc::write(self.0.as_raw_fd(), frames.as_ptr().cast(), bytes) };
+        let answer = unsafe { libc::write(self.file.as_raw_fd(), frames.as_ptr().cast(), bytes) };
         Ok(super::check_size(answer)? / size_of::<RawFrame>())
     }
 
     fn ioctl<T>(&self, request: u32, argument: &mut T) -> io::Result<u32> {
         // SAFETY: the argument is the structure whose size is part of the request, and what it points at is borrowed
         // by the caller; both outlive the call. kernel/uapi/canchar.h.
-        let answer = unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
+        let answer =
+            unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
         super::check(answer).map(|answer| answer as u32)
     }
 }
@@ -143,12 +165,12 @@ impl Device {
 impl From<File> for Device {
     /// A device that somebody else has opened.
     fn from(file: File) -> Self {
-        Self(file)
+        Self { file, lost_before: 0 }
     }
 }
 
 impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.file.as_fd()
     }
 }

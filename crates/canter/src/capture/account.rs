@@ -18,6 +18,9 @@ pub struct Lost {
     pub backlog: u64,
     /// No room in the capture's ring, or in its sockets.
     pub ring: u64,
+    /// No room in the queue that a canchar device has for the capture.
+    #[serde(default)]
+    pub device: u64,
     /// No room in the RAM queue (`--buffer`).
     pub queue: u64,
     /// Not taken by the disk.
@@ -97,12 +100,15 @@ pub struct Bus {
     pub overrun_events: u64,
     /// Frames thrown away by its driver or the stack.
     pub driver_lost: u64,
-    /// Lost in the ring or in the socket; `None`: the ring lost frames, and it cannot be told whose.
+    /// Lost in the ring, in the socket or in the device's queue; `None`: the ring lost frames, and it cannot be told whose.
     pub ring_lost: Option<u64>,
     /// Lost because the RAM queue was full.
     pub queue_lost: u64,
     /// Not taken by the disk.
     pub disk_lost: u64,
+    /// It is a device, whose queue told what it lost.
+    #[serde(skip)]
+    pub(super) own_queue: bool,
 }
 
 /// The whole.
@@ -114,7 +120,7 @@ pub struct Account {
     pub file: String,
     /// Its format.
     pub format: String,
-    /// How frames were received: `ring` or `sockets`.
+    /// How frames were received: `ring`, `sockets`, `devices`, or by devices too (`ring+devices`).
     pub method: String,
     /// When counting began, in ns of the real-time clock.
     pub started_ns: u64,
@@ -158,7 +164,7 @@ impl Account {
         let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
         let mut account = Self {
             schema: SCHEMA.to_owned(),
-            method: if received.by_sockets { SOCKETS } else { RING }.to_owned(),
+            method: received.method.clone(),
             ring_bytes: received.ring_bytes,
             started_ns: received.started_ns,
             ended_ns: received.ended_ns,
@@ -167,7 +173,11 @@ impl Account {
             buses,
             ..Self::default()
         };
-        account.lost.ring = received.ring_lost;
+        let own = |of_device: bool| {
+            let buses = received.buses.iter().filter(|bus| bus.is_device() == of_device);
+            buses.map(|bus| bus.tally.own_lost).sum::<u64>()
+        };
+        (account.lost.ring, account.lost.device) = (received.ring_lost + own(false), own(true));
         account.lost.backlog = received.backlog_lost;
         account.close();
         account
@@ -211,23 +221,34 @@ impl Account {
             driver: sum(|bus| bus.driver_lost).saturating_sub(self.lost.backlog),
             queue: sum(|bus| bus.queue_lost),
             disk: sum(|bus| bus.disk_lost),
-            unaccounted: missing.saturating_sub(self.lost.ring + self.lost.backlog + ambiguous),
+            unaccounted: missing
+                .saturating_sub(self.lost.ring + self.lost.device + self.lost.backlog + ambiguous),
             ..self.lost
         };
         let frames = sum(|bus| bus.in_file);
         (self.lost, self.frames) = (lost, frames);
-        for bus in self.buses.iter_mut().filter(|_| self.method != SOCKETS) {
-            // Each bus's share is known when the shares make the whole.
-            bus.ring_lost = match lost.ring {
-                0 => Some(0),
-                all if all == missing => Some(bus.missing()),
-                _ => None,
-            };
+        if !self.method.starts_with(SOCKETS) {
+            self.share_ring_losses();
         }
         let gone: Vec<&str> =
             self.buses.iter().filter(|bus| bus.counted.is_none()).map(|bus| bus.name.as_str()).collect();
         self.verdict = lost.verdict(&gone, self.failure.as_str(), &self.method);
         self.complete = self.verdict == COMPLETE;
+    }
+}
+
+impl Account {
+    /// Each bus's share of the ring's losses is known when the shares make the whole.
+    fn share_ring_losses(&mut self) {
+        let of_ring = || |bus: &&mut Bus| !bus.own_queue;
+        let missing: u64 = self.buses.iter_mut().filter(of_ring()).map(|bus| bus.missing()).sum();
+        for bus in self.buses.iter_mut().filter(of_ring()) {
+            bus.ring_lost = match self.lost.ring {
+                0 => Some(0),
+                all if all == missing => Some(bus.missing()),
+                _ => None,
+            };
+        }
     }
 }
 
@@ -260,9 +281,10 @@ fn bus(bus: &buses::Bus) -> Bus {
         ambiguous: tally.ambiguous,
         overrun_events: counters.rx_over_errors + counters.rx_fifo_errors + counters.rx_missed,
         driver_lost: counters.rx_dropped,
-        ring_lost: Some(tally.socket_lost),
+        ring_lost: Some(tally.own_lost),
         queue_lost: tally.queue_lost,
         disk_lost: 0,
+        own_queue: bus.is_device(),
     }
 }
 
@@ -272,12 +294,13 @@ impl Lost {
         self.places(RING).iter().map(|(_, frames)| frames).sum()
     }
 
-    fn places(&self, method: &str) -> [(&'static str, u64); 6] {
-        let ring = if method == SOCKETS { "the sockets" } else { "the ring" };
+    fn places(&self, method: &str) -> [(&'static str, u64); 7] {
+        let ring = if method.starts_with(SOCKETS) { "the sockets" } else { "the ring" };
         [
             ("the driver", self.driver),
             ("the backlog", self.backlog),
             (ring, self.ring),
+            ("the device's queue", self.device),
             ("the RAM queue", self.queue),
             ("the disk", self.disk),
             ("an unknown place", self.unaccounted),
@@ -391,6 +414,18 @@ mod tests {
         let unclear = account(5, &[(10, 8), (10, 9)]);
         assert_eq!(unclear.buses[0].ring_lost, None);
         assert_eq!((unclear.lost.frames(), unclear.complete), (5, false));
+    }
+
+    #[test]
+    fn a_device_s_losses_are_its_own_and_no_share_of_the_ring_s() {
+        let of = |counted, seen| Bus { counted: Some(counted), seen, ..Bus::default() };
+        let device = Bus { ring_lost: Some(3), own_queue: true, ..of(10, 7) };
+        let lost = Lost { ring: 2, device: 3, ..Lost::default() };
+        let method = "ring+devices".to_owned();
+        let mut account = Account { method, lost, buses: vec![of(10, 8), device], ..Account::default() };
+        account.close();
+        assert_eq!(account.buses.iter().map(|bus| bus.ring_lost).collect::<Vec<_>>(), [Some(2), Some(3)]);
+        assert_eq!(account.verdict, "5 frames lost at the ring (2), the device's queue (3)");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use canter_io::{
     capture_ring::Record,
     error_frame::ErrorFrame,
     frame::ERR_FLAG,
-    interface::{Counters, State},
+    interface::{Counters, Kind, State},
     netlink::monitor::Change,
     sys::clock,
 };
@@ -26,7 +26,7 @@ const UNWANTED: u32 = u32::MAX - 1;
 
 /// An interface that is recorded, and what became of its frames.
 pub struct Bus {
-    /// What it is called in the file: its name when it was found.
+    /// What it is called in the file: its name when it was found, of a device without the folder.
     pub name: String,
     pub interface: Interface,
     /// What is wanted; `None`: everything, error frames too.
@@ -41,8 +41,8 @@ pub struct Bus {
     /// Its bit rate, where somebody wants to know how busy it is.
     rate: Option<BitRate>,
     busy_ns: u64,
-    /// Lost in sockets that were closed since.
-    socket_lost: u64,
+    /// Lost in sockets or files that were closed since.
+    own_lost: u64,
     /// What its error frames reported.
     pub errors: BTreeMap<&'static str, u64>,
     pub tally: Tally,
@@ -57,8 +57,8 @@ pub struct Tally {
     pub errors: u64,
     /// Passed over by a filter.
     pub filtered: u64,
-    /// Lost because the socket's queue was full.
-    pub socket_lost: u64,
+    /// Lost because its own queue was full: a socket's, or that of a device's file.
+    pub own_lost: u64,
     /// Lost because the RAM queue was full.
     pub queue_lost: u64,
     /// So near to the start or the end that the interface may have counted them on the other side.
@@ -86,6 +86,8 @@ pub struct Buses<'a> {
     places: Vec<u32>,
     /// The highest index when the recording began: whatever has a higher one was made since.
     newest: u32,
+    /// The recording has begun: a device that is found now was made since.
+    begun: bool,
 }
 
 /// Reads counters, and when: before, after.
@@ -93,6 +95,11 @@ fn count(interface: &Interface) -> (Option<Counters>, (u64, u64)) {
     let before = clock::realtime_ns();
     let counters = interface.counters().ok();
     (counters, (before.saturating_sub(COUNTING_NS), clock::realtime_ns() + COUNTING_NS))
+}
+
+/// What an interface is called in files: `canchar0` for /dev/canchar0.
+fn name_in_file(name: &str) -> &str {
+    name.strip_prefix("/dev/").unwrap_or(name)
 }
 
 /// Filters as they were asked for; none at all wants everything.
@@ -113,10 +120,12 @@ impl<'a> Buses<'a> {
         found: Vec<Interface>,
     ) -> Self {
         let newest = Interface::list().unwrap_or_default().iter().map(|one| one.index).max().unwrap_or(0);
-        let mut buses = Self { queue, live, wanted, list: Vec::new(), places: Vec::new(), newest };
+        let mut buses =
+            Self { queue, live, wanted, list: Vec::new(), places: Vec::new(), newest, begun: false };
         for interface in found {
             buses.adopt(interface);
         }
+        buses.begun = true;
         buses
     }
 
@@ -133,12 +142,14 @@ impl<'a> Buses<'a> {
             self.remember(index, UNWANTED);
             return None;
         };
-        let (counters, from_ns) = if index > self.newest {
-            (Some(Counters::default()), (0, 0)) // made since the recording began, so all of it belongs to it
+        let made_since = if is_device(&interface) { self.begun } else { index > self.newest };
+        let (counters, from_ns) = if made_since {
+            (Some(Counters::default()), (0, 0)) // so all of it belongs to the recording
         } else {
             count(&interface)
         };
-        let known = self.list.iter().position(|bus| bus.name == interface.name);
+        let name = name_in_file(&interface.name).to_owned();
+        let known = self.list.iter().position(|bus| bus.name == name);
         let place = known.unwrap_or(self.list.len());
         self.remember(index, place as u32);
         let rate = self.rate(&interface);
@@ -148,9 +159,9 @@ impl<'a> Buses<'a> {
             (bus.interface, bus.counters, bus.from_ns, bus.rate) = (interface, counters, (0, 0), rate);
             return Some(place as u32);
         }
-        self.queue.tell(Item::Interface(interface.name.clone()));
+        self.queue.tell(Item::Interface(name.clone()));
         self.list.push(Bus {
-            name: interface.name.clone(),
+            name,
             interface,
             filters,
             counters,
@@ -159,7 +170,7 @@ impl<'a> Buses<'a> {
             until_ns: (u64::MAX, u64::MAX),
             rate,
             busy_ns: 0,
-            socket_lost: 0,
+            own_lost: 0,
             errors: BTreeMap::new(),
             tally: Tally::default(),
         });
@@ -211,9 +222,12 @@ impl<'a> Buses<'a> {
         }
     }
 
-    /// The first frame of an interface may come before the news of it.
+    /// The first frame of an interface may come before the news of it. Devices have indexes beyond the table, and no news.
     #[cold]
     fn discover(&mut self, index: u32) -> u32 {
+        if let Some(place) = self.list.iter().position(|bus| bus.interface.index == index) {
+            return place as u32;
+        }
         let found = Interface::by_index(index).ok();
         if found.is_none() {
             self.remember(index, UNWANTED);
@@ -232,7 +246,8 @@ impl<'a> Buses<'a> {
                 let Ok(there) = Interface::list() else { return Vec::new() };
                 let lost = |bus: &Bus| {
                     let index = bus.interface.index;
-                    (bus.counters.is_some() && there.iter().all(|one| one.index != index)).then_some(index)
+                    let there = is_device(&bus.interface) || there.iter().any(|one| one.index == index);
+                    (bus.counters.is_some() && !there).then_some(index)
                 };
                 let lost: Vec<u32> = self.list.iter().filter_map(lost).collect();
                 let mut news: Vec<News> =
@@ -243,14 +258,19 @@ impl<'a> Buses<'a> {
         }
     }
 
-    fn is(&mut self, interface: Interface) -> Option<News> {
+    /// An interface or device is there, and so.
+    pub fn is(&mut self, interface: Interface) -> Option<News> {
         let rate = self.rate(&interface);
         let index = interface.index;
-        let Some(bus) = self.list.iter_mut().find(|bus| bus.interface.index == index) else {
+        // A device that comes back has its index again.
+        let known = |bus: &&mut Bus| {
+            bus.interface.index == index && (bus.counters.is_some() || !is_device(&interface))
+        };
+        let Some(bus) = self.list.iter_mut().find(known) else {
             let before = self.list.len();
             let place = self.adopt(interface.clone())? as usize;
             if place == before {
-                self.live.say(format!("{}: found", interface.name));
+                self.live.say(format!("{}: found", self.list[place].name));
             }
             return Some(News::Found(Box::new(interface)));
         };
@@ -274,25 +294,32 @@ impl<'a> Buses<'a> {
         None
     }
 
-    fn gone(&mut self, index: u32, counters: Option<Counters>) -> Option<News> {
+    /// An interface or device is no longer there, and had counted so much.
+    pub fn gone(&mut self, index: u32, counters: Option<Counters>) -> Option<News> {
         let bus = self.list.iter_mut().find(|bus| bus.interface.index == index && bus.counters.is_some())?;
         self.live.say(format!("{}: is gone", bus.name));
         bus.lose(counters);
         Some(News::Gone(index))
     }
 
-    /// The socket of this index is closed, and has lost so many frames.
-    pub fn keep_socket_losses(&mut self, index: u32, lost: u64) {
+    /// The index of the bus that is this device, as far as that is known.
+    pub fn index_of(&self, path: &str) -> Option<u32> {
+        let bus = self.list.iter().find(|bus| bus.interface.name == path && bus.counters.is_some())?;
+        Some(bus.interface.index)
+    }
+
+    /// The socket or file of this index is closed, and has lost so many frames.
+    pub fn keep_own_losses(&mut self, index: u32, lost: u64) {
         if let Some(bus) = self.list.iter_mut().find(|bus| bus.interface.index == index) {
-            bus.socket_lost += lost;
+            bus.own_lost += lost;
         }
     }
 
-    /// Asks each bus's socket what it has lost, and answers the sum.
-    pub fn count_socket_losses(&mut self, mut lost: impl FnMut(u32) -> io::Result<u64>) -> io::Result<u64> {
+    /// Asks what each bus's own queue has lost, and answers the sum.
+    pub fn count_own_losses(&mut self, mut lost: impl FnMut(u32) -> io::Result<u64>) -> io::Result<u64> {
         self.list.iter_mut().try_fold(0, |sum, bus| {
-            bus.tally.socket_lost = bus.socket_lost + lost(bus.interface.index)?;
-            Ok(sum + bus.tally.socket_lost)
+            bus.tally.own_lost = bus.own_lost + lost(bus.interface.index)?;
+            Ok(sum + bus.tally.own_lost)
         })
     }
 
@@ -315,7 +342,7 @@ impl<'a> Buses<'a> {
     /// Names that were waited for in vain.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let names = self.wanted.iter().map(|one| one.interface.as_str()).filter(|&name| name != "any");
-        names.filter(|name| self.list.iter().all(|bus| bus.name != **name))
+        names.filter(|name| self.list.iter().all(|bus| bus.name != name_in_file(name)))
     }
 
     pub fn busy(&self) -> Vec<Busy> {
@@ -324,7 +351,16 @@ impl<'a> Buses<'a> {
     }
 }
 
+fn is_device(interface: &Interface) -> bool {
+    interface.kind == Kind::Canchar
+}
+
 impl Bus {
+    /// Whether it is a device and no interface of the network.
+    pub fn is_device(&self) -> bool {
+        is_device(&self.interface)
+    }
+
     /// It is gone, or no longer recorded, and has counted so much.
     fn lose(&mut self, counters: Option<Counters>) {
         if let Some(begun) = self.counters.take() {

@@ -47,11 +47,12 @@ Examples:
   canter capture can0,123:7FF,400:700 can1,0~0,#FFFFFFFF -o some.log    candump's filters; errors of can1 only
   canter capture any -o box.pcapng.zst --rotate-size 100M --keep 50     the last 5 GB, compressed
   canter capture can0 can1 --wait-for-interface -o boot.log             started before the interfaces are there
+  canter capture can0 /dev/canchar2 -o two.pcapng                       an interface and a character device
   canter capture can0 --direction --hw-stamps -o both.pcapng            who sent it, and the controller's stamp
 At the end an account says what each interface has counted and what is in the file; it is also in FILE.account.json.
 SIGINT and SIGTERM end it; exit code 0, or 3 when a frame is missing. Without CAP_NET_RAW it receives by sockets.")]
 pub struct Arguments {
-    /// Interfaces with candump's filters, or `any`; without filters everything is kept, error frames too
+    /// Interfaces or canchar devices with candump's filters, or `any` interface; without filters everything is kept, error frames too
     #[arg(value_name = "IFACE[,FILTERS]", required = true, value_parser = InterfaceFilters::parse)]
     interfaces: Vec<InterfaceFilters>,
     /// The file; .log is candump's format, .pcapng Wireshark's; .zst behind it compresses

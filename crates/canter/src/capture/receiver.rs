@@ -1,4 +1,4 @@
-//! The receiver's thread: ring or sockets → queue, and the count of every frame on the way. Between the ring's memory
+//! The receiver's thread: ring, sockets or devices → queue, and the count of every frame on the way. Between the ring's memory
 //! and the queue it does as little as it can, so that the ring stays empty.
 
 use super::{
@@ -27,9 +27,10 @@ const BUSY: Duration = Duration::from_millis(200);
 /// What the receiver leaves behind.
 pub struct Report {
     pub buses: Vec<Bus>,
-    pub by_sockets: bool,
+    /// What the frames came by.
+    pub method: String,
     pub ring_bytes: u64,
-    /// Frames that found no room in the ring or in the sockets, of all interfaces.
+    /// Frames that found no room in the ring, of all interfaces; the buses have those of sockets and devices.
     pub ring_lost: u64,
     /// Frames that found no room in a processor's backlog, of all interfaces.
     pub backlog_lost: u64,
@@ -161,13 +162,15 @@ impl<'a> Receiver<'a> {
         self.chores_done = Instant::now();
         self.follow_changes();
         let Self { source, keeper, live, .. } = self;
-        live.ring_lost.store(source.drops(&mut keeper.buses)?, Ordering::Relaxed);
+        let lost = source.ring_drops()? + source.own_drops(&mut keeper.buses)?;
+        live.ring_lost.store(lost, Ordering::Relaxed);
         Ok(())
     }
 
     /// Interfaces that came, went or are called otherwise.
     fn follow_changes(&mut self) {
         let Self { source, keeper, live, monitor, .. } = self;
+        source.follow_devices(&mut keeper.buses, live);
         let Some(listening) = monitor else { return };
         let mut changes = Vec::new();
         if let Err(error) = listening.changes(|change| changes.push(change)) {
@@ -201,20 +204,20 @@ impl<'a> Receiver<'a> {
         }
         keeper.buses.end();
         let ended_ns = clock::realtime_ns();
-        // What sockets lose from now on is of after the end; a ring takes nothing more.
-        let by_sockets = source.is_sockets();
-        let lost = source.drops(&mut keeper.buses);
+        // What sockets and devices lose from now on is of after the end; a ring takes nothing more.
+        let own = source.own_drops(&mut keeper.buses);
         let drained = source.drain(&mut keeper);
-        let lost = if by_sockets { lost } else { source.drops(&mut keeper.buses) };
-        let ring_lost = drained.and(lost).unwrap_or_else(|failed| {
+        let lost = source.ring_drops();
+        let ring_lost = own.and(drained).and(lost).unwrap_or_else(|failed| {
             error.get_or_insert(format!("drain: {failed}"));
             0
         });
         let backlog_lost = backlog.and_then(|watch| watch.losses().ok()).map_or(0, |losses| losses.backlog);
-        let (buses, ring_bytes) = (keeper.buses.list, source.bytes() as u64);
+        let (method, ring_bytes) = (source.method(), source.bytes() as u64);
+        let buses = keeper.buses.list;
         Report {
             buses,
-            by_sockets,
+            method,
             ring_bytes,
             ring_lost,
             backlog_lost,

@@ -33,7 +33,8 @@ pub const FLUSH_MIN: Duration = Duration::from_millis(500);
 /// What is recorded, and how. [`Settings::new`] has what is usual; change what is not.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Interfaces with candump's filters; `any` stands for all, later ones too. Without filters everything is kept.
+    /// Interfaces, and canchar devices by their paths, with candump's filters; `any` stands for all of the network, later
+    /// ones too. Without filters everything is kept.
     pub interfaces: Vec<InterfaceFilters>,
     /// The file. With rotation, a number goes before its last extension.
     pub output: PathBuf,
@@ -144,10 +145,6 @@ impl Settings {
                     if interface.kind == canter_io::interface::Kind::Sim {
                         return Err(Failure::unable(format!("{name}: capture: a simulated bus has no ring")));
                     }
-                    if interface.kind == canter_io::interface::Kind::Canchar {
-                        let why = "records interfaces of the network only; its card can be one (kernel/canchar/README.md)";
-                        return Err(Failure::unable(format!("{name}: capture: {why}")));
-                    }
                     if !self.wait_for_interfaces {
                         trouble::refuse_down(&interface)?;
                     }
@@ -170,12 +167,17 @@ impl Settings {
     }
 
     fn wish(&self, found: &[Interface]) -> Wish {
-        let single = match self.interfaces.as_slice() {
-            [one] if !self.any() && !found.is_empty() => Some(one.interface.clone()),
+        let names = self.interfaces.iter().map(|one| one.interface.clone());
+        let (devices, network): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("/dev/"));
+        let there = found.iter().any(Interface::has_sockets);
+        let single = match network.as_slice() {
+            [one] if !self.any() && there => Some(one.clone()),
             _ => None,
         };
         Wish {
+            network: !network.is_empty(),
             single,
+            devices,
             fd: self.any() || self.wait_for_interfaces || found.iter().any(Interface::supports_fd),
             bytes: self.ring_bytes,
             direction: self.direction,

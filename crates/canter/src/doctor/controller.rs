@@ -4,7 +4,7 @@ use super::{
     finding::{Check, Cost, Symptom},
     machine::{Machine, Patient},
 };
-use canter_io::interface::{Controller, Modes, State};
+use canter_io::interface::{Controller, Kind, Modes, State, remedy};
 
 /// Sample points outside of this, in tenths of a percent, make bit errors on long cables or with slow transceivers.
 /// CiA recommends 875; the kernel takes 750 at 1 Mbit/s.
@@ -64,18 +64,27 @@ fn state(machine: &Machine) -> Vec<Symptom> {
             State::BusOff => Some((
                 evidence,
                 "it takes no part in the bus until it is restarted".into(),
-                format!("ip link set {name} type can restart, once the cause is gone"),
+                format!("{}, once the cause is gone", remedy::restart(name)),
             )),
             State::ErrorPassive | State::ErrorWarning => Some((
                 evidence,
                 "frames are repeated or refused: a wrong bit rate, a cable, a missing terminator, or nobody else on \
                  the bus"
                     .into(),
-                format!("candump -e {name},0~0,#FFFFFFFF shows which error; compare the bit rates of all nodes"),
+                format!("{} shows which error; compare the bit rates of all nodes", errors_of(patient)),
             )),
             _ => None,
         }
     })
+}
+
+/// What shows error frames and nothing else.
+fn errors_of(patient: &Patient) -> String {
+    let name = &patient.interface.name;
+    match patient.interface.kind {
+        Kind::Canchar => format!("canter capture {name},0~0,#FFFFFFFF -o errors.log"),
+        _ => format!("candump -e {name},0~0,#FFFFFFFF"),
+    }
 }
 
 fn restart(machine: &Machine) -> Vec<Symptom> {
@@ -85,7 +94,7 @@ fn restart(machine: &Machine) -> Vec<Symptom> {
             (
                 format!("off the bus {times} × so far, and restart-ms is 0"),
                 "it stays silent each time until somebody restarts it".into(),
-                format!("ip link set {name} down; ip link set {name} up type can restart-ms 100"),
+                remedy::restart_by_itself(name),
             )
         })
     })
@@ -128,7 +137,7 @@ fn sample_point(machine: &Machine) -> Vec<Symptom> {
     each(machine, |patient, controller| {
         let timing = controller.timing;
         let name = &patient.interface.name;
-        (timing.bitrate > 0 && !SAMPLE_POINT.contains(&timing.sample_point)).then(|| {
+        (timing.bitrate > 0 && timing.sample_point > 0 && !SAMPLE_POINT.contains(&timing.sample_point)).then(|| {
             (
                 format!("sample point {}.{} % at {} bit/s", timing.sample_point / 10, timing.sample_point % 10, timing.bitrate),
                 "far from what other nodes use (CiA: 87.5 %): late edges of a long bus are read as wrong bits".into(),

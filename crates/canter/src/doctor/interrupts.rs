@@ -91,12 +91,12 @@ fn coalescing(machine: &Machine) -> Vec<Symptom> {
 fn shared(machine: &Machine) -> Vec<Symptom> {
     let lines = lines(machine);
     let symptom = |patient: &Patient| {
-        let name = &patient.interface.name;
+        let name = patient.name_of_interrupt();
         let line = lines.iter().find(|line| line.is_of(name) && line.devices.len() > 1)?;
         let others: Vec<&str> =
-            line.devices.iter().map(String::as_str).filter(|device| device != name).collect();
+            line.devices.iter().map(String::as_str).filter(|&device| device != name).collect();
         Some(Symptom {
-            thing: name.clone(),
+            thing: patient.interface.name.clone(),
             evidence: format!("interrupt {} is shared with {}", line.number, others.join(", ")),
             reason: "each interrupt of one asks the other's driver too, and on PREEMPT_RT one handler delays the other"
                 .into(),
@@ -115,8 +115,7 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
     let cards: Vec<String> =
         machine.list("sys/class/net", "").into_iter().filter(|name| !own.contains(name)).collect();
     let symptom = |patient: &Patient| {
-        let name = &patient.interface.name;
-        let line = lines.iter().find(|line| line.is_of(name))?;
+        let line = lines.iter().find(|line| line.is_of(patient.name_of_interrupt()))?;
         let processor = served_by(line)?;
         // Lines of several queues have names such as eth0-rx-0.
         let of_card = |line: &&Line| {
@@ -126,7 +125,7 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
             other.served > line.served && served_by(other).as_deref() == Some(processor.as_str())
         })?;
         Some(Symptom {
-            thing: name.clone(),
+            thing: patient.interface.name.clone(),
             evidence: format!(
                 "processor {processor} serves it (interrupt {}) and {} ({}, {} interrupts so far)",
                 line.number,
@@ -170,7 +169,7 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
         return Vec::new();
     }
     let threads = threads(machine);
-    let names: Vec<&str> = machine.interfaces.iter().map(|patient| patient.interface.name.as_str()).collect();
+    let names: Vec<&str> = machine.interfaces.iter().map(Patient::name_of_interrupt).collect();
     let interface = |thread: &Thread| {
         let device = thread.name.split_once('-')?.1;
         names.iter().copied().find(|&name| name == device)

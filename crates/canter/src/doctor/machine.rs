@@ -26,11 +26,20 @@ pub struct Patient {
     pub coalescing: Option<Coalescing>,
 }
 
+impl Patient {
+    /// What /proc/interrupts calls it.
+    pub fn name_of_interrupt(&self) -> &str {
+        let name = &self.interface.name;
+        name.strip_prefix("/dev/").unwrap_or(name)
+    }
+}
+
 impl Machine {
-    /// This machine with the interfaces of these names, or with all that are up.
+    /// This machine with the interfaces and devices of these names, or with all that are up.
     pub fn here(names: &[String]) -> failure::Result<Self> {
         let interfaces = if names.is_empty() {
-            Interface::list()?.into_iter().filter(|interface| interface.up).collect()
+            let all = Interface::list()?.into_iter().chain(Interface::devices());
+            all.filter(|interface| interface.up).collect()
         } else {
             let find = |name: &String| -> failure::Result<Interface> {
                 let interface = Interface::find(name)?;

@@ -101,7 +101,7 @@ fn ready() -> failure::Result<Launcher> {
     }
     let launcher = Launcher::open().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => unable(
-            "the module canbare is not loaded (insmod canbare.ko; the lab does it: canter lab --bare-metal)",
+            "the module canbare is not loaded (modprobe canbare; the lab does it: canter lab --bare-metal)",
         ),
         io::ErrorKind::ResourceBusy => unable("another process has it (/dev/canbare is open)"),
         io::ErrorKind::PermissionDenied => unable("/dev/canbare: open: permission denied (needs root)"),

@@ -137,6 +137,10 @@ fn jobs(arguments: &Arguments, directions: &[Direction]) -> failure::Result<Vec<
     let mut all = Vec::new();
     for (at, direction) in directions.iter().enumerate() {
         let (from, to) = (Interface::find(&direction.from)?, Interface::find(&direction.to)?);
+        if let Some(other) = [&from, &to].into_iter().find(|one| !one.has_sockets()) {
+            let why = "the kernel's gateway reaches interfaces of the network only (take a user-space pair)";
+            return Err(Failure::unable(format!("can-gw: {}: {why}", other.name)));
+        }
         let mut route = direction.rules();
         if direction.policy.is_none() {
             route.policy.rules[0].filters = filters.list.clone();

@@ -5,7 +5,7 @@ use super::{
     rules::{Policy, RouteRules, Rule, RuleSet, document::Place, graph, read},
 };
 use crate::failure::{self, Exit, Failure};
-use canter_io::method::Echo;
+use canter_io::method::{Echo, Pair};
 
 /// One direction.
 #[derive(Clone, Debug)]
@@ -24,6 +24,11 @@ impl Direction {
     /// `can3 → can4`.
     pub fn label(&self) -> String {
         format!("{} → {}", self.from, self.to)
+    }
+
+    /// The pair of methods that its interfaces have unless another one is asked for.
+    pub fn usual_pair(&self) -> failure::Result<Pair> {
+        Ok(Pair::usual(&self.from, &self.to)?)
     }
 
     /// Whether local sockets on the output hear it.
@@ -66,7 +71,7 @@ pub fn directions(arguments: &Arguments) -> failure::Result<Vec<Direction>> {
     for route in &mut routes {
         route.marked = listening.contains(&route.to) && (one_hop(route) || arguments.both);
     }
-    if let (Method::Pair(_), Some(label)) = (&arguments.method, counts_hops(&routes)) {
+    if let (None | Some(Method::Pair(_)), Some(label)) = (&arguments.method, counts_hops(&routes)) {
         let way_out = "hops = 1, or --method can-gw";
         return Err(usage(format!("{label}: user space cannot count more hops than one ({way_out})")));
     }

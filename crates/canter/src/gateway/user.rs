@@ -51,16 +51,19 @@ struct Job {
     control: Control,
 }
 
-/// Routes until stopped, or until a direction fails.
+/// Routes until stopped, or until a direction fails; by `pair`, or by what the interfaces have.
 pub fn run(
     arguments: &Arguments,
-    pair: Pair,
+    pair: Option<Pair>,
     directions: &[Direction],
     common: &Common,
 ) -> failure::Result<(Vec<RouteAccount>, Ended)> {
     let watched = arguments.stats.is_some();
-    let jobs: Vec<Job> =
-        directions.iter().map(|direction| job(arguments, pair, direction, common, watched)).collect();
+    let job = |direction: &Direction| {
+        let pair = pair.map_or_else(|| direction.usual_pair(), Ok)?;
+        Ok(job(arguments, pair, direction, common, watched))
+    };
+    let jobs: Vec<Job> = directions.iter().map(job).collect::<failure::Result<_>>()?;
     let mut routes = Vec::new();
     for job in &jobs {
         let route = if arguments.wait_for_interface { None } else { Some(job.open()?) };

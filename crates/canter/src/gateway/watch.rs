@@ -8,7 +8,7 @@ use crate::{
 };
 use canter_io::{
     Error, Interface,
-    interface::State,
+    interface::{State, remedy},
     netlink::monitor::{Change, Monitor},
     sys::{poll, thread::Worker},
 };
@@ -17,9 +17,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+/// How often to look at what nobody tells of.
+const LOOK_NS: u64 = 100_000_000;
+
 /// A controller, and the routes into it.
 struct Watched {
     name: String,
+    /// It is a canchar device, of which nobody tells anything: it is looked at from time to time.
+    device: bool,
     off: bool,
     into: Vec<Control>,
 }
@@ -54,7 +59,7 @@ pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<
     for name in names {
         let into = directions.iter().zip(controls).filter(|(route, _)| route.to == *name);
         let into = into.map(|(_, control)| control.clone()).collect();
-        let mut one = Watched { name: name.clone(), off: false, into };
+        let mut one = Watched { name: name.clone(), device: name.starts_with("/dev/"), off: false, into };
         // One that is not there yet may be a controller; one that is there tells.
         match Interface::find(name) {
             Ok(interface) if interface.controller.is_none() => continue,
@@ -72,8 +77,10 @@ pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<
 }
 
 fn follow(mut monitor: Monitor, watched: &mut [Watched], stop: &AtomicBool) {
+    let devices = watched.iter().any(|one| one.device);
     while !stop.load(Ordering::Acquire) {
-        let heard = poll::readable(&[monitor.as_fd()], None).and_then(|_| {
+        let heard = poll::readable(&[monitor.as_fd()], devices.then_some(LOOK_NS)).and_then(|_| {
+            watched.iter_mut().filter(|one| one.device).for_each(Watched::look_anew);
             monitor.changes(|change| match change {
                 Change::Is(interface, _) => {
                     let of = watched.iter_mut().filter(|one| one.name == interface.name);
@@ -101,7 +108,7 @@ impl Watched {
         let off = state == Some(State::BusOff);
         if off != self.off {
             let name = &self.name;
-            let way_out = format!("ip link set {name} type can restart; restart-ms does it by itself");
+            let way_out = format!("{}; restart-ms does it by itself", remedy::restart(name));
             let said = if off {
                 format!("is off the bus: nothing is sent ({way_out})")
             } else {

@@ -77,7 +77,7 @@ impl Cards {
             return Err(Failure::new(Exit::Usage, why));
         }
         if !std::path::Path::new("/sys/bus/pci/drivers").join(canprobe::DRIVER).exists() {
-            let way_out = "insmod canprobe.ko; the lab does it: canter lab --bus probe";
+            let way_out = "modprobe canprobe; the lab does it: canter lab --bus probe";
             return Err(Failure::unable(format!("probe: the module canprobe is not loaded ({way_out})")));
         }
         let bitrate = Interface::find(&setup.send).ok().and_then(|interface| interface.bitrate());

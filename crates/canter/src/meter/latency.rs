@@ -176,9 +176,10 @@ fn title(arguments: &Arguments) -> String {
     let Arguments { setup, name, through, first_loss, .. } = arguments;
     let Setup { send, routed, .. } = setup;
     let name = match (&through.through, &through.method[..]) {
-        (None, _) => name,
-        (Some(_), [method]) if method != "all" => method,
-        _ => "every gateway",
+        (None, _) => name.clone(),
+        (Some(ends), []) => ends.usual_pair(),
+        (Some(_), [method]) if method != "all" => method.clone(),
+        _ => "every gateway".to_owned(),
     };
     let what = if *first_loss { "Where losses begin" } else { "Latency" };
     format!("{what} of {name} from {send} to {routed}")

@@ -21,7 +21,6 @@ use crate::{
 };
 use canter_io::{
     Batch, Frame, Interface,
-    interface::Kind,
     method::{Pair, Receive, ReceiveOptions, Transmit, TransmitOptions},
     sys::{clock, thread::Worker},
 };
@@ -86,13 +85,8 @@ pub struct Shared {
 impl Shared {
     /// The pair to use on an interface.
     pub fn pair(&self, interface: &Interface) -> failure::Result<Pair> {
-        let usual = match interface.kind {
-            Kind::Canchar => "canchar+canchar",
-            Kind::Port => "port+port",
-            Kind::Sim => "sim+sim",
-            _ => "read+write",
-        };
-        let pair = self.method.map_or_else(|| usual.parse(), Ok)?;
+        let name = &interface.name;
+        let pair = self.method.map_or_else(|| Pair::usual(name, name), Ok)?;
         pair.receive.check(interface)?;
         pair.transmit.check(interface)?;
         Ok(pair)

@@ -15,7 +15,7 @@ use crate::{
 };
 use canter_io::{
     Interface,
-    method::{ReceiveMethod, TransmitMethod},
+    method::{Pair, ReceiveMethod, TransmitMethod},
     netlink::can_gw,
     redirect,
 };
@@ -28,15 +28,9 @@ pub struct Through {
     /// Start the gateway too, from IN to OUT of this machine, so that its own losses are told apart
     #[arg(long, value_name = "IN,OUT")]
     pub through: Option<Ends>,
-    /// With --through: by these methods, one after the other; all: by every pair that works here, can-gw and bpf
-    #[arg(
-        long,
-        short,
-        value_name = "PAIRS",
-        value_delimiter = ',',
-        default_value = "read+write",
-        requires = "through"
-    )]
+    /// With --through: by these methods, one after the other; all: by every pair that works here, can-gw and bpf. Unless
+    /// given, read+write, or what the interfaces have instead
+    #[arg(long, short, value_name = "PAIRS", value_delimiter = ',', requires = "through")]
     pub method: Vec<String>,
     /// With --through: by these rules
     #[arg(long, value_name = "FILE", requires = "through")]
@@ -51,6 +45,13 @@ pub struct Through {
 pub struct Ends {
     pub from: String,
     pub to: String,
+}
+
+impl Ends {
+    /// The pair that its interfaces have unless another one is asked for.
+    pub fn usual_pair(&self) -> String {
+        Pair::usual(&self.from, &self.to).map_or_else(|error| error.to_string(), |pair| pair.to_string())
+    }
 }
 
 impl FromStr for Ends {
@@ -73,6 +74,9 @@ impl Through {
         let (from, to) = (Interface::find(&ends.from)?, Interface::find(&ends.to)?);
         refuse_down(&from)?;
         refuse_down(&to)?;
+        if self.method.is_empty() {
+            return Ok(vec![Some(ends.usual_pair())]);
+        }
         let mut methods = Vec::new();
         for method in &self.method {
             if method == "all" {
@@ -109,9 +113,10 @@ fn all(from: &Interface, to: &Interface) -> Vec<String> {
     let pairs = receivers
         .iter()
         .flat_map(|receive| transmitters.iter().map(move |transmit| format!("{receive}+{transmit}")));
-    let kernel = can_gw::available().ok().map(|()| "can-gw".to_owned());
+    let has_sockets = from.has_sockets() && to.has_sockets();
+    let can_gw = (has_sockets && can_gw::available().is_ok()).then(|| "can-gw".to_owned());
     let program = redirect::check(from, to).ok().map(|()| "bpf".to_owned());
-    kernel.into_iter().chain(program).chain(pairs).collect()
+    can_gw.into_iter().chain(program).chain(pairs).collect()
 }
 
 /// Measures a gateway, ends it, and closes the meter's account with the gateway's.

@@ -34,6 +34,13 @@ pub struct Played {
     pub failure: Option<Failure>,
 }
 
+/// The interface of this name; `canchar0` is what recordings call /dev/canchar0.
+fn destination(name: &str) -> canter_io::Result<Interface> {
+    let is_device = name.strip_prefix("canchar").is_some_and(|number| number.parse::<u32>().is_ok());
+    Interface::find(name)
+        .or_else(|error| if is_device { Interface::find(&format!("/dev/{name}")) } else { Err(error) })
+}
+
 impl Player {
     /// Sends what comes until no more comes or it is told to stop.
     pub fn run(self, chunks: Receiver<Chunk>, flag: &AtomicBool) -> Played {
@@ -66,7 +73,7 @@ impl Player {
 
     fn open(&self, names: &[String], senders: &mut Vec<Sender>) -> failure::Result<()> {
         for name in names {
-            let interface = Interface::find(name).map_err(|error| {
+            let interface = destination(name).map_err(|error| {
                 let way_out = format!("{}; DESTINATION={name} sends its frames elsewhere", error.way_out);
                 error.hint(way_out)
             })?;

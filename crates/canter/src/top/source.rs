@@ -1,9 +1,11 @@
-//! Where `canter top` hears frames: the recording rings, or a raw socket an interface for those who may not open rings.
+//! Where `canter top` hears frames: the recording rings, or a raw socket an interface for those who may not open rings;
+//! and the files of character devices, which no ring hears.
 
 use canter_io::{
     Batch, Error, Filters, Frame, Interface,
     batch::BATCH_FRAMES,
-    capture_ring::CaptureRing,
+    capture_devices::CaptureDevices,
+    capture_ring::{CaptureRing, Record},
     frame::EFF_MASK,
     interface::Kind,
     method::{Receive, ReceiveMethod, ReceiveOptions},
@@ -15,8 +17,10 @@ use std::{collections::BTreeMap, io, os::fd::BorrowedFd};
 const RING_BYTES: usize = 8 << 20;
 /// What a socket's queue holds.
 const QUEUE_FRAMES: u32 = 4096;
-/// More interfaces than this have no socket; one wait has no more descriptors.
-const SOCKETS_MAX: usize = 64;
+/// More interfaces than this have no socket.
+const SOCKETS_MAX: usize = 48;
+/// What one wait has room for.
+const POLLED_MAX: usize = 64;
 
 /// What was heard.
 #[derive(Clone, Copy, Debug)]
@@ -28,20 +32,85 @@ pub struct Heard {
     pub frame: Frame,
 }
 
-pub enum Source {
-    /// All interfaces at once.
+impl Heard {
+    fn of(record: &Record<'_>) -> Self {
+        Self { stamp_ns: record.stamp_ns, interface: record.interface, frame: record.frame() }
+    }
+}
+
+/// How interfaces of the network are heard.
+enum Network {
+    /// All at once.
     Ring(CaptureRing),
     /// By the interfaces' index.
     Sockets(BTreeMap<u32, Box<dyn Receive>>, Batch),
+    /// Not at all.
+    Nothing,
+}
+
+pub struct Source {
+    network: Network,
+    devices: CaptureDevices,
+    /// Lost in queues that were closed since.
+    lost: u64,
 }
 
 impl Source {
-    /// Rings, or without CAP_NET_RAW sockets, which [`follow`](Self::follow) opens; for character devices too, which no
-    /// ring hears.
-    pub fn open(devices: bool) -> canter_io::Result<Self> {
-        if devices {
-            return Ok(Self::Sockets(BTreeMap::new(), Batch::new(BATCH_FRAMES)));
+    /// Rings, or without CAP_NET_RAW sockets, which [`follow`](Self::follow) opens, as it does devices. Without `network`
+    /// there will be devices only.
+    pub fn open(network: bool) -> canter_io::Result<Self> {
+        let network = if network { Network::open()? } else { Network::Nothing };
+        Ok(Self { network, devices: CaptureDevices::default(), lost: 0 })
+    }
+
+    /// Opens what has come up, and forgets what has gone.
+    pub fn follow(&mut self, interfaces: &[Interface]) -> canter_io::Result<()> {
+        self.forget_devices(interfaces);
+        let devices = interfaces.iter().filter(|one| one.kind == Kind::Canchar && one.up);
+        for device in devices {
+            if !self.devices.is_open(device.index) {
+                self.devices.add(device).or_else(unless_gone)?;
+            }
         }
+        self.network.follow(interfaces)
+    }
+
+    fn forget_devices(&mut self, interfaces: &[Interface]) {
+        let mut left: Vec<u32> = self.devices.gone().collect();
+        let there = |index: &u32| interfaces.iter().any(|one| one.index == *index);
+        left.extend(self.devices.indexes().filter(|index| !there(index)));
+        for index in left {
+            self.lost += self.devices.drops(index).unwrap_or(0);
+            self.devices.remove(index);
+        }
+        self.devices.wake();
+    }
+
+    /// Hands on what has come, waiting up to `timeout_ns` for the first.
+    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Heard)) -> canter_io::Result<()> {
+        let failed = |error| Error::new("top", "receive", error);
+        self.wait(timeout_ns).map_err(failed)?;
+        let of_devices =
+            self.devices.next(|records| records.iter().for_each(|record| take(Heard::of(record))));
+        of_devices.and_then(|()| self.network.next(take)).map_err(failed)
+    }
+
+    fn wait(&self, timeout_ns: u64) -> io::Result<()> {
+        let of_network = self.network.descriptors();
+        let all = self.devices.descriptors().chain(of_network).take(POLLED_MAX);
+        poll::readable(&all.collect::<Vec<_>>(), Some(timeout_ns)).map(drop)
+    }
+
+    /// Frames that found no room here, of all interfaces.
+    pub fn lost(&mut self) -> u64 {
+        let of_devices: u64 =
+            self.devices.indexes().map(|index| self.devices.drops(index).unwrap_or(0)).sum();
+        self.lost + of_devices + self.network.lost()
+    }
+}
+
+impl Network {
+    fn open() -> canter_io::Result<Self> {
         match CaptureRing::open("top", 0, true, RING_BYTES) {
             Ok(ring) => Ok(Self::Ring(ring)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -51,11 +120,10 @@ impl Source {
         }
     }
 
-    /// Opens sockets of interfaces that have come up, and forgets those that have gone.
-    pub fn follow(&mut self, interfaces: &[Interface]) -> canter_io::Result<()> {
+    fn follow(&mut self, interfaces: &[Interface]) -> canter_io::Result<()> {
         let Self::Sockets(sockets, _) = self else { return Ok(()) };
         sockets.retain(|index, _| interfaces.iter().any(|one| one.index == *index && one.up));
-        for interface in interfaces.iter().filter(|one| one.up) {
+        for interface in interfaces.iter().filter(|one| one.up && one.has_sockets()) {
             if sockets.len() < SOCKETS_MAX && !sockets.contains_key(&interface.index) {
                 sockets.insert(interface.index, listen(interface)?);
             }
@@ -63,23 +131,22 @@ impl Source {
         Ok(())
     }
 
-    /// Hands on what has come, waiting up to `timeout_ns` for the first.
-    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Heard)) -> canter_io::Result<()> {
-        let failed = |error| Error::new("top", "receive", error);
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::Ring(ring) => ring.descriptors().collect(),
+            Self::Sockets(sockets, _) => sockets.values().filter_map(|socket| socket.descriptor()).collect(),
+            Self::Nothing => Vec::new(),
+        }
+    }
+
+    fn next(&mut self, mut take: impl FnMut(Heard)) -> io::Result<()> {
         match self {
             Self::Ring(ring) => {
-                let answer = ring.next(timeout_ns, |block| {
-                    for record in block.records() {
-                        let (stamp_ns, interface) = (record.stamp_ns, record.interface);
-                        take(Heard { stamp_ns, interface, frame: record.frame() });
-                    }
-                });
-                answer.map(drop).or_else(|error| gone(&error).then_some(()).ok_or(error)).map_err(failed)
+                let answer =
+                    ring.next(0, |block| block.records().for_each(|record| take(Heard::of(&record))));
+                answer.map(drop).or_else(|error| gone(&error).then_some(()).ok_or(error))
             }
             Self::Sockets(sockets, batch) => {
-                let descriptors: Vec<BorrowedFd<'_>> =
-                    sockets.values().filter_map(|socket| socket.descriptor()).collect();
-                poll::readable(&descriptors, Some(timeout_ns)).map_err(failed)?;
                 sockets.retain(|&interface, socket| {
                     batch.clear();
                     let answer = socket.receive(batch);
@@ -90,14 +157,15 @@ impl Source {
                 });
                 Ok(())
             }
+            Self::Nothing => Ok(()),
         }
     }
 
-    /// Frames that found no room here, of all interfaces.
-    pub fn lost(&mut self) -> u64 {
+    fn lost(&mut self) -> u64 {
         match self {
             Self::Ring(ring) => ring.drops().unwrap_or(0),
             Self::Sockets(sockets, _) => sockets.values_mut().map(|socket| socket.drops().unwrap_or(0)).sum(),
+            Self::Nothing => 0,
         }
     }
 }
@@ -107,9 +175,13 @@ fn gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NetworkDown | io::ErrorKind::Interrupted)
 }
 
+/// Nor is a device that goes while it is opened.
+fn unless_gone(error: Error) -> canter_io::Result<()> {
+    if error.is_gone() { Ok(()) } else { Err(error) }
+}
+
 fn listen(interface: &Interface) -> canter_io::Result<Box<dyn Receive>> {
-    let name = if interface.kind == Kind::Canchar { "canchar/spin" } else { "recvmmsg/spin" };
-    let method: ReceiveMethod = name.parse()?;
+    let method: ReceiveMethod = "recvmmsg/spin".parse()?;
     let filters = Filters { error_mask: EFF_MASK, ..Filters::default() };
     let options = ReceiveOptions {
         filters,

@@ -9,7 +9,7 @@ use crate::{
 use canter_io::{
     Error, Frame, Interface,
     frame::BitRate,
-    interface::State,
+    interface::{State, remedy},
     method::{Echo, Transmit, TransmitMethod, TransmitOptions},
     sys::{clock, poll},
 };
@@ -72,7 +72,7 @@ impl Sender {
         method: Option<TransmitMethod>,
         setup: &Setup,
     ) -> canter_io::Result<Self> {
-        let method = method.map_or_else(|| TransmitMethod::usual(interface), Ok)?;
+        let method = method.map_or_else(|| TransmitMethod::usual(&interface.name), Ok)?;
         let options = TransmitOptions { echo: setup.echo, no_wait: true, ..TransmitOptions::default() };
         let transmit = method.open(interface, &options)?;
         Ok(Self {
@@ -183,9 +183,9 @@ impl Sender {
         let state = looked.as_ref().ok().and_then(|found| found.controller.as_ref()?.state);
         let why = match &looked {
             Err(_) => "it has disappeared".to_owned(),
-            Ok(found) if !found.up => format!("it is down: ip link set {name} up"),
+            Ok(found) if !found.up => format!("it is down: {}", remedy::up(name, false)),
             Ok(_) if state == Some(State::BusOff) => {
-                format!("off the bus: ip link set {name} type can restart")
+                format!("off the bus: {}", remedy::restart(name))
             }
             Ok(_) => "its queue stays full: is anybody else on the bus?".to_owned(),
         };

@@ -25,6 +25,12 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// What "at once" means for whoever stops a gateway or pulls an interface from under it.
 pub const PROMPT: Duration = Duration::from_secs(2);
 
+/// A time that something may take; `SLOWNESS` times as long where the kernel checks each access of its own.
+fn patience(limit: Duration) -> Duration {
+    static SLOWNESS: OnceLock<u32> = OnceLock::new();
+    limit * *SLOWNESS.get_or_init(|| std::env::var("SLOWNESS").map_or(1, |times| times.parse().unwrap()))
+}
+
 /// Longer than a frame takes through any gateway of the lab.
 const QUIET: Duration = Duration::from_millis(200);
 
@@ -52,12 +58,32 @@ pub fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
+/// Alone; and at the end, a kernel that complains fails the test: a warning, an oops, a report of KASAN or lockdep.
+pub struct Watched {
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Watched {
+    pub fn alone() -> Self {
+        Self { _alone: alone() }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let log = output("dmesg", &[]);
+        let bad = ["WARNING:", "BUG:", "Oops", "Call Trace", "nobody cared", "detected stall"];
+        let complaint = log.lines().find(|line| bad.iter().any(|bad| line.contains(bad)));
+        assert!(std::thread::panicking() || complaint.is_none(), "{complaint:?}");
+    }
+}
+
 /// Waits until `holds`; fails after [`DEADLINE`].
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let since = Instant::now();
     while !holds() {
-        assert!(since.elapsed() < DEADLINE, "still not: {what}");
+        assert!(since.elapsed() < patience(DEADLINE), "still not: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -173,13 +199,23 @@ impl Running {
         self.stderr.so_far()
     }
 
+    /// What standard output has so far.
+    pub fn printed(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// Waits until standard error has `text`.
     #[track_caller]
     pub fn until_it_says(&mut self, text: &str) {
         let since = Instant::now();
         while !self.stderr.so_far().contains(text) {
             let gone = self.child.try_wait().unwrap().is_some();
-            assert!(!gone && since.elapsed() < DEADLINE, "{}: {}", self.words, self.stderr.so_far());
+            assert!(
+                !gone && since.elapsed() < patience(DEADLINE),
+                "{}: {}",
+                self.words,
+                self.stderr.so_far()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -192,7 +228,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status.code();
             }
-            if since.elapsed() > limit {
+            if since.elapsed() > patience(limit) {
                 let said = (self.stdout.so_far(), self.stderr.so_far());
                 panic!("{}: has not ended after {limit:?}: {said:?}", self.words); // drop kills it
             }
@@ -248,7 +284,12 @@ impl Ended {
 
 /// The five cards, up at 1 Mbit/s. cangen and canplayer give up where a queue is full, so theirs is long.
 pub fn cards() {
-    for name in CARDS {
+    cards_up(&CARDS);
+}
+
+/// These of them.
+pub fn cards_up(names: &[&str]) {
+    for &name in names {
         let mut card = Interface::find(name).unwrap();
         card.set_tx_queue_len(if name == "can0" { 1000 } else { 10 }).unwrap();
         if card.bitrate() != Some(1_000_000) {

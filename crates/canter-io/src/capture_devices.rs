@@ -1,0 +1,237 @@
+//! canchar devices for recording: one open file a device, with the longest queue that it can have and all error frames.
+//!
+//! Nobody tells of devices that come and go, as rtnetlink does of interfaces: a file whose card has gone says so when it
+//! is read, and still knows what the device had counted and what its own queue has lost.
+
+use crate::{
+    Filters, Interface, Result,
+    batch::Origin,
+    capture_ring::Record,
+    filter::EVERY_ERROR,
+    frame::CAN_MTU,
+    interface::Counters,
+    method::{ReceiveOptions, Wait, canchar},
+    sys::{
+        canchar::{Device, FRAME_LOCAL, FRAME_OWN, RawFrame, SLOTS_MAX},
+        clock,
+    },
+};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+/// Frames of one system call at most.
+const CALL_FRAMES: usize = 256;
+/// System calls for one device in a row at most, so that none waits for another.
+const CALLS_IN_A_ROW: usize = 16;
+
+/// Whether frames can be read from a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Running,
+    /// It is stopped, and cannot be waited for: poll(2) reports an error until it is started.
+    Down,
+    /// The card has left its driver.
+    Gone,
+}
+
+struct Open {
+    device: Device,
+    index: u32,
+    standing: Standing,
+}
+
+/// Receives from any number of canchar devices.
+pub struct CaptureDevices {
+    open: Vec<Open>,
+    raw: Box<[RawFrame]>,
+    frames: Box<[[u8; CAN_MTU]]>,
+    /// All frames with an older stamp have been handed out, ns; those of no device always have.
+    complete_until_ns: u64,
+}
+
+impl Default for CaptureDevices {
+    fn default() -> Self {
+        Self {
+            open: Vec::new(),
+            raw: vec![RawFrame::default(); CALL_FRAMES].into(),
+            frames: vec![[0; CAN_MTU]; CALL_FRAMES].into(),
+            complete_until_ns: 0,
+        }
+    }
+}
+
+impl CaptureDevices {
+    /// Starts to receive from a device, error frames too. It may be stopped.
+    ///
+    /// # Errors
+    /// What open(2) and ioctl(2) answer, with the step; `ENODEV` when it is gone.
+    pub fn add(&mut self, interface: &Interface) -> Result<()> {
+        let options = ReceiveOptions {
+            filters: Filters { error_mask: EVERY_ERROR, ..Filters::default() },
+            queue_frames: Some(SLOTS_MAX),
+            ..ReceiveOptions::default()
+        };
+        let device = canchar::open_receiver(interface, &options, Wait::Poll)?;
+        self.open.push(Open { device, index: interface.index, standing: Standing::Running });
+        Ok(())
+    }
+
+    /// Closes the file of the device with this index. As long as it is open, a card that comes back gets another number.
+    pub fn remove(&mut self, index: u32) {
+        self.open.retain(|one| one.index != index);
+    }
+
+    /// Whether there is no device.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Whether there is a file of the device with this index.
+    pub fn is_open(&self, index: u32) -> bool {
+        self.find(index).is_some()
+    }
+
+    /// All devices, by their indexes.
+    pub fn indexes(&self) -> impl Iterator<Item = u32> {
+        self.open.iter().map(|one| one.index)
+    }
+
+    /// The devices whose cards have left them.
+    pub fn gone(&self) -> impl Iterator<Item = u32> {
+        self.open.iter().filter(|one| one.standing == Standing::Gone).map(|one| one.index)
+    }
+
+    /// Looks at stopped devices again from now on.
+    pub fn wake(&mut self) {
+        let down = self.open.iter_mut().filter(|one| one.standing == Standing::Down);
+        down.for_each(|one| one.standing = Standing::Running);
+    }
+
+    /// Frames that the file's queue of the device with this index has lost, exact at once; 0 for one that is not received.
+    ///
+    /// # Errors
+    /// What ioctl(2) answers.
+    pub fn drops(&self, index: u32) -> io::Result<u64> {
+        self.find(index).map_or(Ok(0), |one| one.device.lost())
+    }
+
+    /// What the device with this index has counted, even when its card has left it.
+    pub fn counters(&self, index: u32) -> Option<Counters> {
+        self.find(index)?.device.statistics().ok().map(|counted| Counters::from(&counted))
+    }
+
+    /// Memory of the files' queues.
+    pub fn bytes(&self) -> usize {
+        self.open.len() * SLOTS_MAX as usize * size_of::<RawFrame>()
+    }
+
+    /// What can be waited for.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let running = self.open.iter().filter(|one| one.standing == Standing::Running);
+        running.map(|one| one.device.as_fd())
+    }
+
+    /// Every frame with a stamp (ns) below this has been handed out.
+    pub fn complete_until_ns(&self) -> u64 {
+        if self.is_empty() { clock::realtime_ns() } else { self.complete_until_ns }
+    }
+
+    /// Hands frames of a device, in order, to `take`, and so device by device; does not wait.
+    ///
+    /// # Errors
+    /// What read(2) answers, except for a device that is stopped or gone.
+    pub fn next(&mut self, mut take: impl FnMut(&[Record<'_>])) -> io::Result<()> {
+        let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
+        let mut all = true;
+        for one in &mut self.open {
+            all &= one.empty(&mut self.raw, &mut self.frames, &mut take)?;
+        }
+        if all {
+            self.complete_until_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    fn find(&self, index: u32) -> Option<&Open> {
+        self.open.iter().find(|one| one.index == index)
+    }
+}
+
+impl Open {
+    /// Takes what waits; true when nothing is left.
+    fn empty(
+        &mut self,
+        raw: &mut [RawFrame],
+        frames: &mut [[u8; CAN_MTU]],
+        take: &mut impl FnMut(&[Record<'_>]),
+    ) -> io::Result<bool> {
+        for _ in 0..CALLS_IN_A_ROW {
+            let count = match self.device.read(raw) {
+                Ok(count) => count,
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => continue,
+                    Some(libc::EAGAIN) => return Ok(true),
+                    Some(libc::ENETDOWN) => {
+                        self.standing = Standing::Down;
+                        return Ok(true);
+                    }
+                    Some(libc::ENODEV) => {
+                        self.standing = Standing::Gone;
+                        return Ok(true);
+                    }
+                    _ => return Err(error),
+                },
+            };
+            let received = raw[..count].iter().zip(frames.iter_mut());
+            let records: Vec<Record<'_>> =
+                received.map(|(raw, bytes)| record(raw, bytes, self.index)).collect();
+            take(&records);
+            if count < raw.len() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A frame of a device as a ring hands it out: `struct can_frame`.
+fn record<'a>(raw: &RawFrame, bytes: &'a mut [u8; CAN_MTU], index: u32) -> Record<'a> {
+    bytes[..4].copy_from_slice(&raw.can_id.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&[raw.len, 0, 0, 0]);
+    bytes[8..].copy_from_slice(&raw.data);
+    let origin = match raw.flags {
+        flags if flags & FRAME_OWN != 0 => Origin::Own,
+        flags if flags & FRAME_LOCAL != 0 => Origin::Local,
+        _ => Origin::Bus,
+    };
+    Record { origin, ..Record::new(raw.stamp_ns, index, bytes) }
+}
+
+impl std::fmt::Debug for CaptureDevices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaptureDevices").field("devices", &self.open.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_of_a_device_is_the_frame_that_a_ring_would_have_handed_out() {
+        let raw = RawFrame {
+            stamp_ns: 7,
+            can_id: 0x123,
+            len: 2,
+            flags: FRAME_LOCAL,
+            data: [0xAA, 0xBB, 0, 0, 0, 0, 0, 0],
+            ..RawFrame::default()
+        };
+        let mut bytes = [0xFF; CAN_MTU];
+        let record = record(&raw, &mut bytes, 5);
+        assert_eq!((record.stamp_ns, record.interface, record.origin), (7, 5, Origin::Local));
+        assert_eq!(record.frame(), "123#AABB".parse().unwrap());
+    }
+}
