@@ -176,9 +176,11 @@ static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
 }
 
 /* Takes the oldest frame out of the FIFO; SR said that there is one. */
-static __always_inline void sja1000_read_frame(const struct sja1000 *chip,
+static __always_inline void sja1000_read_frame(const struct sja1000 *behind,
 					       struct canchar_frame *frame)
 {
+	/* A copy, which what is stored into the frame cannot change: it stays in a register. */
+	const struct sja1000 here = { .port = behind->port }, *chip = &here;
 	u8 info = sja1000_in(chip, SJA1000_FI);
 	unsigned int data;
 

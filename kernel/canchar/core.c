@@ -376,19 +376,28 @@ static void wake_writer(struct canchar_file *file)
 		irq_work_queue(&file->wake_pollers);
 }
 
-/* The frame in the controller has left it. */
-static void sent(struct canchar_device *dev)
+/* Those hear of it who want to know that the frame has left. */
+static noinline void tell_sent(struct canchar_device *dev)
 {
-	if (!dev->in_flight)
-		return;
-	dev->in_flight = false;
-	dev->counts.tx_frames++;
 	if (dev->in_flight_flags) {
 		deliver_echo(dev);
 		wake_readers(dev);
 	}
 	if (dev->in_flight_of)
 		wake_writer(dev->in_flight_of);
+}
+
+/* The frame in the controller has left it. */
+static __always_inline void sent(struct canchar_device *dev)
+{
+	const struct canchar_file *file = dev->in_flight_of;
+
+	if (!dev->in_flight)
+		return;
+	dev->in_flight = false;
+	dev->counts.tx_frames++;
+	if (unlikely(dev->in_flight_flags || (file && (file->tx_waiters || file->tx_polled))))
+		tell_sent(dev);
 }
 
 /* The file has frames to send: it gets its turn. */
@@ -460,14 +469,15 @@ static struct canchar_file *next_sender(struct canchar_device *dev, struct canch
 	return NULL;
 }
 
-/* The frame of this file is the controller's now. */
-static __always_inline void launch(struct canchar_device *dev, struct canchar_file *file)
+/* This frame of this file is the controller's now; more: others wait for it to be free again. */
+static __always_inline void launch(struct canchar_device *dev, struct canchar_file *file,
+				   const struct canchar_frame *frame, bool more)
 {
 	dev->in_flight = true;
 	dev->in_flight_of = file;
 	dev->in_flight_flags = file->frame_flags;
-	arm(dev, tx_wanted(dev));
-	chip_send(dev, &dev->in_flight_frame);
+	arm(dev, more || file->frame_flags || file->tx_waiters);
+	chip_send(dev, frame);
 }
 
 /* Gives the controller the next frame if it can take it. With the lock held. */
@@ -491,7 +501,7 @@ void canchar_feed(struct canchar_device *dev)
 		arm(dev, false);
 		return;
 	}
-	launch(dev, file);
+	launch(dev, file, &dev->in_flight_frame, senders_wait(dev));
 }
 
 /* Nobody waits for his turn, and the controller is free. */
@@ -507,6 +517,8 @@ static __always_inline bool may_send_at_once(struct canchar_device *dev)
  */
 static __always_inline bool push_at_once(struct canchar_device *dev, struct canchar_file *file)
 {
+	bool more;
+
 	if (!may_send_at_once(dev))
 		return false;
 	sent(dev);
@@ -519,9 +531,10 @@ static __always_inline bool push_at_once(struct canchar_device *dev, struct canc
 	}
 	file->tx_frames++;
 	wake_writer(file);
-	if (canchar_ring_unsent(&file->tx))
+	more = canchar_ring_unsent(&file->tx);
+	if (more)
 		activate(file);
-	launch(dev, file);
+	launch(dev, file, &dev->in_flight_frame, more);
 	return true;
 }
 
@@ -534,8 +547,9 @@ bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame 
 		return false;
 	sent(dev);
 	file->tx_frames++;
-	dev->in_flight_frame = *frame;
-	launch(dev, file);
+	if (file->frame_flags)
+		dev->in_flight_frame = *frame;	/* for its echo */
+	launch(dev, file, frame, false);
 	return true;
 }
 

@@ -72,16 +72,19 @@ impl Batch {
     }
 
     /// The frames received so far, in order.
+    #[inline]
     pub fn frames(&self) -> &[Frame] {
         &self.frames[..self.len]
     }
 
     /// The same, to be rewritten in place.
+    #[inline]
     pub fn frames_mut(&mut self) -> &mut [Frame] {
         &mut self.frames[..self.len]
     }
 
     /// What is known about each frame, in the same order.
+    #[inline]
     pub fn meta(&self) -> &[Meta] {
         &self.meta[..self.len]
     }
@@ -92,11 +95,13 @@ impl Batch {
     }
 
     /// How many frames are in it.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -107,11 +112,13 @@ impl Batch {
     }
 
     /// How many more fit.
+    #[inline]
     pub fn room(&self) -> usize {
         self.frames.len() - self.len
     }
 
     /// Forgets all frames; their memory stays.
+    #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
     }

@@ -13,6 +13,7 @@ mod inside;
 mod journal;
 mod list;
 mod load;
+mod load_curve;
 mod pings;
 mod plan;
 mod remote;

@@ -45,12 +45,12 @@ impl Frame {
     #[inline]
     pub(crate) fn write(&self, registers: &mut impl Registers) {
         let info = self.len.min(LEN_MAX as u8) | if self.remote { r::FRAME_REMOTE } else { 0 };
-        let data = match self.identifier {
+        match self.identifier {
             Identifier::Standard(id) => {
                 registers.write(r::FRAME, info);
                 registers.write(r::IDENTIFIER, (id >> 3) as u8);
                 registers.write(r::IDENTIFIER + 1, (id << 5) as u8);
-                r::IDENTIFIER + 2
+                self.write_data(registers, r::IDENTIFIER + 2);
             }
             Identifier::Extended(id) => {
                 registers.write(r::FRAME, info | r::FRAME_EXTENDED);
@@ -58,16 +58,26 @@ impl Frame {
                 registers.write(r::IDENTIFIER + 1, (id >> 13) as u8);
                 registers.write(r::IDENTIFIER + 2, (id >> 5) as u8);
                 registers.write(r::IDENTIFIER + 3, (id << 3) as u8);
-                r::IDENTIFIER + 4
+                self.write_data(registers, r::IDENTIFIER + 4);
             }
-        };
-        if !self.remote {
+        }
+    }
+
+    /// Writes the data to the registers from `first`, a constant to the compiler. Most frames are full: those need no
+    /// count.
+    #[inline(always)]
+    fn write_data(&self, registers: &mut impl Registers, first: u8) {
+        if self.remote {
+            return;
+        }
+        if usize::from(self.len) == LEN_MAX {
             for at in 0..LEN_MAX as u8 {
-                if at >= self.len {
-                    break;
-                }
-                registers.write(data + at, self.data[usize::from(at)]);
+                registers.write(first + at, self.data[usize::from(at)]);
             }
+            return;
+        }
+        for (at, byte) in (0..self.len).zip(self.data) {
+            registers.write(first + at, byte);
         }
     }
 
@@ -75,24 +85,31 @@ impl Frame {
     #[inline]
     pub(crate) fn read(registers: &mut impl Registers) -> Self {
         let info = registers.read(r::FRAME);
-        let mut byte = |at: u8| u32::from(registers.read(r::IDENTIFIER + at));
-        let (identifier, data) = if info & r::FRAME_EXTENDED != 0 {
-            let id = byte(0) << 21 | byte(1) << 13 | byte(2) << 5 | byte(3) >> 3;
-            (Identifier::Extended(id), r::IDENTIFIER + 4)
-        } else {
-            (Identifier::Standard((byte(0) << 3 | byte(1) >> 5) as u16), r::IDENTIFIER + 2)
-        };
         let len = (info & r::FRAME_DLC).min(LEN_MAX as u8);
         let remote = info & r::FRAME_REMOTE != 0;
-        let mut frame = Self { identifier, remote, len, data: [0; LEN_MAX] };
-        if !remote {
-            for at in 0..LEN_MAX as u8 {
-                if at >= len {
-                    break;
-                }
-                frame.data[usize::from(at)] = registers.read(data + at);
-            }
+        let filled = if remote { 0 } else { len };
+        let mut byte = |at: u8| u32::from(registers.read(r::IDENTIFIER + at));
+        if info & r::FRAME_EXTENDED != 0 {
+            let id = byte(0) << 21 | byte(1) << 13 | byte(2) << 5 | byte(3) >> 3;
+            let data = Self::read_data(registers, r::IDENTIFIER + 4, filled);
+            Self { identifier: Identifier::Extended(id), remote, len, data }
+        } else {
+            let id = (byte(0) << 3 | byte(1) >> 5) as u16;
+            let data = Self::read_data(registers, r::IDENTIFIER + 2, filled);
+            Self { identifier: Identifier::Standard(id), remote, len, data }
         }
-        frame
+    }
+
+    /// Reads so many bytes of data from the registers from `first`, as [`write_data`](Self::write_data) writes them.
+    #[inline(always)]
+    fn read_data(registers: &mut impl Registers, first: u8, len: u8) -> [u8; LEN_MAX] {
+        if usize::from(len) == LEN_MAX {
+            return core::array::from_fn(|at| registers.read(first + at as u8));
+        }
+        let mut data = [0; LEN_MAX];
+        for (at, byte) in (0..len).zip(&mut data) {
+            *byte = registers.read(first + at);
+        }
+        data
     }
 }

@@ -214,7 +214,9 @@ impl RingTransmitter {
 
     /// Waits for a free slot; false when a signal came.
     fn wait_for_room(&mut self) -> io::Result<bool> {
-        self.flush()?;
+        if self.pending() > 0 {
+            self.flush()?;
+        }
         if self.waiting() < self.ring.slots {
             return Ok(true);
         }
@@ -244,7 +246,7 @@ impl Transmit for RingTransmitter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.pending() == 0 {
+        if self.waiting() == 0 {
             return Ok(());
         }
         match self.device.kick() {

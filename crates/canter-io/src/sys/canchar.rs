@@ -137,9 +137,10 @@ impl Device {
     pub fn read(&self, frames: &mut [RawFrame]) -> io::Result<usize> {
         let bytes = size_of_val(frames);
         // SAFETY: the slice is writable for so many bytes, outlives the call, and any bytes make a valid RawFrame.
-        // read(2).
-        let answer = unsafe { libc::read(self.file.as_raw_fd(), frames.as_mut_ptr().cast(), bytes) };
-        Ok(super::check_size(answer)? / size_of::<RawFrame>())
+        // read(2), past libc's own, which in a program of several threads makes a point of cancellation of it.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_read, self.file.as_raw_fd(), frames.as_mut_ptr(), bytes) };
+        Ok(super::check_size(answer as isize)? / size_of::<RawFrame>())
     }
 
     /// Writes frames, as many as the queue has room for; waits while it has none.
@@ -148,9 +149,9 @@ impl Device {
     /// As `read`; `EINVAL` for a frame that cannot be sent. Of an error only when no frame was taken.
     pub fn write(&self, frames: &[RawFrame]) -> io::Result<usize> {
         let bytes = size_of_val(frames);
-        // SAFETY: the slice is readable for so many bytes and outlives the call. write(2).
-        let answer = unsafe { libc::write(self.file.as_raw_fd(), frames.as_ptr().cast(), bytes) };
-        Ok(super::check_size(answer)? / size_of::<RawFrame>())
+        // SAFETY: the slice is readable for so many bytes and outlives the call. write(2), as `read`.
+        let answer = unsafe { libc::syscall(libc::SYS_write, self.file.as_raw_fd(), frames.as_ptr(), bytes) };
+        Ok(super::check_size(answer as isize)? / size_of::<RawFrame>())
     }
 
     fn ioctl<T>(&self, request: u32, argument: &mut T) -> io::Result<u32> {

@@ -158,7 +158,7 @@ impl Route {
         }
         if self.handed == self.ready && !self.flushing {
             let count = self.take_in()?;
-            self.flushing = (count == 0 || !self.gather) && self.transmit.pending() + self.ready > 0;
+            self.flushing = (count == 0 || !self.gather) && (self.ready > 0 || self.transmit.pending() > 0);
             if self.ready == 0 && !self.flushing {
                 return Ok(Step::Idle); // a receiver that spins has paused already
             }
@@ -217,8 +217,8 @@ impl Route {
             }
         }
         let handed_all = self.handed == self.ready;
-        if (self.flushing || !handed_all) && self.transmit.pending() > 0 {
-            let before = self.transmit.pending();
+        let before = if self.flushing || !handed_all { self.transmit.pending() } else { 0 };
+        if before > 0 {
             self.transmit.flush()?;
             let pending = self.transmit.pending();
             self.has_room(pending < before);

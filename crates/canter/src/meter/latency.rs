@@ -244,6 +244,7 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     let mut histogram = Histogram::new();
     let mut timeline = setup.timeline.then(Recorder::new);
     let mut busy = setup.timeline.then(Sampler::new);
+    busy.iter_mut().for_each(Sampler::look);
     let mut record = |arrival: Arrival| {
         histogram.record(arrival.latency_ns);
         if let Some(timeline) = &mut timeline {
@@ -252,8 +253,11 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     };
     let mut progress = |tally: Tally| {
         bar.set_position(tally.received + tally.lost);
-        if let Some(busy) = busy.as_mut().filter(|_| tally.received > 0) {
-            busy.look(); // from the first frame on, as the timeline
+        // A meter that gets no processor while frames are sent still has the two readings around that time.
+        match &mut busy {
+            Some(busy) if tally.sent < setup.count => busy.look(),
+            Some(busy) => busy.end(),
+            None => {}
         }
     };
     let outcome = experiment

@@ -14,5 +14,5 @@ pub static FILES: &[(&str, &str)] = files! {
     "2014-fig4.1" "2014-fig4.2" "2014-fig4.2-wire" "2014-fig4.2-canchar" "2014-fig4.3" "2014-fig4.4"
     "payload" "payload-fd"
     "wccd-table1" "wccd-fig3" "wccd-fig4" "wccd-table2"
-    "probe-gateways" "bench-syscalls" "bench-rules"
+    "probe-gateways" "probe-realtime" "bench-syscalls" "bench-rules"
 };

@@ -8,6 +8,7 @@
 use super::{
     definition::Study,
     load::Load,
+    load_curve,
     plan::{Case, LatencyPlan, NOTHING},
     side::{Begun, Order, Place, Side},
 };
@@ -190,6 +191,7 @@ pub fn measure(
         done(case, &one);
         series.push(one);
     }
+    series.extend(load_curve::of(&series));
     Ok((series, interfaces))
 }
 

@@ -64,7 +64,7 @@ struct Queue {
     filters: Option<Filters>,
     stamps: bool,
     interface: u32,
-    frames: VecDeque<(Frame, u64)>,
+    frames: VecDeque<(sja1000::Frame, u64)>,
     frames_max: usize,
     lost: u64,
 }
@@ -195,12 +195,15 @@ impl Channel {
         if !self.queues[own].frames.is_empty() {
             self.queues[own].hand_over(batch);
         }
+        let looks = if batch.len() > before || !self.up { 0 } else { looks };
         for _ in 0..looks {
-            if batch.len() > before || !self.up {
-                break;
-            }
             match self.take() {
-                Some(frame) => self.deliver(&frame, Some((own, batch))),
+                Some(raw) => {
+                    self.deliver(&raw, Some((own, batch)));
+                    if batch.len() > before {
+                        break;
+                    }
+                }
                 None => std::hint::spin_loop(),
             }
         }
@@ -219,14 +222,14 @@ impl Channel {
 
     /// Empties the controller's FIFO into the queues.
     fn drain(&mut self) {
-        while let Some(frame) = self.take() {
-            self.deliver(&frame, None);
+        while let Some(raw) = self.take() {
+            self.deliver(&raw, None);
         }
     }
 
     /// The next frame of the controller.
     #[inline]
-    fn take(&mut self) -> Option<Frame> {
+    fn take(&mut self) -> Option<sja1000::Frame> {
         let status = self.controller.status();
         if status.trouble() {
             self.see_to(status);
@@ -235,7 +238,7 @@ impl Channel {
             return None;
         }
         self.counters.rx_frames += 1;
-        Some(to_frame(&self.controller.take()))
+        Some(self.controller.take())
     }
 
     #[cold]
@@ -256,15 +259,26 @@ impl Channel {
 
     /// Gives a frame to all whose filters let it through; to one of them at once, if its queue is empty.
     #[inline]
-    fn deliver(&mut self, frame: &Frame, mut direct: Option<(usize, &mut Batch)>) {
+    fn deliver(&mut self, raw: &sja1000::Frame, direct: Option<(usize, &mut Batch)>) {
+        match (&mut self.queues[..], direct) {
+            // One who wants all: the usual case, and where every instruction counts.
+            ([queue], Some((_, batch))) if queue.filters.is_none() => {
+                queue.append(batch, raw, queue.stamp_ns());
+            }
+            (_, direct) => self.deliver_to_all(raw, direct),
+        }
+    }
+
+    fn deliver_to_all(&mut self, raw: &sja1000::Frame, mut direct: Option<(usize, &mut Batch)>) {
+        let frame = to_frame(raw);
         for (at, queue) in self.queues.iter_mut().enumerate() {
-            if queue.filters.as_ref().is_some_and(|filters| !filters.matches(frame)) {
+            if queue.filters.as_ref().is_some_and(|filters| !filters.matches(&frame)) {
                 continue;
             }
-            let stamp_ns = if queue.stamps { clock::realtime_ns() } else { 0 };
+            let stamp_ns = queue.stamp_ns();
             match &mut direct {
-                Some((own, batch)) if *own == at => queue.append(batch, frame, stamp_ns),
-                _ if queue.frames.len() < queue.frames_max => queue.frames.push_back((*frame, stamp_ns)),
+                Some((own, batch)) if *own == at => queue.append(batch, raw, stamp_ns),
+                _ if queue.frames.len() < queue.frames_max => queue.frames.push_back((*raw, stamp_ns)),
                 _ => queue.lost += 1,
             }
         }
@@ -286,7 +300,7 @@ impl Channel {
         self.controller.put(&raw);
         self.counters.tx_frames += 1;
         if echo {
-            self.deliver(frame, None);
+            self.deliver(&raw, None);
         }
         Ok(true)
     }
@@ -303,31 +317,39 @@ impl Drop for Channel {
 impl Queue {
     fn hand_over(&mut self, batch: &mut Batch) {
         while batch.room() > 0 {
-            let Some((frame, stamp_ns)) = self.frames.pop_front() else { return };
-            self.append(batch, &frame, stamp_ns);
+            let Some((raw, stamp_ns)) = self.frames.pop_front() else { return };
+            self.append(batch, &raw, stamp_ns);
         }
     }
 
     #[inline]
-    fn append(&self, batch: &mut Batch, frame: &Frame, stamp_ns: u64) {
+    fn stamp_ns(&self) -> u64 {
+        if self.stamps { clock::realtime_ns() } else { 0 }
+    }
+
+    #[inline]
+    fn append(&self, batch: &mut Batch, raw: &sja1000::Frame, stamp_ns: u64) {
         let clock = if self.stamps { Clock::Software } else { Clock::None };
         let Some((to, meta)) = batch.place() else { return };
-        (to.can_id, to.len, to.flags, to.len8_dlc) = (frame.can_id, frame.len, 0, 0);
-        to.data[..8].copy_from_slice(&frame.data[..8]);
+        (to.can_id, to.len, to.flags, to.len8_dlc) = (can_id(raw), raw.len, 0, 0);
+        to.data[..8].copy_from_slice(&raw.data);
         *meta = Meta { stamp_ns, interface: self.interface, clock, ..Meta::default() };
         batch.commit(1);
     }
 }
 
 #[inline]
-fn to_frame(raw: &sja1000::Frame) -> Frame {
-    let mut frame = Frame::default();
+fn can_id(raw: &sja1000::Frame) -> u32 {
     let identifier = match raw.identifier {
         Identifier::Standard(id) => id.into(),
         Identifier::Extended(id) => id | EFF_FLAG,
     };
-    frame.can_id = identifier | if raw.remote { RTR_FLAG } else { 0 };
-    frame.len = raw.len;
+    identifier | if raw.remote { RTR_FLAG } else { 0 }
+}
+
+fn to_frame(raw: &sja1000::Frame) -> Frame {
+    let mut frame = Frame::default();
+    (frame.can_id, frame.len) = (can_id(raw), raw.len);
     frame.data[..8].copy_from_slice(&raw.data);
     frame
 }
