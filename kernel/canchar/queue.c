@@ -105,31 +105,44 @@ bool canchar_filters_pass(const struct canchar_filter_set *set, u32 can_id)
 	return hits >= set->needed;
 }
 
-int canchar_filters_set(struct canchar_file *file, const struct canchar_filters *from)
+/* As the kernel looks them up; NULL: every data frame and no error, which takes no look. */
+static struct canchar_filter_set *filters_of(const struct canchar_filters *from)
 {
 	struct canchar_filter __user *user = u64_to_user_ptr(from->filters);
-	struct canchar_device *dev = file->dev;
-	struct canchar_filter_set *set, *old;
-	unsigned long flags;
-	u32 i;
+	u32 i, errors = from->error_mask & CAN_ERR_MASK;
+	struct canchar_filter_set *set;
 
-	if (from->reserved || from->join > 1 || from->count > CANCHAR_FILTERS_MAX)
-		return -EINVAL;
+	if (!from->count && !errors)
+		return NULL;
 	set = kvzalloc(struct_size(set, rules, from->count), GFP_KERNEL);
 	if (!set)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	set->count = from->count;
-	set->error_mask = from->error_mask & CAN_ERR_MASK;
+	set->error_mask = errors;
 	set->needed = from->join && from->count ? from->count : 1;
 	for (i = 0; i < from->count; i++) {
 		struct canchar_filter filter;
 
 		if (copy_from_user(&filter, user + i, sizeof(filter))) {
 			kvfree(set);
-			return -EFAULT;
+			return ERR_PTR(-EFAULT);
 		}
 		canchar_rule(&set->rules[i], &filter);
 	}
+	return set;
+}
+
+int canchar_filters_set(struct canchar_file *file, const struct canchar_filters *from)
+{
+	struct canchar_device *dev = file->dev;
+	struct canchar_filter_set *set, *old;
+	unsigned long flags;
+
+	if (from->reserved || from->join > 1 || from->count > CANCHAR_FILTERS_MAX)
+		return -EINVAL;
+	set = filters_of(from);
+	if (IS_ERR(set))
+		return PTR_ERR(set);
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
 	old = file->filters;

@@ -176,7 +176,7 @@ fn a_command_ended_by_a_signal_has_its_code_and_what_it_left_behind_does_not_mat
 #[ignore = "boots a guest: make test runs it"]
 fn a_panic_is_the_labs_failure_and_shows_the_console() {
     let folder = tempfile::tempdir().unwrap();
-    let command = ["echo before; echo c > /proc/sysrq-trigger"];
+    let command = ["echo before; sleep 2; echo c > /proc/sysrq-trigger"];
     let output = lab(folder.path(), &["--console", "kept"], &command).output().unwrap();
     let (stdout, stderr) = ended(output, 125);
     assert_eq!(stdout, "before\n");

@@ -286,11 +286,12 @@ fn just_above_the_wires_own_limit_no_batching_pair_loses_a_frame() {
     let ended = through(&["--method", pairs, "--first-loss", "--count", "3000"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let found = losses(&ended);
-    assert_eq!(found.len(), 3, "{found:?}"); // the search ended where it began
     assert!(
-        found.iter().all(|(period_ns, lost, _)| (64_000..70_000).contains(period_ns) && *lost == 0),
+        found.iter().all(|(period_ns, _, gateway)| (64_000..70_000).contains(period_ns) && *gateway == 0),
         "{found:?}"
     );
+    // Each search ends where it began, at the limit, or a hundredth above, when the guest did something else meanwhile.
+    assert_eq!(found.iter().filter(|(_, lost, _)| *lost == 0).count(), 3, "{found:?}");
 }
 
 /// Puts t1 off the bus, by a frame that is destroyed as often as that takes.

@@ -18,6 +18,7 @@ use crate::{
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::{Duration, Instant},
 };
 
 /// How long `SO_BUSY_POLL` polls the driver before it blocks; the 2014 paper's figure.
@@ -53,6 +54,9 @@ const MARKING_FRAME: Frame = {
     frame
 };
 
+/// How long to wait for room for it.
+const ROOM_WITHIN: Duration = Duration::from_millis(500);
+
 /// Nothing in the kernel tells a CAN socket which device's queue it waits for. On canwire's nodes a socket is told when
 /// it sends; nobody local hears it.
 fn send_marking_frame(socket: &Socket, interface: &Interface) -> Result<()> {
@@ -60,12 +64,23 @@ fn send_marking_frame(socket: &Socket, interface: &Interface) -> Result<()> {
     let loopback =
         |on: i32| socket.set(libc::SOL_CAN_RAW, libc::CAN_RAW_LOOPBACK, on).map_err(step("CAN_RAW_LOOPBACK"));
     loopback(0)?;
-    let frame = MARKING_FRAME;
-    // SAFETY: a Frame is at least CAN_MTU bytes and outlives the call. send(2).
-    let answer = unsafe {
-        libc::send(socket.as_raw_fd(), std::ptr::from_ref(&frame).cast(), frame.mtu(), libc::MSG_DONTWAIT)
+    let send = || {
+        let frame = MARKING_FRAME;
+        // SAFETY: a Frame is at least CAN_MTU bytes and outlives the call. send(2).
+        sys::check_size(unsafe {
+            libc::send(socket.as_raw_fd(), std::ptr::from_ref(&frame).cast(), frame.mtu(), libc::MSG_DONTWAIT)
+        })
     };
-    sys::check_size(answer).map_err(step("send once, for SO_BUSY_POLL"))?;
+    // A queue that is full of others' frames has room a few frames later, but not on a bus where nobody listens.
+    let until = Instant::now() + ROOM_WITHIN;
+    let mut sent = send();
+    while sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOBUFS))
+        && Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_millis(1));
+        sent = send();
+    }
+    sent.map_err(step("send once, for SO_BUSY_POLL"))?;
     loopback(1)
 }
 

@@ -233,7 +233,7 @@ fn section(
         latencies.iter().map(|group| views::latency_view(group, sizes)).collect();
     if latencies.len() > GROUPS_OPEN + 1 {
         let open = if sweeps.is_empty() { GROUPS_OPEN } else { 1 };
-        views.iter_mut().skip(open).for_each(|view| view.open = false);
+        views.iter_mut().skip(open).for_each(|view| view.close(sizes));
     }
     Section {
         id: format!("result-{}", n + 1),

@@ -113,6 +113,16 @@ fn name(series: &Series, number: usize, method: String, class: String) -> Name {
     Name { number, method, paper_name: series.paper_name.clone(), class }
 }
 
+impl LatencyView {
+    /// A closed group of a very large page: its table has the figures that the bars would have.
+    pub fn close(&mut self, sizes: Sizes) {
+        self.open = false;
+        if sizes == Sizes::Wide {
+            self.bars = Drawing { wide: String::new(), narrow: String::new() };
+        }
+    }
+}
+
 fn drawing(sizes: Sizes, draw: impl Fn(Size) -> String) -> Drawing {
     let narrow = if sizes == Sizes::Both { draw(Size::Narrow) } else { String::new() };
     Drawing { wide: draw(Size::Wide), narrow }
@@ -145,7 +155,7 @@ pub fn latency_view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
         quantity: if group.quantity.is_empty() { "latency" } else { "time" },
         summary: summary(group),
         open: true,
-        bars: if has { drawing(sizes, |size| bars::draw(group, size)) } else { none() },
+        bars: if group.rows.len() > 1 { drawing(sizes, |size| bars::draw(group, size)) } else { none() },
         profiles: if has { drawing(sizes, |size| profiles::draw(group, size)) } else { none() },
         families: families.into_iter().map(|family| (family.class(), family.about())).collect(),
         unit: unit.name,
