@@ -9,8 +9,8 @@ use std::io::Write;
 
 /// A page is at most so large: what goes by mail and opens at once.
 pub const PAGE_BYTES_MAX: usize = 2_000_000;
-/// Where the whole distributions do not fit, each keeps so many buckets, or else so many.
-const BUCKETS_KEPT: [usize; 2] = [64, 16];
+/// Where the whole distributions do not fit, each keeps so many buckets, or else fewer.
+const BUCKETS_KEPT: [usize; 3] = [64, 16, 4];
 
 /// `[[id, label, condition, frames sent, lost, p50, max, floor, the paper's points], …]`
 pub fn figures(results: &[ResultFile]) -> String {
