@@ -307,7 +307,7 @@ impl Generator {
     }
 
     fn run(mut self, flag: &AtomicBool, start_ns: u64, until_ns: u64, count: u64, shown: bool) -> Ended {
-        let _ = thread::wake_in_time(); // later wake-ups show as lateness
+        let _ = thread::wake_on_time(); // later wake-ups show as lateness
         let stop = Stop { flag, until_ns };
         let mut pending = Pending { source: self.source, next: None, left: count, start_ns };
         let (mut frames, mut due_ns) = (Vec::with_capacity(BATCH_FRAMES), Vec::with_capacity(BATCH_FRAMES));

@@ -498,10 +498,20 @@ fn pings_are_answered_between_two_interfaces_and_without_a_pong_the_exit_code_sa
 
 /// Gives the card to a driver; an empty line: to the kernel's.
 fn bind(driver: &str) {
-    let sysfs = format!("/sys/bus/pci/devices/{ADDRESS}");
-    fs::write(format!("{sysfs}/driver_override"), driver).unwrap();
-    fs::write(format!("{sysfs}/driver/unbind"), ADDRESS).unwrap();
+    fs::write(format!("/sys/bus/pci/devices/{ADDRESS}/driver_override"), driver).unwrap();
+    unbind();
     fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
+}
+
+/// Takes the card away from its driver.
+fn unbind() {
+    fs::write(format!("/sys/bus/pci/devices/{ADDRESS}/driver/unbind"), ADDRESS).unwrap();
+}
+
+/// Gives the card to canchar again, after [`unbind`].
+fn bring_back() {
+    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
+    eventually("the device is there", || Path::new(CARD).exists());
 }
 
 /// A card with a bit rate, started.

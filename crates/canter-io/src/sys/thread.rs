@@ -37,7 +37,8 @@ pub fn set_realtime(priority: u8) -> io::Result<()> {
     super::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }).map(drop)
 }
 
-/// Lets the calling thread's sleeps end on time: the kernel may otherwise add 50 µs to save wake-ups.
+/// Lets the calling thread's sleeps end on time: the kernel may otherwise add 50 µs to save wake-ups. No matter under
+/// SCHED_FIFO, where they are never prolonged.
 ///
 /// # Errors
 /// What prctl(2) answers.
@@ -54,17 +55,6 @@ pub fn wake_on_time() -> io::Result<()> {
 pub fn lock_memory() -> io::Result<()> {
     // SAFETY: no memory is passed. mlockall(2).
     super::check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
-}
-
-/// Makes the calling thread's sleeps end when they are told to: the kernel lets them last up to 50 µs longer, to wake
-/// several threads at once. No matter under SCHED_FIFO, where they are never prolonged.
-///
-/// # Errors
-/// What prctl(2) answers.
-pub fn wake_in_time() -> io::Result<()> {
-    // SAFETY: no memory is passed. PR_SET_TIMERSLACK(2const): "sets the current timer slack value of the calling
-    // thread" in ns.
-    super::check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }).map(drop)
 }
 
 /// The signal that interrupts a worker's blocking call; its handler does nothing.

@@ -1,7 +1,7 @@
 //! `bare-metal`: the gateway without an operating system (baremetal/), on a processor that Linux leaves alone. The module
 //! canbare starts it, between two SJA1000 cards that have no interface meanwhile. This process only waits for its end.
 
-use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction};
+use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction, watch};
 use crate::{
     failure::{self, Failure},
     options::Common,
@@ -13,31 +13,17 @@ use canter_io::{
     pci::{self, Lent},
     sys::{
         canbare::{self, Launcher, Status},
-        clock,
         thread::Worker,
     },
 };
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::{Handle, Signals},
-};
-use std::{
-    io,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use signal_hook::iterator::Handle;
+use std::{io, path::Path, sync::Arc};
 
 /// What the processor executes; empty in a program for another machine.
 #[cfg(has_bare_metal)]
 const IMAGE: &[u8] = include_bytes!(env!("BARE_METAL_BESIDE"));
 #[cfg(not(has_bare_metal))]
 const IMAGE: &[u8] = &[];
-
-/// How often to look whether it still works.
-const LOOK_NS: u64 = 1_000_000_000;
 
 /// Routes until stopped, or until it has ended by itself.
 pub fn run(
@@ -50,16 +36,15 @@ pub fn run(
     }
     let Direction { from, to, .. } = &directions[0];
     let launcher = ready()?;
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    let mut signals = watch::signals()?;
     let cards = Cards::take([from, to])?;
     launcher.start(IMAGE, cards.bitrates()).map_err(|error| explain(&error, &launcher, [from, to]))?;
     let launcher = Arc::new(launcher);
-    let watch = watch(Arc::clone(&launcher), signals.handle())?;
+    let looking = look_after(Arc::clone(&launcher), signals.handle())?;
     announce(arguments, directions, common);
     signals.forever().next();
     Supervisor::find().stopping("ending the gateway on its processor");
-    let ended = watch.stop();
+    let (ended, _) = looking.stop();
     let failed = |error| Failure::failed(format!("{}: end: {error}", canbare::PATH));
     launcher.stop().map_err(failed)?;
     let counts = account(&launcher.status().map_err(failed)?.counts);
@@ -159,30 +144,16 @@ fn account(counted: &canbare::Counts) -> Counts {
     counts
 }
 
-/// Answers why it ended by itself, if it did.
-fn watch(launcher: Arc<Launcher>, ended: Handle) -> failure::Result<Worker<Ended>> {
-    let mut supervisor = Supervisor::find();
-    let watch = move |stop: &AtomicBool| {
-        while !stop.load(Ordering::Acquire) {
-            let status = match launcher.status() {
-                Ok(status) if status.state == canbare::ROUTING => status,
-                Ok(status) => {
-                    ended.close();
-                    return Err(why_ended(status.state));
-                }
-                Err(error) => {
-                    ended.close();
-                    return Err(format!("{}: look: {error}", canbare::PATH));
-                }
-            };
-            if supervisor.is_due() {
-                supervisor.alive(&account(&status.counts).to_string());
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+fn look_after(launcher: Arc<Launcher>, ended: Handle) -> failure::Result<Worker<(Ended, Counts)>> {
+    let look = move |seen: &mut Counts| match launcher.status() {
+        Ok(status) if status.state == canbare::ROUTING => {
+            *seen = account(&status.counts);
+            Ok(())
         }
-        Ok(())
+        Ok(status) => Err(why_ended(status.state)),
+        Err(error) => Err(format!("{}: look: {error}", canbare::PATH)),
     };
-    Worker::start("bare-metal", watch).map_err(|error| Failure::failed(format!("bare-metal: start: {error}")))
+    watch::look_after("bare-metal", ended, Counts::default(), look, Counts::to_string)
 }
 
 fn why_ended(state: u32) -> String {

@@ -11,19 +11,10 @@ use crate::{
 use canter_io::{
     Filters, Interface,
     redirect::{self, Redirect, Rule},
-    sys::{clock, thread::Worker},
+    sys::thread::Worker,
 };
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::{Handle, Signals},
-};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
-/// How often to look whether its interfaces are there and up.
-const LOOK_NS: u64 = 1_000_000_000;
+use signal_hook::iterator::Handle;
+use std::sync::Arc;
 
 /// Routes until stopped, or until an interface breaks.
 pub fn run(
@@ -35,10 +26,9 @@ pub fn run(
     if let Some(why) = refused(arguments, directions, &filters) {
         return Err(Failure::unable(format!("bpf: {why}")));
     }
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    let mut signals = watch::signals()?;
     let programs = Arc::new(open(directions, &filters)?);
-    let watch = look_after(Arc::clone(&programs), watch::interfaces(directions)?, signals.handle())?;
+    let looking = look_after(Arc::clone(&programs), watch::interfaces(directions)?, signals.handle())?;
     announce(arguments, directions, common);
     let controllers = watch::start(directions, &[])?;
     signals.forever().next();
@@ -46,7 +36,7 @@ pub fn run(
     if let Some(controllers) = controllers {
         controllers.stop();
     }
-    let ended = watch.stop();
+    let (ended, ()) = looking.stop();
     let mut routes = Vec::new();
     for (direction, program) in directions.iter().zip(Arc::into_inner(programs).unwrap_or_default()) {
         let counts = account(direction, program.close()?);
@@ -107,27 +97,16 @@ fn account(direction: &Direction, counted: redirect::Counts) -> Counts {
     counts
 }
 
-/// Answers why it ended by itself, if it did.
 fn look_after(
     programs: Arc<Vec<Redirect>>,
     mut interfaces: Vec<Interface>,
     ended: Handle,
-) -> failure::Result<Worker<Ended>> {
-    let mut supervisor = Supervisor::find();
-    let work = move |stop: &AtomicBool| {
-        while !stop.load(Ordering::Acquire) {
-            if let Err(failure) = watch::look(&mut interfaces) {
-                ended.close();
-                return Err(failure.message);
-            }
-            if supervisor.is_due() {
-                let counts = programs.iter().filter_map(|program| program.counts().ok());
-                let handed_on: u64 = counts.map(|counts| counts.handed_on).sum();
-                supervisor.alive(&format!("{handed_on} frames handed on by bpf"));
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
-        }
-        Ok(())
+) -> failure::Result<Worker<(Ended, ())>> {
+    let look = move |(): &mut ()| watch::look(&mut interfaces).map_err(|failure| failure.message);
+    let alive = move |(): &()| {
+        let counts = programs.iter().filter_map(|program| program.counts().ok());
+        let handed_on: u64 = counts.map(|counts| counts.handed_on).sum();
+        format!("{handed_on} frames handed on by bpf")
     };
-    Worker::start("bpf", work).map_err(|error| Failure::failed(format!("bpf: start: {error}")))
+    watch::look_after("bpf", ended, (), look, alive)
 }

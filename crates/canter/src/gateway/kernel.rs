@@ -8,6 +8,7 @@ use super::{
         Policy,
         jobs::{self, Inexpressible},
     },
+    watch,
 };
 use crate::{
     failure::{self, Failure},
@@ -17,20 +18,10 @@ use crate::{
 use canter_io::{
     Filters, Interface,
     netlink::can_gw::{self, CanGateway, Job, JobCounters},
-    sys::{clock, thread::Worker},
+    sys::thread::Worker,
 };
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::{Handle, Signals},
-};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
-/// How often to look whether the jobs still work: the kernel deletes them with their interfaces, and leaves them alone
-/// when an interface goes down.
-const LOOK_NS: u64 = 1_000_000_000;
+use signal_hook::iterator::Handle;
+use std::sync::Arc;
 
 /// Routes until stopped, or until the jobs have gone.
 pub fn run(
@@ -39,21 +30,20 @@ pub fn run(
     common: &Common,
 ) -> failure::Result<(Vec<RouteAccount>, Ended)> {
     can_gw::available()?;
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    let mut signals = watch::signals()?;
     // All that can be refused is refused before the first job works.
     let jobs = jobs(arguments, directions)?;
     let gateways = CanGateway::open_all(jobs.iter().map(|(_, job)| job.clone()).collect())?;
     let gateways = Arc::new(gateways);
-    let watch = watch(Arc::clone(&gateways), super::watch::interfaces(directions)?, signals.handle())?;
+    let looking = look_after(Arc::clone(&gateways), watch::interfaces(directions)?, signals.handle())?;
     announce(arguments, directions, common);
-    let controllers = super::watch::start(directions, &[])?;
+    let controllers = watch::start(directions, &[])?;
     signals.forever().next();
     Supervisor::find().stopping("deleting its jobs");
     if let Some(controllers) = controllers {
         controllers.stop();
     }
-    let (mut ended, seen) = watch.stop();
+    let (mut ended, seen) = looking.stop();
     let mut counts = vec![Counts::default(); directions.len()];
     let last = CanGateway::counters_of(&gateways)?;
     let gone = gateways.iter().zip(&last).find_map(|(gateway, last)| last.is_none().then(|| gateway.gone()));
@@ -83,37 +73,30 @@ pub fn run(
     Ok((directions.iter().zip(counts).map(account).collect(), ended))
 }
 
-/// Answers why it ended by itself, if it did, and each job's counters as last seen.
-fn watch(
+/// Answers each job's counters as last seen, too.
+fn look_after(
     gateways: Arc<Vec<CanGateway>>,
     mut interfaces: Vec<Interface>,
     ended: Handle,
 ) -> failure::Result<Worker<(Ended, Vec<JobCounters>)>> {
-    let mut supervisor = Supervisor::find();
-    let watch = move |stop: &AtomicBool| {
-        let mut seen = vec![JobCounters::default(); gateways.len()];
-        while !stop.load(Ordering::Acquire) {
-            if let Err(failure) = look(&gateways, &mut interfaces, &mut seen) {
-                ended.close();
-                return (Err(failure.message), seen);
-            }
-            if supervisor.is_due() {
-                let handled = seen.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
-                supervisor.alive(&format!("{handled} frames handed on by can-gw"));
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
-        }
-        (Ok(()), seen)
+    let seen = vec![JobCounters::default(); gateways.len()];
+    let look = move |seen: &mut Vec<JobCounters>| {
+        look(&gateways, &mut interfaces, seen).map_err(|failure| failure.message)
     };
-    Worker::start("can-gw", watch).map_err(|error| Failure::failed(format!("can-gw: start: {error}")))
+    let alive = |seen: &Vec<JobCounters>| {
+        let handled = seen.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
+        format!("{handled} frames handed on by can-gw")
+    };
+    watch::look_after("can-gw", ended, seen, look, alive)
 }
 
+/// Whether the jobs still work: the kernel deletes them with their interfaces, and leaves them alone when one goes down.
 fn look(
     gateways: &[CanGateway],
     interfaces: &mut [Interface],
     seen: &mut [JobCounters],
 ) -> failure::Result<()> {
-    super::watch::look(interfaces)?;
+    watch::look(interfaces)?;
     let now = CanGateway::counters_of(gateways)?;
     for ((gateway, seen), now) in gateways.iter().zip(seen).zip(now) {
         *seen = now.ok_or_else(|| gateway.gone())?;

@@ -44,7 +44,7 @@ fn destination(name: &str) -> canter_io::Result<Interface> {
 impl Player {
     /// Sends what comes until no more comes or it is told to stop.
     pub fn run(self, chunks: Receiver<Chunk>, flag: &AtomicBool) -> Played {
-        let _ = thread::wake_in_time(); // later wake-ups show as lateness
+        let _ = thread::wake_on_time(); // later wake-ups show as lateness
         let stop = Stop { flag, until_ns: u64::MAX };
         let (mut senders, mut start_ns, mut handled) = (Vec::new(), None, 0);
         let mut failure = None;

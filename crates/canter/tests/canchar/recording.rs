@@ -1,6 +1,8 @@
 //! Recording devices: beside interfaces, what is lost, what the controller reports, and cards that go and come.
 
-use super::{ADDRESS, Bench, CARD, DEADLINE, FAR, NEAR, attribute, bind, frame, open, set_rate, start_card};
+use super::{
+    Bench, CARD, DEADLINE, FAR, NEAR, attribute, bind, bring_back, frame, open, set_rate, start_card, unbind,
+};
 use crate::testbed::{Ended, Running, canter, cards_up, eventually};
 use canter_io::{
     Frame, Interface,
@@ -224,14 +226,13 @@ fn a_gateway_survives_a_card_that_goes_and_comes_when_it_is_to_wait_for_it() {
     // Without being told to wait, it ends and says why.
     let mut gateway = canter(&["gateway", CARD, NEAR]);
     gateway.until_it_says("Ctrl-C ends it");
-    fs::write(format!("/sys/bus/pci/devices/{ADDRESS}/driver/unbind"), ADDRESS).unwrap();
+    unbind();
     let ended = gateway.ended(DEADLINE);
     assert_eq!(
         (ended.code, ended.complaint()),
         (Some(1), "/dev/canchar2: receive: no such device (it has disappeared)")
     );
-    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
-    eventually("the device is there", || Path::new(CARD).exists());
+    bring_back();
 }
 
 #[test]
@@ -241,10 +242,9 @@ fn top_tells_of_a_card_that_has_gone_and_of_one_that_is_back() {
     start_card(CARD, 1_000_000);
     let top = canter(&["top", CARD, FAR, "--interval", "200ms"]);
     eventually("top has seen the card", || top.printed().contains("ERROR-ACTIVE"));
-    fs::write(format!("/sys/bus/pci/devices/{ADDRESS}/driver/unbind"), ADDRESS).unwrap();
+    unbind();
     eventually("top misses the card", || top.printed().contains("gone"));
-    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
-    eventually("the device is there", || Path::new(CARD).exists());
+    bring_back();
     eventually("top sees it again", || {
         top.printed().rsplit("gone").next().is_some_and(|since| since.contains("down"))
     });

@@ -1,8 +1,10 @@
 //! A long run: everything at once and by chance, and every frame accounted for. On a kernel with KASAN and lockdep it finds
 //! what nobody thought of.
 
-use super::{ADDRESS, Bench, CARD, FAR, NEAR, blocking, frame, open, recording::send_some, send, start_card};
-use crate::testbed::{cards_up, eventually};
+use super::{
+    Bench, CARD, FAR, NEAR, blocking, bring_back, frame, open, recording::send_some, send, start_card, unbind,
+};
+use crate::testbed::cards_up;
 use canter_io::{
     Batch, Interface,
     method::{ReceiveMethod, ReceiveOptions},
@@ -12,8 +14,7 @@ use canter_io::{
     },
 };
 use std::{
-    fs, io,
-    path::Path,
+    io,
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -147,14 +148,13 @@ fn take_the_card_away(random: &mut Random) {
         send_some("can0", random.below(64));
     }
     let _ = writer.write(&[frame(1), frame(2)]);
-    fs::write(format!("/sys/bus/pci/devices/{ADDRESS}/driver/unbind"), ADDRESS).unwrap();
+    unbind();
     // What had come before can still be read.
     let gone = std::iter::repeat_with(|| writer.read(&mut [RawFrame::default()])).find_map(Result::err);
     assert_eq!(gone.and_then(|error| error.raw_os_error()), Some(NO_DEVICE));
     drop(writer);
     readers.into_iter().for_each(Worker::stop);
-    fs::write("/sys/bus/pci/drivers_probe", ADDRESS).unwrap();
-    eventually("the device is there", || Path::new(CARD).exists());
+    bring_back();
 }
 
 #[test]
