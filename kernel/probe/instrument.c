@@ -20,7 +20,7 @@
 #define CANPROBE_FLOOR_TIMES	32
 #define CANPROBE_FLOOR_WAIT_NS	100000
 
-static void put(struct canprobe_ring *ring, const struct canprobe_record *record)
+void canprobe_put(struct canprobe_ring *ring, const struct canprobe_record *record)
 {
 	u32 head = ring->head;
 
@@ -46,7 +46,7 @@ void canprobe_rings_reset(struct canprobe *probe)
 {
 	int side;
 
-	for (side = 0; side < 2; side++) {
+	for (side = 0; side < CANPROBE_SIDES; side++) {
 		struct canprobe_ring *ring = &probe->rings[side];
 
 		ring->head = 0;
@@ -59,7 +59,8 @@ void canprobe_rings_reset(struct canprobe *probe)
 bool canprobe_read(struct canprobe *probe, struct canprobe_record *record)
 {
 	return get(&probe->rings[CANPROBE_SENT], record) ||
-	       get(&probe->rings[CANPROBE_RECEIVED], record);
+	       get(&probe->rings[CANPROBE_RECEIVED], record) ||
+	       get(&probe->rings[CANPROBE_HANDLER], record);
 }
 
 /* ------------------------------------------------------------ sending -- */
@@ -91,7 +92,7 @@ static void send(struct canprobe *probe)
 	probe->sent_all++;
 	record.side = CANPROBE_SENT;
 	record.stamp_ns = ktime_get_mono_fast_ns();
-	put(&probe->rings[CANPROBE_SENT], &record);
+	canprobe_put(&probe->rings[CANPROBE_SENT], &record);
 	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_SEND);
 	cpu_relax();
 }
@@ -203,7 +204,7 @@ irqreturn_t canprobe_received(int irq, void *data)
 		record.can_id = frame.can_id;
 		record.len = frame.len;
 		memcpy(record.data, frame.data, sizeof(record.data));
-		put(&probe->rings[CANPROBE_RECEIVED], &record);
+		canprobe_put(&probe->rings[CANPROBE_RECEIVED], &record);
 	}
 	return IRQ_HANDLED;
 }

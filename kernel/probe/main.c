@@ -56,6 +56,7 @@ static int canprobe_open(struct inode *inode, struct file *filp)
 
 static void rest(void)
 {
+	canprobe_watch_end(&probe);
 	canprobe_stop(&probe);
 	if (!both_there())
 		return;
@@ -101,7 +102,8 @@ static int get_state(struct canprobe_state __user *user)
 		.running = READ_ONCE(probe.running),
 		.sent = probe.sent_all,
 		.received = READ_ONCE(probe.rings[CANPROBE_RECEIVED].head),
-		.unread = probe.rings[0].lost + probe.rings[1].lost,
+		.unread = probe.rings[CANPROBE_SENT].lost + probe.rings[CANPROBE_RECEIVED].lost +
+			  probe.rings[CANPROBE_HANDLER].lost,
 		.overruns = probe.overruns,
 		.late = probe.late,
 		.floor_ns = probe.floor_ns,
@@ -117,6 +119,15 @@ static int start(const struct canprobe_plan __user *user)
 	if (copy_from_user(&plan, user, sizeof(plan)))
 		return -EFAULT;
 	return canprobe_start(&probe, &plan);
+}
+
+static int watch(const u32 __user *user)
+{
+	u32 line;
+
+	if (get_user(line, user))
+		return -EFAULT;
+	return canprobe_watch(&probe, line);
 }
 
 static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned long argument)
@@ -138,6 +149,9 @@ static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned lon
 			break;
 		case CANPROBE_FLOOR:
 			err = canprobe_floor(&probe);
+			break;
+		case CANPROBE_WATCH:
+			err = watch(user);
 			break;
 		default:
 			err = -ENOTTY;
@@ -226,12 +240,20 @@ static struct pci_driver canprobe_driver = {
 	.remove = canprobe_remove,
 };
 
+static void free_rings(void)
+{
+	int side;
+
+	for (side = 0; side < CANPROBE_SIDES; side++)
+		vfree(probe.rings[side].records);
+}
+
 static int __init canprobe_init(void)
 {
 	int side, err = -ENOMEM;
 
 	canprobe_instrument_init(&probe);
-	for (side = 0; side < 2; side++) {
+	for (side = 0; side < CANPROBE_SIDES; side++) {
 		probe.rings[side].records = vcalloc(CANPROBE_RECORDS, sizeof(struct canprobe_record));
 		if (!probe.rings[side].records)
 			goto free;
@@ -244,8 +266,7 @@ static int __init canprobe_init(void)
 		return 0;
 	pci_unregister_driver(&canprobe_driver);
 free:
-	vfree(probe.rings[0].records);
-	vfree(probe.rings[1].records);
+	free_rings();
 	return err;
 }
 
@@ -253,8 +274,7 @@ static void __exit canprobe_exit(void)
 {
 	misc_deregister(&canprobe_device);
 	pci_unregister_driver(&canprobe_driver);
-	vfree(probe.rings[0].records);
-	vfree(probe.rings[1].records);
+	free_rings();
 }
 
 module_init(canprobe_init);

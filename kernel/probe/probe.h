@@ -4,6 +4,7 @@
  *
  *	main.c		cards, which come and go, and the file
  *	instrument.c	timer, interrupt handlers, records: what is measured by
+ *	handler.c	how long somebody else's handler runs
  */
 #ifndef CANPROBE_H
 #define CANPROBE_H
@@ -17,6 +18,8 @@
 
 /* Records of one side that wait to be read; a power of two. */
 #define CANPROBE_RECORDS	16384
+
+#define CANPROBE_SIDES		3
 
 /* One producer, which never waits, and one reader. */
 struct canprobe_ring {
@@ -38,11 +41,14 @@ struct canprobe {
 	bool running;
 	u32 sent;			/* of this plan */
 	u32 sent_all, late, overruns;
-	struct canprobe_ring rings[2];	/* by side */
+	struct canprobe_ring rings[CANPROBE_SIDES];	/* by side */
 	/* The floor. */
 	struct hrtimer floor_timer;
 	bool floor_armed;
 	u64 floor_began_ns, floor_ns;
+	/* The interrupt line whose handlers are stamped; 0: none. */
+	int watched;
+	u64 handler_began_ns;
 };
 
 void canprobe_instrument_init(struct canprobe *probe);
@@ -51,6 +57,9 @@ void canprobe_stop(struct canprobe *probe);
 int canprobe_floor(struct canprobe *probe);
 irqreturn_t canprobe_received(int irq, void *data);
 irqreturn_t canprobe_floor_reached(int irq, void *data);
+int canprobe_watch(struct canprobe *probe, u32 line);
+void canprobe_watch_end(struct canprobe *probe);
+void canprobe_put(struct canprobe_ring *ring, const struct canprobe_record *record);
 void canprobe_rings_reset(struct canprobe *probe);
 bool canprobe_read(struct canprobe *probe, struct canprobe_record *record);
 

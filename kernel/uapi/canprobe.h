@@ -12,6 +12,7 @@
 /* Sides of a record. */
 #define CANPROBE_SENT		0	/* stamped before the controller was told to send it */
 #define CANPROBE_RECEIVED	1	/* stamped when the interrupt handler began */
+#define CANPROBE_HANDLER	2	/* no frame: a handler of the line can_id began, and ran data as a __u64 of ns */
 
 /* What read(2) answers: 24 bytes each, those of one side in their order. */
 struct canprobe_record {
@@ -61,5 +62,11 @@ struct canprobe_state {
  * interrupt that the write causes. EAGAIN: no frame has been sent yet. EBUSY: it sends.
  */
 #define CANPROBE_FLOOR		_IO(CANPROBE_IOC, 3)
+/*
+ * Records how long the handlers of this interrupt line run, those of canprobe and those
+ * that answer "not mine" left out; 0: of none any more. EOPNOTSUPP: a kernel without
+ * tracepoints.
+ */
+#define CANPROBE_WATCH		_IOW(CANPROBE_IOC, 4, __u32)
 
 #endif

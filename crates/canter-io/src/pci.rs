@@ -25,6 +25,18 @@ pub fn address(name: &str) -> Result<String> {
     })
 }
 
+/// The number of a card's interrupt line.
+///
+/// # Errors
+/// When it has none.
+pub fn interrupt_line(address: &str) -> Result<u32> {
+    let line = fs::read_to_string(folder(address).join("irq")).ok().and_then(|text| text.trim().parse().ok());
+    line.filter(|&line| line > 0).ok_or_else(|| {
+        let error = io::Error::from_raw_os_error(libc::ENOENT);
+        Error::new(address, "find its interrupt line", error)
+    })
+}
+
 /// The name of a card's driver.
 pub fn driver(address: &str) -> Option<String> {
     let link = fs::read_link(folder(address).join("driver")).ok()?;

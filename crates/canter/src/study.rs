@@ -242,15 +242,14 @@ fn on_this_machine(
         [input, _] => Some(input.clone()),
         _ => None,
     };
-    let instrument = InstrumentName::Socket;
     let bed = Bed {
         send: send.clone(),
         direct: Some(direct.clone()),
         routed: routed.clone(),
         up,
         null,
-        instrument,
-        processor: None,
+        instrument: InstrumentName::Socket,
+        ..Bed::default()
     };
     let todo: Vec<&Unit> = units.iter().filter(|unit| !journal.is_done(unit)).collect();
     let campaign = Campaign::new(&run.out, journal, units, 0, common.quiet)?;

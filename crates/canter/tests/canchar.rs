@@ -567,6 +567,49 @@ fn every_driver_of_a_card_is_measured_in_one_run_by_the_exact_instrument() {
     eventually("canchar has its cards again", || Path::new(CARD).exists() && Interface::find("can0").is_ok());
 }
 
+#[test]
+#[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
+fn how_long_a_handler_runs_is_told_of_each_driver_and_of_none_that_never_runs() {
+    let _bench = Bench::new();
+    let handler = |end: &str| {
+        let plan = format!(
+            "methods = [\"can-gw\", \"canchar+canchar\"]\nlens = [8]\ncount = 20\nhandler = \"{end}\"\n"
+        );
+        let series = measured(&plan);
+        assert!(series.iter().all(|one| one["quantity"] == "handler time"), "{series:?}");
+        assert!(series.iter().all(|one| one["ledger"]["received"] == 20), "{series:?}");
+        series
+    };
+    let ran = |one: &Value, what: &str| one["latency_ns"][what].as_u64();
+    let [socket, device] = &handler("input")[..] else { panic!("two methods") };
+    assert_eq!((ran(socket, "count"), ran(device, "count")), (Some(20), Some(20)), "an interrupt a frame");
+    assert!(ran(socket, "min") > Some(100), "{socket}");
+    assert!(ran(device, "min") > Some(100), "{device}");
+    // Nothing waits behind these frames, so canchar does not ask to hear that they have left.
+    let [socket, device] = &handler("output")[..] else { panic!("two methods") };
+    assert_eq!(ran(socket, "count"), Some(20), "{socket}");
+    assert_eq!(
+        (ran(device, "count"), device["unavailable"].as_str().unwrap().contains("never ran")),
+        (None, true)
+    );
+}
+
+#[test]
+#[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
+fn a_handler_that_cannot_be_watched_is_refused_in_a_line() {
+    let _bench = Bench::new();
+    let probe = ["latency", "--instrument", "probe", "--send", "can0", "--routed", "can2", "--handler"];
+    for (card, code, why) in [("can0", 2, "is the instrument's own card"), ("can77", 1, "can77: find")] {
+        let ended = canter(&[&probe[..], &[card]].concat()).ended(DEADLINE);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains(why) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
+    }
+    let ended =
+        canter(&["latency", "--send", "can0", "--routed", "can2", "--handler", "can3"]).ended(DEADLINE);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("needs --instrument probe"), "{}", ended.stderr);
+}
+
 /// The case of the 2010 paper: a controller's FIFO holds five frames of 8 bytes, and six come before anybody looks.
 #[test]
 #[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]

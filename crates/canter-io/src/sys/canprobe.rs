@@ -3,7 +3,7 @@
 use crate::uapi::canprobe as uapi;
 use std::{fs::File, io, os::fd::AsRawFd};
 
-pub use uapi::{Plan, Record, SENT, State};
+pub use uapi::{HANDLER, Plan, Record, SENT, State};
 
 /// The driver's name, in sysfs.
 pub const DRIVER: &str = "canprobe";
@@ -45,6 +45,14 @@ impl Instrument {
     /// `EAGAIN` before a frame has been sent, `EBUSY` while it sends.
     pub fn measure_floor(&self) -> io::Result<()> {
         self.ioctl(uapi::FLOOR, &mut 0u64)
+    }
+
+    /// Records how long the handlers of an interrupt line run, from now on; 0: of none.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` on a kernel without tracepoints.
+    pub fn watch(&self, line: u32) -> io::Result<()> {
+        self.ioctl(uapi::WATCH, &mut { line })
     }
 
     /// What has come of it.

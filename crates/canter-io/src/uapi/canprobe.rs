@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 pub const SENT: u8 = 0;
+pub const HANDLER: u8 = 2;
 
 /// `struct canprobe_record`.
 #[repr(C)]
@@ -61,3 +62,4 @@ pub const START: u32 = request(1, 0, size_of::<Plan>());
 pub const STOP: u32 = request(0, 1, 0);
 pub const GET_STATE: u32 = request(2, 2, size_of::<State>());
 pub const FLOOR: u32 = request(0, 3, 0);
+pub const WATCH: u32 = request(1, 4, size_of::<u32>());

@@ -9,6 +9,7 @@ pub(super) const SOURCE: Source = Source {
     folder: "probe",
     files: sources! {
         "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c"
-        "canchar/board_kvaser_pci.h" "canchar/compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c" "probe/chip.c"
+        "canchar/board_kvaser_pci.h" "canchar/compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c"
+        "probe/handler.c" "probe/chip.c"
     },
 };

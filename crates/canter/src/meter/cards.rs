@@ -11,6 +11,7 @@ use crate::{
     failure::{self, Exit, Failure},
     measure::{
         environment,
+        histogram::Histogram,
         result::{Condition, Series},
     },
     traffic::{pattern::Traffic, template},
@@ -24,7 +25,7 @@ use canter_io::{
     netlink::wire::Pace,
     pci::{self, Lent},
     sys::{
-        canprobe::{self, Plan, Record, SENT},
+        canprobe::{self, HANDLER, Plan, Record, SENT},
         thread,
     },
 };
@@ -37,6 +38,8 @@ use std::{
 
 /// bit/s of a card whose interface does not tell.
 const BIT_RATE: u32 = 500_000;
+/// What the result calls it.
+const HANDLER_TIME: &str = "handler time";
 /// Records read by one call.
 const READ_RECORDS: usize = 256;
 /// The shortest period of the instrument.
@@ -59,6 +62,8 @@ struct Open {
     /// Records of the sent frames and of the received ones that nobody has asked for yet.
     waiting: [VecDeque<Record>; 2],
     records: Box<[Record]>,
+    /// How long the watched handler ran, each time.
+    handler: Option<Histogram>,
 }
 
 fn locked(shared: &Shared) -> MutexGuard<'_, Open> {
@@ -80,12 +85,18 @@ impl Cards {
             let way_out = "modprobe canprobe; the lab does it: canter lab --bus probe";
             return Err(Failure::unable(format!("probe: the module canprobe is not loaded ({way_out})")));
         }
+        let line = setup.handler.as_deref().map(|card| line(card, [&send, &routed])).transpose()?;
         let bitrate = Interface::find(&setup.send).ok().and_then(|interface| interface.bitrate());
         let lent = [Lent::to(Some(canprobe::DRIVER), &send)?, Lent::to(Some(canprobe::DRIVER), &routed)?];
         let instrument = canprobe::Instrument::open()
             .map_err(|error| Failure::failed(format!("{}: open: {error}", canprobe::PATH)))?;
+        if let Some((card, line)) = setup.handler.as_ref().zip(line) {
+            let failed = |error| Failure::failed(format!("{card}: watch its interrupt handler: {error}"));
+            instrument.watch(line).map_err(failed)?;
+        }
         let open = Open {
             instrument,
+            handler: line.map(|_| Histogram::new()),
             waiting: Default::default(),
             records: vec![Record::default(); READ_RECORDS].into_boxed_slice(),
         };
@@ -126,6 +137,15 @@ impl Cards {
         let period_ns = period_ns.max(PERIOD_NS_MIN);
         Ok(Some(Plan { period_ns, burst, count, numbered: 1, ..one(frame, self.bitrate) }))
     }
+}
+
+/// The interrupt line of a card that is not one of the instrument's.
+fn line(card: &str, own: [&String; 2]) -> failure::Result<u32> {
+    let address = pci::address(card)?;
+    if own.contains(&&address) {
+        return Err(Failure::new(Exit::Usage, format!("--handler {card}: is the instrument's own card")));
+    }
+    Ok(pci::interrupt_line(&address)?)
 }
 
 /// The plan to send one frame.
@@ -207,8 +227,18 @@ impl Instrument for Cards {
         Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
     }
 
-    fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
-        let open = locked(&self.shared);
+    fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()> {
+        let mut open = locked(&self.shared);
+        if let Some(card) = &setup.handler {
+            open.read().map_err(|error| self.failed(Port::Routed, error))?;
+            HANDLER_TIME.clone_into(&mut series.quantity);
+            series.latency_ns =
+                open.handler.as_ref().filter(|ran| ran.count() > 0).map(Histogram::to_latency);
+            if series.latency_ns.is_none() {
+                series.unavailable = format!("{card}: its handler never ran");
+            }
+            return Ok(());
+        }
         let failed = |error| Failure::failed(format!("{}: floor: {error}", canprobe::PATH));
         open.instrument.measure_floor().map_err(failed)?;
         series.floor_ns = Some(open.instrument.state().map_err(failed)?.floor_ns);
@@ -222,7 +252,11 @@ impl Open {
         loop {
             let count = self.instrument.read(&mut self.records)?;
             for record in &self.records[..count] {
-                self.waiting[usize::from(record.side != SENT)].push_back(*record);
+                match (record.side, &mut self.handler) {
+                    (HANDLER, Some(ran)) => ran.record(i64::from_ne_bytes(record.data)),
+                    (HANDLER, None) => {}
+                    (side, _) => self.waiting[usize::from(side != SENT)].push_back(*record),
+                }
             }
             if count < self.records.len() {
                 return Ok(());

@@ -97,6 +97,9 @@ pub struct Setup {
     /// Keep the latencies in the order of time too, for the report's time chart
     #[arg(long)]
     pub timeline: bool,
+    /// Instead of latencies: how long the interrupt handler of this card runs, each time (--instrument probe)
+    #[arg(long, value_name = "CARD")]
+    pub handler: Option<String>,
     /// What sends and stamps; wire: --send and --routed are buses, or nodes of them; probe: cards, or interfaces of them
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
     pub instrument: InstrumentName,
@@ -225,6 +228,10 @@ pub trait Instrument {
 }
 
 fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
+    if let Some(card) = setup.handler.as_ref().filter(|_| setup.instrument != InstrumentName::Probe) {
+        let why = format!("--handler {card}: needs --instrument probe");
+        return Err(Failure::new(Exit::Usage, why));
+    }
     Ok(match setup.instrument {
         InstrumentName::Socket => Box::new(Interfaces::find(setup)?),
         InstrumentName::Wire => Box::new(Buses::find(setup)?),

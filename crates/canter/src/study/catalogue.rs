@@ -13,6 +13,6 @@ pub static FILES: &[(&str, &str)] = files! {
     "2011-fig13" "2011-fig14" "2011-fig15" "2011-matrix" "irq-priority"
     "2014-fig4.1" "2014-fig4.2" "2014-fig4.2-wire" "2014-fig4.2-canchar" "2014-fig4.3" "2014-fig4.4"
     "payload" "payload-fd"
-    "wccd-table1" "wccd-fig3" "wccd-fig4" "wccd-table2"
+    "wccd-table1" "wccd-fig3" "wccd-fig4" "wccd-fig5" "wccd-fig7" "wccd-table2"
     "probe-gateways" "probe-realtime" "bench-syscalls" "bench-rules"
 };

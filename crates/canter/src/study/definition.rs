@@ -212,6 +212,9 @@ impl Study {
         if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0) {
             return Err(wrong("[lab]: at least one kernel and one processor".to_owned()));
         }
+        if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
+            return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
+        }
         Ok(Self { name: own, file: name.to_owned(), title, set, lab, kind, ceilings, source, paper })
     }
 

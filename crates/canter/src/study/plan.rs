@@ -47,6 +47,16 @@ pub struct LatencyFile {
     /// Whether the latencies are kept in the order of time too.
     #[serde(default)]
     timeline: bool,
+    /// Instead of latencies: how long the interrupt handler of the card at this end runs.
+    handler: Option<End>,
+}
+
+/// A gateway's card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    Input,
+    Output,
 }
 
 fn one_at_a_time() -> Vec<String> {
@@ -88,6 +98,7 @@ pub struct LatencyPlan {
     pub jitter_ns: u64,
     pub realtime: u8,
     pub timeline: bool,
+    pub handler: Option<End>,
 }
 
 /// One combination.
@@ -131,6 +142,7 @@ impl LatencyFile {
             fd: self.fd,
             realtime: self.realtime,
             timeline: self.timeline,
+            handler: self.handler,
         })
     }
 }

@@ -38,6 +38,8 @@ pub struct Bed {
     /// On the sender's bus: tells the meter's floor.
     pub null: Option<String>,
     pub instrument: InstrumentName,
+    /// The addresses of the gateway's cards, where each method gets them by the driver that it needs.
+    pub gateways: Option<[String; 2]>,
     /// The sender's own.
     pub processor: Option<usize>,
 }
@@ -60,7 +62,8 @@ pub fn of_lab(study: &Study) -> (Bed, Place) {
     };
     if study.lab.bus == Bus::Probe {
         let cards = Some([topology::card_address(3), topology::card_address(4)]);
-        return (exact(), Place { cards, processor: None, ..place("can3", "can4") });
+        let bed = Bed { gateways: cards.clone(), ..exact() };
+        return (bed, Place { cards, processor: None, ..place("can3", "can4") });
     }
     if study.lab.bus == Bus::Wire {
         let bed = Bed {
@@ -229,6 +232,7 @@ impl Bed {
             wire_time: WireTime::Auto,
             instrument: self.instrument,
             timeline: plan.timeline,
+            handler: plan.handler.and_then(|end| Some(self.gateways.as_ref()?[end as usize].clone())),
         })
     }
 
@@ -252,7 +256,8 @@ impl Bed {
             let paper_name = paper_name(&case.method).to_owned();
             Ok(Series { paper_name, ..Series::unavailable(&case.method, condition, reason) })
         };
-        if case.method == NOTHING && self.instrument != InstrumentName::Probe {
+        let needs_exact = case.method == NOTHING || plan.handler.is_some();
+        if needs_exact && self.instrument != InstrumentName::Probe {
             return unavailable("needs the exact instrument, bus = \"probe\"".to_owned());
         }
         let method = case.method.parse::<Method>();

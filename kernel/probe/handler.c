@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How long the handler of one interrupt line runs, by the kernel's tracepoints around
+ * every handler: the stamp is the last thing before it and the first thing behind it.
+ * Whoever handles nothing (the line is shared) and the instrument itself do not count.
+ */
+
+#include <linux/interrupt.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+#include <linux/tracepoint.h>
+
+#include "probe.h"
+
+static void handler_begins(void *data, int irq, struct irqaction *action)
+{
+	struct canprobe *probe = data;
+
+	if (irq == probe->watched)
+		probe->handler_began_ns = ktime_get_mono_fast_ns();
+}
+
+static void handler_ended(void *data, int irq, struct irqaction *action, int answer)
+{
+	u64 stamp_ns = ktime_get_mono_fast_ns();
+	struct canprobe *probe = data;
+	struct canprobe_record record = { .side = CANPROBE_HANDLER };
+	u64 ran_ns;
+
+	if (irq != probe->watched || answer == IRQ_NONE || action->dev_id == probe)
+		return;
+	if (!probe->handler_began_ns)
+		return;	/* it ran when the watch began */
+	/* One handler of a line runs at a time, so there is one producer. */
+	ran_ns = stamp_ns - probe->handler_began_ns;
+	record.stamp_ns = probe->handler_began_ns;
+	record.can_id = irq;
+	record.len = sizeof(ran_ns);
+	memcpy(record.data, &ran_ns, sizeof(ran_ns));
+	canprobe_put(&probe->rings[CANPROBE_HANDLER], &record);
+}
+
+/* ------------------------------------------------------- attaching -- */
+
+struct found {
+	struct tracepoint *entry, *exit;
+};
+
+/* The kernel exports neither by its name. */
+static void find(struct tracepoint *point, void *data)
+{
+	struct found *found = data;
+
+	if (!strcmp(point->name, "irq_handler_entry"))
+		found->entry = point;
+	else if (!strcmp(point->name, "irq_handler_exit"))
+		found->exit = point;
+}
+
+static struct found points;
+
+/* What runs already ends first. */
+void canprobe_watch_end(struct canprobe *probe)
+{
+	if (!probe->watched)
+		return;
+	tracepoint_probe_unregister(points.entry, handler_begins, probe);
+	tracepoint_probe_unregister(points.exit, handler_ended, probe);
+	tracepoint_synchronize_unregister();
+	probe->watched = 0;
+}
+
+/* Line 0, the timer's on a PC, is no card's: it ends it. */
+int canprobe_watch(struct canprobe *probe, u32 line)
+{
+	int err;
+
+	canprobe_watch_end(probe);
+	if (!line)
+		return 0;
+	if (line > INT_MAX)
+		return -EINVAL;
+	for_each_kernel_tracepoint(find, &points);
+	if (!points.entry || !points.exit)
+		return -EOPNOTSUPP;
+	probe->handler_began_ns = 0;
+	probe->watched = line;
+	err = tracepoint_probe_register(points.entry, handler_begins, probe);
+	if (!err) {
+		err = tracepoint_probe_register(points.exit, handler_ended, probe);
+		if (err)
+			tracepoint_probe_unregister(points.entry, handler_begins, probe);
+	}
+	if (err) {
+		tracepoint_synchronize_unregister();
+		probe->watched = 0;
+	}
+	return err;
+}
