@@ -32,7 +32,7 @@ pub struct Common {
     /// No progress, no table: only errors
     #[arg(long, short, global = true, help_heading = "Common options")]
     pub quiet: bool,
-    /// Run under SCHED_FIFO at this priority (1…99), memory locked
+    /// Run under SCHED_FIFO at this priority (1…99), memory locked; what only looks on, at priority 1
     #[arg(long, value_name = "PRIO", global = true, help_heading = "Common options",
           value_parser = clap::value_parser!(u8).range(1..=99))]
     pub realtime: Option<u8>,

@@ -8,7 +8,8 @@ use canter_io::{
     method::{PAPER_PAIRS, TransmitMethod, TransmitOptions},
 };
 use testbed::{
-    Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, counts, ip, output, play, start,
+    Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, counts, eventually, ip, output, play,
+    start,
 };
 
 /// The pairs that work on a driver without NAPI, by their names in the 2014 paper and by ours; and one of today's.
@@ -190,6 +191,35 @@ fn a_vcan_routes_to_a_vcan_whose_local_sockets_hear_it() {
         refused.complaint(),
         "vcan8: ring: what a packet socket sends reaches nobody on a vcan (use write, or a vxcan pair)"
     );
+}
+
+/// Whatever looks at controllers, rules and counts would keep a frame waiting that comes meanwhile.
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn under_a_realtime_priority_only_what_is_in_a_frames_way_has_it() {
+    let _alone = alone();
+    cards();
+    let recorded = tempfile::tempdir().unwrap();
+    let file = recorded.path().join("a.log").display().to_string();
+    let commands = [
+        (vec!["gateway", "can3", "can4", "--both", "--method", "read+write", "--stats", "1s"], "gateway"),
+        (vec!["capture", "can0", "-o", &file], "canter-capture"),
+    ];
+    for (words, way) in commands {
+        let mut running = canter(&[&words[..], &["--realtime", "50"]].concat());
+        running.until_it_says("Ctrl-C ends it");
+        let others = |(name, priority): &(String, u8)| name == way || *priority <= 1;
+        eventually("threads beside the way stand back", || running.priorities().iter().all(others));
+        let priorities = running.priorities();
+        let in_the_way: Vec<_> = priorities.iter().filter(|(name, _)| name == way).collect();
+        assert!(
+            !in_the_way.is_empty() && in_the_way.iter().all(|(_, priority)| *priority == 50),
+            "{priorities:?}"
+        );
+        assert!(priorities.len() > in_the_way.len() + 1, "there are others: {priorities:?}");
+        running.signal("INT");
+        assert_eq!(running.ended(DEADLINE).code, Some(0), "{words:?}");
+    }
 }
 
 #[test]

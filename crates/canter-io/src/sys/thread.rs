@@ -37,6 +37,19 @@ pub fn set_realtime(priority: u8) -> io::Result<()> {
     super::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }).map(drop)
 }
 
+/// Where the calling thread runs under SCHED_FIFO, gives it the lowest priority of that, and threads that it starts
+/// later: it is not in a frame's way, and must not keep those waiting that are.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn stand_back() -> io::Result<()> {
+    const LOWEST: u8 = 1;
+    // SAFETY: no memory is passed; 0 is the calling thread. sched_getscheduler(2).
+    let policy = super::check(unsafe { libc::sched_getscheduler(0) })?;
+    // Children may inherit the policy with this flag or without.
+    if policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO { set_realtime(LOWEST) } else { Ok(()) }
+}
+
 /// Lets the calling thread's sleeps end on time: the kernel may otherwise add 50 µs to save wake-ups. No matter under
 /// SCHED_FIFO, where they are never prolonged.
 ///

@@ -15,7 +15,9 @@ use crate::{
     formats::{Closing, Kind},
     trouble,
 };
-use canter_io::{Interface, InterfaceFilters, capture_ring::RING_BYTES, netlink::monitor::Monitor};
+use canter_io::{
+    Interface, InterfaceFilters, capture_ring::RING_BYTES, netlink::monitor::Monitor, sys::thread,
+};
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, atomic::Ordering},
@@ -223,7 +225,10 @@ impl Recording {
         let (receiver, ready) = spawn_receiver(&shared, source, monitor, settings.interfaces.clone(), found)?;
         let writer = {
             let shared = Arc::clone(&shared);
-            named("canter-write").spawn(move || writer::run(&shared.queue, &shared.live, files, style))
+            named("canter-write").spawn(move || {
+                let _ = thread::stand_back(); // what it writes waits in memory; frames would wait in the kernel
+                writer::run(&shared.queue, &shared.live, files, style)
+            })
         };
         let writer = writer.map_err(start_failed)?;
         let _ = ready.recv(); // counting has begun; a receiver that died is found at its end

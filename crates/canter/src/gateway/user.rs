@@ -19,7 +19,10 @@ use crate::{
 use canter_io::{
     Interface,
     method::{Pair, ReceiveOptions, TransmitOptions, Wait},
-    sys::{clock, thread::Worker},
+    sys::{
+        clock,
+        thread::{self, Worker},
+    },
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -79,6 +82,7 @@ pub fn run(
         let worker = Worker::start("gateway", move |stop| job.work(route, stop, &ended));
         workers.push((name, worker.map_err(|error| Failure::failed(format!("gateway: start: {error}")))?));
     }
+    let _ = thread::stand_back(); // only later than it might be, should it be refused
     super::announce(arguments, directions, common);
     let workers = Arc::new(workers);
     let routes: Vec<_> = controls.iter().map(|(_, control)| control.clone()).collect();

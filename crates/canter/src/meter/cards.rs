@@ -227,6 +227,12 @@ impl Instrument for Cards {
         Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
     }
 
+    fn overruns(&self) -> failure::Result<u64> {
+        let state = locked(&self.shared).instrument.state();
+        let state = state.map_err(|error| self.failed(Port::Routed, error))?;
+        Ok(u64::from(state.overruns))
+    }
+
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()> {
         let mut open = locked(&self.shared);
         if let Some(card) = &setup.handler {

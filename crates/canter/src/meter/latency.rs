@@ -223,6 +223,10 @@ pub trait Instrument {
     fn failed(&self, port: Port, error: io::Error) -> Failure;
     /// Says which side is silent when not a single frame came through.
     fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()>;
+    /// Overruns of its own controllers, which belong to no interface meanwhile.
+    fn overruns(&self) -> failure::Result<u64> {
+        Ok(0)
+    }
     /// Adds what the instrument knows of itself: what it adds to each figure, and whether the bus kept its time.
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()>;
 }
@@ -275,7 +279,9 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
         instrument.refuse_hopeless(&outcome)?;
     }
     let latency = histogram.to_latency();
-    let account = Account { tally: outcome.tally, queue_drops: outcome.queue_drops, losses: watch.losses()? };
+    let mut losses = watch.losses()?;
+    losses.controller_events += instrument.overruns()?;
+    let account = Account { tally: outcome.tally, queue_drops: outcome.queue_drops, losses };
     let mut series = Series {
         condition,
         latency_ns: Some(latency),

@@ -254,7 +254,7 @@ fn section(
         curves: Curves::of(result).iter().map(|curves| views::curves_view(curves, sizes)).collect(),
         latencies: views,
         costs: Costs::of(result).iter().map(|group| views::cost_view(group, sizes)).collect(),
-        unavailable: ranking::unavailable(result).into_iter().map(views::missing).collect(),
+        unavailable: ranking::missing(result).into_iter().map(views::missing).collect(),
     }
 }
 

@@ -254,18 +254,61 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// Series without figures, and why.
-pub fn unavailable(result: &ResultFile) -> Vec<(&Series, &str)> {
-    let without = result.series.iter().filter(|series| {
-        let figures = series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some();
-        !series.unavailable.is_empty() || !figures
-    });
-    without
-        .map(|series| match series.unavailable.as_str() {
-            "" => (series, "the result file has neither figures nor a reason"),
-            reason => (series, reason),
+/// What has no figures.
+pub struct Missing<'a> {
+    /// The first of it.
+    pub series: &'a Series,
+    pub why: &'a str,
+    /// The direction, or the conditions, where the method has figures under others.
+    pub under: String,
+}
+
+/// Series without figures, and why; those of one method for the same reason together.
+pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
+    let mut groups: Vec<Vec<&Series>> = Vec::new();
+    for series in result.series.iter().filter(|series| is_missing(series)) {
+        let alike = |group: &&mut Vec<&Series>| {
+            is_alike(group[0], series) && group[0].unavailable == series.unavailable
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(series),
+            None => groups.push(vec![series]),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|group| Missing {
+            series: group[0],
+            why: match group[0].unavailable.as_str() {
+                "" => "the result file has neither figures nor a reason",
+                reason => reason,
+            },
+            under: under(result, &group),
         })
         .collect()
+}
+
+fn is_missing(series: &Series) -> bool {
+    let figures = series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some();
+    !series.unavailable.is_empty() || !figures
+}
+
+fn is_alike(one: &Series, other: &Series) -> bool {
+    label(one) == label(other) && one.condition.direction == other.condition.direction
+}
+
+fn under(result: &ResultFile, group: &[&Series]) -> String {
+    if !group[0].condition.direction.is_empty() {
+        return group[0].condition.direction.clone();
+    }
+    let alike: Vec<&Series> = result.series.iter().filter(|series| is_alike(series, group[0])).collect();
+    if alike.iter().all(|series| is_missing(series)) {
+        return String::new();
+    }
+    let conditions: Vec<&Condition> = alike.iter().map(|series| &series.condition).collect();
+    let words = alike.iter().zip(distinguish(&conditions));
+    let own = words.filter(|(series, _)| group.iter().any(|one| std::ptr::eq(*one, **series)));
+    own.map(|(_, words)| words).collect::<Vec<_>>().join("; ")
 }
 
 /// Series whose figures prove nothing, and why.

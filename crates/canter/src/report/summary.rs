@@ -2,7 +2,7 @@
 //! and the profiles. At most 80 columns wide.
 
 use crate::measure::result::{ResultFile, Series};
-use crate::report::ranking::{self, Costs, Latencies};
+use crate::report::ranking::{self, Costs, Latencies, Missing};
 use crate::report::strips;
 use crate::report::text::{Ink, RED, Style, Table, YELLOW, paragraph};
 use crate::report::unit::{self, grouped};
@@ -32,10 +32,9 @@ pub fn of(result: &ResultFile, ink: Ink) -> String {
     for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
         curve(&mut out, series, ink);
     }
-    for (series, reason) in ranking::unavailable(result) {
-        let direction = Some(series.condition.direction.as_str()).filter(|direction| !direction.is_empty());
-        let direction = direction.map(|direction| format!(" ({direction})")).unwrap_or_default();
-        let line = format!("{}{direction}: unavailable: {reason}", ranking::label(series));
+    for Missing { series, why, under } in ranking::missing(result) {
+        let under = if under.is_empty() { under } else { format!(" ({under})") };
+        let line = format!("{}{under}: unavailable: {why}", ranking::label(series));
         paragraph(&mut out, &line, "    ", ink, Style::Faint);
     }
     let style = if verdict::invalid(result).is_some() { RED } else { Style::Bold };

@@ -27,7 +27,7 @@ pub fn of(result: &ResultFile) -> String {
     sentences.extend(losses(&measured).filter(|_| valid));
     sentences.extend(Costs::of(result).iter().map(cheapest));
     sentences.extend(result.series.iter().filter_map(steepest).take(CONDITIONS_TOLD));
-    let missing = ranking::unavailable(result).len();
+    let missing = ranking::missing(result).len();
     if missing > 0 {
         sentences.push(format!("{} could not be measured.", counted(missing as u64, "method")));
     }

@@ -2,7 +2,7 @@
 
 use crate::measure::result::{Cost, Latency, Series};
 use crate::report::figure::Size;
-use crate::report::ranking::{self, Costs, Family, Latencies, Row};
+use crate::report::ranking::{self, Costs, Family, Latencies, Missing, Row};
 use crate::report::unit::{self, Unit, grouped};
 use crate::report::{bars, costs, curves::Curves, profiles, sweep::Sweep, timechart, verdict};
 use serde::Serialize;
@@ -105,7 +105,7 @@ struct CostRow {
 pub struct MissingView {
     method: String,
     paper_name: String,
-    direction: String,
+    under: String,
     reason: String,
 }
 
@@ -341,11 +341,12 @@ fn papers<'a>(series: impl Iterator<Item = &'a Series>) -> String {
     sources.join("; ")
 }
 
-pub fn missing((series, reason): (&Series, &str)) -> MissingView {
+pub fn missing(missing: Missing<'_>) -> MissingView {
+    let Missing { series, why, under } = missing;
     MissingView {
         method: ranking::label(series),
         paper_name: series.paper_name.clone(),
-        direction: series.condition.direction.clone(),
-        reason: reason.to_owned(),
+        under,
+        reason: why.to_owned(),
     }
 }

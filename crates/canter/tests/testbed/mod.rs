@@ -194,6 +194,18 @@ impl Running {
         text.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     }
 
+    /// The priority of each of its threads under SCHED_FIFO, by the thread's name; 0: not under it (proc_pid_stat(5)).
+    pub fn priorities(&self) -> Vec<(String, u8)> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
+        let text = threads.map(|thread| fs::read_to_string(thread.path().join("stat")).unwrap());
+        text.map(|text| {
+            let (head, fields) = text.rsplit_once(") ").unwrap();
+            let priority = fields.split(' ').nth(40 - 3).unwrap().parse().unwrap();
+            (head.split_once('(').unwrap().1.to_owned(), priority)
+        })
+        .collect()
+    }
+
     /// What standard error has so far.
     pub fn said(&self) -> String {
         self.stderr.so_far()
