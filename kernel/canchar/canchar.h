@@ -4,7 +4,9 @@
  *
  *	file.c, ioctl.c	system calls of an open file
  *	queue.c		its rings and filters
- *	core.c		the device: interrupts, sending, state, coming and going
+ *	core.c		interrupts and polling: what a controller has to say
+ *	send.c		what is sent next
+ *	device.c	a device from its coming to its going
  *	chip_*.c	a controller's registers; knows no board
  *	board_*.c	where controllers are; a card is a row
  */
@@ -183,24 +185,36 @@ static inline bool canchar_frame_valid(const struct canchar_frame *frame)
 }
 
 /* core.c */
-struct canchar_device *canchar_alloc(struct device *parent, const char *board,
-				     const struct canchar_chip_ops *ops, void *chip);
-int canchar_register(struct canchar_device *dev);
-void canchar_unregister(struct canchar_device *dev);
 irqreturn_t canchar_interrupt(int irq, void *data);
-int canchar_start(struct canchar_device *dev);
-int canchar_stop(struct canchar_device *dev);
-int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing);
 void canchar_poll_chip(struct canchar_device *dev);
+void canchar_mask(struct canchar_device *dev);
+void canchar_unmask(struct canchar_device *dev);
+void canchar_echo(struct canchar_device *dev);
+void canchar_error_frame(struct canchar_device *dev, u32 class, u8 control,
+			 const struct canchar_standing *standing);
+void canchar_wake_everybody(struct canchar_device *dev);
+
+/* send.c */
 void canchar_feed(struct canchar_device *dev);
 void canchar_push(struct canchar_file *file);
 bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame *frame);
 bool canchar_all_sent(const struct canchar_file *file);
-void canchar_mask(struct canchar_device *dev);
-void canchar_unmask(struct canchar_device *dev);
+void canchar_abort_in_flight(struct canchar_device *dev);
+void canchar_stop_sending(struct canchar_device *dev);
 void canchar_forget_file(struct canchar_file *file);
-int canchar_core_init(void);
-void canchar_core_exit(void);
+
+/* device.c */
+struct canchar_device *canchar_alloc(struct device *parent, const char *board,
+				     const struct canchar_chip_ops *ops, void *chip);
+int canchar_register(struct canchar_device *dev);
+void canchar_unregister(struct canchar_device *dev);
+int canchar_start(struct canchar_device *dev);
+int canchar_stop(struct canchar_device *dev);
+int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing);
+int canchar_devices_init(void);
+void canchar_devices_exit(void);
+
+/* sysfs.c */
 extern const struct attribute_group *canchar_groups[];
 
 /* queue.c */

@@ -7,7 +7,7 @@
 
 static int __init canchar_init(void)
 {
-	int err = canchar_core_init();
+	int err = canchar_devices_init();
 
 	if (err)
 		return err;
@@ -22,7 +22,7 @@ static int __init canchar_init(void)
 virtual:
 	canchar_virtual_exit();
 core:
-	canchar_core_exit();
+	canchar_devices_exit();
 	return err;
 }
 
@@ -30,7 +30,7 @@ static void __exit canchar_exit(void)
 {
 	canchar_kvaser_exit();
 	canchar_virtual_exit();
-	canchar_core_exit();
+	canchar_devices_exit();
 }
 
 module_init(canchar_init);

@@ -19,8 +19,8 @@ def test_there_are_examples():
 def test_an_example_runs(number):
     text = EXAMPLES[number].replace('"can0,can1"', '"vcan0,vx0"').replace('"can0"', '"vcan0"')
     peer = (
-        "import subprocess; peer = subprocess.Popen('while cansend vcan0 123#1122334455667788; do sleep 0.05; done', "
-        "shell=True, stderr=subprocess.DEVNULL)\ntry:\n"
+        "import subprocess; peer = subprocess.Popen('while :; do cansend vcan0 123#1122334455667788; sleep 0.05; done', "
+        "shell=True)\ntry:\n"
     )
     program = peer + "".join(f"    {line}\n" for line in text.splitlines()) + "finally:\n    peer.kill()\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)

@@ -19,6 +19,7 @@ pub(super) const SOURCE: Source = Source {
     folder: "canchar",
     files: sources! {
         "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "canchar/compat.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
+        "canchar/send.c" "canchar/device.c" "canchar/chip.h"
         "canchar/file.c" "canchar/ioctl.c" "canchar/queue.c" "canchar/sysfs.c" "canchar/chip_sja1000.h"
         "canchar/chip_sja1000_hot.h" "canchar/chip_sja1000.c" "canchar/chip_sja1000_setup.c" "canchar/chip_virtual.h"
         "canchar/chip_virtual.c" "canchar/board_kvaser_pci.h" "canchar/board_kvaser_pci.c" "canchar/board_virtual.c"
