@@ -141,7 +141,8 @@ test-python: built target/python target/python-can
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan test/back2back_test.py \
 	  test/test_socketcan_loopback.py -k 'SocketCan and not duration'
-	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can $(CURDIR)/python/tests -k 'not duration'
+	$(LAB) --canchar virtual,3 -- python/tests/lab.sh $(CURDIR)/target/python-can $(CURDIR)/python/tests \
+	  -k 'not duration'
 	$(LAB) --clock virtual -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan \
 	  test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'
 

@@ -25,6 +25,8 @@ KERNEL_FILTERS_MAX = 512
 
 _EFF_FLAG = 0x80000000
 
+_DEVICES = "/dev/canchar"
+
 _STATES = {
     "ERROR-ACTIVE": BusState.ACTIVE,
     "ERROR-WARNING": BusState.ACTIVE,
@@ -34,22 +36,30 @@ _STATES = {
 
 
 class CanterBus(BusABC):
-    """SocketCAN by batches.
+    """SocketCAN and canchar devices by batches.
+
+    A device takes the same options as an interface. Where it has less, it is as a classic interface without a clock of
+    its own: FD frames cannot be sent there, and stamps are the kernel's.
 
     :param channel:
-        An interface (``"can0"``), several (``"can0,can1"``), or all of them (``"any"`` or ``""``). With several,
-        :attr:`can.Message.channel` says where a message came from, and where one goes that is sent.
+        An interface (``"can0"``), a canchar device (``"/dev/canchar0"``), several (``"can0,/dev/canchar0"``), or all
+        interfaces (``"any"`` or ``""``), which hears no devices. With several, :attr:`can.Message.channel` says where a
+        message came from, and where one goes that is sent.
     :param fd: Receive and send CAN FD frames too.
     :param receive_own_messages: Receive what this bus sends.
-    :param local_loopback: Let other sockets of this machine hear what this bus sends.
+    :param local_loopback:
+        Let other sockets of this machine, or other files of the device, hear what this bus sends. Without it, this bus
+        does not hear that either. On a device it costs an interrupt for each frame that is sent.
     :param ignore_rx_error_frames: No error frames.
     :param rcvbuf:
         Size of the receive queue in bytes: 960 and more a frame. The kernel doubles it (:attr:`stats` tells what it
-        is). Without CAP_NET_ADMIN it ends at ``net.core.rmem_max``.
+        is). Without CAP_NET_ADMIN it ends at ``net.core.rmem_max``. A device's queue has a slot for every 960 bytes,
+        rounded up to a power of two: 2 to 4096 (which are 4 MiB).
     :param can_hardware_timestamps: Stamp messages with the controller's own clock where it has one.
     :param bitrate:
-        What the bit rate must be, in bit/s: an interface that runs at another one is refused. It is set by ``ip link``,
-        which needs rights that a receiver need not have. Interfaces without one, as vcan, take any.
+        What the bit rate must be, in bit/s: an interface that runs at another one is refused. It is set by ``ip link``
+        or in ``/sys/class/canchar``, which needs rights that a receiver need not have. Interfaces without one, as vcan,
+        take any.
     :param data_bitrate: The same for the data phase of CAN FD.
     :param can_filters: See :meth:`can.BusABC.set_filters`; up to 512 are applied by the kernel.
 
@@ -73,6 +83,8 @@ class CanterBus(BusABC):
     ) -> None:
         self._is_shutdown = True  # until it is open: nothing is left behind that must be shut down
         names = [""] if channel in ("", "any", None) else [name.strip() for name in str(channel).split(",")]
+        # The kernel's broadcast manager reaches interfaces only.
+        self._without_bcm = len(names) == 1 and names[0].startswith(_DEVICES)
         self.channel = channel
         self.channel_info = f"canter channel '{channel}'"
         self._can_protocol = CanProtocol.CAN_FD if fd else CanProtocol.CAN_20
@@ -101,7 +113,8 @@ class CanterBus(BusABC):
     def recv(self, timeout: float | None = None) -> Message | None:
         """The next message, or None after ``timeout`` seconds (None: wait for ever).
 
-        :raises ~can.exceptions.CanOperationError: When an interface goes down or away.
+        :raises ~can.exceptions.CanOperationError:
+            When an interface goes down or away, once: later calls wait until it is up again.
         """
         if not self._filtered_here:
             return self._native.recv(timeout)
@@ -145,7 +158,7 @@ class CanterBus(BusABC):
     def send(self, msg: Message, timeout: float | None = None) -> None:
         """Sends a message; when the interface's queue is full, tries again for ``timeout`` seconds.
 
-        :raises ~can.exceptions.CanOperationError: When the queue stays full, or the interface is down or gone.
+        :raises ~can.exceptions.CanOperationError: When the queue stays full, or the interface or device is down or gone.
         :raises ValueError: When the message is no CAN frame.
         """
         self._native.send(msg, timeout or 0.0)
@@ -166,11 +179,13 @@ class CanterBus(BusABC):
         if modifier_callback is not None:
             warnings.warn("a modifier_callback needs a thread: less exact than the kernel's timer", stacklevel=3)
             return BusABC._send_periodic_internal(self, msgs, period, duration, autostart, modifier_callback)
+        messages = LimitedDurationCyclicSendTaskABC._check_and_convert_messages(msgs)
+        channel = str(messages[0].channel or self.channel)
+        if self._without_bcm or channel.startswith(_DEVICES):
+            return BusABC._send_periodic_internal(self, msgs, period, duration, autostart)
         # The kernel's broadcast manager, as python-can already speaks to it.
         from can.interfaces.socketcan.socketcan import CyclicSendTask, create_bcm_socket
 
-        messages = LimitedDurationCyclicSendTaskABC._check_and_convert_messages(msgs)
-        channel = str(messages[0].channel or self.channel)
         with self._task_guard:
             if channel not in self._bcm_sockets:
                 self._bcm_sockets[channel] = create_bcm_socket(channel)
@@ -187,7 +202,7 @@ class CanterBus(BusABC):
 
         ``received``, ``sent``, ``queued`` (received, not handed out yet), ``lost_socket`` (the receive queue was full;
         exact), ``lost_driver``, ``overrun_events`` (the controller's FIFO was full; each at least one frame) and
-        ``receive_buffer`` (bytes).
+        ``receive_buffer`` (bytes of the smallest; on a device 24 a frame).
         """
         return self._native.stats()
 
@@ -198,10 +213,13 @@ class CanterBus(BusABC):
 
     @state.setter
     def state(self, new_state: BusState) -> None:
-        raise NotImplementedError("the state of an interface is set by: ip link set … type can …")
+        raise NotImplementedError("the state is set by ip link set … type can …, or in /sys/class/canchar")
 
     def shutdown(self) -> None:
-        """Ends all periodic tasks and all waiting. It may be called twice."""
+        """Ends all periodic tasks and all waiting. It may be called twice.
+
+        A device is closed when all has been sent, or after a second.
+        """
         super().shutdown()
         self._native.close()
         for bcm_socket in self._bcm_sockets.values():
@@ -223,5 +241,11 @@ def _refuse_other_rate(name: str, option: str, wanted: Any, has: int | None) -> 
     if rate <= 0:
         raise CanInitializationError(f"{name}: {option} {wanted!r}: not a number of bit/s (it has {has})")
     if rate != has:
-        way_out = f"ip link set {name} down; ip link set {name} up type can {option} {rate}"
-        raise CanInitializationError(f"{name}: {option} {rate}: it has {has} ({way_out})")
+        raise CanInitializationError(f"{name}: {option} {rate}: it has {has} ({_set_rate(name, option, rate)})")
+
+
+def _set_rate(name: str, option: str, rate: int) -> str:
+    if name.startswith(_DEVICES):
+        attributes = f"/sys/class/canchar/{name.removeprefix('/dev/')}"
+        return f"echo 0 > {attributes}/running; echo {rate} > {attributes}/bitrate; echo 1 > {attributes}/running"
+    return f"ip link set {name} down; ip link set {name} up type can {option} {rate}"

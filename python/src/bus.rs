@@ -2,9 +2,9 @@
 
 use crate::message::{self, Maker};
 use canter_io::{
-    Error, Filter, Filters, Interface,
+    Error, Filter, Filters, Frame, Interface,
     filter::EVERY_ERROR,
-    interface::Counters,
+    interface::{Counters, Kind},
     node::{Inbox, Node, NodeOptions, Received},
     sys::{event, poll},
 };
@@ -18,13 +18,15 @@ use std::{
     os::fd::{AsFd, AsRawFd},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 /// How long a sender waits between two tries at a full queue, which cannot be polled for.
 const TRY_AGAIN: Duration = Duration::from_micros(500);
+/// How often a receiver looks whether a stopped device runs again, of which nobody tells.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 struct Channel {
     node: Node,
@@ -32,6 +34,8 @@ struct Channel {
     interface: Option<Interface>,
     /// What the interface had counted when the bus was opened.
     before: Counters,
+    /// The errno of a device that is stopped or gone, and has told so; else 0.
+    trouble: AtomicI32,
 }
 
 struct Inside {
@@ -171,13 +175,11 @@ impl Bus {
             };
             let full = matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR));
             if !full {
-                return Err(failed(Error::moving(channel.name(), "send", error)));
+                return Err(failed(channel.cannot_send(&frame, error)));
             }
             if Instant::now() >= deadline {
-                let hint = format!("ip link set {} txqueuelen 1000, or send with a timeout", channel.name());
-                return Err(failed(
-                    Error::new(channel.name(), "send: transmit queue full", error).hint(hint),
-                ));
+                let error = Error::new(channel.name(), "send: transmit queue full", error);
+                return Err(failed(error.hint(channel.room())));
             }
             py.detach(|| std::thread::sleep(TRY_AGAIN));
             py.check_signals()?;
@@ -207,11 +209,9 @@ impl Bus {
         let (mut overruns, mut driver) = (0, 0);
         for channel in &self.channels {
             dropped += channel.node.drops()?;
-            if let Some(interface) = &channel.interface {
-                let grown = interface.counters().map_err(failed)?.since(&channel.before);
-                overruns += grown.rx_over_errors + grown.rx_fifo_errors + grown.rx_missed;
-                driver += grown.rx_dropped;
-            }
+            let grown = channel.node.counters().map_err(failed)?.since(&channel.before);
+            overruns += grown.rx_over_errors + grown.rx_fifo_errors + grown.rx_missed;
+            driver += grown.rx_dropped;
         }
         stats.set_item("received", self.received.load(Ordering::Relaxed))?;
         stats.set_item("sent", self.sent.load(Ordering::Relaxed))?;
@@ -226,24 +226,23 @@ impl Bus {
 
     /// The state of the first controller, as the kernel names it; None without one.
     fn state(&self) -> PyResult<Option<String>> {
-        let first = self.channels.iter().find_map(|channel| channel.interface.as_ref());
-        let Some(first) = first else { return Ok(None) };
-        let now = Interface::by_index(first.index).map_err(failed)?;
+        let first = self.channels.iter().find_map(|channel| channel.interface.clone());
+        let Some(mut now) = first else { return Ok(None) };
+        now.refresh().map_err(failed)?;
         Ok(now.controller.and_then(|controller| controller.state).map(|state| state.to_string()))
     }
 
     /// Of each channel that has bit rates: its name, the rate and that of the data phase in bit/s.
     fn bit_rates(&self) -> Vec<(String, u32, Option<u32>)> {
         let named = self.channels.iter().filter_map(|channel| channel.interface.as_ref());
-        named
-            .filter_map(|one| Some((one.name.clone(), one.bitrate()?, one.data_bitrate())))
-            .collect()
+        named.filter_map(|one| Some((one.name.clone(), one.bitrate()?, one.data_bitrate()))).collect()
     }
 
-    /// Ends all waiting; everything but `stats` then fails.
-    fn close(&self) {
+    /// Ends all waiting, and lets go of devices when they have sent all; everything but `stats` then fails.
+    fn close(&self, py: Python<'_>) {
         self.closed.store(true, Ordering::Release);
         self.closing.set();
+        py.detach(|| self.channels.iter().for_each(|channel| channel.node.close()));
     }
 }
 
@@ -251,13 +250,35 @@ impl Channel {
     /// An interface by its name; an empty one stands for all.
     fn open(name: &str, options: &NodeOptions) -> Result<Self, Error> {
         let interface = if name.is_empty() { None } else { Some(Interface::find(name)?) };
-        let before = interface.as_ref().map(Interface::counters).transpose()?.unwrap_or_default();
         let node = Node::open(interface.as_ref(), options)?;
-        Ok(Self { node, interface, before })
+        let before = node.counters()?;
+        Ok(Self { node, interface, before, trouble: AtomicI32::new(0) })
     }
 
     fn name(&self) -> &str {
         self.interface.as_ref().map_or("any", |interface| &interface.name)
+    }
+
+    fn is_device(&self) -> bool {
+        self.interface.as_ref().is_some_and(|interface| interface.kind == Kind::Canchar)
+    }
+
+    /// What to do about a full transmit queue.
+    fn room(&self) -> String {
+        if self.is_device() {
+            return "send with a timeout".to_owned();
+        }
+        format!("ip link set {} txqueuelen 1000, or send with a timeout", self.name())
+    }
+
+    fn cannot_send(&self, frame: &Frame, error: io::Error) -> Error {
+        let refused = self.is_device() && error.raw_os_error() == Some(libc::EINVAL);
+        let error = Error::moving(self.name(), "send", error);
+        match refused {
+            true if frame.is_fd() => error.hint("a device takes no FD frames"),
+            true if frame.is_error() => error.hint("a device takes no error frames"),
+            _ => error,
+        }
     }
 }
 
@@ -312,6 +333,8 @@ impl Bus {
             if left == Some(Duration::ZERO) {
                 return Ok(false);
             }
+            let stopped = self.channels.iter().any(|channel| channel.trouble.load(Ordering::Relaxed) != 0);
+            let left = if stopped { Some(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)) } else { left };
             let left_ns = left.map(|left| left.as_nanos() as u64);
             py.detach(|| poll::readable(&[self.ready.as_fd()], left_ns))?;
             py.check_signals()?;
@@ -321,18 +344,16 @@ impl Bus {
     /// Takes what has come on every channel; whether anything is queued now.
     fn fill(&self) -> PyResult<bool> {
         let mut inside = self.inside();
-        let Inside { inbox, queue, failure, .. } = &mut *inside;
         let mut count = 0;
         for channel in &self.channels {
-            count += channel.node.receive(inbox, queue).or_else(|error| {
-                *failure = Some(Error::moving(channel.name(), "receive", error));
-                channel.node.receive(inbox, queue).or(Ok::<_, io::Error>(0))
-            })?;
+            count += self.take_from(channel, &mut inside)?;
         }
         self.received.fetch_add(count as u64, Ordering::Relaxed);
+        let Inside { queue, failure, .. } = &mut *inside;
         if queue.is_empty()
             && let Some(failure) = failure.take()
         {
+            self.still_open()?; // a channel that was closed meanwhile has not failed
             return Err(failed(failure));
         }
         if self.channels.len() > 1 {
@@ -340,6 +361,40 @@ impl Bus {
         }
         self.note_queued(&mut inside);
         Ok(!inside.queue.is_empty())
+    }
+
+    /// Takes what has come on a channel. What is wrong with it is noted once.
+    fn take_from(&self, channel: &Channel, inside: &mut Inside) -> io::Result<usize> {
+        let Inside { inbox, queue, failure, .. } = inside;
+        let error = match channel.node.receive(inbox, queue) {
+            Ok(count) => {
+                self.heard_of(channel, 0)?;
+                return Ok(count);
+            }
+            Err(error) => error,
+        };
+        if !self.heard_of(channel, error.raw_os_error().unwrap_or_default())? {
+            return Ok(0);
+        }
+        *failure = Some(Error::moving(channel.name(), "receive", error));
+        // Of a socket the kernel tells it before the frames that wait there.
+        Ok(channel.node.receive(inbox, queue).unwrap_or(0))
+    }
+
+    /// Notes the errno that a channel has answered, or 0; whether it is news. A device goes on telling its trouble, and would
+    /// be readable as long.
+    fn heard_of(&self, channel: &Channel, errno: i32) -> io::Result<bool> {
+        if !channel.is_device() {
+            return Ok(true);
+        }
+        let before = channel.trouble.swap(errno, Ordering::Relaxed);
+        match (before, errno) {
+            // One that was closed meanwhile has left by itself.
+            (0, 1..) => self.ready.remove(channel.node.as_fd()).unwrap_or(()),
+            (1.., 0) => self.ready.add(channel.node.as_fd())?,
+            _ => {}
+        }
+        Ok(before != errno)
     }
 
     fn message<'py>(&self, py: Python<'py>, received: &Received) -> PyResult<Bound<'py, PyAny>> {
@@ -371,7 +426,7 @@ impl Bus {
         let wanted: Option<String> = message.getattr("channel")?.extract().unwrap_or_default();
         match (self.channels.as_slice(), wanted) {
             ([one], _) if one.interface.is_some() => Ok((one, 0)),
-            ([any], Some(name)) => Ok((any, Interface::find(&name).map_err(failed)?.index)),
+            ([any], Some(name)) => Ok((any, of_the_network(&name).map_err(failed)?.index)),
             (several, Some(name)) if several.len() > 1 => {
                 let channel = several.iter().find(|channel| channel.name() == name);
                 let unknown = || io::Error::other("it is no channel of this bus");
@@ -386,6 +441,16 @@ impl Bus {
             ))),
         }
     }
+}
+
+/// An interface that `any` reaches.
+fn of_the_network(name: &str) -> Result<Interface, Error> {
+    let interface = Interface::find(name)?;
+    if interface.has_sockets() {
+        return Ok(interface);
+    }
+    Err(Error::unsupported(name, "send", "any has interfaces of the network only")
+        .hint("name it as a channel"))
 }
 
 /// When waiting ends, if ever.

@@ -14,9 +14,10 @@ mod _native {
     use super::interfaces;
 }
 
-/// The names of all CAN interfaces of this machine.
+/// The names of all CAN interfaces and canchar devices of this machine.
 #[pyfunction]
 fn interfaces() -> PyResult<Vec<String>> {
     let list = canter_io::Interface::list().map_err(bus::refused)?;
-    Ok(list.into_iter().map(|interface| interface.name).collect())
+    let all = list.into_iter().chain(canter_io::Interface::devices());
+    Ok(all.map(|interface| interface.name).collect())
 }

@@ -24,11 +24,12 @@ class TestThreadSafe(back2back_test.TestThreadSafeBus):
 
     INTERFACE_1 = INTERFACE_2 = "canter"
     CHANNEL_1 = CHANNEL_2 = "vcan0"
+    LENIENT = {"check_direction": False}
 
     def setUp(self):
         equals = can.Message.equals
         lenient = mock.patch.object(
-            can.Message, "equals", lambda one, other, **how: equals(one, other, **how | {"check_direction": False})
+            can.Message, "equals", lambda one, other, **how: equals(one, other, **how | self.LENIENT)
         )
         lenient.start()
         self.addCleanup(lenient.stop)
@@ -158,7 +159,7 @@ def test_a_bus_that_was_never_open_leaves_nothing_to_shut_down(caplog):
 
 
 AS_NOBODY = """
-import os, can
+import os, can, canter
 os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
 with can.Bus(interface="canter", channel="vcan0", rcvbuf=64 << 20) as bus, can.Bus(interface="canter", channel="vcan0") as other:
     other.send(can.Message(arbitration_id=1, is_extended_id=False))

@@ -5,14 +5,13 @@
 
 use crate::{
     Filters, Interface, Result,
-    batch::Origin,
     capture_ring::Record,
     filter::EVERY_ERROR,
     frame::CAN_MTU,
     interface::Counters,
     method::{ReceiveOptions, Wait, canchar},
     sys::{
-        canchar::{Device, FRAME_LOCAL, FRAME_OWN, RawFrame, SLOTS_MAX},
+        canchar::{Device, RawFrame, SLOTS_MAX},
         clock,
     },
 };
@@ -201,12 +200,7 @@ fn record<'a>(raw: &RawFrame, bytes: &'a mut [u8; CAN_MTU], index: u32) -> Recor
     bytes[..4].copy_from_slice(&raw.can_id.to_ne_bytes());
     bytes[4..8].copy_from_slice(&[raw.len, 0, 0, 0]);
     bytes[8..].copy_from_slice(&raw.data);
-    let origin = match raw.flags {
-        flags if flags & FRAME_OWN != 0 => Origin::Own,
-        flags if flags & FRAME_LOCAL != 0 => Origin::Local,
-        _ => Origin::Bus,
-    };
-    Record { origin, ..Record::new(raw.stamp_ns, index, bytes) }
+    Record { origin: canchar::origin(raw), ..Record::new(raw.stamp_ns, index, bytes) }
 }
 
 impl std::fmt::Debug for CaptureDevices {
@@ -218,6 +212,7 @@ impl std::fmt::Debug for CaptureDevices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{batch::Origin, sys::canchar::FRAME_LOCAL};
 
     #[test]
     fn a_frame_of_a_device_is_the_frame_that_a_ring_would_have_handed_out() {

@@ -1,18 +1,23 @@
-//! One `CAN_RAW` socket that receives and sends: what a program needs that takes part in a bus rather than routing or
-//! recording it. The kernel knows whose frames are its own, so it need not hear them.
+//! One `CAN_RAW` socket, or one file of a canchar device, that receives and sends: what a program needs that takes part in
+//! a bus rather than routing or recording it. The kernel knows whose frames are its own, so it need not hear them.
 //!
 //! It receives many frames a system call and never waits there: whoever waits polls the descriptor.
 #![allow(unsafe_code)]
 
+mod device;
+
 use crate::{
     Error, Filter, Filters, Frame, Interface, Meta, Result,
     frame::CANFD_MTU,
+    interface::{Counters, Kind},
     sys::{
         self, can_raw,
+        canchar::RawFrame,
         control::{self, Control},
         socket::Socket,
     },
 };
+use device::OpenDevice;
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
@@ -24,17 +29,18 @@ pub const CALL_FRAMES: usize = 64;
 /// How a node takes part.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// It hears its own frames too (`CAN_RAW_RECV_OWN_MSGS`).
+    /// It hears its own frames too, if others do (`CAN_RAW_RECV_OWN_MSGS`).
     pub own_frames: bool,
-    /// Other sockets of this machine hear what it sends (`CAN_RAW_LOOPBACK`).
+    /// Other sockets of this machine, or other files of the device, hear what it sends (`CAN_RAW_LOOPBACK`).
     pub echo: bool,
-    /// It takes FD frames.
+    /// It takes FD frames, where there are any.
     pub fd: bool,
     /// Which frames it wants.
     pub filters: Filters,
-    /// The size of its receive queue in bytes, as the kernel counts them; `None`: as the system has it.
+    /// The size of its receive queue in bytes, as the kernel counts them; `None`: as the system has it. A device's queue
+    /// holds as many frames as a socket's of that size, rounded up to a power of two, 4096 at most.
     pub queue_bytes: Option<u32>,
-    /// It asks for the controller's own stamps (`SO_TIMESTAMPING`).
+    /// It asks for the controller's own stamps (`SO_TIMESTAMPING`), where it has any; a device's are the kernel's.
     pub hardware_stamps: bool,
 }
 
@@ -62,112 +68,177 @@ pub struct Received {
     pub hardware_ns: u64,
 }
 
-/// The socket.
+/// Who takes part.
 #[derive(Debug)]
 pub struct Node {
-    socket: Socket,
-    name: String,
+    line: Line,
+    /// `None`: all interfaces.
+    interface: Option<Interface>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Socket(Socket),
+    Device(OpenDevice),
 }
 
 impl Node {
-    /// Takes part on `interface`, or on all interfaces.
+    /// Takes part on `interface`, or on all interfaces of the network.
     ///
     /// # Errors
-    /// What the kernel answers, with the step: `ENODEV`, `ENETDOWN`.
+    /// What the kernel answers, with the step: `ENODEV`, `ENETDOWN`, `EACCES`; `Unsupported` for an interface that is
+    /// neither of the network nor a canchar device.
     pub fn open(interface: Option<&Interface>, options: &NodeOptions) -> Result<Self> {
-        let name = interface.map_or("any", |interface| &interface.name).to_owned();
-        let index = interface.map_or(0, |interface| interface.index);
-        let step = |step: &'static str| {
-            let name = name.clone();
-            move |error| Error::new(name, step, error)
+        let line = match interface {
+            Some(device) if device.kind == Kind::Canchar => Line::Device(OpenDevice::open(device, options)?),
+            Some(other) if !other.has_sockets() => {
+                let why = format!("{} is neither of the network nor a canchar device", other.kind);
+                return Err(Error::unsupported(&other.name, "open", why));
+            }
+            _ => Line::Socket(open_socket(interface, options)?),
         };
-        let socket = can_raw::open(&name)?;
-        let switch = |option, on: bool| socket.set(libc::SOL_CAN_RAW, option, libc::c_int::from(on));
-        switch(libc::CAN_RAW_LOOPBACK, options.echo).map_err(step("CAN_RAW_LOOPBACK"))?;
-        switch(libc::CAN_RAW_RECV_OWN_MSGS, options.own_frames).map_err(step("CAN_RAW_RECV_OWN_MSGS"))?;
-        switch(libc::CAN_RAW_FD_FRAMES, options.fd).map_err(step("CAN_RAW_FD_FRAMES"))?;
-        socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
-        if options.hardware_stamps {
-            let wanted = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
-            socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, wanted).map_err(step("SO_TIMESTAMPING"))?;
-        }
-        if let Some(bytes) = options.queue_bytes {
-            socket.set_receive_buffer(bytes).map_err(step("SO_RCVBUF"))?;
-        }
-        let node = Self { socket, name: name.clone() };
-        node.set_filters(&options.filters)?;
-        node.socket.bind_can(index).map_err(|error| Error::moving(&name, "bind", error))?;
-        Ok(node)
+        Ok(Self { line, interface: interface.cloned() })
     }
 
     /// Wants other frames from now on. What is queued already stays.
     ///
     /// # Errors
-    /// What setsockopt(2) answers.
+    /// What setsockopt(2) answers, of a device ioctl(2).
     pub fn set_filters(&self, filters: &Filters) -> Result<()> {
-        let everything = [Filter { id: 0, mask: 0 }];
-        let list = if filters.list.is_empty() { &everything[..] } else { &filters.list };
-        let step = |step: &'static str| move |error| Error::new(self.name.clone(), step, error);
-        let raw = libc::SOL_CAN_RAW;
-        self.socket.set_slice(raw, libc::CAN_RAW_FILTER, list).map_err(step("CAN_RAW_FILTER"))?;
-        self.socket.set(raw, libc::CAN_RAW_ERR_FILTER, filters.error_mask).map_err(step("CAN_RAW_ERR_FILTER"))
+        let name = self.interface.as_ref().map_or("any", |interface| &interface.name);
+        match &self.line {
+            Line::Socket(socket) => set_filters(socket, name, filters),
+            Line::Device(device) => device.set_filters(name, filters),
+        }
     }
 
     /// Appends what has come, up to [`CALL_FRAMES`], and answers how many; 0 when none has.
     ///
     /// # Errors
-    /// `ENETDOWN` when an interface went down, once; `ENODEV` when it is gone.
+    /// `ENETDOWN` when an interface went down, once, and before the frames that came before; `ENODEV` when it is gone.
+    /// Of a device the same behind the frames, and as long as it is so; poll(2) then reports an error all the time.
     pub fn receive(&self, inbox: &mut Inbox, to: &mut impl Extend<Received>) -> io::Result<usize> {
-        match inbox.receive(&self.socket) {
-            Ok(count) => {
-                to.extend(inbox.received(count));
-                Ok(count)
-            }
+        let answer = match &self.line {
+            Line::Socket(socket) => inbox.receive(socket).inspect(|&count| to.extend(inbox.received(count))),
+            Line::Device(device) => device.receive(&mut inbox.raw, to),
+        };
+        match answer {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            Err(error) => Err(error),
+            answer => answer,
         }
     }
 
     /// Sends one frame, on the interface with index `interface` where the node is on all; 0: on its own. Does not wait.
     ///
     /// # Errors
-    /// `ENOBUFS` and `EAGAIN` when a queue is full, `ENETDOWN`, `EINVAL` for an FD frame on a classic interface.
+    /// `ENOBUFS` and `EAGAIN` when a queue is full, of a device also while another thread sends; `ENETDOWN`, `ENODEV`;
+    /// `EINVAL` for an FD frame on a classic interface or a device, and for an error frame on a device.
     pub fn send(&self, frame: &Frame, interface: u32) -> io::Result<()> {
-        let (bytes, length) = (std::ptr::from_ref(frame).cast(), frame.mtu());
-        let fd = self.socket.as_raw_fd();
-        if interface == 0 {
-            // SAFETY: a Frame has at least `length` bytes and outlives the call. send(2).
-            return sys::check_size(unsafe { libc::send(fd, bytes, length, libc::MSG_DONTWAIT) }).map(drop);
+        match &self.line {
+            Line::Socket(socket) => send(socket, frame, interface),
+            Line::Device(device) => device.send(frame),
         }
-        let address = sys::socket::can_address(interface);
-        let to = std::ptr::from_ref(&address).cast();
-        let size = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: as above, and the address outlives the call. sendto(2).
-        let answer = unsafe { libc::sendto(fd, bytes, length, libc::MSG_DONTWAIT, to, size) };
-        sys::check_size(answer).map(drop)
     }
 
     /// Frames that its queue has lost so far, exact at once.
     ///
     /// # Errors
-    /// What getsockopt(2) answers.
+    /// What getsockopt(2) answers, of a device ioctl(2).
     pub fn drops(&self) -> io::Result<u64> {
-        self.socket.drops()
+        match &self.line {
+            Line::Socket(socket) => socket.drops(),
+            Line::Device(device) => device.tally().map(|tally| tally.lost),
+        }
     }
 
-    /// The size of its receive queue in bytes, as the kernel counts them.
+    /// What its interface has counted so far, read now; of a device also when its card has gone. Nothing where the node is
+    /// on all interfaces.
+    ///
+    /// # Errors
+    /// `ENODEV` when the interface has gone.
+    pub fn counters(&self) -> Result<Counters> {
+        let Some(interface) = &self.interface else { return Ok(Counters::default()) };
+        match &self.line {
+            Line::Socket(_) => interface.counters(),
+            Line::Device(device) => {
+                let tally = device.tally().map_err(|error| Error::new(&interface.name, "counters", error))?;
+                Ok(tally.counters)
+            }
+        }
+    }
+
+    /// The size of its receive queue in bytes, as the kernel counts them; a device's frames have 24.
     ///
     /// # Errors
     /// What getsockopt(2) answers.
     pub fn queue_bytes(&self) -> io::Result<u32> {
-        self.socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF).map(|[bytes]| bytes)
+        match &self.line {
+            Line::Socket(socket) => socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF).map(|[bytes]| bytes),
+            Line::Device(device) => Ok(device.queue_bytes()),
+        }
     }
+
+    /// Lets go of a device, for good, when what it was given to send has left, or after a second: a card that comes back
+    /// gets its number again as soon as nobody has it open. Counts stay. A socket lives until it is dropped.
+    pub fn close(&self) {
+        if let Line::Device(device) = &self.line {
+            device.close();
+        }
+    }
+}
+
+fn open_socket(interface: Option<&Interface>, options: &NodeOptions) -> Result<Socket> {
+    let (name, index) = interface.map_or(("any", 0), |interface| (&interface.name, interface.index));
+    let step = |step: &'static str| move |error| Error::new(name, step, error);
+    let socket = can_raw::open(name)?;
+    let switch = |option, on: bool| socket.set(libc::SOL_CAN_RAW, option, libc::c_int::from(on));
+    switch(libc::CAN_RAW_LOOPBACK, options.echo).map_err(step("CAN_RAW_LOOPBACK"))?;
+    switch(libc::CAN_RAW_RECV_OWN_MSGS, options.own_frames).map_err(step("CAN_RAW_RECV_OWN_MSGS"))?;
+    switch(libc::CAN_RAW_FD_FRAMES, options.fd).map_err(step("CAN_RAW_FD_FRAMES"))?;
+    socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
+    if options.hardware_stamps {
+        let wanted = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+        socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, wanted).map_err(step("SO_TIMESTAMPING"))?;
+    }
+    if let Some(bytes) = options.queue_bytes {
+        socket.set_receive_buffer(bytes).map_err(step("SO_RCVBUF"))?;
+    }
+    set_filters(&socket, name, &options.filters)?;
+    socket.bind_can(index).map_err(|error| Error::moving(name, "bind", error))?;
+    Ok(socket)
+}
+
+fn set_filters(socket: &Socket, name: &str, filters: &Filters) -> Result<()> {
+    let everything = [Filter { id: 0, mask: 0 }];
+    let list = if filters.list.is_empty() { &everything[..] } else { &filters.list };
+    let step = |step: &'static str| move |error| Error::new(name, step, error);
+    let raw = libc::SOL_CAN_RAW;
+    socket.set_slice(raw, libc::CAN_RAW_FILTER, list).map_err(step("CAN_RAW_FILTER"))?;
+    socket.set(raw, libc::CAN_RAW_ERR_FILTER, filters.error_mask).map_err(step("CAN_RAW_ERR_FILTER"))
+}
+
+fn send(socket: &Socket, frame: &Frame, interface: u32) -> io::Result<()> {
+    let (bytes, length) = (std::ptr::from_ref(frame).cast(), frame.mtu());
+    let fd = socket.as_raw_fd();
+    if interface == 0 {
+        // SAFETY: a Frame has at least `length` bytes and outlives the call. send(2).
+        return sys::check_size(unsafe { libc::send(fd, bytes, length, libc::MSG_DONTWAIT) }).map(drop);
+    }
+    let address = sys::socket::can_address(interface);
+    let to = std::ptr::from_ref(&address).cast();
+    let size = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: as above, and the address outlives the call. sendto(2).
+    let answer = unsafe { libc::sendto(fd, bytes, length, libc::MSG_DONTWAIT, to, size) };
+    sys::check_size(answer).map(drop)
 }
 
 impl AsFd for Node {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        match &self.line {
+            Line::Socket(socket) => socket.as_fd(),
+            Line::Device(device) => device.as_fd(),
+        }
     }
 }
 
@@ -179,6 +250,8 @@ pub struct Inbox {
     addresses: Box<[libc::sockaddr_can]>,
     vectors: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
+    /// Of a device.
+    raw: Box<[RawFrame]>,
 }
 
 // SAFETY: the pointers in the headers lead to this value's own boxes and are set anew before each call.
@@ -197,6 +270,7 @@ impl Default for Inbox {
             addresses: vec![address; CALL_FRAMES].into(),
             vectors: vec![vector; CALL_FRAMES].into(),
             messages: vec![message; CALL_FRAMES].into(),
+            raw: vec![RawFrame::default(); CALL_FRAMES].into(),
         }
     }
 }

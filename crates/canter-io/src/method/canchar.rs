@@ -95,7 +95,7 @@ pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions)
 }
 
 /// A frame as the device has it; `EINVAL` for one that it cannot send.
-pub(super) fn to_raw(frame: &Frame) -> io::Result<RawFrame> {
+pub(crate) fn to_raw(frame: &Frame) -> io::Result<RawFrame> {
     if frame.is_fd() || frame.can_id & ERR_FLAG != 0 || frame.len > 8 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
@@ -108,6 +108,14 @@ pub(super) fn to_raw(frame: &Frame) -> io::Result<RawFrame> {
 #[inline]
 pub(super) fn append(batch: &mut Batch, raw: &RawFrame, index: u32, stamps: bool) {
     let Some((frame, meta)) = batch.place() else { return };
+    from_raw(raw, index, stamps, frame, meta);
+    batch.commit(1);
+}
+
+/// Writes a frame of the device with this index where a frame and what is known of it have their places. Data behind its
+/// length stays as it was from the ninth byte on.
+#[inline]
+pub(crate) fn from_raw(raw: &RawFrame, index: u32, stamps: bool, frame: &mut Frame, meta: &mut Meta) {
     frame.can_id = raw.can_id;
     frame.len = raw.len;
     (frame.flags, frame.len8_dlc) = (0, 0);
@@ -116,13 +124,18 @@ pub(super) fn append(batch: &mut Batch, raw: &RawFrame, index: u32, stamps: bool
     if stamps {
         meta.stamp_ns = raw.stamp_ns;
         meta.clock = Clock::Software;
-        meta.origin = match raw.flags {
-            flags if flags & FRAME_OWN != 0 => Origin::Own,
-            flags if flags & FRAME_LOCAL != 0 => Origin::Local,
-            _ => Origin::Bus,
-        };
+        meta.origin = origin(raw);
     }
-    batch.commit(1);
+}
+
+/// Who sent a frame.
+#[inline]
+pub(crate) fn origin(raw: &RawFrame) -> Origin {
+    match raw.flags {
+        flags if flags & FRAME_OWN != 0 => Origin::Own,
+        flags if flags & FRAME_LOCAL != 0 => Origin::Local,
+        _ => Origin::Bus,
+    }
 }
 
 pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {

@@ -154,6 +154,21 @@ impl Device {
         Ok(super::check_size(answer as isize)? / size_of::<RawFrame>())
     }
 
+    /// Closes the file while others may still use it: their calls then answer `EBADF`. Frames that are not sent yet are
+    /// lost unless calls wait.
+    ///
+    /// # Errors
+    /// What open(2) answers.
+    pub fn close(&self) -> io::Result<()> {
+        // A descriptor that can do nothing takes the place of the file's, so that no other file gets its number. open(2):
+        // "other file operations (e.g., read(2), write(2), … ioctl(2), mmap(2)) fail with the error EBADF".
+        let nothing = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/")?;
+        let (from, to) = (nothing.as_raw_fd(), self.file.as_raw_fd());
+        // SAFETY: no memory is passed, and the descriptor stays this file's. dup(2): "The steps of closing and reusing
+        // the file descriptor newfd are performed atomically."
+        super::check(unsafe { libc::dup3(from, to, libc::O_CLOEXEC) }).map(drop)
+    }
+
     fn ioctl<T>(&self, request: u32, argument: &mut T) -> io::Result<u32> {
         // SAFETY: the argument is the structure whose size is part of the request, and what it points at is borrowed
         // by the caller; both outlive the call. kernel/uapi/canchar.h.

@@ -31,6 +31,17 @@ impl Any {
         // SAFETY: the event outlives the call. epoll_ctl(2).
         super::check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, one, &mut event) }).map(drop)
     }
+
+    /// Takes `descriptor` out of it.
+    ///
+    /// # Errors
+    /// What epoll_ctl(2) answers; `ENOENT` when it is not in it.
+    pub fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let (set, one) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
+        // SAFETY: no memory is passed. epoll_ctl(2): "event is ignored and can be NULL" for EPOLL_CTL_DEL.
+        let answer = unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, one, std::ptr::null_mut()) };
+        super::check(answer).map(drop)
+    }
 }
 
 impl AsFd for Any {
@@ -92,6 +103,9 @@ mod tests {
         flag.set();
         assert_eq!(ready(), 1);
         flag.clear();
+        assert_eq!(ready(), 0);
+        flag.set();
+        set.remove(flag.as_fd()).unwrap();
         assert_eq!(ready(), 0);
     }
 }
