@@ -180,6 +180,15 @@ impl Interface {
         Ok(())
     }
 
+    /// Asks the kernel again, for the controller's state at least: of a device only for that, which takes a sixth of the
+    /// time.
+    ///
+    /// # Errors
+    /// `ENODEV` when it has gone.
+    pub fn refresh_state(&mut self) -> Result<()> {
+        if self.kind == Kind::Canchar { self.canchar_refresh_state() } else { self.refresh() }
+    }
+
     /// What it has counted so far, read now. A simulated interface counts nothing here.
     ///
     /// # Errors

@@ -122,6 +122,15 @@ impl Interface {
         Ok(())
     }
 
+    pub(super) fn canchar_refresh_state(&mut self) -> Result<()> {
+        let gone = |_| Error::new(&self.name, "refresh", io::Error::from_raw_os_error(libc::ENODEV));
+        let text = fs::read_to_string(attribute_path(self.index & !INDEX, "state")).map_err(gone)?;
+        if let Some(controller) = &mut self.controller {
+            controller.state = state(text.trim());
+        }
+        Ok(())
+    }
+
     pub(super) fn canchar_counters(&self) -> Result<Counters> {
         let step = |error| Error::new(&self.name, "counters", error);
         let device = Device::open(Path::new(&self.name), true).map_err(step)?;

@@ -33,6 +33,8 @@ struct Watched {
     name: String,
     /// It is a canchar device, of which nobody tells anything: it is looked at from time to time.
     device: bool,
+    /// As it was found when it was looked at last.
+    found: Option<Interface>,
     off: bool,
     into: Vec<Control>,
 }
@@ -98,7 +100,8 @@ pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<
     for name in names {
         let into = directions.iter().zip(controls).filter(|(route, _)| route.to == *name);
         let into = into.map(|(_, control)| control.clone()).collect();
-        let mut one = Watched { name: name.clone(), device: name.starts_with("/dev/"), off: false, into };
+        let mut one =
+            Watched { name: name.clone(), device: name.starts_with("/dev/"), found: None, off: false, into };
         // One that is not there yet may be a controller; one that is there tells.
         match Interface::find(name) {
             Ok(interface) if interface.controller.is_none() => continue,
@@ -137,8 +140,10 @@ fn follow(mut monitor: Monitor, watched: &mut [Watched], stop: &AtomicBool) {
 
 impl Watched {
     fn look_anew(&mut self) {
-        if let Ok(interface) = Interface::find(&self.name) {
+        let refreshed = self.found.take().and_then(|mut found| found.refresh_state().ok().map(|()| found));
+        if let Some(interface) = refreshed.or_else(|| Interface::find(&self.name).ok()) {
             self.look(&interface);
+            self.found = Some(interface);
         }
     }
 
