@@ -132,9 +132,10 @@ deb-armhf: setup-arm
 	  cargo build --locked -p canter --profile $(PROFILE) --target armv7-unknown-linux-gnueabihf
 	packaging/deb.sh armhf target/armv7-unknown-linux-gnueabihf/$(BUILT)/canter target/debug/canter target/deb
 
-# Each package in target/deb: the same bytes again, its files, its pages, its completions, its program where it runs.
+# Each package in target/deb: its files, its pages, its completions, its program where it runs; this machine's by apt, too.
 test-deb: deb
 	packaging/test.sh target/deb
+	packaging/install.sh target/deb
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: built target/python target/python-can
