@@ -405,6 +405,37 @@ pub fn varied(varied: &Varied) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::result::{Environment, Latency};
+
+    #[test]
+    fn what_is_missing_for_one_reason_is_told_once_and_under_what_where_there_are_figures_otherwise() {
+        let series = |method: &str, traffic: &str, unavailable: &str| {
+            let condition = Condition { traffic: traffic.to_owned(), ..Condition::default() };
+            let latency_ns = unavailable.is_empty().then(Latency::default);
+            Series { latency_ns, ..Series::unavailable(method, condition, unavailable) }
+        };
+        let all = [("a", ""), ("b", "deaf")].into_iter().flat_map(|(method, in_a_burst)| {
+            let both = [("one-at-a-time", "deaf"), ("flood", "deaf"), ("burst", in_a_burst)];
+            both.map(|(traffic, unavailable)| series(method, traffic, unavailable))
+        });
+        let result = ResultFile { series: all.collect(), ..empty() };
+        let told: Vec<_> =
+            missing(&result).into_iter().map(|one| (one.series.method.clone(), one.why, one.under)).collect();
+        let under = "one frame at a time; as many frames as fit (flood)".to_owned();
+        assert_eq!(told, [("a".to_owned(), "deaf", under), ("b".to_owned(), "deaf", String::new())]);
+    }
+
+    fn empty() -> ResultFile {
+        let (study, title, command) = Default::default();
+        ResultFile {
+            schema: 1,
+            study,
+            title,
+            command,
+            environment: Environment::default(),
+            series: Vec::new(),
+        }
+    }
 
     #[test]
     fn a_family_is_read_off_the_name() {
