@@ -109,9 +109,9 @@ test-arm: setup-arm
 ARM64 := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 test-arm-lab: setup-arm built
 	$(ARM64) cargo build --locked -p canter --target aarch64-unknown-linux-gnu
-	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --timeout 60m --" \
+	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share $(CURDIR) --timeout 60m --" \
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-io --test conformance $(ONLY_LAB) --skip canchar
-	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --timeout 60m --" \
+	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share $(CURDIR) --timeout 60m --" \
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter --test gateway $(ONLY_LAB)
 
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.

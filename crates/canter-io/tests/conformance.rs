@@ -284,6 +284,8 @@ fn between_two_cards_driven_by_canchar() {
     every_method_keeps_its_promises_on(Kind::CancharCards);
 }
 
+/// Only a PC has I/O ports.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn between_two_cards_without_a_driver() {
