@@ -690,6 +690,8 @@ def prepare():
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:]
-    failed = run([t for t in TESTS if not wanted or t.__name__ in wanted], prepare, guest.remove_all)
+    # Names of functions, or with a minus of those to leave out.
+    named = {word.removeprefix("-") for word in sys.argv[1:]}
+    left_out = any(word.startswith("-") for word in sys.argv[1:])
+    failed = run([t for t in TESTS if not named or (t.__name__ in named) != left_out], prepare, guest.remove_all)
     sys.exit(bool(failed))
