@@ -67,6 +67,6 @@ functions() {
 }
 functions 2
 functions 1 -removal
-# Without many processes that are no more of the module, and a burst that such a kernel is too slow for.
-in_lab canchar "$devices" --skip tools:: --skip of_a_burst
+# Without many processes that are no more of the module, bursts that such a kernel is too slow for, and figures.
+in_lab canchar "$devices" --skip tools:: --skip of_a_burst --skip interfaces_and_devices --skip what_a_frame_costs
 in_lab bare_metal '--bare-metal --bus probe' --skip it_is_as_fast # no figure on such a kernel
