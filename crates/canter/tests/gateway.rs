@@ -324,7 +324,7 @@ fn bpf_chooses_frames_by_rules_both_ways_and_drops_what_the_output_has_no_room_f
     assert_eq!([0, 1].map(|route| (of(route, "transmitted"), of(route, "filtered"))), [(3, 2), (1, 1)]);
     assert_eq!((counts(&ended), ended.code), ([7, 4, 3, 0], Some(0)), "{ended:?}");
 
-    let tbf = "qdisc add dev can4 root tbf rate 256kbit burst 160 limit 160";
+    let tbf = "qdisc add dev can4 root tbf rate 32kbit burst 160 limit 160";
     output("tc", &tbf.split(' ').collect::<Vec<_>>());
     let gateway = Gateway::start("can3", "can4", "bpf", &[]);
     let routed = Candump::on("can2");
