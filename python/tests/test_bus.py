@@ -65,6 +65,50 @@ def number(message: can.Message) -> int:
     return struct.unpack("<Q", message.data)[0]
 
 
+def shut_down_under_a_waiting_recv(node: can.BusABC) -> None:
+    """Twice, while another thread waits for a message; which ends that."""
+    ended = []
+
+    def wait() -> None:
+        with pytest.raises(can.CanOperationError, match="shut down"):
+            node.recv()
+        ended.append(True)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.2)
+    node.shutdown()
+    node.shutdown()
+    waiting.join(10)
+    assert ended == [True]
+
+
+def heard_by_notifier(node: can.BusABC, count: int, send) -> list[int]:
+    """The numbers that an asyncio notifier hands out while another thread sends."""
+
+    async def hear() -> list[int]:
+        reader = can.AsyncBufferedReader()
+        notifier = can.Notifier(node, [reader], loop=asyncio.get_running_loop())
+        await asyncio.to_thread(send)
+        heard = [number(await asyncio.wait_for(reader.get_message(), 10)) for _ in range(count)]
+        notifier.stop()
+        return heard
+
+    return asyncio.run(hear())
+
+
+def is_readable(node: can.BusABC, wait: float) -> bool:
+    return select.select([node], [], [], wait)[0] != []
+
+
+def assert_readable_as_long_as_frames_wait(node: can.BusABC, count: int, wait: float) -> None:
+    """So many numbered ones wait there, from 0 on."""
+    for expected in range(count):
+        assert is_readable(node, wait), f"frame {expected} waits unseen"
+        assert number(node.recv(0)) == expected
+    assert not is_readable(node, 0)
+
+
 def test_losses_are_told_exactly_and_a_larger_queue_has_none(vcan):
     with bus(vcan, rcvbuf=100_000) as small, bus(vcan) as large:
         flood(vcan, 1000)
@@ -81,26 +125,14 @@ def test_losses_are_told_exactly_and_a_larger_queue_has_none(vcan):
 
 def test_a_polled_descriptor_is_readable_while_frames_wait_in_the_batch(vcan):
     with bus(vcan) as node:
-        readable = lambda wait: select.select([node], [], [], wait)[0] != []  # noqa: E731
-        assert not readable(0)
+        assert not is_readable(node, 0)
         flood(vcan, 3)
-        for expected in range(3):
-            assert readable(1), f"frame {expected} waits unseen"
-            assert number(node.recv(0)) == expected
-        assert not readable(0)
+        assert_readable_as_long_as_frames_wait(node, 3, 1)
 
 
 def test_asyncio_s_notifier_hears_every_frame(vcan):
-    async def hear() -> list[int]:
-        with bus(vcan) as node:
-            reader = can.AsyncBufferedReader()
-            notifier = can.Notifier(node, [reader], loop=asyncio.get_running_loop())
-            await asyncio.to_thread(flood, vcan, 100)
-            heard = [number(await asyncio.wait_for(reader.get_message(), 10)) for _ in range(100)]
-            notifier.stop()
-            return heard
-
-    assert asyncio.run(hear()) == list(range(100))
+    with bus(vcan) as node:
+        assert heard_by_notifier(node, 100, lambda: flood(vcan, 100)) == list(range(100))
 
 
 def test_several_channels_are_one_bus_in_order_and_each_can_be_sent_to(vcan):
@@ -237,21 +269,7 @@ def test_threads_that_wait_together_share_what_comes(vcan):
 
 
 def test_shutting_down_ends_a_waiting_recv_of_another_thread(vcan):
-    node = bus(vcan)
-    ended = []
-
-    def wait() -> None:
-        with pytest.raises(can.CanOperationError, match="shut down"):
-            node.recv()
-        ended.append(True)
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    time.sleep(0.2)
-    node.shutdown()
-    node.shutdown()
-    waiting.join(10)
-    assert ended == [True]
+    shut_down_under_a_waiting_recv(bus(vcan))
 
 
 def test_a_message_that_is_no_frame_is_refused(vcan):

@@ -3,11 +3,9 @@
 In canter lab --canchar virtual,3: two virtual devices that are joined, and a card with nobody beside it.
 """
 
-import asyncio
 import errno
 import itertools
 import pathlib
-import select
 import subprocess
 import sys
 import threading
@@ -16,7 +14,15 @@ import time
 import can
 import pytest
 import test_bus
-from test_bus import bus, flood, number
+from test_bus import (
+    assert_readable_as_long_as_frames_wait,
+    bus,
+    flood,
+    heard_by_notifier,
+    is_readable,
+    number,
+    shut_down_under_a_waiting_recv,
+)
 
 NEAR, FAR = "/dev/canchar0", "/dev/canchar1"
 CARD, ADDRESS = "/dev/canchar2", "0000:00:07.0"
@@ -153,26 +159,14 @@ def test_errors_are_frames_unless_unwanted_and_the_state_follows():
 
 def test_a_polled_descriptor_is_readable_while_frames_wait():
     with bus(NEAR) as near, bus(FAR) as far:
-        readable = lambda wait: select.select([far], [], [], wait)[0] != []  # noqa: E731
-        assert not readable(0)
+        assert not is_readable(far, 0)
         send(near, 200)
-        for expected in range(200):
-            assert readable(5), f"frame {expected} waits unseen"
-            assert number(far.recv(0)) == expected
-        assert not readable(0)
+        assert_readable_as_long_as_frames_wait(far, 200, 5)
 
 
 def test_asyncio_s_notifier_hears_every_frame():
-    async def hear() -> list[int]:
-        with bus(NEAR) as near, bus(FAR) as far:
-            reader = can.AsyncBufferedReader()
-            notifier = can.Notifier(far, [reader], loop=asyncio.get_running_loop())
-            await asyncio.to_thread(send, near, 200)
-            heard = [number(await asyncio.wait_for(reader.get_message(), 10)) for _ in range(200)]
-            notifier.stop()
-            return heard
-
-    assert asyncio.run(hear()) == list(range(200))
+    with bus(NEAR) as near, bus(FAR) as far:
+        assert heard_by_notifier(far, 200, lambda: send(near, 200)) == list(range(200))
 
 
 def test_interfaces_and_devices_are_one_bus_in_order_and_each_can_be_sent_to():
@@ -270,7 +264,7 @@ def test_a_device_that_stops_is_told_once_behind_its_frames_and_heard_again_when
             f"{FAR}: receive: network is down (it is down: echo 1 > /sys/class/canchar/canchar1/running, and start again)"
         )
         assert error.value.error_code == errno.ENETDOWN
-        assert not select.select([far], [], [], 0)[0], "who polls would not rest"
+        assert not is_readable(far, 0), "who polls would not rest"
         assert far.recv(0.2) is None
         flood("vcan0", 1)
         assert far.recv(5).channel == "vcan0"
@@ -278,9 +272,9 @@ def test_a_device_that_stops_is_told_once_behind_its_frames_and_heard_again_when
             far.send(message(1, channel=FAR))
         threading.Timer(0.3, lambda: (write(FAR, "running", 1), send(near, 3))).start()
         assert take(far, 3) == [0, 1, 2]
-        assert not select.select([far], [], [], 0)[0]
+        assert not is_readable(far, 0)
         send(near, 1)
-        assert select.select([far], [], [], 5)[0], "it is polled again"
+        assert is_readable(far, 5), "it is polled again"
 
 
 def test_a_device_that_stops_ends_a_waiting_recv():
@@ -322,20 +316,7 @@ def test_a_card_that_leaves_ends_a_waiting_recv_and_comes_back_under_its_number(
 
 def test_shutting_down_ends_a_waiting_recv_of_another_thread():
     node = bus(NEAR)
-    ended = []
-
-    def wait() -> None:
-        with pytest.raises(can.CanOperationError, match="shut down"):
-            node.recv()
-        ended.append(True)
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    time.sleep(0.2)
-    node.shutdown()
-    node.shutdown()
-    waiting.join(10)
-    assert ended == [True]
+    shut_down_under_a_waiting_recv(node)
     for fails in (node.recv, node.fileno, lambda: node.send(message(1))):
         with pytest.raises(can.CanOperationError, match="shut down"):
             fails()
