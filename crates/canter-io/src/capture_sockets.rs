@@ -10,9 +10,9 @@ use crate::{
     capture_ring::Record,
     filter::EVERY_ERROR,
     frame::CANFD_MTU,
-    method::ReceiveOptions,
+    method::{ReceiveOptions, can_raw},
     sys::{
-        self, can_raw, clock,
+        self, clock,
         control::{self, Control},
         poll,
         socket::Socket,

@@ -8,10 +8,12 @@ mod device;
 
 use crate::{
     Error, Filter, Filters, Frame, Interface, Meta, Result,
+    carrier::Access,
     frame::CANFD_MTU,
-    interface::{Counters, Kind},
+    interface::Counters,
+    method::can_raw,
     sys::{
-        self, can_raw,
+        self,
         canchar::RawFrame,
         control::{self, Control},
         socket::Socket,
@@ -90,7 +92,9 @@ impl Node {
     /// neither of the network nor a canchar device.
     pub fn open(interface: Option<&Interface>, options: &NodeOptions) -> Result<Self> {
         let line = match interface {
-            Some(device) if device.kind == Kind::Canchar => Line::Device(OpenDevice::open(device, options)?),
+            Some(device) if device.carrier.access == Access::File => {
+                Line::Device(OpenDevice::open(device, options)?)
+            }
             Some(other) if !other.has_sockets() => {
                 let why = format!("{} is neither of the network nor a canchar device", other.kind);
                 return Err(Error::unsupported(&other.name, "open", why));

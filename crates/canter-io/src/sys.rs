@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
-pub mod can_raw;
 pub mod canbare;
 pub mod canchar;
 pub mod canprobe;

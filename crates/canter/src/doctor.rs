@@ -129,6 +129,7 @@ mod examples {
     use super::machine::{Machine, Patient};
     use canter_io::{
         Interface,
+        carrier::table::NETWORK,
         interface::{Controller, Counters, Kind, Timing},
     };
     use std::{fs, path::Path};
@@ -169,6 +170,7 @@ mod examples {
             tx_queue_len: 300,
             peer: None,
             controller: Some(Controller { timing, ..Controller::default() }),
+            carrier: &NETWORK,
         };
         Patient { interface, counters: Counters::default(), coalescing: None }
     }

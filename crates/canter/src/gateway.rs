@@ -24,7 +24,7 @@ use backlog::WhenFull;
 use canter_io::{
     Error, Filters, Interface,
     batch::BATCH_FRAMES,
-    method::{PAPER_PAIRS, Pair},
+    method::{Pair, table::PAPER_PAIRS},
 };
 use clap::Args;
 use counts::Counts;

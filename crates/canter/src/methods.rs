@@ -7,7 +7,7 @@ use crate::{
 };
 use canter_io::{
     Error, Interface,
-    method::{Capabilities, PAPER_PAIRS, ReceiveMethod, TransmitMethod},
+    method::{Capabilities, ReceiveMethod, TransmitMethod, table::PAPER_PAIRS},
     netlink::can_gw,
     redirect,
 };
@@ -64,11 +64,13 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     Ok(Exit::Done)
 }
 
+/// Why no method can be tried on a machine without a CAN interface.
+fn nowhere() -> Error {
+    let why = "this machine has no CAN interface to try it on";
+    Error::unsupported("CAN", "find", why).hint("ip link add vcan0 type vcan, or run in canter lab")
+}
+
 fn rows(interface: Option<&Interface>) -> Vec<Row> {
-    let nowhere = || {
-        let why = "this machine has no CAN interface to try it on";
-        Error::unsupported("CAN", "find", why).hint("ip link add vcan0 type vcan, or run in canter lab")
-    };
     let receivers = ReceiveMethod::all().map(|method| {
         let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
         Row::new("receive", method.to_string(), method.row.about, method.row.capabilities, check)
@@ -104,16 +106,17 @@ fn rows(interface: Option<&Interface>) -> Vec<Row> {
 }
 
 fn table(rows: &[Row], interface: Option<&Interface>) -> String {
+    let nowhere = nowhere().to_string();
     let mut text = match interface {
         Some(interface) => format!("On {} ({}):\n", interface.name, interface.kind),
-        None => String::new(),
+        None => format!("{nowhere}\n"),
     };
     for kind in ["receive", "send", "gateway"] {
         text += &format!("\n{kind}\n");
         for row in rows.iter().filter(|row| row.kind == kind) {
             let mark = if row.unavailable.is_empty() { "yes" } else { "no " };
             text += &format!("  {mark}  {:<15} {}\n", row.name, row.about);
-            if !row.unavailable.is_empty() {
+            if !row.unavailable.is_empty() && row.unavailable != nowhere {
                 text += &format!("       {:<15} {}\n", "", row.unavailable);
             }
         }
@@ -123,4 +126,29 @@ fn table(rows: &[Row], interface: Option<&Interface>) -> String {
         text += &format!("  {paper:<16} {ours}\n");
     }
     text + "  kernel           can-gw\n  rtems            bare-metal\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_can_interface_the_reason_is_printed_once() {
+        let rows = rows(None);
+        let reason = nowhere().to_string();
+        let without = rows.iter().filter(|row| row.unavailable == reason).count();
+        assert_eq!(without, ReceiveMethod::all().count() + TransmitMethod::all().count());
+        let table = table(&rows, None);
+        assert!(table.starts_with(&format!("{reason}\n\nreceive\n  no   read ")), "{table}");
+        assert_eq!(table.matches("no CAN interface").count(), 1, "{table}");
+    }
+
+    #[test]
+    fn on_an_interface_each_method_that_cannot_work_has_its_own_reason() {
+        let interface = Interface::find("sim:methods/bus").unwrap();
+        let table = table(&rows(Some(&interface)), Some(&interface));
+        assert!(table.starts_with("On sim:methods/bus (sim):\n\nreceive\n  no   read "), "{table}");
+        assert!(table.contains("sim:methods/bus: open: a simulated bus has no sockets (use sim)"), "{table}");
+        assert!(table.contains("  yes  sim "), "{table}");
+    }
 }

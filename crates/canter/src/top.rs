@@ -13,10 +13,7 @@ use crate::{
     trouble::interrupt_flag,
 };
 use canter_io::{
-    Filters, Interface, InterfaceFilters,
-    frame::BitRate,
-    interface::{Counters, Kind},
-    sys::clock,
+    Filters, Interface, InterfaceFilters, carrier::Access, frame::BitRate, interface::Counters, sys::clock,
 };
 use census::{Census, SETTLE_NS};
 use clap::Args;
@@ -100,9 +97,10 @@ impl Arguments {
     /// Said before anything begins: a named interface must be there, if perhaps down.
     fn refuse_missing(&self) -> failure::Result<()> {
         for wanted in self.interfaces.iter().filter(|wanted| wanted.interface != "any") {
-            if Interface::find(&wanted.interface)?.kind == Kind::Sim {
+            let carrier = Interface::find(&wanted.interface)?.carrier;
+            if carrier.access == Access::Process {
                 let name = &wanted.interface;
-                return Err(Failure::unable(format!("{name}: top: a simulated bus has no sockets")));
+                return Err(Failure::unable(format!("{name}: top: {} has no sockets", carrier.about)));
             }
         }
         Ok(())

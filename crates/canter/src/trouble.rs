@@ -3,7 +3,7 @@
 use crate::failure::{self, Failure};
 use canter_io::{
     Error, Interface,
-    interface::{Kind, State, remedy},
+    interface::{State, remedy},
 };
 use std::{
     io,
@@ -50,12 +50,8 @@ pub fn interrupt_flag() -> failure::Result<Arc<AtomicBool>> {
 /// Says so before anything is opened: what waits on an interface that is down waits for ever.
 pub fn refuse_down(interface: &Interface) -> failure::Result<()> {
     let name = &interface.name;
-    if !interface.up && !name.starts_with(canter_io::interface::SIMULATED) {
-        let needs_rate = match interface.kind {
-            Kind::Canchar => interface.driver.as_deref() != Some("virtual") && interface.bitrate().is_none(),
-            _ => interface.controller.is_some(),
-        };
-        return Err(Failure::failed(format!("{name}: is down ({})", remedy::up(name, needs_rate))));
+    if !interface.up {
+        return Err(Failure::failed(format!("{name}: is down ({})", remedy::bring_up(interface))));
     }
     if interface.controller.as_ref().is_some_and(|controller| controller.state == Some(State::BusOff)) {
         return Err(Failure::failed(format!("{name}: is off the bus ({})", remedy::restart(name))));

@@ -4,12 +4,12 @@
 //! recvmmsg's own time-out is never used: it is looked at only after a frame has come, so it does not end a wait.
 #![allow(unsafe_code)]
 
-use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
+use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw, read_write::short_count};
 use crate::{
     Batch, Frame, Interface, Meta, Result,
     batch::BATCH_FRAMES,
     sys::{
-        self, can_raw,
+        self,
         control::{self, Control},
         poll,
         socket::Socket,

@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait,
+    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw,
     read_write::{refuse_without_sockets, short_count, when_gone},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     frame::{CAN_MTU, CANFD_MTU, EFF_MASK, ERR_FLAG},
     interface::Kind,
     sys::{
-        self, can_raw,
+        self,
         map::Map,
         poll,
         socket::{self, Socket},

@@ -10,14 +10,13 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::check_receiver,
+    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw, read_write::check_receiver,
     read_write::short_count,
 };
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
     frame::{CAN_MTU, CANFD_MTU},
     sys::{
-        can_raw,
         control::{self, Control},
         socket::Socket,
     },

@@ -9,10 +9,11 @@ use super::{
 use canter_io::{
     BitRate, Filters, Interface, InterfaceFilters,
     capture_ring::Record,
+    carrier::Access,
     error_frame::ErrorFrame,
     frame::ERR_FLAG,
-    interface::{Counters, Kind, State},
-    netlink::monitor::Change,
+    interface::{Counters, State},
+    monitor::Change,
     sys::clock,
 };
 use std::{collections::BTreeMap, io, sync::atomic::Ordering};
@@ -352,7 +353,7 @@ impl<'a> Buses<'a> {
 }
 
 fn is_device(interface: &Interface) -> bool {
-    interface.kind == Kind::Canchar
+    interface.carrier.access == Access::File
 }
 
 impl Bus {

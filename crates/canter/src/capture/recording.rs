@@ -16,7 +16,7 @@ use crate::{
     trouble,
 };
 use canter_io::{
-    Interface, InterfaceFilters, capture_ring::RING_BYTES, netlink::monitor::Monitor, sys::thread,
+    Interface, InterfaceFilters, capture_ring::RING_BYTES, carrier::Access, monitor::Monitor, sys::thread,
 };
 use std::{
     path::{Path, PathBuf},
@@ -144,8 +144,9 @@ impl Settings {
             }
             match Interface::find(name) {
                 Ok(interface) => {
-                    if interface.kind == canter_io::interface::Kind::Sim {
-                        return Err(Failure::unable(format!("{name}: capture: a simulated bus has no ring")));
+                    if interface.carrier.access == Access::Process {
+                        let about = interface.carrier.about;
+                        return Err(Failure::unable(format!("{name}: capture: {about} has no ring")));
                     }
                     if !self.wait_for_interfaces {
                         trouble::refuse_down(&interface)?;

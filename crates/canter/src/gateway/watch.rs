@@ -10,7 +10,7 @@ use crate::{
 use canter_io::{
     Error, Interface,
     interface::{State, remedy},
-    netlink::monitor::{Change, Monitor},
+    monitor::{Change, Monitor},
     sys::{clock, poll, thread::Worker},
 };
 use signal_hook::{

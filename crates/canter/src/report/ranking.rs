@@ -2,14 +2,14 @@
 
 use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
 use crate::report::unit::{self, Unit};
-use canter_io::method;
+use canter_io::method::{Wait, table::RECEIVERS};
 
 /// What the others are compared with: the kernel's own gateway, or else the plainest way.
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
 
-/// Receivers that block and that not every canter has a row for.
-const KNOWN: [&str; 3] = ["io-uring", "canchar", "lincan"];
+/// Receivers of result files that canter has no row for; they block.
+const OTHERS: [&str; 1] = ["lincan"];
 
 /// How a method waits for a frame, or where it runs: what explains most of its latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,16 +30,19 @@ impl Family {
     pub fn of(method: &str) -> Self {
         let receiver = method.split('+').next().unwrap_or(method);
         let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
+        let row = RECEIVERS.iter().find(|row| row.name == receiver);
+        let default = row.map(|row| row.waits[0]).or(OTHERS.contains(&receiver).then_some(Wait::Block));
         match (receiver, wait) {
             ("bare-metal", _) => Self::BareMetal,
             ("can-gw" | "bpf", _) => Self::Kernel,
-            (_, "spin" | "busy-poll" | "chip-poll") | ("port", "") => Self::Spin,
-            (_, "poll") | ("ring" | "canchar-ring", "") => Self::Poll,
-            ("" | "gateway", _) => Self::Other,
-            (name, _) if KNOWN.contains(&name) || method::RECEIVERS.iter().any(|row| row.name == name) => {
-                Self::Block
-            }
-            _ => Self::Other,
+            (_, "spin" | "busy-poll" | "chip-poll") => Self::Spin,
+            (_, "poll") => Self::Poll,
+            _ => match default {
+                Some(Wait::Spin | Wait::BusyPoll | Wait::ChipPoll) => Self::Spin,
+                Some(Wait::Poll) => Self::Poll,
+                Some(Wait::Block) => Self::Block,
+                None => Self::Other,
+            },
         }
     }
 
@@ -450,6 +453,9 @@ mod tests {
             ("read/poll+write", Family::Poll),
             ("canchar/chip-poll+canchar", Family::Spin),
             ("port+port", Family::Spin),
+            ("sim+sim", Family::Spin),
+            ("canchar-ring+canchar-ring", Family::Block),
+            ("lincan", Family::Block),
             ("io-uring+io-uring", Family::Block),
             ("gateway", Family::Other),
             ("teleport+write", Family::Other),

@@ -6,8 +6,8 @@ use canter_io::{
     batch::BATCH_FRAMES,
     capture_devices::CaptureDevices,
     capture_ring::{CaptureRing, Record},
+    carrier::Access,
     frame::EFF_MASK,
-    interface::Kind,
     method::{Receive, ReceiveMethod, ReceiveOptions},
     sys::poll,
 };
@@ -66,7 +66,7 @@ impl Source {
     /// Opens what has come up, and forgets what has gone.
     pub fn follow(&mut self, interfaces: &[Interface]) -> canter_io::Result<()> {
         self.forget_devices(interfaces);
-        let devices = interfaces.iter().filter(|one| one.kind == Kind::Canchar && one.up);
+        let devices = interfaces.iter().filter(|one| one.carrier.access == Access::File && one.up);
         for device in devices {
             if !self.devices.is_open(device.index) {
                 self.devices.add(device).or_else(unless_gone)?;

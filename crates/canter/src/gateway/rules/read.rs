@@ -12,6 +12,7 @@ use crate::{
     measure::duration,
 };
 use canter_io::{
+    carrier::{self, Access},
     frame::{EFF_FLAG, ERR_FLAG},
     netlink::can_gw::{Crc8, Modification, Profile, Span, Xor},
 };
@@ -127,7 +128,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
 fn interface<'t>(table: &Table<'t, '_>, key: &str) -> Result<(&'t str, Range<usize>)> {
     let (name, span) = table.needed_text(key)?;
     let known_to_be_none = name.is_empty() || name.contains(char::is_whitespace) || name == "any";
-    if known_to_be_none || (name.len() > 15 && !name.starts_with(canter_io::interface::SIMULATED)) {
+    if known_to_be_none || (name.len() > 15 && carrier::table::of(name).access == Access::Sockets) {
         return table
             .source
             .fault(&span, format!("{key}: {name:?}: not an interface name of 1…15 characters"));

@@ -1,11 +1,15 @@
 //! What happens to interfaces, as the kernel tells everyone who listens to `RTNLGRP_LINK`. rtnetlink(7).
 
-use super::{
-    answer::Messages,
-    link::Link,
-    socket::{Protocol, Socket},
+use crate::{
+    Error, Interface, Result,
+    carrier::{network, table::NETWORK},
+    netlink::{
+        answer::Messages,
+        counters::Counters,
+        link::Link,
+        socket::{Protocol, Socket},
+    },
 };
-use crate::{Error, Interface, Result, interface::Counters};
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd},
@@ -62,8 +66,14 @@ impl Monitor {
                 let Some(link) = Link::decode(message.payload) else { continue };
                 match message.kind {
                     _ if link.hardware != libc::ARPHRD_CAN => {}
-                    libc::RTM_NEWLINK => each(Change::Is(link.interface, link.counters)),
-                    libc::RTM_DELLINK => each(Change::Gone(link.interface, link.counters)),
+                    libc::RTM_NEWLINK => {
+                        let counters = link.counters;
+                        each(Change::Is(network::from_link(link, &NETWORK), counters));
+                    }
+                    libc::RTM_DELLINK => {
+                        let counters = link.counters;
+                        each(Change::Gone(network::from_link(link, &NETWORK), counters));
+                    }
                     _ => {}
                 }
             }

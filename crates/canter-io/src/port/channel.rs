@@ -5,7 +5,7 @@ use crate::{
     Batch, Error, Filters, Frame, Meta, Result,
     batch::Clock,
     frame::{EFF_FLAG, EFF_MASK, RTR_FLAG, SFF_MASK},
-    interface::Counters,
+    netlink::counters::Counters,
     sys::{clock, ports::RANGES_MAX},
 };
 use sja1000::{Bus, Controller, Identifier, Registers, Timing};
@@ -39,13 +39,13 @@ struct Place {
 
 /// A share of a channel. The last one to go stops the controller and gives the card back.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     channel: Arc<Mutex<Channel>>,
     ports: ChannelPorts,
 }
 
 /// What moves frames.
-pub(super) struct Channel {
+pub(crate) struct Channel {
     controller: Controller<ChannelPorts>,
     ports: ChannelPorts,
     bus: Bus,
@@ -70,7 +70,7 @@ struct Queue {
 }
 
 /// How a queue is to be.
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     pub filters: Filters,
     pub stamps: bool,
     pub interface: u32,
@@ -82,7 +82,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The channel, started if nobody in this process has it yet.
-pub(super) fn open(name: &Name) -> Result<Shared> {
+pub(crate) fn open(name: &Name) -> Result<Shared> {
     let mut channels = locked(&CHANNELS);
     let number = channels.len() as u32;
     if number >= RANGES_MAX && !channels.contains_key(&name.place()) {

@@ -1,12 +1,7 @@
 //! Opening `CAN_RAW` sockets, which `read`, `recvmmsg` and their senders share.
 
-use super::socket::Socket;
-use crate::{
-    Error, Filter, Filters, Interface, Result,
-    filter::bpf,
-    interface::Kind,
-    method::{Echo, ReceiveOptions, TransmitOptions},
-};
+use super::{Echo, ReceiveOptions, TransmitOptions};
+use crate::{Error, Filter, Filters, Interface, Result, filter::bpf, interface::Kind, sys::socket::Socket};
 use std::io;
 
 /// What the kernel accounts for one frame in a send buffer, in bytes: an skb with its data. Measured on 6.1 and 6.12
