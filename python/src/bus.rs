@@ -6,7 +6,7 @@ use canter_io::{
     filter::EVERY_ERROR,
     interface::{Counters, Kind},
     node::{Inbox, Node, NodeOptions, Received},
-    sys::{event, poll},
+    event, poll,
 };
 use pyo3::{
     prelude::*,

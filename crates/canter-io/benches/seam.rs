@@ -6,9 +6,10 @@
 
 use canter_io::{
     Batch, Frame, Identifier, Interface, Result,
+    clock::monotonic_ns,
     frame::CAN_MTU,
     method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions},
-    sys::{clock::monotonic_ns, socket::Socket},
+    socket::Socket,
 };
 use std::os::fd::AsRawFd;
 

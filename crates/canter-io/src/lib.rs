@@ -71,7 +71,7 @@ pub mod node;
 pub mod pci;
 pub(crate) mod port;
 pub mod redirect;
-pub mod sys;
+pub(crate) mod sys;
 pub mod tap;
 pub mod text;
 pub(crate) mod uapi;
@@ -82,3 +82,9 @@ pub use filter::{Filter, Filters, InterfaceFilters};
 pub use frame::{BitRate, Frame, FrameBits, Identifier};
 pub use interface::Interface;
 pub use text::{CandumpLine, Direction, LogLine, TextError};
+
+/// For this crate's own tests and benches, which need a plain socket as their second opinion.
+#[doc(hidden)]
+pub use sys::socket;
+#[doc(inline)]
+pub use sys::{canbare, canchar, canprobe, clock, ethtool, event, file, poll, process, thread};

@@ -15,8 +15,8 @@ use crate::{
     wire,
 };
 use canter_io::{
+    clock,
     netlink::wire as netlink,
-    sys::clock,
     tap::{Record, Tap},
 };
 use clap::Args;

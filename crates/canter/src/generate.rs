@@ -18,12 +18,10 @@ use crate::{
 use canter_io::{
     Frame, Interface,
     batch::BATCH_FRAMES,
+    clock,
     frame::{BRS, BitRate, ESI},
     method::{Echo, TransmitMethod},
-    sys::{
-        clock,
-        thread::{self, Worker},
-    },
+    thread::{self, Worker},
 };
 use clap::Args;
 use serde::Serialize;

@@ -29,7 +29,7 @@ use crate::failure::{Exit, Failure, Result};
 use crate::measure::duration;
 use crate::options::Common;
 use arch::Arch;
-use canter_io::sys::file;
+use canter_io::file;
 use clap::{Args, ValueEnum};
 use guest::{Boot, Outcome, Signals};
 use kernel::Kernel;

@@ -5,7 +5,7 @@ use crate::{
     measure::result::ResultFile,
     trouble,
 };
-use canter_io::{Error, sys::thread};
+use canter_io::{Error, thread};
 use clap::{Args, Parser, Subcommand};
 use std::{
     fs,

@@ -22,7 +22,7 @@ use canter_io::{
     Filters,
     frame::BitRate,
     method::{Echo, TransmitMethod},
-    sys::thread::Worker,
+    thread::Worker,
 };
 use clap::Args;
 use feed::{Feed, Plan, Tally};

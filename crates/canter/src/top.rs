@@ -13,7 +13,7 @@ use crate::{
     trouble::interrupt_flag,
 };
 use canter_io::{
-    Filters, Interface, InterfaceFilters, carrier::Access, frame::BitRate, interface::Counters, sys::clock,
+    Filters, Interface, InterfaceFilters, carrier::Access, clock, frame::BitRate, interface::Counters,
 };
 use census::{Census, SETTLE_NS};
 use clap::Args;

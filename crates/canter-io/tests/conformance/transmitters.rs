@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use canter_io::method::{Transmit, TransmitMethod, TransmitOptions};
-use canter_io::sys::thread::{self, Worker};
+use canter_io::thread::{self, Worker};
 use canter_io::{Frame, Identifier};
 
 use crate::Sentence;

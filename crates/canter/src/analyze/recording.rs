@@ -8,7 +8,7 @@ use crate::{
     formats::{Closing, Format, Kind},
     trouble,
 };
-use canter_io::{capture_ring, frame::ERR_FLAG, netlink::wire::Fault, sys::clock, tap::Record};
+use canter_io::{capture_ring, clock, frame::ERR_FLAG, netlink::wire::Fault, tap::Record};
 use std::{
     fs::File,
     io::Write,

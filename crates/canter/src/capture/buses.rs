@@ -10,11 +10,11 @@ use canter_io::{
     BitRate, Filters, Interface, InterfaceFilters,
     capture_ring::Record,
     carrier::Access,
+    clock,
     error_frame::ErrorFrame,
     frame::ERR_FLAG,
     interface::{Counters, State},
     monitor::Change,
-    sys::clock,
 };
 use std::{collections::BTreeMap, io, sync::atomic::Ordering};
 

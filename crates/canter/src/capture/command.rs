@@ -156,7 +156,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let signals = listen()?;
     common.apply()?;
     let mut recording = Recording::start(&arguments.settings(common))?;
-    let _ = canter_io::sys::thread::stand_back(); // a live line is not in a frame's way
+    let _ = canter_io::thread::stand_back(); // a live line is not in a frame's way
     let session = Session { arguments: &arguments, common };
     let beside = Account::path(&arguments.output);
     if let Err(error) = File::create(&beside) {

@@ -8,7 +8,7 @@ use super::{
     queue::{Item, Queue},
     source::Source,
 };
-use canter_io::{capture_ring::Record, loss::Watch, monitor::Monitor, sys::clock};
+use canter_io::{capture_ring::Record, clock, loss::Watch, monitor::Monitor};
 use std::{
     io,
     sync::atomic::Ordering,

@@ -16,7 +16,7 @@ use crate::{
     trouble,
 };
 use canter_io::{
-    Interface, InterfaceFilters, capture_ring::RING_BYTES, carrier::Access, monitor::Monitor, sys::thread,
+    Interface, InterfaceFilters, capture_ring::RING_BYTES, carrier::Access, monitor::Monitor, thread,
 };
 use std::{
     path::{Path, PathBuf},

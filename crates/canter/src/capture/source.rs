@@ -15,7 +15,7 @@ use canter_io::{
     capture_ring::{Block, CaptureRing, Record},
     capture_sockets::CaptureSockets,
     carrier::Access,
-    sys::{clock, poll},
+    clock, poll,
 };
 use std::{
     io::{self, ErrorKind},

@@ -9,12 +9,10 @@ use crate::{
 };
 use canter_io::{
     Interface,
+    canbare::{self, Launcher, Status},
     interface::BitTiming,
     pci::{self, Lent},
-    sys::{
-        canbare::{self, Launcher, Status},
-        thread::Worker,
-    },
+    thread::Worker,
 };
 use signal_hook::iterator::Handle;
 use std::{io, path::Path, sync::Arc};

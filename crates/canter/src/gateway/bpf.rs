@@ -11,7 +11,7 @@ use crate::{
 use canter_io::{
     Filters, Interface,
     redirect::{self, Redirect, Rule},
-    sys::thread::Worker,
+    thread::Worker,
 };
 use signal_hook::iterator::Handle;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::Account;
 use crate::failure::{Exit, Failure, Result};
-use canter_io::sys::process;
+use canter_io::process;
 use std::{
     io::{self, BufRead, BufReader, Read},
     path::Path,

@@ -18,7 +18,7 @@ use crate::{
 use canter_io::{
     Filters, Interface,
     netlink::can_gw::{self, CanGateway, Job, JobCounters},
-    sys::thread::Worker,
+    thread::Worker,
 };
 use signal_hook::iterator::Handle;
 use std::sync::Arc;

@@ -8,9 +8,9 @@ use super::{
     rules::engine::Engine,
 };
 use canter_io::{
-    Batch, Frame,
+    Batch, Frame, clock,
     method::{Receive, Transmit},
-    sys::{clock, poll},
+    poll,
 };
 use std::{
     io,

@@ -17,12 +17,9 @@ use crate::{
     trouble::{Reminder, explain, refuse_down},
 };
 use canter_io::{
-    Interface,
+    Interface, clock,
     method::{Pair, ReceiveOptions, TransmitOptions, Wait},
-    sys::{
-        clock,
-        thread::{self, Worker},
-    },
+    thread::{self, Worker},
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},

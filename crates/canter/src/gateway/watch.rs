@@ -8,10 +8,11 @@ use crate::{
     trouble::refuse_down,
 };
 use canter_io::{
-    Error, Interface,
+    Error, Interface, clock,
     interface::{State, remedy},
     monitor::{Change, Monitor},
-    sys::{clock, poll, thread::Worker},
+    poll,
+    thread::Worker,
 };
 use signal_hook::{
     consts::{SIGINT, SIGTERM},

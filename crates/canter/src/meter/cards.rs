@@ -20,14 +20,12 @@ use crate::{
 use canter_io::{
     Batch, Frame, Interface, Meta,
     batch::{Clock, Origin},
+    canprobe::{self, HANDLER, Plan, Record, SENT},
     frame::BitRate,
     method::{Receive, Transmit},
     netlink::wire::Pace,
     pci::{self, Lent},
-    sys::{
-        canprobe::{self, HANDLER, Plan, Record, SENT},
-        thread,
-    },
+    thread,
 };
 use std::{
     collections::VecDeque,

@@ -20,9 +20,9 @@ use crate::{
     trouble::{explain, interrupt_flag, refuse_down},
 };
 use canter_io::{
-    Batch, Frame, Interface,
+    Batch, Frame, Interface, clock,
     method::{Pair, Receive, ReceiveOptions, Transmit, TransmitOptions},
-    sys::{clock, thread::Worker},
+    thread::Worker,
 };
 use clap::Args;
 use flight::{Answer, Flight, Plan, Step};

@@ -10,7 +10,8 @@ use canter_io::{
     Batch, Frame, Interface,
     batch::BATCH_FRAMES,
     method::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait},
-    sys::{poll, thread::Worker},
+    poll,
+    thread::Worker,
 };
 use clap::Args;
 use serde::Serialize;

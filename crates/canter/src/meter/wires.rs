@@ -17,12 +17,12 @@ use crate::{
     wire::{bus_of, source},
 };
 use canter_io::{
-    Frame, Interface,
+    Frame, Interface, clock,
     frame::BitRate,
     method::{Receive, Transmit},
     netlink::wire::{self, Bus, BusStats, Pace, Source},
-    sys::{clock, thread},
     tap::{Edge, Record, Tap, TapReceiver},
+    thread,
 };
 use std::{
     io,

@@ -9,7 +9,7 @@ use canter_io::{
     carrier::Access,
     frame::EFF_MASK,
     method::{Receive, ReceiveMethod, ReceiveOptions},
-    sys::poll,
+    poll,
 };
 use std::{collections::BTreeMap, io, os::fd::BorrowedFd};
 

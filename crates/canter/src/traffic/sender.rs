@@ -7,11 +7,11 @@ use crate::{
     trouble,
 };
 use canter_io::{
-    Error, Frame, Interface,
+    Error, Frame, Interface, clock,
     frame::BitRate,
     interface::{State, remedy},
     method::{Echo, Transmit, TransmitMethod, TransmitOptions},
-    sys::{clock, poll},
+    poll,
 };
 use serde::Serialize;
 use std::{

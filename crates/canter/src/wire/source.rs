@@ -8,10 +8,9 @@ use crate::{
     trouble::{self, interrupt_flag},
 };
 use canter_io::{
-    Frame, LogLine,
+    Frame, LogLine, clock,
     frame::BitRate,
     netlink::wire::{self, Pace, Random, Source},
-    sys::clock,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use std::{

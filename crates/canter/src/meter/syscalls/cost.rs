@@ -9,9 +9,9 @@ use canter_io::{
     Batch, Frame, Interface, Result,
     batch::BATCH_FRAMES,
     carrier::{Access, Carrier},
+    clock,
     frame::CAN_MTU,
     method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions},
-    sys::clock,
 };
 use std::{
     io,
