@@ -360,13 +360,7 @@ fn copy(bytes: Option<&[u8]>, frame: &mut Frame) -> bool {
 /// Copies a frame from what a multishot recvmsg leaves: its header, control messages and payload.
 fn copy_message(buffer: &[u8], asked: &libc::msghdr, frame: &mut Frame, meta: &mut Meta) -> bool {
     let Ok(message) = RecvMsgOut::parse(buffer, asked) else { return false };
-    let control = message.control_data();
-    // SAFETY: an all-zero msghdr is a valid value.
-    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_control = control.as_ptr().cast_mut().cast();
-    header.msg_controllen = control.len() as _;
-    header.msg_flags = message.flags() as libc::c_int;
-    control::note(&header, meta);
+    control::note(message.control_data(), message.flags() as libc::c_int, meta);
     copy(Some(message.payload_data()), frame)
 }
 

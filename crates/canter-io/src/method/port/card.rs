@@ -199,6 +199,7 @@ impl Card {
         Ok((card, ports))
     }
 
+    #[allow(unsafe_code)]
     fn ports(&self, number: u32) -> io::Result<ChannelPorts> {
         let (bridge, bridge_ports) = self.name.region(0)?;
         let (first, count) = self.name.region(1)?;
@@ -208,10 +209,13 @@ impl Card {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         // The bridge is touched once, so its permission needs no number of its own beyond this call.
-        let bridge = Ports::<S5920_PORTS>::new(bridge as u16, number);
+        // SAFETY: the card's first region, as sysfs has it, and no driver has the card (`Card::open`). The register that
+        // is written sets the timing of the pass-through only.
+        let bridge = unsafe { Ports::<S5920_PORTS>::new(bridge as u16, number) };
         bridge.ask_once()?;
         bridge.write_long(S5920_PTCR, S5920_PTCR_WAIT);
-        let ports = ChannelPorts::new((first + at) as u16, number);
+        // SAFETY: inside of the card's second region. An SJA1000 knows no memory but its own.
+        let ports = unsafe { ChannelPorts::new((first + at) as u16, number) };
         ports.permit()?;
         Ok(ports)
     }
