@@ -13,7 +13,7 @@ pub struct Map {
     start: NonNull<u8>,
     bytes: usize,
     #[cfg(test)]
-    plain: bool,
+    plain: Option<std::sync::Arc<Plain>>,
 }
 
 // SAFETY: the mapping belongs to this value alone; whoever shares it with the kernel orders the accesses.
@@ -50,7 +50,7 @@ impl Map {
             start,
             bytes,
             #[cfg(test)]
-            plain: false,
+            plain: None,
         })
     }
 
@@ -124,8 +124,8 @@ unsafe fn load_halves(place: NonNull<u64>) -> u64 {
 impl Drop for Map {
     fn drop(&mut self) {
         #[cfg(test)]
-        if self.plain {
-            return self.free();
+        if self.plain.is_some() {
+            return;
         }
         // SAFETY: `start` and `bytes` are what mmap answered, and no reference into it outlives this value. munmap(2).
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
@@ -134,21 +134,39 @@ impl Drop for Map {
 
 /// Memory of this process in a mapping's stead: for tests of what lives in one, also where there are no system calls.
 #[cfg(test)]
-impl Map {
-    pub(crate) fn plain(bytes: usize) -> Self {
-        // SAFETY: the layout is not empty.
-        let start = unsafe { std::alloc::alloc_zeroed(Self::layout(bytes)) };
-        Self { start: NonNull::new(start).unwrap(), bytes, plain: true }
-    }
+#[derive(Debug)]
+struct Plain(NonNull<u8>, std::alloc::Layout);
 
-    fn layout(bytes: usize) -> std::alloc::Layout {
-        assert!(bytes > 0);
-        std::alloc::Layout::from_size_align(bytes, 4096).unwrap()
-    }
+// SAFETY: only its address is used, and to free it.
+#[cfg(test)]
+unsafe impl Send for Plain {}
+// SAFETY: as above.
+#[cfg(test)]
+unsafe impl Sync for Plain {}
 
-    fn free(&mut self) {
+#[cfg(test)]
+impl Drop for Plain {
+    fn drop(&mut self) {
         // SAFETY: allocated with this layout.
-        unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
+        unsafe { std::alloc::dealloc(self.0.as_ptr(), self.1) };
+    }
+}
+
+#[cfg(test)]
+impl Map {
+    /// Zeroed memory.
+    pub(crate) fn plain(bytes: usize) -> Self {
+        assert!(bytes > 0);
+        let layout = std::alloc::Layout::from_size_align(bytes, 4096).unwrap();
+        // SAFETY: the layout is not empty.
+        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
+        Self { start, bytes, plain: Some(std::sync::Arc::new(Plain(start, layout))) }
+    }
+
+    /// The same memory, for who is at its other end.
+    pub(crate) fn other_end(&self) -> Self {
+        assert!(self.plain.is_some());
+        Self { start: self.start, bytes: self.bytes, plain: self.plain.clone() }
     }
 }
 
