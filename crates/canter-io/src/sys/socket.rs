@@ -181,6 +181,14 @@ impl Socket {
     }
 }
 
+#[cfg(test)]
+impl From<std::os::unix::net::UnixDatagram> for Socket {
+    /// One of another family, which carries bytes alike, for tests.
+    fn from(socket: std::os::unix::net::UnixDatagram) -> Self {
+        Self(socket.into())
+    }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -224,7 +232,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "system calls")]
     fn the_one_option_whose_size_counts_no_bytes_is_never_read() {
-        let socket = Socket(UnixDatagram::unbound().unwrap().into());
+        let socket = Socket::from(UnixDatagram::unbound().unwrap());
         let program = bpf::drop_mark(1);
         assert!(program.len() > 2);
         socket.attach_filter(&program).unwrap();
