@@ -23,9 +23,11 @@ mod report;
 mod rules;
 mod service;
 mod study;
+mod terminal;
 mod top;
 mod traffic;
 mod trouble;
+mod units;
 mod wire;
 
 use clap::Parser;
