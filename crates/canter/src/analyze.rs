@@ -7,9 +7,9 @@ mod recording;
 mod summary;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     formats::Kind,
-    measure::duration,
     options::Common,
     trouble::{self, interrupt_flag},
     wire,

@@ -9,12 +9,12 @@ mod moment;
 mod report;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     formats::{
         read::{self, Reader},
         write::{self, Options, Sink, Target, Written},
     },
-    measure::duration,
     options::Common,
 };
 use canter_io::InterfaceFilters;

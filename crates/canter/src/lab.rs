@@ -25,8 +25,8 @@ pub(crate) mod topology;
 mod vmlinux;
 mod wire;
 
+use crate::duration;
 use crate::failure::{Exit, Failure, Result};
-use crate::measure::duration;
 use crate::options::Common;
 use arch::Arch;
 use canter_io::sys::file;

@@ -8,6 +8,7 @@ mod analyze;
 pub mod capture;
 mod convert;
 mod doctor;
+mod duration;
 mod failure;
 mod formats;
 mod gateway;

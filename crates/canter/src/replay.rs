@@ -8,8 +8,8 @@ mod recording;
 mod timeline;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
     options::Common,
     traffic::{
         assignment::Assignment,

@@ -7,9 +7,9 @@ use super::{
     size,
 };
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     formats::Kind,
-    measure::duration,
     options::Common,
     service::supervisor::Supervisor,
     trouble::{self, Reminder},

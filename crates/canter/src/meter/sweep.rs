@@ -6,11 +6,9 @@ use super::{
     through::{self, Through},
 };
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::{
-        duration,
-        result::{Lost, Series},
-    },
+    measure::result::{Lost, Series},
     options::Common,
     terminal::{Ink, Style, Table, YELLOW},
     traffic::pattern::Traffic,

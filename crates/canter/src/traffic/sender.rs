@@ -2,7 +2,8 @@
 //! every frame and how late it was.
 
 use crate::{
-    measure::{duration, histogram::Histogram, result::Latency},
+    duration,
+    measure::{histogram::Histogram, result::Latency},
     trouble, units,
 };
 use canter_io::{
