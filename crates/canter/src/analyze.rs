@@ -7,8 +7,8 @@ mod recording;
 mod summary;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
     options::Common,
     trouble::{self, interrupt_flag},
     wire,

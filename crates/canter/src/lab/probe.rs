@@ -1,10 +1,10 @@
 //! canprobe, the exact instrument on SJA1000 cards, built for the guest's kernel and loaded there. It takes no card until
 //! `canter latency --instrument probe` gives it two.
 
-use super::out_of_tree::{Source, sources};
+use super::module::{Choice, Module, Source, sources};
 
-/// Every file that it is built from; the chip and the card are canchar's.
-pub(super) const SOURCE: Source = Source {
+/// Every file that it is built from; the chip is canchar's, the pair of cards canbare's too.
+const SOURCE: Source = Source {
     name: "canprobe",
     folder: "probe",
     files: sources! {
@@ -13,3 +13,9 @@ pub(super) const SOURCE: Source = Source {
         "probe/instrument.c" "probe/handler.c"
     },
 };
+
+pub(super) const MODULE: Module = Module::plain(
+    SOURCE,
+    Choice::Bus("probe"),
+    "as sja1000, with the module canprobe for `canter latency --instrument probe`",
+);
