@@ -5,11 +5,9 @@ pub mod bare_metal;
 mod bpf;
 pub mod child;
 mod control;
-pub mod counts;
 mod kernel;
 mod plan;
 pub mod route;
-pub mod rules;
 mod user;
 mod watch;
 
@@ -17,7 +15,8 @@ use crate::{
     failure::{self, Exit, Failure},
     measure::duration,
     options::Common,
-    service::supervisor::Supervisor,
+    rules::{counts::Counts, engine::RuleCounts},
+    supervisor::Supervisor,
     trouble::refuse_down,
 };
 use backlog::WhenFull;
@@ -27,9 +26,7 @@ use canter_io::{
     method::{PAPER_PAIRS, Pair},
 };
 use clap::Args;
-use counts::Counts;
 use plan::Direction;
-use rules::engine::RuleCounts;
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf, str::FromStr};
 

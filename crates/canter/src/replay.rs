@@ -9,6 +9,7 @@ mod timeline;
 
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     measure::duration,
     options::Common,
     report::unit,
@@ -16,7 +17,6 @@ use crate::{
         assignment::Assignment,
         sender::{Account, Setup, Table, parse_ms, parse_rate},
     },
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Filters,

@@ -7,10 +7,10 @@ mod view;
 
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     measure::duration,
     options::Common,
     traffic::sender::{own_rate, parse_rate},
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Filters, Interface, InterfaceFilters,

@@ -11,8 +11,9 @@ use crate::{
     formats::Kind,
     measure::duration,
     options::Common,
-    service::supervisor::Supervisor,
-    trouble::{self, Reminder},
+    reminder::Reminder,
+    supervisor::Supervisor,
+    trouble,
 };
 use canter_io::{Interface, InterfaceFilters, capture_ring::RING_BYTES};
 use clap::Args;

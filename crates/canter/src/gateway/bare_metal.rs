@@ -1,11 +1,12 @@
 //! `bare-metal`: the gateway without an operating system (baremetal/), on a processor that Linux leaves alone. The module
 //! canbare starts it, between two SJA1000 cards that have no interface meanwhile. This process only waits for its end.
 
-use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction, watch};
+use super::{Arguments, Ended, RouteAccount, announce, plan::Direction, watch};
 use crate::{
     failure::{self, Failure},
     options::Common,
-    service::supervisor::Supervisor,
+    rules::counts::Counts,
+    supervisor::Supervisor,
 };
 use canter_io::{
     Interface,

@@ -1,12 +1,11 @@
 //! `bpf`: the gateway in the kernel by a program of our own, which works while this command runs (canter-io's redirect).
 
-use super::{
-    Arguments, Ended, RouteAccount, announce, counts::Counts, kernel, plan::Direction, rules, watch,
-};
+use super::{Arguments, Ended, RouteAccount, announce, kernel, plan::Direction, watch};
 use crate::{
     failure::{self, Failure},
     options::Common,
-    service::supervisor::Supervisor,
+    rules::{self, counts::Counts},
+    supervisor::Supervisor,
 };
 use canter_io::{
     Filters, Interface,

@@ -1,19 +1,15 @@
 //! The kernel's own gateway, `can-gw`: its jobs are there while this command runs.
 
-use super::{
-    Arguments, Ended, RouteAccount, announce,
-    counts::Counts,
-    plan::Direction,
-    rules::{
-        Policy,
-        jobs::{self, Inexpressible},
-    },
-    watch,
-};
+use super::{Arguments, Ended, RouteAccount, announce, plan::Direction, watch};
 use crate::{
     failure::{self, Failure},
     options::Common,
-    service::supervisor::Supervisor,
+    rules::{
+        Policy,
+        counts::Counts,
+        jobs::{self, Inexpressible},
+    },
+    supervisor::Supervisor,
 };
 use canter_io::{
     Filters, Interface,

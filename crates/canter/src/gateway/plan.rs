@@ -1,10 +1,10 @@
 //! Which directions a gateway has: from the command line, a rule file, or both.
 
-use super::{
-    Arguments, Method,
+use super::{Arguments, Method};
+use crate::{
+    failure::{self, Exit, Failure},
     rules::{Policy, RouteRules, Rule, RuleSet, document::Place, graph, read},
 };
-use crate::failure::{self, Exit, Failure};
 use canter_io::method::{Echo, Pair};
 
 /// One direction.

@@ -4,17 +4,17 @@ use super::{
     Arguments, Ended, RouteAccount,
     backlog::Backlog,
     control::Control,
-    counts::{Counts, Side},
     plan::{self, Direction},
-    route::Route,
-    rules::engine::Engine,
+    route::{Route, Side},
     watch,
 };
 use crate::{
     failure::{self, Failure},
     options::Common,
-    service::supervisor::Supervisor,
-    trouble::{Reminder, explain, refuse_down},
+    reminder::Reminder,
+    rules::{counts::Counts, engine::Engine},
+    supervisor::Supervisor,
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Interface,

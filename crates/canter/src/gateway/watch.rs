@@ -4,7 +4,7 @@
 use super::{Ended, control::Control, plan::Direction};
 use crate::{
     failure::{self, Failure},
-    service::supervisor::Supervisor,
+    supervisor::Supervisor,
     trouble::refuse_down,
 };
 use canter_io::{

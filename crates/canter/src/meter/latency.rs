@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::counts::Counts,
+    interrupt::interrupt_flag,
     measure::{
         busy::Sampler,
         duration, environment,
@@ -22,8 +22,8 @@ use crate::{
     },
     options::Common,
     report,
+    rules::counts::Counts,
     traffic::{pattern::Traffic, template::Template},
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Frame, Interface,
@@ -154,7 +154,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         None => campaign.once()?,
     };
     let result = environment::result("", &title(&arguments), &found.interfaces, found.series);
-    common.write_result(&result)?;
+    common.write_result(&result.to_json())?;
     if common.shows_table() {
         let text = if varies { sweep::table(&result.series) } else { report::summary(&result) };
         print!("{text}");

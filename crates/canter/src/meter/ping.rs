@@ -11,13 +11,14 @@ pub use identifiers::Identifiers;
 
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     measure::{
         duration, environment,
         histogram::Histogram,
         result::{Condition, Latency, Ledger, Lost, Series},
     },
     options::Common,
-    trouble::{explain, interrupt_flag, refuse_down},
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Batch, Frame, Interface,
@@ -292,7 +293,7 @@ impl Session<'_> {
         let series = self.series(pair, latency, sent, lost);
         let title = format!("Round-trip time on {}", self.interface.name);
         let interfaces = [self.interface.clone()];
-        common.write_result(&environment::result("", &title, &interfaces, vec![series]))?;
+        common.write_result(&environment::result("", &title, &interfaces, vec![series]).to_json())?;
         Ok(match (received, lost, interrupted) {
             (0, _, _) => Exit::Failed,
             (_, _, true) => Exit::Interrupted,

@@ -3,11 +3,11 @@
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::rules::document::{self, Source, instead, line_starts},
-    options::Options,
+    program::Program,
+    rules::document::{self, Source, instead, line_starts},
     trouble,
 };
-use clap::{Arg, Command, CommandFactory, Parser};
+use clap::{Arg, Command};
 use std::{fs, ops::Range, path::Path};
 use toml::{
     Spanned,
@@ -26,7 +26,8 @@ pub const KEEP_RUNS: &str = "keep-runs";
 const NOT_HERE: &[&str] = &["help", "version", "duration", "count"];
 
 /// A configuration file as it is.
-pub struct Configuration {
+pub struct Configuration<'p> {
+    program: Program<'p>,
     file: String,
     text: String,
     lines: Vec<usize>,
@@ -55,11 +56,12 @@ fn wrong(fault: Box<document::Fault>) -> Failure {
     Failure::new(Exit::Usage, fault.to_string())
 }
 
-impl Configuration {
+impl<'p> Configuration<'p> {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
-        Ok(Self { file: path.display().to_string(), lines: line_starts(&text), text })
+        let lines = line_starts(&text);
+        Ok(Self { program: *program, file: path.display().to_string(), lines, text })
     }
 
     fn source(&self) -> Source<'_> {
@@ -119,9 +121,9 @@ impl Configuration {
             let others = if known.is_empty() { String::new() } else { instead(name, &known) };
             return Err(Failure::new(Exit::Usage, format!("{}: no [{kind}.{name}]{others}", self.file)));
         };
-        let mut options = Options::command();
-        options.build(); // so that each command has the common options too
-        let command = options.find_subcommand(kind).expect("each kind is a command");
+        let mut program = self.program.definition();
+        program.build(); // so that each command has the common options too
+        let command = program.find_subcommand(kind).expect("each kind is a command");
         let part = self.words(command, table).map_err(wrong)?;
         self.understand(&part.words).map_err(|why| {
             let place = self.source().place(span);
@@ -134,7 +136,7 @@ impl Configuration {
     /// What the command says to it, in one line without its usage.
     fn understand(&self, words: &[String]) -> std::result::Result<(), String> {
         let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
-        let Err(error) = Options::try_parse_from(all) else { return Ok(()) };
+        let Err(error) = self.program.read(all) else { return Ok(()) };
         let text = error.to_string();
         let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         Err(lines.join(" ").trim_start_matches("error: ").to_owned())
@@ -256,8 +258,13 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn configuration(text: &str) -> Configuration {
-        Configuration { file: "c.toml".to_owned(), text: text.to_owned(), lines: line_starts(text) }
+    fn configuration(text: &str) -> Configuration<'static> {
+        Configuration {
+            program: Program(crate::cli::COMMANDS),
+            file: "c.toml".to_owned(),
+            text: text.to_owned(),
+            lines: line_starts(text),
+        }
     }
 
     #[test]

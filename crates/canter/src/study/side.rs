@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     failure::{self, Failure},
-    gateway::{child, counts::Counts},
+    gateway::child,
+    rules::counts::Counts,
 };
 use canter_io::Interface;
 use serde::{Deserialize, Serialize};
