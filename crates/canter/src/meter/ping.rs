@@ -306,7 +306,7 @@ impl Session<'_> {
         let plan = self.arguments.plan();
         let method = pair.to_string();
         Series {
-            paper_name: crate::gateway::paper_name(&method).to_owned(),
+            paper_name: crate::gateway::table::paper_name(&method).to_owned(),
             method,
             condition: Condition {
                 traffic: if plan.interval_ns == 0 { "one-at-a-time" } else { "period" }.to_owned(),

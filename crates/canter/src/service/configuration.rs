@@ -3,6 +3,7 @@
 
 use crate::{
     failure::{self, Exit, Failure},
+    gateway::kind::Method,
     program::Program,
     rules::document::{self, Source, instead, line_starts},
     trouble,
@@ -161,7 +162,7 @@ impl<'p> Configuration<'p> {
             let value = table.iter().find(|(key, _)| key.get_ref() == key_of(arg)).map(|(_, value)| value);
             match value {
                 Some(value) => self.add(arg, value, &mut part.words)?,
-                None if key_of(arg) == "wait-for-interface" && !in_the_kernel(table) => {
+                None if key_of(arg) == "wait-for-interface" && !cannot_wait(table) => {
                     part.words.push("--wait-for-interface".to_owned());
                 }
                 None => {}
@@ -235,12 +236,11 @@ fn word(arg: &Arg, text: &str) -> String {
     }
 }
 
-/// can-gw cannot wait for an interface, canter-rules.service does that; bpf and bare-metal neither.
-fn in_the_kernel(table: &DeTable<'_>) -> bool {
+/// Whether the part is a gateway that cannot wait for interfaces. For can-gw's, canter-rules.service does.
+fn cannot_wait(table: &DeTable<'_>) -> bool {
     let method = table.iter().find(|(key, _)| key.get_ref() == "method").map(|(_, value)| value.get_ref());
-    method
-        .and_then(DeValue::as_str)
-        .is_some_and(|method| matches!(method, "can-gw" | "kernel" | "bpf" | "bare-metal" | "rtems"))
+    let method = method.and_then(DeValue::as_str).and_then(|name| name.parse::<Method>().ok());
+    method.is_some_and(|method| !method.kind.waits_for_interfaces)
 }
 
 fn text(value: &DeValue<'_>) -> Option<String> {
