@@ -66,8 +66,7 @@ fn help(table: &[Kind]) -> String {
 Examples:
   canter gateway can3 can4                           a read and a write for each frame
   canter gateway can3 can4 --method ring/spin+write  lowest latency, one processor busy
-{kinds}\
-  canter gateway can0 /dev/canchar2 --both           an interface and a character device
+{kinds}  canter gateway can0 /dev/canchar2 --both           an interface and a character device
   canter gateway can0 can1 --filter 123:7FF,400:700  only these identifiers
   canter gateway can0 can1 --both                    two directions, which do not echo
   canter gateway can0 can1 --rules rules.toml        as the file says (docs/rules.md)
