@@ -6,8 +6,9 @@ use crate::{
     failure::{self, Exit, Failure},
     format_names,
     options::Common,
-    service::supervisor::Supervisor,
-    trouble::{self, Reminder},
+    reminder::Reminder,
+    supervisor::Supervisor,
+    trouble,
 };
 use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
 use canter_formats::Kind;

@@ -1,7 +1,10 @@
 //! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
 
 use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
-use crate::units::{self, Unit};
+use crate::{
+    gateway::kind::{Method, Place},
+    units::{self, Unit},
+};
 use canter_io::method;
 
 /// What the others are compared with: the kernel's own gateway, or else the plainest way.
@@ -30,9 +33,12 @@ impl Family {
     pub fn of(method: &str) -> Self {
         let receiver = method.split('+').next().unwrap_or(method);
         let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
+        match method.parse::<Method>().map(|method| method.kind.place) {
+            Ok(Place::BareMetal) => return Self::BareMetal,
+            Ok(Place::Kernel) => return Self::Kernel,
+            Ok(Place::UserSpace) | Err(_) => {}
+        }
         match (receiver, wait) {
-            ("bare-metal", _) => Self::BareMetal,
-            ("can-gw" | "bpf", _) => Self::Kernel,
             (_, "spin" | "busy-poll" | "chip-poll") | ("port", "") => Self::Spin,
             (_, "poll") | ("ring" | "canchar-ring", "") => Self::Poll,
             ("" | "gateway", _) => Self::Other,

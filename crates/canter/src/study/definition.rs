@@ -312,7 +312,7 @@ impl PingPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::Method;
+    use crate::gateway::kind::Method;
 
     #[test]
     fn every_study_file_reads_and_bears_its_own_name() {

@@ -3,8 +3,8 @@
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::rules::{Kinds, Matching, Policy, RouteRules, Rule, RuleSet, document::Place, write},
     options::Common,
+    rules::{Kinds, Matching, Policy, RouteRules, Rule, RuleSet, document::Place, write},
     trouble,
 };
 use canter_io::{
@@ -190,7 +190,7 @@ fn profile(text: &str) -> Result<Profile, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::rules::read;
+    use crate::rules::read;
     use proptest::prelude::*;
 
     #[test]

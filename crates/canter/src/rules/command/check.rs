@@ -2,16 +2,14 @@
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::{
-        counts::Counts,
-        rules::{
-            RouteRules, RuleSet,
-            document::Place,
-            engine::{Engine, RuleCounts},
-            jobs, read,
-        },
-    },
     options::Common,
+    rules::{
+        RouteRules, RuleSet,
+        counts::Counts,
+        document::Place,
+        engine::{Engine, RuleCounts},
+        jobs, read,
+    },
     trouble,
 };
 use canter_io::{Batch, LogLine, Meta};

@@ -2,8 +2,8 @@
 
 use crate::{
     failure::{self, Exit},
-    gateway::rules::{jobs, write},
     options::Common,
+    rules::{jobs, write},
 };
 use canter_io::{
     Interface,

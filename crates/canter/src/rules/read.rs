@@ -54,6 +54,16 @@ pub fn file(path: &Path) -> crate::failure::Result<RuleSet> {
     parse(&path.display().to_string(), &text).map_err(|fault| Failure::from(*fault))
 }
 
+/// The same, for what needs to know where frames come from and go to: a file of rules without a route is refused.
+pub fn routes(path: &Path) -> crate::failure::Result<RuleSet> {
+    let set = file(path)?;
+    if set.loose.is_some() {
+        let why = "has rules and no route (write [[route]] with from and to, or give it to canter gateway)";
+        return Err(Failure::new(Exit::Usage, format!("{}: {why}", path.display())));
+    }
+    Ok(set)
+}
+
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         Self::new(Exit::Usage, fault.to_string())

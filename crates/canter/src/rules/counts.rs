@@ -1,6 +1,6 @@
 //! What became of a route's frames.
 
-use super::rules::engine::Outcome;
+use super::engine::Outcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -55,24 +55,6 @@ impl Drops {
             ("unsent", self.unsent),
         ]
     }
-}
-
-/// On which side a route failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    In,
-    Out,
-}
-
-/// What came of moving a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing was there.
-    Idle,
-    /// Frames moved.
-    Moved,
-    /// The output has no room for the rest, which keeps its place.
-    Full,
 }
 
 impl Counts {

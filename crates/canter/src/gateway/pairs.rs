@@ -1,24 +1,25 @@
-//! The gateway in user space: a thread for each direction, and this one for signals, new rules and counts.
+//! Gateways in user space, by any pair of methods: a thread for each direction, and this one for signals, new rules and
+//! counts.
 
 use super::{
-    Arguments, Ended, RouteAccount,
-    backlog::Backlog,
+    account::{RouteAccount, RuleAccount},
+    backlog::{Backlog, WhenFull},
     control::Control,
-    counts::{Counts, Side},
+    kind::{Ended, Kind, Outcome, Place, Request},
     plan::{self, Direction},
-    route::Route,
-    rules::engine::Engine,
+    route::{Route, Side},
     watch,
 };
 use crate::{
     failure::{self, Failure},
-    options::Common,
-    service::supervisor::Supervisor,
-    trouble::{Reminder, explain, refuse_down},
+    reminder::Reminder,
+    rules::{counts::Counts, engine::Engine},
+    supervisor::Supervisor,
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Interface,
-    method::{Pair, ReceiveOptions, TransmitOptions, Wait},
+    method::{Capabilities, Pair, ReceiveOptions, TransmitOptions, Wait},
     sys::{
         clock,
         thread::{self, Worker},
@@ -28,9 +29,12 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::{Handle, Signals},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// How often to look whether an interface has come back.
@@ -48,28 +52,37 @@ struct Job {
     pair: Pair,
     options: ReceiveOptions,
     batch: usize,
-    backlog: (super::backlog::WhenFull, bool, usize),
+    backlog: (WhenFull, bool, usize),
     waits_for_interface: bool,
     quiet: bool,
     control: Control,
 }
 
-/// Routes until stopped, or until a direction fails; by `pair`, or by what the interfaces have.
-pub fn run(
-    arguments: &Arguments,
-    pair: Option<Pair>,
-    directions: &[Direction],
-    common: &Common,
-) -> failure::Result<(Vec<RouteAccount>, Ended)> {
-    let watched = arguments.stats.is_some();
-    let job = |direction: &Direction| {
-        let pair = pair.map_or_else(|| direction.usual_pair(), Ok)?;
-        Ok(job(arguments, pair, direction, common, watched))
-    };
-    let jobs: Vec<Job> = directions.iter().map(job).collect::<failure::Result<_>>()?;
+pub const PAIRS: Kind = Kind {
+    name: "RECEIVER+TRANSMITTER",
+    paper_name: "", // each pair has its own
+    about: "in user space, by any receiver and any transmitter",
+    example: "in user space",
+    pairs: true,
+    place: Place::UserSpace,
+    capabilities: Capabilities { fd: true, batch: true, origin: true },
+    devices: false, // each method has its own ends
+    rules_apply: false,
+    waits_for_interfaces: true,
+    takes_hops: false,
+    check: || Ok(()),
+    check_between: |_, _| Ok(()),
+    refuses: &[],
+    run,
+};
+
+/// Routes until stopped, or until a direction fails; by one pair, or by what the interfaces have.
+fn run(request: &Request<'_>) -> failure::Result<Outcome> {
+    let jobs: Vec<Job> =
+        request.directions.iter().map(|one| Job::new(request, one)).collect::<failure::Result<_>>()?;
     let mut routes = Vec::new();
     for job in &jobs {
-        let route = if arguments.wait_for_interface { None } else { Some(job.open()?) };
+        let route = if request.settings.wait_for_interface { None } else { Some(job.open()?) };
         routes.push(route);
     }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
@@ -80,18 +93,18 @@ pub fn run(
         let ended = signals.handle();
         let name = job.direction.label();
         let worker = Worker::start("gateway", move |stop| job.work(route, stop, &ended));
-        workers.push((name, worker.map_err(|error| Failure::failed(format!("gateway: start: {error}")))?));
+        workers.push((name, worker.map_err(not_started)?));
     }
     let _ = thread::stand_back(); // only later than it might be, should it be refused
-    super::announce(arguments, directions, common);
+    request.announce();
     let workers = Arc::new(workers);
     let routes: Vec<_> = controls.iter().map(|(_, control)| control.clone()).collect();
-    let watch = watch::start(directions, &routes)?;
+    let watch = watch::start(request.directions, &routes)?;
     let supervised = supervise(&workers, routes)?;
-    let stats = arguments.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
+    let stats = request.settings.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
     // SIGHUP renews the rules; any other signal, or a worker that has ended, is the end.
     while signals.forever().next() == Some(SIGHUP) {
-        renew(arguments, directions, &controls);
+        renew(request, &controls);
     }
     Supervisor::find().stopping("sending what has come");
     for worker in [supervised, stats, watch].into_iter().flatten() {
@@ -100,23 +113,8 @@ pub fn run(
     Ok(collect(Arc::into_inner(workers).unwrap_or_default()))
 }
 
-fn job(arguments: &Arguments, pair: Pair, direction: &Direction, common: &Common, watched: bool) -> Job {
-    let options = ReceiveOptions {
-        filters: arguments.filter.clone().unwrap_or_default(),
-        queue_frames: arguments.queue,
-        deaf_to_marked: direction.deaf,
-        ..ReceiveOptions::default()
-    };
-    Job {
-        direction: direction.clone(),
-        pair,
-        options,
-        batch: arguments.batch,
-        backlog: (arguments.when_full, arguments.priority, arguments.backlog),
-        waits_for_interface: arguments.wait_for_interface,
-        quiet: common.quiet,
-        control: Control::new(watched),
-    }
+fn not_started(error: io::Error) -> Failure {
+    Failure::failed(format!("gateway: start: {error}"))
 }
 
 /// Tells who started it how it goes. The watchdog hears nothing unless every route comes by when it is asked: a
@@ -141,18 +139,18 @@ fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Optio
         }
     };
     let started = Worker::start("supervise", work);
-    started.map(Some).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
+    started.map(Some).map_err(not_started)
 }
 
 /// Stops all, and answers what each did and the first failure.
-fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> (Vec<RouteAccount>, Ended) {
+fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> Outcome {
     let mut ended = Ok(());
     let accounts = workers.into_iter().map(|(_, worker)| {
         let (account, outcome) = worker.stop();
         ended = std::mem::replace(&mut ended, Ok(())).and(outcome);
         account
     });
-    (accounts.collect(), ended)
+    Outcome { routes: accounts.collect(), ended }
 }
 
 /// Prints the counts of every direction from time to time.
@@ -169,35 +167,55 @@ fn show(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Work
             }
         }
     };
-    Worker::start("stats", work).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
+    Worker::start("stats", work).map_err(not_started)
 }
 
 /// Reads the rule file again. What is wrong with it is said, and the old rules stay.
-fn renew(arguments: &Arguments, before: &[Direction], controls: &[(String, Control)]) {
-    let Some(path) = &arguments.rules else {
+fn renew(request: &Request<'_>, controls: &[(String, Control)]) {
+    let Some(path) = &request.ends.rules else {
         eprintln!("gateway: SIGHUP: there is no --rules file to read again");
         return;
     };
     let path = path.display();
-    let new = match plan::directions(arguments) {
+    let new = match plan::directions(request.ends, PAIRS.takes_hops) {
         Ok(new) => new,
         Err(failure) => return eprintln!("gateway: {failure}; the rules stay as they were"),
     };
     let ends = |directions: &[Direction]| directions.iter().map(Direction::label).collect::<Vec<_>>();
-    if ends(&new) != ends(before) {
+    if ends(&new) != ends(request.directions) {
         return eprintln!(
             "gateway: {path}: has other routes than before; the rules stay as they were (start anew)"
         );
     }
     for (direction, (_, control)) in new.iter().zip(controls) {
         if let Some(policy) = &direction.policy {
-            control.hand_over(Engine::new(policy, arguments.batch));
+            control.hand_over(Engine::new(policy, request.settings.batch));
         }
     }
     eprintln!("gateway: {path}: read again");
 }
 
 impl Job {
+    fn new(request: &Request<'_>, direction: &Direction) -> failure::Result<Self> {
+        let Request { settings, .. } = request;
+        let options = ReceiveOptions {
+            filters: request.filters(),
+            queue_frames: settings.queue,
+            deaf_to_marked: direction.deaf,
+            ..ReceiveOptions::default()
+        };
+        Ok(Self {
+            direction: direction.clone(),
+            pair: request.method.pair.map_or_else(|| direction.usual_pair(), Ok)?,
+            options,
+            batch: settings.batch,
+            backlog: (settings.when_full, settings.priority, settings.backlog),
+            waits_for_interface: settings.wait_for_interface,
+            quiet: request.common.quiet,
+            control: Control::new(settings.stats.is_some()),
+        })
+    }
+
     /// Opens both sides.
     fn open(&self) -> failure::Result<Route> {
         let Direction { from, to, .. } = &self.direction;
@@ -289,7 +307,7 @@ impl Job {
             from: self.direction.from.clone(),
             to: self.direction.to.clone(),
             counts,
-            rules: labels.zip(rules).map(|(name, counts)| super::RuleAccount { name, counts }).collect(),
+            rules: labels.zip(rules).map(|(name, counts)| RuleAccount { name, counts }).collect(),
         }
     }
 }
