@@ -8,12 +8,12 @@ mod summary;
 
 use crate::{
     failure::{self, Exit, Failure},
-    formats::Kind,
     measure::duration,
     options::Common,
     trouble::{self, interrupt_flag},
     wire,
 };
+use canter_formats::Kind;
 use canter_io::{
     netlink::wire as netlink,
     sys::clock,

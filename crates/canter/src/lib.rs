@@ -5,11 +5,11 @@
 mod say;
 
 mod analyze;
-pub mod capture;
+mod capture;
 mod convert;
 mod doctor;
 mod failure;
-mod formats;
+mod format_names;
 mod gateway;
 mod generate;
 mod lab;

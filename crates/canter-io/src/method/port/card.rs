@@ -188,6 +188,7 @@ impl Card {
         Ok((card, ports))
     }
 
+    #[allow(unsafe_code)]
     fn ports(&self, board: &Board, number: u32) -> io::Result<ChannelPorts> {
         let (bridge, bridge_ports) = self.name.region(board.bridge_region)?;
         let (first, count) = self.name.region(board.channels_region)?;
@@ -197,10 +198,13 @@ impl Card {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
         // The bridge is touched once, so its permission needs no number of its own beyond this call.
-        let bridge = Ports::<{ s5920::PORTS }>::new(bridge as u16, number);
+        // SAFETY: the card's bridge region, as sysfs has it, and no driver has the card (`Card::open`). The register that
+        // is written sets the timing of the pass-through only.
+        let bridge = unsafe { Ports::<{ s5920::PORTS }>::new(bridge as u16, number) };
         bridge.ask_once()?;
         bridge.write_long(s5920::PTCR, s5920::PTCR_WAIT);
-        let ports = ChannelPorts::new((first + at) as u16, number);
+        // SAFETY: inside of the card's region of channels. An SJA1000 knows no memory but its own.
+        let ports = unsafe { ChannelPorts::new((first + at) as u16, number) };
         ports.permit()?;
         Ok(ports)
     }
