@@ -60,7 +60,9 @@ fn without_figures(line: &str) -> String {
 fn same(page: &[String], printed: &[String]) -> bool {
     match (page.first(), printed.first()) {
         (None, None) => true,
-        (Some(line), _) if line == "…" => (0..=printed.len()).any(|from| same(&page[1..], &printed[from..])),
+        (Some(line), _) if line == "…" => {
+            (0..=printed.len()).any(|from| same(&page[1..], &printed[from..]))
+        }
         (Some(line), Some(other)) => {
             without_figures(line) == without_figures(other) && same(&page[1..], &printed[1..])
         }
@@ -107,7 +109,8 @@ fn a_block_is_commands_with_their_output() {
 
 #[test]
 fn figures_may_differ_and_nothing_else() {
-    let page = lines("wcan1 0C9  8  96.0  10.0 ms  FA 00\nmedian 13.9 µs, 1.12× can-gw\n  read  ███▂▁\n…\nlast");
+    let page =
+        lines("wcan1 0C9  8  96.0  10.0 ms  FA 00\nmedian 13.9 µs, 1.12× can-gw\n  read  ███▂▁\n…\nlast");
     let printed = |text: &str| same(&page, &lines(text));
     assert!(printed("wcan1 1F5  7  –  895 µs  DD\nmedian 9 ms, 1× can-gw\n  read  █\na\nb\nlast"));
     assert!(printed("wcan1 1\nmedian 2 1× can-gw\nread █\nlast"));
