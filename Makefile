@@ -65,7 +65,7 @@ lab-capture: built
 
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire \
-	  --test capture_wire $(ONLY_LAB)
+	  --test capture_wire --test tour $(ONLY_LAB)
 	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test gateway_wire $(ONLY_LAB)
 
 lab-program: built

@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "tap.h"
 
 /* The ring's header has a page of its own. */

@@ -6,7 +6,7 @@
 
 use crate::{
     Error, Interface, Meta, Result,
-    capture_ring::Record,
+    captured::Captured,
     filter::EVERY_ERROR,
     frame::CANFD_MTU,
     method::ReceiveOptions,
@@ -107,7 +107,7 @@ impl CaptureSockets {
     ///
     /// # Errors
     /// What poll(2) or recvmmsg(2) answers, except for an interface that is down or gone.
-    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(&[Record<'_>])) -> io::Result<()> {
+    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(&[Captured<'_>])) -> io::Result<()> {
         self.wait(timeout_ns)?;
         let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
         let mut all = true;
@@ -149,7 +149,7 @@ fn empty(
     bus: &Bus,
     inbox: &mut Inbox<[u8; CANFD_MTU]>,
     hardware: bool,
-    take: &mut impl FnMut(&[Record<'_>]),
+    take: &mut impl FnMut(&[Captured<'_>]),
 ) -> io::Result<bool> {
     for _ in 0..CALLS_IN_A_ROW {
         let count = match inbox.receive(&bus.socket) {
@@ -173,10 +173,10 @@ fn empty(
     Ok(false)
 }
 
-fn record<'a>(about: About<'_>, frame: &'a [u8; CANFD_MTU], index: u32, hardware: bool) -> Record<'a> {
+fn record<'a>(about: About<'_>, frame: &'a [u8; CANFD_MTU], index: u32, hardware: bool) -> Captured<'a> {
     let mut meta = Meta::default();
     about.note(&mut meta);
     let hardware_ns = if hardware { about.hardware_ns() } else { 0 };
     let bytes = &frame[..CANFD_MTU.min(about.bytes())];
-    Record { origin: meta.origin, hardware_ns, ..Record::new(meta.stamp_ns, index, bytes) }
+    Captured { origin: meta.origin, hardware_ns, ..Captured::new(meta.stamp_ns, index, bytes) }
 }

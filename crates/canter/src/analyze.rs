@@ -7,13 +7,13 @@ mod recording;
 mod summary;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    formats::Kind,
-    measure::duration,
     options::Common,
     trouble::{self, interrupt_flag},
     wire,
 };
+use canter_formats::Kind;
 use canter_io::{
     netlink::wire as netlink,
     sys::clock,

@@ -14,8 +14,8 @@ mod user;
 mod watch;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
     options::Common,
     service::supervisor::Supervisor,
     trouble::refuse_down,

@@ -1,8 +1,8 @@
 //! `canter generate`: sends frames, by cangen's options, by a schedule, or as a whole car.
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
     options::Common,
     traffic::{
         assignment::Assignment,

@@ -5,11 +5,12 @@
 mod say;
 
 mod analyze;
-pub mod capture;
+mod capture;
 mod convert;
 mod doctor;
+mod duration;
 mod failure;
-mod formats;
+mod format_names;
 mod gateway;
 mod generate;
 mod lab;
@@ -23,9 +24,11 @@ mod report;
 mod rules;
 mod service;
 mod study;
+mod terminal;
 mod top;
 mod traffic;
 mod trouble;
+mod units;
 mod wire;
 
 use clap::Parser;

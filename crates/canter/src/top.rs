@@ -6,8 +6,8 @@ mod source;
 mod view;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
     options::Common,
     traffic::sender::{own_rate, parse_rate},
     trouble::interrupt_flag,

@@ -1,6 +1,6 @@
 //! Sockets of the two families that carry CAN: `PF_CAN` raw sockets and `PF_PACKET`.
 
-use crate::{Filter, filter::bpf::Instruction};
+use crate::{Filter, packet_filter::Instruction};
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
@@ -226,14 +226,14 @@ pub fn packet_address(index: u32, protocol: u16) -> libc::sockaddr_ll {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::bpf;
+    use crate::packet_filter;
     use std::os::unix::net::UnixDatagram;
 
     #[test]
     #[cfg_attr(miri, ignore = "system calls")]
     fn the_one_option_whose_size_counts_no_bytes_is_never_read() {
         let socket = Socket::from(UnixDatagram::unbound().unwrap());
-        let program = bpf::drop_mark(1);
+        let program = packet_filter::drop_mark(1);
         assert!(program.len() > 2);
         socket.attach_filter(&program).unwrap();
         // As many instructions of 8 bytes would be written into as many bytes.

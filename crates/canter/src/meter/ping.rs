@@ -10,9 +10,10 @@ mod identifiers;
 pub use identifiers::Identifiers;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     measure::{
-        duration, environment,
+        environment,
         histogram::Histogram,
         result::{Condition, Latency, Ledger, Lost, Series},
     },

@@ -1,11 +1,7 @@
 //! What a latency study measures: every combination of its conditions is a case, and makes a series.
 
 use super::{load::Load, rules::Rules};
-use crate::{
-    gateway::Method,
-    measure::{duration, result::Condition},
-    traffic::pattern::Traffic,
-};
+use crate::{duration, gateway::Method, measure::result::Condition, traffic::pattern::Traffic};
 use serde::Deserialize;
 
 /// Gateways that others have and this version has not: told as such, not measured.

@@ -1,7 +1,7 @@
 //! When frames are sent: `one-at-a-time`, `period=120us`, `load=50%`, `burst=20/100ms`, `ramp=100..5000/10s`, `flood`.
 
 use super::schedule::{RAMP_NS_MAX, RAMP_RATE_MAX};
-use crate::measure::duration;
+use crate::duration;
 use std::{fmt, str::FromStr};
 
 /// When frames are sent.

@@ -1,8 +1,8 @@
 //! `canter wire source`: traffic that the kernel itself sends, by a hard timer.
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
     options::Common,
     traffic::pattern::Traffic,
     trouble::{self, interrupt_flag},
