@@ -6,11 +6,11 @@ mod source;
 mod view;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
+    interrupt::interrupt_flag,
     options::Common,
     traffic::sender::{own_rate, parse_rate},
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Filters, Interface, InterfaceFilters, carrier::Access, clock, frame::BitRate, interface::Counters,

@@ -4,8 +4,20 @@
 use crate::{
     Error,
     carrier::{Interface, table},
+    netlink::controller::State,
 };
 use std::io;
+
+impl Interface {
+    /// Why no frame can move through it now, and the way out: `is down (ip link set can0 up)`. `None` when frames can.
+    pub fn not_ready(&self) -> Option<String> {
+        if !self.up {
+            return Some(format!("is down ({})", bring_up(self)));
+        }
+        let state = self.controller.as_ref().and_then(|controller| controller.state);
+        (state == Some(State::BusOff)).then(|| format!("is off the bus ({})", restart(&self.name)))
+    }
+}
 
 /// Brings an interface up, or starts a device, of which the bit rate is known; with `rate`, sets a bit rate too.
 pub fn up(name: &str, rate: bool) -> String {

@@ -1,7 +1,7 @@
 //! Opening `CAN_RAW` sockets, which `read`, `recvmmsg` and their senders share.
 
 use super::{Echo, ReceiveOptions, TransmitOptions};
-use crate::{Error, Filter, Filters, Interface, Result, filter::bpf, interface::Kind, sys::socket::Socket};
+use crate::{Error, Filter, Filters, Interface, Result, interface::Kind, packet_filter, sys::socket::Socket};
 use std::io;
 
 /// What the kernel accounts for one frame in a send buffer, in bytes: an skb with its data. Measured on 6.1 and 6.12
@@ -29,7 +29,7 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
         set(&socket, libc::CAN_RAW_RECV_OWN_MSGS, true).map_err(step("CAN_RAW_RECV_OWN_MSGS"))?;
     }
     if options.deaf_to_marked && (interface.echo || matches!(interface.kind, Kind::Vcan)) {
-        socket.attach_filter(&bpf::drop_mark(mark(interface))).map_err(step("SO_ATTACH_FILTER"))?;
+        socket.attach_filter(&packet_filter::drop_mark(mark(interface))).map_err(step("SO_ATTACH_FILTER"))?;
     }
     if let Some(frames) = options.queue_frames {
         let bytes = frames.saturating_mul(RECEIVED_FRAME_BYTES);

@@ -1,7 +1,10 @@
 //! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
 
 use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
-use crate::report::unit::{self, Unit};
+use crate::{
+    gateway::kind::{Method, Place},
+    units::{self, Unit},
+};
 use canter_io::method::{Wait, table::RECEIVERS};
 
 /// What the others are compared with: the kernel's own gateway, or else the plainest way.
@@ -30,13 +33,16 @@ impl Family {
     pub fn of(method: &str) -> Self {
         let receiver = method.split('+').next().unwrap_or(method);
         let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
+        match method.parse::<Method>().map(|method| method.kind.place) {
+            Ok(Place::BareMetal) => return Self::BareMetal,
+            Ok(Place::Kernel) => return Self::Kernel,
+            Ok(Place::UserSpace) | Err(_) => {}
+        }
         let row = RECEIVERS.iter().find(|row| row.name == receiver);
         let default = row.map(|row| row.waits[0]).or(OTHERS.contains(&receiver).then_some(Wait::Block));
-        match (receiver, wait) {
-            ("bare-metal", _) => Self::BareMetal,
-            ("can-gw" | "bpf", _) => Self::Kernel,
-            (_, "spin" | "busy-poll" | "chip-poll") => Self::Spin,
-            (_, "poll") => Self::Poll,
+        match wait {
+            "spin" | "busy-poll" | "chip-poll" => Self::Spin,
+            "poll" => Self::Poll,
             _ => match default {
                 Some(Wait::Spin | Wait::BusyPoll | Wait::ChipPoll) => Self::Spin,
                 Some(Wait::Poll) => Self::Poll,
@@ -186,11 +192,11 @@ impl<'a> Latencies<'a> {
     }
 
     pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        unit::ratio(row.figure.p50, self.reference()?.figure.p50)
+        units::ratio(row.figure.p50, self.reference()?.figure.p50)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+        units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// A figure of the paper's if its machine were so much faster that its reference equals ours: same ratio.
@@ -244,11 +250,11 @@ impl<'a> Costs<'a> {
 
     pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
         let positive = |ns: i64| u64::try_from(ns).ok();
-        unit::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
+        units::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
-        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+        units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// Colours by rank: here the wait hardly matters, and every line is its own method.
@@ -377,7 +383,7 @@ pub fn distinguish(conditions: &[&Condition]) -> Vec<String> {
 fn parts(condition: &Condition) -> Vec<String> {
     let mut parts = vec![match condition.traffic.as_str() {
         "one-at-a-time" => "one frame at a time".to_owned(),
-        "period" => format!("a frame every {}", unit::round_span(condition.period_ns)),
+        "period" => format!("a frame every {}", units::round_span(condition.period_ns)),
         "load" => format!("{} % bus load", condition.load_percent),
         "flood" => "as many frames as fit (flood)".to_owned(),
         other => other.to_owned(),
@@ -385,7 +391,7 @@ fn parts(condition: &Condition) -> Vec<String> {
     parts.extend(condition.varied.as_ref().map(varied));
     parts.push(condition.variant.clone());
     if condition.len > 0 {
-        parts.push(unit::counted(condition.len.into(), "byte"));
+        parts.push(units::counted(condition.len.into(), "byte"));
     }
     if idle(&condition.load) != "none" {
         parts.push(format!("under {} load", condition.load));
@@ -396,11 +402,11 @@ fn parts(condition: &Condition) -> Vec<String> {
 
 /// `2 048 filters`, `rate 10 000 frames/s`.
 pub fn varied(varied: &Varied) -> String {
-    let value = unit::grouped(varied.value);
+    let value = units::grouped(varied.value);
     match varied.unit.as_str() {
         "" if varied.value == 1 => format!("{value} {}", varied.name.trim_end_matches('s')),
         "" => format!("{value} {}", varied.name),
-        "ns" => format!("{} {}", varied.name, unit::round_span(varied.value)),
+        "ns" => format!("{} {}", varied.name, units::round_span(varied.value)),
         unit => format!("{} {value} {unit}", varied.name),
     }
 }

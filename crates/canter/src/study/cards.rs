@@ -2,8 +2,11 @@
 //! works with, and afterwards the kernel's own driver has them again.
 
 use super::side::Order;
-use crate::{failure, gateway::Method};
-use canter_io::{carrier::table::NETWORK, pci::Lent};
+use crate::{failure, gateway::kind::Method};
+use canter_io::{
+    carrier::table::{CANCHAR, NETWORK},
+    pci::Lent,
+};
 
 /// bit/s, part of the name of a card that has no driver.
 const BITRATE: u32 = 1_000_000;
@@ -18,11 +21,10 @@ pub struct Fitted {
 /// The gateway's two cards as the order's method wants them; the inner `Err`: the machine cannot do it, and why.
 pub fn fit(addresses: &[String; 2], order: &Order) -> failure::Result<Result<Vec<Fitted>, String>> {
     let method: Method = order.method.parse()?;
-    let cards = match method {
-        Method::Pair(pair) => [pair.receive.row.carriers, pair.transmit.row.carriers]
+    let cards = match method.pair {
+        Some(pair) => [pair.receive.row.carriers, pair.transmit.row.carriers]
             .map(|carriers| carriers.iter().find_map(|carrier| carrier.card)),
-        // canbare takes them from the kernel's driver.
-        Method::CanGw | Method::Bpf | Method::BareMetal => [NETWORK.card; 2],
+        None => [if method.kind.devices { CANCHAR.card } else { NETWORK.card }; 2],
     };
     let mut fitted = Vec::new();
     for (address, card) in addresses.iter().zip(cards) {

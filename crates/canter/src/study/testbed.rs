@@ -6,7 +6,7 @@
 //! (`bus = "probe"`) can0 and can2 are its cards, and the gateway has its cards by the driver that its method needs.
 
 use super::{
-    definition::Study,
+    definition::{Bus, Study},
     load::Load,
     load_curve,
     plan::{Case, LatencyPlan, NOTHING},
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::{Method, paper_name},
-    lab::{Bus, topology},
+    gateway::{kind::Method, table::paper_name},
+    lab::topology,
     measure::result::Series,
     meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
     options::Common,
@@ -276,7 +276,7 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = match method {
-            Ok(method) if !method.keeps_interfaces() => Vec::new(),
+            Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
             _ => side.interfaces()?,
         };
         let measured =
