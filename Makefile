@@ -16,7 +16,7 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 
 .PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb lint lint-if-possible bench bench-python \
+  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -146,6 +146,10 @@ deb-armhf: setup-arm
 test-deb: deb
 	packaging/test.sh target/deb
 	packaging/install.sh target/deb
+
+# The crates as a registry would have them: packed, unpacked into an empty folder, built and used from there.
+test-package: setup
+	packaging/crates.sh target/packages
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: built target/python target/python-can
