@@ -103,7 +103,7 @@ test-6.1: built
 miri:
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
 	  { echo "make miri: Miri is missing: rustup component add miri --toolchain nightly" >&2; exit 1; }
-	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --locked -p canter-io --lib -- \
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" cargo +nightly miri test --locked -p canter-io --lib -- \
 	  sys:: tap:: capture_ring:: packet_ring:: canchar_ring:: uring::
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
