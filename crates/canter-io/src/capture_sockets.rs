@@ -7,7 +7,7 @@
 
 use crate::{
     Error, Interface, Meta, Result,
-    capture_ring::Record,
+    captured::Captured,
     filter::EVERY_ERROR,
     frame::CANFD_MTU,
     method::ReceiveOptions,
@@ -107,7 +107,7 @@ impl CaptureSockets {
     ///
     /// # Errors
     /// What poll(2) or recvmmsg(2) answers, except for an interface that is down or gone.
-    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(&[Record<'_>])) -> io::Result<()> {
+    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(&[Captured<'_>])) -> io::Result<()> {
         self.wait(timeout_ns)?;
         let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
         let mut all = true;
@@ -176,7 +176,12 @@ impl Inbox {
     }
 
     /// Takes what waits on a bus; true when nothing is left.
-    fn empty(&mut self, bus: &Bus, hardware: bool, take: &mut impl FnMut(&[Record<'_>])) -> io::Result<bool> {
+    fn empty(
+        &mut self,
+        bus: &Bus,
+        hardware: bool,
+        take: &mut impl FnMut(&[Captured<'_>]),
+    ) -> io::Result<bool> {
         for _ in 0..CALLS_IN_A_ROW {
             let count = match self.receive(&bus.socket) {
                 Ok(count) => count,
@@ -191,16 +196,16 @@ impl Inbox {
                 }
             };
             let received = self.messages[..count].iter().zip(&self.frames);
-            let records: Vec<Record<'_>> = received
+            let records: Vec<Captured<'_>> = received
                 .map(|(message, frame)| {
                     let mut meta = Meta::default();
                     control::note(&message.msg_hdr, &mut meta);
                     let hardware_ns = if hardware { control::hardware_ns(&message.msg_hdr) } else { 0 };
                     let bytes = &frame[..CANFD_MTU.min(message.msg_len as usize)];
-                    Record {
+                    Captured {
                         origin: meta.origin,
                         hardware_ns,
-                        ..Record::new(meta.stamp_ns, bus.index, bytes)
+                        ..Captured::new(meta.stamp_ns, bus.index, bytes)
                     }
                 })
                 .collect();

@@ -9,12 +9,12 @@ mod summary;
 use crate::{
     canwire,
     failure::{self, Exit, Failure},
-    formats::Kind,
     interrupt::interrupt_flag,
     measure::duration,
     options::Common,
     trouble,
 };
+use canter_formats::Kind;
 use canter_io::{
     netlink::wire as netlink,
     sys::clock,

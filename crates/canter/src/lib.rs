@@ -1,17 +1,17 @@
 //! canter: measures, routes and captures CAN on Linux. The program is [`main`]; its commands are the rows of
-//! `cli/table.rs`. Beside it, what other programs can use: [`capture`].
+//! `cli/table.rs`. Other programs use the crates below it: `canter-frame`, `canter-formats`, `canter-io`, `canter-capture`.
 #![forbid(unsafe_code)]
 #[macro_use]
 mod say;
 
 mod analyze;
 mod canwire;
-pub mod capture;
+mod capture;
 mod cli;
 mod convert;
 mod doctor;
 mod failure;
-mod formats;
+mod format_names;
 mod gateway;
 mod generate;
 mod interrupt;

@@ -1,26 +1,14 @@
 //! What goes wrong with interfaces and files, in the same words by every command.
 
 use crate::failure::{self, Failure};
-use canter_io::{
-    Error, Interface,
-    interface::{Kind, State, remedy},
-};
+use canter_io::{Error, Interface};
 use std::{io, path::Path};
 
-/// Says so before anything is opened: what waits on an interface that is down waits for ever.
+/// Reports an interface that is down before anything is opened: nothing would ever arrive.
 pub fn refuse_down(interface: &Interface) -> failure::Result<()> {
-    let name = &interface.name;
-    if !interface.up && !name.starts_with(canter_io::interface::SIMULATED) {
-        let needs_rate = match interface.kind {
-            Kind::Canchar => interface.driver.as_deref() != Some("virtual") && interface.bitrate().is_none(),
-            _ => interface.controller.is_some(),
-        };
-        return Err(Failure::failed(format!("{name}: is down ({})", remedy::up(name, needs_rate))));
-    }
-    if interface.controller.as_ref().is_some_and(|controller| controller.state == Some(State::BusOff)) {
-        return Err(Failure::failed(format!("{name}: is off the bus ({})", remedy::restart(name))));
-    }
-    Ok(())
+    interface
+        .not_ready()
+        .map_or(Ok(()), |reason| Err(Failure::failed(format!("{}: {reason}", interface.name))))
 }
 
 /// Why frames no longer move through an interface. One that is being deleted goes down first, and that may be all that

@@ -17,9 +17,9 @@ use super::{
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
     batch::Clock,
-    filter::bpf,
     frame::{CAN_MTU, CANFD_MTU, EFF_MASK, ERR_FLAG},
     interface::Kind,
+    packet_filter,
     sys::{
         self, can_raw,
         map::Map,
@@ -158,10 +158,13 @@ fn attach(socket: &Socket, interface: &Interface, options: &ReceiveOptions) -> R
     let mark = (vcan || interface.echo && !options.echoes).then(|| can_raw::mark(interface));
     let program = match mark {
         _ if !options.filters.list.is_empty() => {
-            let program = options.filters.to_bpf(bpf::Options { drop_mark: mark, check_protocol: false });
+            let program = packet_filter::program(
+                &options.filters,
+                packet_filter::Options { drop_mark: mark, check_protocol: false },
+            );
             program.map_err(|long| step(io::Error::new(io::ErrorKind::InvalidInput, long.to_string())))?
         }
-        Some(mark) => bpf::drop_mark(mark),
+        Some(mark) => packet_filter::drop_mark(mark),
         None => return Ok(()),
     };
     socket.attach_filter(&program).map_err(step)

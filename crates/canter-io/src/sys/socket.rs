@@ -1,6 +1,6 @@
 //! Sockets of the two families that carry CAN: `PF_CAN` raw sockets and `PF_PACKET`.
 
-use crate::filter::bpf::Instruction;
+use crate::packet_filter::Instruction;
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
