@@ -15,6 +15,7 @@ use crate::{
     Error, Result,
     captured::Captured,
     frame::{CAN_MTU, CANFD_MTU},
+    packet_filter::Instruction,
     sys::{
         clock,
         map::Map,
@@ -227,9 +228,8 @@ impl Lane {
 
     /// Lets nothing more into the ring; what is in it stays.
     fn close(&self) -> io::Result<()> {
-        let nothing = [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 }];
-        let program = libc::sock_fprog { len: 1, filter: nothing.as_ptr().cast_mut() };
-        self.socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+        let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        self.socket.attach_filter(&[nothing])
     }
 
     /// Frames that found no block; the kernel's own count starts anew with each reading.

@@ -7,10 +7,9 @@ mod recording;
 mod summary;
 
 use crate::{
-    canwire,
+    canwire, duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    measure::duration,
     options::Common,
     trouble,
 };

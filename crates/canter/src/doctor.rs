@@ -11,7 +11,7 @@ mod rights;
 use crate::{
     failure::{self, Exit},
     options::Common,
-    report::text::{Ink, RED, YELLOW},
+    terminal::{Ink, RED, YELLOW},
 };
 use clap::Args;
 use finding::{Check, Cost, Finding};

@@ -1,9 +1,9 @@
 //! `canter generate`: sends frames, by cangen's options, by a schedule, or as a whole car.
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    measure::duration,
     options::Common,
     traffic::{
         assignment::Assignment,

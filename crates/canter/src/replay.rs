@@ -8,15 +8,15 @@ mod recording;
 mod timeline;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    measure::duration,
     options::Common,
-    report::unit,
     traffic::{
         assignment::Assignment,
         sender::{Account, Setup, Table, parse_ms, parse_rate},
     },
+    units,
 };
 use canter_io::{
     Filters,
@@ -301,7 +301,7 @@ impl Document {
         let late: u64 = self.interfaces.iter().map(|one| one.late).sum();
         match self.max_error_ns {
             Some(limit) if worst > limit => {
-                let (worst, limit) = (unit::span(worst), unit::round_span(limit));
+                let (worst, limit) = (units::span(worst), units::round_span(limit));
                 let why = format!(
                     "timing errors up to {worst}: {late} of {sent} frames beyond --max-error {limit}"
                 );

@@ -17,14 +17,12 @@ mod strips;
 mod summary;
 mod svg;
 mod sweep;
-pub mod text;
 mod timechart;
-pub mod unit;
 mod verdict;
 mod views;
 
 use crate::failure::{self, Exit, Failure};
-use crate::{measure::result::ResultFile, options::Common, trouble};
+use crate::{measure::result::ResultFile, options::Common, terminal::Ink, trouble};
 use clap::Args;
 use compare::{Across, Bound, Comparison};
 use files::Found;
@@ -68,7 +66,7 @@ pub struct Arguments {
 /// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
 /// standard output is a terminal.
 pub fn summary(result: &ResultFile) -> String {
-    summary::of(result, text::Ink::of_stdout())
+    summary::of(result, Ink::of_stdout())
 }
 
 /// The page that shows all of them.
@@ -114,7 +112,7 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
     }
     write_page(&results, Some(&comparison), arguments, common)?;
     if !common.quiet {
-        print(&compare::text(&comparison, text::Ink::of_stdout()))?;
+        print(&compare::text(&comparison, Ink::of_stdout()))?;
     }
     Ok(comparison.exit())
 }

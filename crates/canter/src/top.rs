@@ -6,9 +6,9 @@ mod source;
 mod view;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    measure::duration,
     options::Common,
     traffic::sender::{own_rate, parse_rate},
 };

@@ -9,10 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Arrows that still run up: (from, to, why it stays for now).
-const EXCEPTIONS: &[(&str, &str, &str)] =
-    &[("traffic", "report", "rates in SI units, until units have a module")];
-
 /// Folders whose files still import each other in circles.
 const CIRCLES: &[&str] = &["meter", "study"];
 
@@ -158,10 +154,6 @@ fn no_module_imports_one_above_or_beside_it() {
             continue;
         }
         let imports = imports(&fs::read_to_string(&path).unwrap(), &module);
-        let known = |other: &&String| {
-            !EXCEPTIONS.iter().any(|(from, to, _)| *from == module[0] && *to == other.as_str())
-        };
-        let imports = imports.iter().filter(known).cloned().collect();
         let path = path.strip_prefix(root).unwrap().display();
         wrong.extend(faults(&order, &module[0], &imports).iter().map(|why| format!("{path}: {why}")));
         seen.insert(module[0].clone());

@@ -2,9 +2,9 @@
 
 use super::size;
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     format_names,
-    measure::duration,
     options::Common,
     reminder::Reminder,
     supervisor::Supervisor,

@@ -151,7 +151,7 @@ fn backlog_frames(text: &str) -> Result<usize, String> {
 
 /// A duration of at least 10 ms, in ns.
 fn interval(text: &str) -> Result<u64, String> {
-    crate::measure::duration::parse_ns(text)
+    crate::duration::parse_ns(text)
         .and_then(|ns| if ns < 10_000_000 { Err("at least 10ms".into()) } else { Ok(ns) })
 }
 

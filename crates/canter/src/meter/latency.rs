@@ -11,11 +11,12 @@ use super::{
     wires::Buses,
 };
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     measure::{
         busy::Sampler,
-        duration, environment,
+        environment,
         histogram::Histogram,
         result::{Condition, Ledger, Lost, Series, Timeline},
         timeline::Recorder,

@@ -10,10 +10,11 @@ mod identifiers;
 pub use identifiers::Identifiers;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     measure::{
-        duration, environment,
+        environment,
         histogram::Histogram,
         result::{Condition, Latency, Ledger, Lost, Series},
     },

@@ -6,7 +6,7 @@ use crate::report::axis::Scale;
 use crate::report::figure::{self, CHARACTER, Size};
 use crate::report::ranking::{Latencies, Row};
 use crate::report::svg::{Path, Svg};
-use crate::report::{text::clip, unit};
+use crate::{terminal::clip, units};
 
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 26.0;
@@ -153,7 +153,7 @@ fn diamond(svg: &mut Svg, x: f64, y: f64, row: &Row<'_, Latency>) {
     path.line_to(x + 5.0, y);
     path.line_to(x, y + 5.0);
     path.line_to(x - 5.0, y);
-    let paper = row.paper_ns().map(unit::round_span).unwrap_or_default();
+    let paper = row.paper_ns().map(units::round_span).unwrap_or_default();
     svg.path("diamond", &path, &format!("the paper: {paper}"));
 }
 
@@ -168,7 +168,7 @@ fn words(svg: &mut Svg, group: &Latencies<'_>, n: usize, layout: &Layout, top: f
             svg.badge((10.0, y - 4.2), n + 1);
             let room = ((layout.left - 46.0) / CHARACTER) as usize;
             svg.text("name", (28.0, y), &clip(&row.label(), room));
-            let paper = row.paper_ns().map(unit::round_span).unwrap_or_default();
+            let paper = row.paper_ns().map(units::round_span).unwrap_or_default();
             let paper_ratio = group.paper_ratio(row).unwrap_or_default();
             let [at_median, at_ratio, at_paper, at_paper_ratio] = columns(layout);
             svg.text("value strong end", (at_median, y), &median);

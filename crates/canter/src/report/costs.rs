@@ -6,7 +6,7 @@ use crate::report::axis::{Scale, make_room};
 use crate::report::figure::{self, Size};
 use crate::report::ranking::{Costs, Row};
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::units;
 
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
@@ -41,12 +41,12 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
     for tick in y.ticks(6) {
         let at = y.at(tick);
         svg.line("grid", (LEFT, at), (right, at));
-        svg.text("tick end", (LEFT - 6.0, at + 4.0), &unit::round_span(tick.round() as u64));
+        svg.text("tick end", (LEFT - 6.0, at + 4.0), &units::round_span(tick.round() as u64));
     }
     for tick in x.ticks(Size::ticks(right - LEFT)) {
         let at = x.at(tick);
         svg.line("grid", (at, TOP), (at, bottom));
-        svg.text("tick middle", (at, bottom + 16.0), &unit::grouped(tick.round() as u128));
+        svg.text("tick middle", (at, bottom + 16.0), &units::grouped(tick.round() as u128));
     }
     svg.line("axis", (LEFT, bottom), (right, bottom));
     svg.text("head end", (right, bottom + 34.0), "frames");

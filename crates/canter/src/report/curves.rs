@@ -5,7 +5,7 @@ use crate::report::axis::{Scale, make_room};
 use crate::report::figure::Size;
 use crate::report::ranking;
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::units;
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
@@ -61,7 +61,7 @@ impl<'a> Curves<'a> {
         }
         for tick in x.ticks(Size::ticks(right - LEFT)) {
             svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
-            svg.text("tick middle", (x.at(tick), bottom + 16.0), &unit::grouped(tick as u64));
+            svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::grouped(tick as u64));
         }
         let unit = &self.first.against_unit;
         let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
@@ -84,7 +84,7 @@ impl<'a> Curves<'a> {
 
     /// `12.5 %`.
     pub fn figure(&self, value: u64) -> String {
-        unit::measured(value, self.first.decimals, &self.first.unit)
+        units::measured(value, self.first.decimals, &self.first.unit)
     }
 
     fn description(&self) -> String {

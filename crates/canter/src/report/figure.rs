@@ -1,6 +1,7 @@
 //! What the figures share: the two widths at which each is drawn, and the space that text takes.
 
-use crate::report::{axis::Scale, svg::Svg, unit};
+use crate::report::{axis::Scale, svg::Svg};
+use crate::units;
 
 /// Every figure is drawn twice, for a desk and for a telephone; the style sheet shows one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, (top, bottom): (f64
     let ticks = scale.ticks(ticks);
     svg.uprights("grid", ticks.iter().map(|&tick| scale.at(tick)), (top, bottom));
     for tick in ticks {
-        svg.text("tick middle", (scale.at(tick), bottom + 16.0), &unit::round_span(tick.round() as u64));
+        svg.text("tick middle", (scale.at(tick), bottom + 16.0), &units::round_span(tick.round() as u64));
     }
 }
 
@@ -65,7 +66,7 @@ pub fn floor_line(svg: &mut Svg, scale: &Scale, floor: Option<u64>, (top, bottom
     let Some(floor) = floor else { return };
     let x = scale.at(floor as f64);
     if !scale.covers(floor as f64) {
-        return svg.text("tick", (x, top - 5.0), &format!("← floor {}", unit::span(floor)));
+        return svg.text("tick", (x, top - 5.0), &format!("← floor {}", units::span(floor)));
     }
     svg.line("floor", (x, top), (x, bottom));
     svg.text("tick middle", (x.max(16.0), top - 5.0), "floor");

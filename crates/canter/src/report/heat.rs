@@ -2,8 +2,8 @@
 
 use crate::measure::result::{Condition, Latency, ResultFile, Series};
 use crate::report::ranking;
-use crate::report::text::clip;
-use crate::report::unit;
+use crate::terminal::clip;
+use crate::units;
 use serde::Serialize;
 
 /// Colours from the shortest to the longest.
@@ -143,7 +143,7 @@ fn entries_of_measured_conditions(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
 fn key(result: &ResultFile, condition: &Condition) -> [String; DIMENSIONS] {
     let traffic = match condition.traffic.as_str() {
         "one-at-a-time" => "one".to_owned(),
-        "period" => unit::round_span(condition.period_ns),
+        "period" => units::round_span(condition.period_ns),
         "load" => format!("{} %", condition.load_percent),
         other => other.to_owned(),
     };
@@ -153,7 +153,7 @@ fn key(result: &ResultFile, condition: &Condition) -> [String; DIMENSIONS] {
         traffic,
         condition.varied.as_ref().map(ranking::varied).unwrap_or_default(),
         condition.variant.clone(),
-        if condition.len > 0 { unit::counted(condition.len.into(), "byte") } else { String::new() },
+        if condition.len > 0 { units::counted(condition.len.into(), "byte") } else { String::new() },
     ]
 }
 
@@ -243,10 +243,10 @@ fn cell(entry: &Entry<'_>, scales: &Scales) -> Cell {
         .chain([loss_level(share)])
         .map(|level| level.to_string())
         .collect();
-    let [p50, p99, max] = FIGURES.map(|pick| unit::span(pick(latency)));
-    let lost_text = if lost > 0 { format!(", lost {}", unit::grouped(lost)) } else { String::new() };
+    let [p50, p99, max] = FIGURES.map(|pick| units::span(pick(latency)));
+    let lost_text = if lost > 0 { format!(", lost {}", units::grouped(lost)) } else { String::new() };
     let tip = format!("{p50}, p99 {p99}, worst {max}{lost_text}");
-    Cell { id, state: "full", levels, text: unit::span(latency.p50), tip, lossy: lost > 0 }
+    Cell { id, state: "full", levels, text: units::span(latency.p50), tip, lossy: lost > 0 }
 }
 
 #[cfg(test)]

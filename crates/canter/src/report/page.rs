@@ -8,7 +8,8 @@ use crate::report::embed::{self, PAGE_BYTES_MAX};
 use crate::report::ranking::{self, Costs, Latencies};
 use crate::report::sweep::Sweep;
 use crate::report::views::{self, CostView, LatencyView, MissingView, Sizes, SweepView};
-use crate::report::{heat, profiles, unit, verdict};
+use crate::report::{heat, profiles, verdict};
+use crate::units;
 use minijinja::{Environment as Templates, UndefinedBehavior, Value, syntax::SyntaxConfig};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -316,7 +317,7 @@ fn environment(environment: &Environment) -> [(&'static str, String); 7] {
         ClockKind::Virtual => "virtual (instructions)",
         kind => kind.name(),
     };
-    let processors = unit::counted(environment.processors.into(), "processor");
+    let processors = units::counted(environment.processors.into(), "processor");
     let cpu = match (environment.cpu.is_empty(), environment.processors) {
         (false, 0) => environment.cpu.clone(),
         (false, _) => format!("{}, {processors}", environment.cpu),
@@ -342,7 +343,8 @@ mod tests {
     use crate::measure::result::{
         Condition, Cost, Curve, Fit, Latency, Ledger, Lost, Paper, Series, Timeline, Varied,
     };
-    use crate::report::{summary, text};
+    use crate::report::summary;
+    use crate::terminal;
     use proptest::prelude::*;
 
     fn file(series: Vec<Series>) -> ResultFile {
@@ -467,12 +469,12 @@ mod tests {
             let (shown, _) = page.split_once("<script").expect("it has a script");
             let finite = !shown.contains("NaN") && !shown.contains("inf");
             prop_assert!(finite);
-            let summary = summary::of(&result, text::Ink::none());
+            let summary = summary::of(&result, terminal::Ink::none());
             let scripts = page.matches("<script").count();
             let safe = scripts == 3 && ![page, summary.clone()].concat().contains('\u{1b}');
             prop_assert!(safe, "{} scripts", scripts);
             for line in summary.lines() {
-                prop_assert!(line.chars().count() <= text::COLUMNS_MAX, "{}", line);
+                prop_assert!(line.chars().count() <= terminal::COLUMNS_MAX, "{}", line);
             }
         }
     }

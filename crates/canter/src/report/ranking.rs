@@ -3,7 +3,7 @@
 use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
 use crate::{
     gateway::kind::{Method, Place},
-    report::unit::{self, Unit},
+    units::{self, Unit},
 };
 use canter_io::method;
 
@@ -189,11 +189,11 @@ impl<'a> Latencies<'a> {
     }
 
     pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        unit::ratio(row.figure.p50, self.reference()?.figure.p50)
+        units::ratio(row.figure.p50, self.reference()?.figure.p50)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+        units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// A figure of the paper's if its machine were so much faster that its reference equals ours: same ratio.
@@ -247,11 +247,11 @@ impl<'a> Costs<'a> {
 
     pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
         let positive = |ns: i64| u64::try_from(ns).ok();
-        unit::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
+        units::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
-        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+        units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// Colours by rank: here the wait hardly matters, and every line is its own method.
@@ -380,7 +380,7 @@ pub fn distinguish(conditions: &[&Condition]) -> Vec<String> {
 fn parts(condition: &Condition) -> Vec<String> {
     let mut parts = vec![match condition.traffic.as_str() {
         "one-at-a-time" => "one frame at a time".to_owned(),
-        "period" => format!("a frame every {}", unit::round_span(condition.period_ns)),
+        "period" => format!("a frame every {}", units::round_span(condition.period_ns)),
         "load" => format!("{} % bus load", condition.load_percent),
         "flood" => "as many frames as fit (flood)".to_owned(),
         other => other.to_owned(),
@@ -388,7 +388,7 @@ fn parts(condition: &Condition) -> Vec<String> {
     parts.extend(condition.varied.as_ref().map(varied));
     parts.push(condition.variant.clone());
     if condition.len > 0 {
-        parts.push(unit::counted(condition.len.into(), "byte"));
+        parts.push(units::counted(condition.len.into(), "byte"));
     }
     if idle(&condition.load) != "none" {
         parts.push(format!("under {} load", condition.load));
@@ -399,11 +399,11 @@ fn parts(condition: &Condition) -> Vec<String> {
 
 /// `2 048 filters`, `rate 10 000 frames/s`.
 pub fn varied(varied: &Varied) -> String {
-    let value = unit::grouped(varied.value);
+    let value = units::grouped(varied.value);
     match varied.unit.as_str() {
         "" if varied.value == 1 => format!("{value} {}", varied.name.trim_end_matches('s')),
         "" => format!("{value} {}", varied.name),
-        "ns" => format!("{} {}", varied.name, unit::round_span(varied.value)),
+        "ns" => format!("{} {}", varied.name, units::round_span(varied.value)),
         unit => format!("{} {value} {unit}", varied.name),
     }
 }

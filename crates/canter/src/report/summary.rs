@@ -4,9 +4,9 @@
 use crate::measure::result::{ResultFile, Series};
 use crate::report::ranking::{self, Costs, Latencies, Missing};
 use crate::report::strips;
-use crate::report::text::{Ink, RED, Style, Table, YELLOW, paragraph};
-use crate::report::unit::{self, grouped};
 use crate::report::verdict;
+use crate::terminal::{Ink, RED, Style, Table, YELLOW, paragraph};
+use crate::units::{self, grouped};
 
 /// So many conditions are shown in full; of a matrix the page shows the rest.
 const CONDITIONS_MAX: usize = 6;
@@ -56,7 +56,7 @@ fn latencies(out: &mut String, group: &Latencies<'_>, ink: Ink) {
         let figure = row.figure;
         let numbers = [figure.min, figure.p50, figure.p90, figure.p99, figure.max].map(|ns| unit.number(ns));
         let [min, p50, p90, p99, max] = numbers.map(|number| (number, Style::Plain));
-        let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(unit::round_span));
+        let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(units::round_span));
         let lost = row.series.ledger.lost.total();
         let ratio = group.ratio(row).filter(|_| group.rows.len() > 1).unwrap_or_default();
         table.row([
@@ -102,7 +102,7 @@ fn costs(out: &mut String, group: &Costs<'_>, ink: Ink) {
             plain(unit.signed(row.figure.delivery)),
             (unit.signed(row.figure.total), Style::Bold),
             (group.ratio(row).unwrap_or_default(), Style::Bold),
-            (row.paper_ns().map(unit::round_span).unwrap_or_default(), Style::Faint),
+            (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
             (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
         ]);
     }
@@ -126,10 +126,10 @@ fn curve(out: &mut String, series: &Series, ink: Ink) {
     let mut table = Table::new(&[&curve.against, &curve.quantity]);
     let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
     for [against, figure] in curve.points.iter().step_by(every) {
-        let against = unit::measured(*against, 0, &curve.against_unit);
+        let against = units::measured(*against, 0, &curve.against_unit);
         table.row([
             (against, Style::Plain),
-            (unit::measured(*figure, curve.decimals, &curve.unit), Style::Bold),
+            (units::measured(*figure, curve.decimals, &curve.unit), Style::Bold),
         ]);
     }
     table.print(out, ink);

@@ -6,7 +6,7 @@ use crate::report::axis::{Scale, make_room};
 use crate::report::figure::{self, Size};
 use crate::report::ranking::{self, Latencies};
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::units;
 
 /// From so many values on there is something to see.
 const VALUES_MIN: usize = 3;
@@ -131,7 +131,7 @@ impl Sweep {
         let ticks = self.ticks(&x, right);
         svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
         for tick in ticks {
-            let label = unit::measured(tick as u64, 0, self.shown_unit());
+            let label = units::measured(tick as u64, 0, self.shown_unit());
             svg.text("tick middle", (x.at(tick), bottom + 16.0), &label);
         }
         let note = if x.even { ", not to scale" } else { "" };
@@ -193,7 +193,7 @@ impl Sweep {
         svg.text("head", (0.0, 10.0), "median, min to p90");
         for tick in y.ticks(6) {
             svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &unit::round_span(tick as u64));
+            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
         }
         for (n, line) in self.lines.iter().enumerate() {
             let mut band = Path::default();

@@ -3,7 +3,7 @@
 
 use crate::measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
 use crate::report::ranking::{self, Costs, Latencies, Row};
-use crate::report::unit::{self, counted, grouped, span};
+use crate::units::{self, counted, grouped, span};
 use std::collections::BTreeMap;
 
 /// Medians that differ by less than this part of them are of no condition in particular.
@@ -157,8 +157,8 @@ fn medians(groups: &[Latencies<'_>], conditions: &[String], label: &str) -> Stri
 fn steepest(series: &Series) -> Option<String> {
     let curve = series.curve.as_ref().filter(|_| series.unavailable.is_empty())?;
     let [against, most] = curve.points.iter().max_by_key(|point| point[1])?;
-    let most = unit::measured(*most, curve.decimals, &curve.unit);
-    let against = unit::measured(*against, 0, &curve.against_unit);
+    let most = units::measured(*most, curve.decimals, &curve.unit);
+    let against = units::measured(*against, 0, &curve.against_unit);
     let (quantity, label) = (&curve.quantity, ranking::label(series));
     Some(format!("The {quantity} of {label} is at most {most}, at {} {against}.", curve.against))
 }

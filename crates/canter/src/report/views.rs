@@ -3,8 +3,8 @@
 use crate::measure::result::{Cost, Latency, Series};
 use crate::report::figure::Size;
 use crate::report::ranking::{self, Costs, Family, Latencies, Missing, Row};
-use crate::report::unit::{self, Unit, grouped};
 use crate::report::{bars, costs, curves::Curves, profiles, sweep::Sweep, timechart, verdict};
+use crate::units::{self, Unit, grouped};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -163,7 +163,7 @@ pub fn latency_view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
         has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
         has_scaled_paper: group.rows.iter().any(|row| group.paper_scaled(row, row.paper_ns()).is_some()),
         paper: papers(group.series()),
-        floor: bars::floor(group).map(unit::span).unwrap_or_default(),
+        floor: bars::floor(group).map(units::span).unwrap_or_default(),
         silent: group.silent.iter().map(|series| ranking::label(series)).collect(),
         timecharts: timecharts(group, sizes),
         rows: group.rows.iter().enumerate().map(|(n, row)| latency_row(group, row, n + 1, unit)).collect(),
@@ -179,7 +179,7 @@ fn summary(group: &Latencies<'_>) -> String {
     let worst = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(0);
     let lost = group.series().fold(0_u64, |sum, series| sum.saturating_add(series.ledger.lost.total()));
     let lost = if lost > 0 { format!(", lost {}", grouped(lost)) } else { String::new() };
-    format!("fastest {} {}, worst {}{lost}", first.label(), unit::span(first.figure.p50), unit::span(worst))
+    format!("fastest {} {}, worst {}{lost}", first.label(), units::span(first.figure.p50), units::span(worst))
 }
 
 fn timecharts(group: &Latencies<'_>, sizes: Sizes) -> Vec<TimeChart> {
@@ -191,7 +191,7 @@ fn timecharts(group: &Latencies<'_>, sizes: Sizes) -> Vec<TimeChart> {
         let about = format!(
             "{} slots of {}",
             grouped(timeline.slots.len() as u64),
-            unit::round_span(timeline.slot_ns)
+            units::round_span(timeline.slot_ns)
         );
         Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), figure, about })
     };
@@ -249,10 +249,10 @@ fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, uni
         name: name(row.series, number, row.label(), row.class()),
         figures: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
         ratio: group.ratio(row).unwrap_or_default(),
-        paper: row.paper_ns().map(unit::round_span).unwrap_or_default(),
+        paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
         id: row.id,
-        worst: unit::span(max),
+        worst: units::span(max),
         lost: grouped(lost),
         lossless: lost == 0,
     }
@@ -323,7 +323,7 @@ fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -
             unit.signed(figure.total),
         ],
         ratio: group.ratio(row).unwrap_or_default(),
-        paper: row.paper_ns().map(unit::round_span).unwrap_or_default(),
+        paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
     }
 }

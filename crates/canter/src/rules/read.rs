@@ -8,8 +8,8 @@ use super::{
     select,
 };
 use crate::{
+    duration,
     failure::{Exit, Failure},
-    measure::duration,
 };
 use canter_io::{
     frame::{EFF_FLAG, ERR_FLAG},

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    lab::Bus,
     measure::result::Paper,
     meter::syscalls,
     trouble,
@@ -56,6 +55,30 @@ pub enum Set {
     Matrix,
     /// No figure of the papers: by its name only.
     Bench,
+}
+
+/// What joins the interfaces of the papers' testbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bus {
+    /// QEMU's CAN bus between the cards, on which a frame takes no time.
+    #[default]
+    Sja1000,
+    /// canwire's: bits, arbitration, hardware stamps.
+    Wire,
+    /// As sja1000, and canprobe measures.
+    Probe,
+}
+
+impl Bus {
+    /// The lab's module that makes the bus or measures on it.
+    pub fn module(self) -> Option<&'static str> {
+        match self {
+            Self::Sja1000 => None,
+            Self::Wire => Some("canwire"),
+            Self::Probe => Some("canprobe"),
+        }
+    }
 }
 
 /// The machine it is measured on.

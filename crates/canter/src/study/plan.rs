@@ -1,11 +1,7 @@
 //! What a latency study measures: every combination of its conditions is a case, and makes a series.
 
 use super::{load::Load, rules::Rules};
-use crate::{
-    gateway::kind::Method,
-    measure::{duration, result::Condition},
-    traffic::pattern::Traffic,
-};
+use crate::{duration, gateway::kind::Method, measure::result::Condition, traffic::pattern::Traffic};
 use serde::Deserialize;
 
 /// No gateway: the exact instrument's second card is on the bus of the first, and what it shows is how long an interrupt

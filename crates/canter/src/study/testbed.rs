@@ -6,7 +6,7 @@
 //! (`bus = "probe"`) can0 and can2 are its cards, and the gateway has its cards by the driver that its method needs.
 
 use super::{
-    definition::Study,
+    definition::{Bus, Study},
     load::Load,
     load_curve,
     plan::{Case, LatencyPlan, NOTHING},
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     failure::{self, Exit, Failure},
     gateway::{kind::Method, table::paper_name},
-    lab::{Bus, topology},
+    lab::topology,
     measure::result::Series,
     meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
     options::Common,

@@ -1,6 +1,6 @@
 //! When frames are sent: `one-at-a-time`, `period=120us`, `load=50%`, `burst=20/100ms`, `ramp=100..5000/10s`, `flood`.
 
-use crate::measure::duration;
+use crate::duration;
 use std::{fmt, str::FromStr};
 
 /// The highest rate of a ramp, in frames/s. A full bus of 1 Mbit/s carries 21 277.

@@ -1,8 +1,8 @@
 //! `canter wire add`, `delete` and `set`: nodes, and what is set for their bus.
 
 use crate::{
+    duration,
     failure::{self, Exit},
-    measure::duration,
 };
 use canter_io::{
     Interface,

@@ -1,10 +1,9 @@
 //! `canter wire source`: traffic that the kernel itself sends, by a hard timer.
 
 use crate::{
-    canwire,
+    canwire, duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    measure::duration,
     options::Common,
     traffic::pattern::Traffic,
     trouble,

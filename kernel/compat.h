@@ -1,9 +1,9 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the kernels that canwire is built for, 6.1 to mainline, and nothing else.
+ * What differs between the kernels that the modules are built for, 6.1 to mainline, and nothing else.
  */
-#ifndef CANWIRE_COMPAT_H
-#define CANWIRE_COMPAT_H
+#ifndef CANTER_COMPAT_H
+#define CANTER_COMPAT_H
 
 #include <linux/can/dev.h>
 #include <linux/hrtimer.h>
@@ -32,7 +32,7 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #define cw_data_bittiming_const(can)	((can)->data_bittiming_const)
 #endif
 
-/* 6.17: three ways of threading instead of yes and no, and a call that tells of failure by itself. */
+/* 6.17: three ways of threading instead of yes and no, and a call that logs its failure. */
 static inline int cw_set_threaded(struct net_device *dev)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)

@@ -1,6 +1,6 @@
 //! Text for a terminal of 80 columns: paragraphs, tables, and colour where a terminal reads it.
 
-use crate::report::unit;
+use crate::units;
 use std::io::IsTerminal;
 
 pub const COLUMNS_MAX: usize = 80;
@@ -156,7 +156,7 @@ pub fn paragraph(out: &mut String, text: &str, indent: &str, ink: Ink, style: St
 /// Thin spaces become plain ones; a control character of a file's never reaches the terminal.
 pub fn plain(text: &str) -> String {
     let plain = |character: char| match character {
-        unit::THIN_SPACE => ' ',
+        units::THIN_SPACE => ' ',
         '\n' => '\n',
         _ if character.is_control() => '\u{fffd}',
         _ => character,

@@ -1,31 +1,35 @@
-//! Frames from one controller to another, until told to stop.
+//! A gateway: frames from one controller to another, by polling, with an account of every frame.
+//!
+//! It is all that runs on a processor without an operating system (canter's `bare-metal` gateway), and works wherever a
+//! program may poll two controllers.
 
-use crate::card::Channel;
-use sja1000::Status;
+use crate::{Controller, Registers, Status};
 
-/// Looks at a full transmit buffer before its frame is dropped: an input that is not looked at loses frames as well, and
-/// those are harder to count.
+/// Looks at a full transmit buffer before its frame is dropped. While the gateway waits for room it does not empty the
+/// input, and frames that the input's FIFO loses are harder to count than frames that the gateway drops.
 const LOOKS_MAX: u32 = 1 << 12;
 
-/// What became of the frames: `received = transmitted + dropped`.
+/// The account of the frames: `received = transmitted + dropped`.
+///
+/// Five numbers in this order, as `struct canbare_counts` of canter's kernel/uapi/canbare.h has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
-    /// Taken out of the first controller.
+    /// Frames taken out of the first controller.
     pub received: u64,
-    /// Handed to the second one.
+    /// Frames handed to the second controller.
     pub transmitted: u64,
-    /// Found no room there.
+    /// Frames that found no room in the second controller.
     pub dropped: u64,
-    /// Times that the first controller's FIFO was full, each of which cost at least one frame.
+    /// Times that the first controller's FIFO was full; each cost at least one frame.
     pub overruns: u64,
-    /// Times that a controller was off the bus, and brought back.
+    /// Times that a controller went bus-off and was brought back.
     pub bus_offs: u64,
 }
 
-/// What the gateway asks when it has nothing to do.
+/// What the gateway calls when it has nothing to do.
 pub trait Idle {
-    /// Whether it goes on; it is told what has been counted.
+    /// Whether the gateway goes on; `counts` is its account so far.
     fn goes_on(&mut self, counts: &Counts) -> bool;
 }
 
@@ -36,37 +40,46 @@ impl<F: FnMut(&Counts) -> bool> Idle for F {
     }
 }
 
-/// A controller no longer answers: its card has gone.
+/// A controller no longer answers: its card has been removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// A controller, and whether it is known to be off the bus.
+impl core::fmt::Display for Gone {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a controller no longer answers")
+    }
+}
+
+impl core::error::Error for Gone {}
+
+/// A controller, and whether the gateway knows it to be bus-off.
 #[derive(Debug)]
-struct Side {
-    controller: Channel,
+struct Side<R> {
+    controller: Controller<R>,
     off: bool,
 }
 
-/// The two controllers, and what has been counted.
+/// Two controllers and the account of what went from the first to the second.
 #[derive(Debug)]
-pub struct Gateway {
-    from: Side,
-    to: Side,
-    /// What became of the frames.
+pub struct Gateway<R> {
+    from: Side<R>,
+    to: Side<R>,
+    /// The account so far.
     pub counts: Counts,
 }
 
-impl Gateway {
-    /// One that has counted nothing yet.
-    pub fn new(from: Channel, to: Channel) -> Self {
+impl<R: Registers> Gateway<R> {
+    /// A gateway from `from` to `to`, both already on their buses. All counts are 0.
+    pub fn new(from: Controller<R>, to: Controller<R>) -> Self {
         let side = |controller| Side { controller, off: false };
         Self { from: side(from), to: side(to), counts: Counts::default() }
     }
 
-    /// Hands frames over until `idle` ends it. It is asked when no frame waits, and when one found no room.
+    /// Hands frames over until `idle` ends it. The gateway calls `idle` when no frame waits, and after a frame that found
+    /// no room.
     ///
     /// # Errors
-    /// A card has gone.
+    /// [`Gone`].
     #[inline]
     pub fn run(&mut self, idle: &mut impl Idle) -> Result<(), Gone> {
         loop {
@@ -113,15 +126,16 @@ impl Gateway {
         Ok(())
     }
 
-    /// Takes both off the bus.
+    /// Takes both controllers off their buses.
     pub fn stop(&mut self) {
         let _ = self.from.controller.stop(); // one that has gone is off the bus
         let _ = self.to.controller.stop();
     }
 }
 
-impl Side {
-    /// Brings it back when it is off the bus, and counts that once. The chip says that it is off until it is back.
+impl<R: Registers> Side<R> {
+    /// Brings the controller back when it is bus-off, and answers 1 the first time: the chip reports bus-off until it is
+    /// back.
     #[cold]
     fn look(&mut self, status: Status) -> Result<u64, Gone> {
         if !self.controller.answers() {
