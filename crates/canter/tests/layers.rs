@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Folders whose files still import each other in circles.
-const CIRCLES: &[&str] = &["meter", "study"];
+const CIRCLES: &[&str] = &["lab", "meter", "study"];
 
 /// The modules of each line, the ground first.
 fn order(document: &str) -> Vec<Vec<String>> {
