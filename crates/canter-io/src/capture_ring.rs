@@ -377,6 +377,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
         #[test]
         fn no_content_of_a_block_makes_it_panic(
             head in prop::collection::vec(any::<u8>(), 48..400),

@@ -1,5 +1,5 @@
 //! canter: measures, routes and captures CAN on Linux. The program is [`main`]; its commands are the rows of
-//! `cli/table.rs`. Other programs use the crates below it: `canter-frame`, `canter-formats`, `canter-io`, `canter-capture`.
+//! `cli/table.rs`. Other programs use the crates below it: canter-frame, canter-formats, canter-io, canter-capture.
 #![forbid(unsafe_code)]
 #[macro_use]
 mod say;

@@ -37,7 +37,7 @@ impl Control {
         // SAFETY: the header points at the vector, the vector at the frame, and the control pointer at `self`; all
         // outlive the call, and any bytes make a valid Frame and a valid Control. recvmsg(2).
         let bytes = super::check_size(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, flags) })?;
-        note(self.filled(header.msg_controllen as usize), header.msg_flags, meta);
+        note(self.filled(header.msg_controllen as _), header.msg_flags, meta);
         Ok(bytes)
     }
 
@@ -132,7 +132,7 @@ impl<'a> Iterator for Messages<'a> {
     #[inline]
     fn next(&mut self) -> Option<Message<'a>> {
         let header: libc::cmsghdr = read(self.0)?;
-        let len = header.cmsg_len as usize;
+        let len: usize = header.cmsg_len as _; // a socklen_t in some C libraries
         let data = self.0.get(HEADER_BYTES..len)?;
         self.0 = self.0.get(len.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
         Some(Message { level: header.cmsg_level, kind: header.cmsg_type, data })
@@ -148,12 +148,11 @@ pub(crate) mod tests {
     pub(crate) fn message(kind: libc::c_int, data: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         let len = size_of_val(&bytes[..]) + data.len();
+        // SAFETY: an all-zero cmsghdr is a valid value.
+        let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        (header.cmsg_len, header.cmsg_level, header.cmsg_type) = (len as _, libc::SOL_SOCKET, kind);
         // SAFETY: the bytes hold a header.
-        unsafe {
-            let mut header: libc::cmsghdr = std::mem::zeroed();
-            (header.cmsg_len, header.cmsg_level, header.cmsg_type) = (len as _, libc::SOL_SOCKET, kind);
-            bytes.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header);
-        }
+        unsafe { bytes.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header) };
         bytes.extend(data);
         bytes.resize(len.next_multiple_of(size_of::<usize>()), 0);
         bytes
@@ -190,9 +189,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            cases: if cfg!(miri) { 16 } else { 256 }, failure_persistence: None, ..ProptestConfig::default()
-        })]
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 16 } else { 256 }, ..ProptestConfig::default() })]
         #[test]
         fn no_content_of_a_buffer_makes_it_panic(mut content in prop::collection::vec(any::<u8>(), 0..128), len: u8) {
             if let Some(first) = content.first_mut() {

@@ -137,7 +137,9 @@ impl Headers {
     #[inline]
     pub fn received(&self, count: usize) -> impl Iterator<Item = About<'_>> {
         // SAFETY: the kernel writes there during a call only, which needs `self` mutably.
-        let (controls, addresses) = unsafe { (self.controls.slice(), self.addresses.slice()) };
+        let controls = unsafe { self.controls.slice() };
+        // SAFETY: as above.
+        let addresses = unsafe { self.addresses.slice() };
         self.messages[..count].iter().enumerate().map(move |(at, message)| About {
             message,
             control: controls.get(at),
@@ -192,7 +194,7 @@ impl About<'_> {
 
     #[inline]
     fn filled<'a>(&self, control: &'a Control) -> &'a [u8] {
-        control.filled(self.message.msg_hdr.msg_controllen as usize)
+        control.filled(self.message.msg_hdr.msg_controllen as _)
     }
 }
 
@@ -252,6 +254,7 @@ mod tests {
     const ALL: Wanted = Wanted { control: true, interface: true };
 
     /// What recvmmsg(2) does with the headers of `frames` frames, number `first` and so on.
+    #[expect(clippy::multiple_unsafe_ops_per_block, reason = "all of it is on the kernel's side")]
     fn kernel(messages: *mut libc::mmsghdr, most: libc::c_uint, first: u8, frames: u8) -> libc::c_int {
         for at in 0..frames.min(most as u8) {
             let number = first + at;
@@ -266,7 +269,7 @@ mod tests {
                 (*header).msg_flags = libc::MSG_CONFIRM;
                 if !(*header).msg_control.is_null() {
                     let control = self::message(libc::SCM_TIMESTAMPNS, &time(1, number.into()));
-                    assert!((*header).msg_controllen as usize >= control.len());
+                    assert_eq!((*header).msg_controllen, size_of::<Control>() as _);
                     (*header).msg_control.cast::<u8>().copy_from(control.as_ptr(), control.len());
                     (*header).msg_controllen = control.len() as _;
                 }

@@ -290,7 +290,7 @@ mod tests {
             |about| about.rx_slots = 1 << 31,
             |about| about.rx_offset = OFFSET + 64,
             |about| about.rx_offset = OFFSET - 4,
-            |about| about.rx_offset = u32::MAX & !63,
+            |about| about.rx_offset = !63,
         ] {
             assert_eq!(refused(change), io::ErrorKind::InvalidData);
         }

@@ -248,7 +248,9 @@ mod tests {
         // SAFETY: the slot is the kernel's.
         unsafe { slot.write(header) };
         // SAFETY: a slot has room for the address behind the header.
-        unsafe { slot.add(1).cast::<libc::sockaddr_ll>().write(socket::packet_address(1, protocol)) };
+        let address = unsafe { slot.add(1) }.cast::<libc::sockaddr_ll>();
+        // SAFETY: as above, and the slot is the kernel's.
+        unsafe { address.write(socket::packet_address(1, protocol)) };
         if mac + frame.mtu() <= slots.slot_bytes {
             // SAFETY: inside of the slot.
             let place = unsafe { slot.cast::<u8>().add(mac) };

@@ -119,8 +119,10 @@ mod tests {
         let tail = unsafe { BufRingEntry::tail(entries) }.cast_mut();
         // SAFETY: 2-aligned, and lives as long as the memory.
         let tail = unsafe { AtomicU16::from_ptr(tail) }.load(Ordering::Acquire);
-        // SAFETY: inside of the entries, by the mask, and published.
-        let entry = unsafe { &*entries.add(usize::from(at & (BUFFERS - 1))) };
+        // SAFETY: inside of the entries, by the mask.
+        let entry = unsafe { entries.add(usize::from(at & (BUFFERS - 1))) };
+        // SAFETY: published, so nobody writes it.
+        let entry = unsafe { &*entry };
         let place = std::ptr::with_exposed_provenance_mut(entry.addr() as usize);
         assert_eq!(entry.len() as usize, BUFFER_BYTES);
         (tail, entry.bid(), place)
