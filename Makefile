@@ -16,7 +16,7 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 
 .PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb lint lint-if-possible bench bench-python \
+  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -103,7 +103,7 @@ test-6.1: built
 miri:
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
 	  { echo "make miri: Miri is missing: rustup component add miri --toolchain nightly" >&2; exit 1; }
-	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --locked -p canter-io --lib -- \
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" cargo +nightly miri test --locked -p canter-io --lib -- \
 	  sys:: tap:: capture_ring:: packet_ring:: canchar_ring:: uring::
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
@@ -146,6 +146,10 @@ deb-armhf: setup-arm
 test-deb: deb
 	packaging/test.sh target/deb
 	packaging/install.sh target/deb
+
+# The crates as a registry would have them: packed, unpacked into an empty folder, built and used from there.
+test-package: setup
+	packaging/crates.sh target/packages
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: built target/python target/python-can

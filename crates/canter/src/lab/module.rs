@@ -16,7 +16,7 @@ pub struct Source {
 
 /// Files by their paths below kernel/, carried in this program.
 macro_rules! sources {
-    ($($path:literal)*) => { &[$(($path, include_str!(concat!("../../../../kernel/", $path)))),*] };
+    ($($path:literal)*) => { &[$(($path, include_str!(concat!("../../carried/kernel/", $path)))),*] };
 }
 pub(super) use sources;
 

@@ -2,7 +2,7 @@
 
 macro_rules! files {
     ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../../../studies/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../../carried/studies/", $name, ".toml")))),*]
     };
 }
 
