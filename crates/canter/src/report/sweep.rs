@@ -1,12 +1,37 @@
 //! Latency and loss against what was varied: the period between frames (2014, figure 4.4), the number of filters
 //! (2011, figure 9), of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
 
-use crate::measure::result::{Condition, ResultFile};
+use crate::measure::result::Condition;
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{self, Size};
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
+use crate::report::plot::{self, Size};
 use crate::report::ranking::{self, Latencies};
 use crate::report::svg::{Path, Svg};
+use crate::report::views::{Legend, Lines, Sizes, drawing};
 use crate::units;
+
+pub const FIGURE: Figure = Figure::new("sweep", include_str!("sweep.html"), Views::OfResult(views));
+
+fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+    numbers.sweeps.iter().map(|sweep| View::of(&view(sweep, sizes))).collect()
+}
+
+fn view(sweep: &Sweep, sizes: Sizes) -> Lines {
+    let condition =
+        if sweep.condition.is_empty() { String::new() } else { format!(" ({})", sweep.condition) };
+    let line = |(n, (label, class)): (usize, (String, String))| Legend {
+        number: n + 1,
+        label,
+        class,
+        about: String::new(),
+    };
+    Lines {
+        title: format!("Latency against {}{condition}", sweep.axis),
+        figure: drawing(sizes, |size| sweep.draw(size)),
+        legend: sweep.legend().into_iter().enumerate().map(line).collect(),
+    }
+}
 
 /// From so many values on there is something to see.
 const VALUES_MIN: usize = 3;
@@ -43,9 +68,9 @@ struct Line {
 /// One figure.
 pub struct Sweep {
     /// `period`, `filters`.
-    pub axis: String,
+    axis: String,
     unit: String,
-    pub condition: String,
+    condition: String,
     lines: Vec<Line>,
 }
 
@@ -68,10 +93,10 @@ impl Axis {
 }
 
 impl Sweep {
-    /// All that a result has.
-    pub fn of(result: &ResultFile) -> Vec<Self> {
+    /// All that these latencies of a result make.
+    pub fn of(latencies: &[Latencies<'_>]) -> Vec<Self> {
         let mut sweeps: Vec<(Condition, Self)> = Vec::new();
-        for group in Latencies::of(result) {
+        for group in latencies {
             let Some((axis, unit, at, rest)) = axis(group.condition) else { continue };
             let same = |sweep: &&mut (Condition, Self)| {
                 sweep.1.axis == axis && ranking::same_condition(&sweep.0, &rest)
@@ -84,7 +109,7 @@ impl Sweep {
                     sweeps.last_mut().expect("it was just pushed")
                 }
             };
-            sweep.1.add(&group, at);
+            sweep.1.add(group, at);
         }
         let mut sweeps: Vec<Self> = sweeps.into_iter().map(|(_, sweep)| sweep).collect();
         for sweep in &mut sweeps {
@@ -117,11 +142,11 @@ impl Sweep {
     }
 
     /// Names and classes of the lines, for a legend.
-    pub fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<(String, String)> {
         self.lines.iter().enumerate().map(|(n, line)| (line.label.clone(), class(n))).collect()
     }
 
-    pub fn draw(&self, size: Size) -> String {
+    fn draw(&self, size: Size) -> String {
         let right = size.width() - RIGHT;
         let lossy = self.points().any(|point| point.lost > 0.0);
         let bottom = TOP + LATENCY + if lossy { GAP + LOSS } else { 0.0 };
@@ -188,8 +213,8 @@ impl Sweep {
     fn latencies(&self, svg: &mut Svg, x: &Axis, right: f64) {
         let bounds = (self.points().map(|point| point.min).min(), self.points().map(|point| point.p90).max());
         let bounds = (bounds.0.unwrap_or(0), bounds.1.unwrap_or(1));
-        let logarithmic = figure::spread_too_wide(bounds.0, bounds.1);
-        let y = figure::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
+        let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
+        let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
         svg.text("head", (0.0, 10.0), "median, min to p90");
         for tick in y.ticks(6) {
             svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
