@@ -5,7 +5,7 @@
 
 use crate::{
     Filters, Interface, Result,
-    capture_ring::Record,
+    captured::Captured,
     filter::EVERY_ERROR,
     frame::CAN_MTU,
     interface::Counters,
@@ -141,7 +141,7 @@ impl CaptureDevices {
     ///
     /// # Errors
     /// What read(2) answers, except for a device that is stopped or gone.
-    pub fn next(&mut self, mut take: impl FnMut(&[Record<'_>])) -> io::Result<()> {
+    pub fn next(&mut self, mut take: impl FnMut(&[Captured<'_>])) -> io::Result<()> {
         let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
         let mut all = true;
         for one in &mut self.open {
@@ -164,7 +164,7 @@ impl Open {
         &mut self,
         raw: &mut [RawFrame],
         frames: &mut [[u8; CAN_MTU]],
-        take: &mut impl FnMut(&[Record<'_>]),
+        take: &mut impl FnMut(&[Captured<'_>]),
     ) -> io::Result<bool> {
         for _ in 0..CALLS_IN_A_ROW {
             let count = match self.device.read(raw) {
@@ -184,7 +184,7 @@ impl Open {
                 },
             };
             let received = raw[..count].iter().zip(frames.iter_mut());
-            let records: Vec<Record<'_>> =
+            let records: Vec<Captured<'_>> =
                 received.map(|(raw, bytes)| record(raw, bytes, self.index)).collect();
             take(&records);
             if count < raw.len() {
@@ -196,11 +196,11 @@ impl Open {
 }
 
 /// A frame of a device as a ring hands it out: `struct can_frame`.
-fn record<'a>(raw: &RawFrame, bytes: &'a mut [u8; CAN_MTU], index: u32) -> Record<'a> {
+fn record<'a>(raw: &RawFrame, bytes: &'a mut [u8; CAN_MTU], index: u32) -> Captured<'a> {
     bytes[..4].copy_from_slice(&raw.can_id.to_ne_bytes());
     bytes[4..8].copy_from_slice(&[raw.len, 0, 0, 0]);
     bytes[8..].copy_from_slice(&raw.data);
-    Record { origin: canchar::origin(raw), ..Record::new(raw.stamp_ns, index, bytes) }
+    Captured { origin: canchar::origin(raw), ..Captured::new(raw.stamp_ns, index, bytes) }
 }
 
 impl std::fmt::Debug for CaptureDevices {

@@ -12,9 +12,10 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    Error, Frame, Result,
-    batch::Origin,
+    Error, Result,
+    captured::Captured,
     frame::{CAN_MTU, CANFD_MTU},
+    packet_filter::Instruction,
     sys::{
         clock,
         map::Map,
@@ -67,44 +68,6 @@ const COUNT_AT: usize = 12;
 const FIRST_AT: usize = 16;
 const OPENED_AT: usize = 32;
 
-/// A frame as the kernel received it, in memory of the ring or of whoever keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// ns of the real-time clock, read when the driver handed the frame over.
-    pub stamp_ns: u64,
-    /// The index of its interface.
-    pub interface: u32,
-    /// `struct can_frame` (16 bytes) or `struct canfd_frame` (72), as the kernel has it.
-    pub bytes: &'a [u8],
-    /// Who sent it, as far as it can be told: a ring cannot.
-    pub origin: Origin,
-    /// The controller's own stamp in ns of its own clock; 0 where there is none.
-    pub hardware_ns: u64,
-}
-
-impl<'a> Record<'a> {
-    /// A frame of which no more is known.
-    #[inline]
-    pub fn new(stamp_ns: u64, interface: u32, bytes: &'a [u8]) -> Self {
-        Self { stamp_ns, interface, bytes, origin: Origin::Unknown, hardware_ns: 0 }
-    }
-
-    /// The frame itself.
-    pub fn frame(&self) -> Frame {
-        let mut frame = Frame::default();
-        frame.can_id = word(self.bytes, 0);
-        let (len, flags, len8_dlc) = match self.bytes.get(4..8) {
-            Some(&[len, flags, _, len8_dlc]) => (len, flags, len8_dlc),
-            _ => (0, 0, 0),
-        };
-        (frame.len, frame.flags, frame.len8_dlc) = (len, flags, len8_dlc);
-        let data = self.bytes.get(8..).unwrap_or_default();
-        frame.data[..data.len().min(64)].copy_from_slice(&data[..data.len().min(64)]);
-        frame.received_as(self.bytes.len());
-        frame
-    }
-}
-
 /// The native word at `at`; 0 where there is none.
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|word| word.first_chunk()).map_or(0, |word| u32::from_ne_bytes(*word))
@@ -153,10 +116,10 @@ pub struct Records<'a> {
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
+    type Item = Captured<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Record<'a>> {
+    fn next(&mut self) -> Option<Captured<'a>> {
         loop {
             self.left = self.left.checked_sub(1)?;
             let place = self.bytes.get(self.at..)?;
@@ -170,7 +133,7 @@ impl<'a> Iterator for Records<'a> {
             let start = usize::from(u16::from_ne_bytes([header[24], header[25]]));
             let bytes = place.get(start..start + self.mtu)?;
             let stamp_ns = u64::from(field(4)) * 1_000_000_000 + u64::from(field(8));
-            return Some(Record::new(stamp_ns, field(INTERFACE_AT), bytes));
+            return Some(Captured::new(stamp_ns, field(INTERFACE_AT), bytes));
         }
     }
 }
@@ -265,9 +228,8 @@ impl Lane {
 
     /// Lets nothing more into the ring; what is in it stays.
     fn close(&self) -> io::Result<()> {
-        let nothing = [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 }];
-        let program = libc::sock_fprog { len: 1, filter: nothing.as_ptr().cast_mut() };
-        self.socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+        let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        self.socket.attach_filter(&[nothing])
     }
 
     /// Frames that found no block; the kernel's own count starts anew with each reading.
@@ -415,6 +377,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
         #[test]
         fn no_content_of_a_block_makes_it_panic(
             head in prop::collection::vec(any::<u8>(), 48..400),

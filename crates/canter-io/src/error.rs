@@ -73,7 +73,7 @@ impl fmt::Display for Error {
 }
 
 /// The text of an `io::Error` as a sentence part: lower case, without `(os error 19)`.
-fn plain(error: &io::Error) -> String {
+pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     // "No such device" becomes "no such device"; "SO_BUSY_POLL has no effect" stays.

@@ -4,7 +4,7 @@
 //! [`Interface`] and then moves [`Frame`]s in [`Batch`]es; what happens on a full queue is the caller's policy.
 //! [`tap`] reads what was on a virtual wire, with the start and the end of each frame.
 //! Beside them: [`interface`] and [`netlink`] set interfaces up and give the kernel's own gateway its jobs, [`loss`]
-//! says where frames got lost, [`redirect`] lets the kernel hand frames on as a program of ours says, [`text`] and [`filter`] speak candump's notation.
+//! says where frames got lost, [`redirect`] lets the kernel hand frames on as a program of ours says, frames, notation and filters are those of the crate `canter-frame`.
 //!
 //! ```
 //! use canter_io::{Batch, Frame, Interface, method::{Pair, ReceiveOptions, TransmitOptions, sim}};
@@ -35,25 +35,31 @@ pub(crate) mod btf;
 pub mod capture_devices;
 pub mod capture_ring;
 pub mod capture_sockets;
+pub mod captured;
 pub mod error;
-pub mod error_frame;
-pub mod filter;
-pub mod frame;
+/// Frames: the crate `canter-frame`.
+pub mod frame {
+    pub use canter_frame::{
+        bits::{BitRate, FrameBits, INTERFRAME_BITS},
+        frame::*,
+    };
+}
 pub mod interface;
 pub mod loss;
 pub mod method;
 pub mod netlink;
 pub mod node;
+pub mod packet_filter;
 pub mod pci;
 pub mod redirect;
 pub mod sys;
 pub mod tap;
-pub mod text;
 pub(crate) mod uapi;
 
 pub use batch::{Batch, Meta};
+pub use canter_frame::{
+    BitRate, CandumpLine, Direction, Filter, Filters, Frame, FrameBits, Identifier, InterfaceFilters,
+    LogLine, TextError, error_frame, filter, notation, record,
+};
 pub use error::{Error, Result};
-pub use filter::{Filter, Filters, InterfaceFilters};
-pub use frame::{BitRate, Frame, FrameBits, Identifier};
 pub use interface::Interface;
-pub use text::{CandumpLine, Direction, LogLine, TextError};

@@ -7,13 +7,13 @@ mod recording;
 mod summary;
 
 use crate::{
-    duration,
+    canwire, duration,
     failure::{self, Exit, Failure},
-    formats::Kind,
+    interrupt::interrupt_flag,
     options::Common,
-    trouble::{self, interrupt_flag},
-    wire,
+    trouble,
 };
+use canter_formats::Kind;
 use canter_io::{
     netlink::wire as netlink,
     sys::clock,
@@ -69,7 +69,7 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let bus = wire::bus_of(&arguments.on)?;
+    let bus = canwire::bus_of(&arguments.on)?;
     let recording = arguments.output.as_deref().map(|path| {
         let usage = format!("{}: which format? (end its name in .log or .pcapng)", path.display());
         let kind = Kind::of(path).ok_or_else(|| Failure::new(Exit::Usage, usage))?;

@@ -11,12 +11,14 @@ mod report;
 use crate::{
     duration,
     failure::{self, Exit, Failure},
-    formats::{
-        read::{self, Reader},
-        write::{self, Options, Sink, Target, Written},
-    },
+    format_names,
     options::Common,
 };
+use canter_formats::{
+    read::{self, Reader},
+    write::{self, Options, Sink, Target, Written},
+};
+use canter_frame::BusId;
 use canter_io::InterfaceFilters;
 use choice::{Choice, Rename};
 use clap::Args;
@@ -64,7 +66,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "OUT")]
     output: PathBuf,
     /// The format, whatever the name
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = format_names::written())]
     format: Option<Target>,
     /// Write over a file that exists
     #[arg(long)]
@@ -99,7 +101,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let target = target(&arguments)?;
     let mut report = Report::new(&arguments.output.display().to_string(), target);
     let readers =
-        arguments.inputs.iter().map(|path| read::open(path)).collect::<failure::Result<Vec<_>>>()?;
+        arguments.inputs.iter().map(|path| read::open(path)).collect::<canter_formats::Result<Vec<_>>>()?;
     common.apply()?;
     let options = Options {
         target,
@@ -220,16 +222,16 @@ impl Conversion<'_> {
                     return Err(Failure::new(Exit::Interrupted, message));
                 }
             }
-            let name = |interface| self.merge.name(input, interface);
+            let name = |bus| self.merge.name(input, bus);
             let Some(bus) = self.choice.bus(input, &entry, name) else { continue };
-            if bus as usize == self.buses.len() {
+            if bus.index() == self.buses.len() {
                 self.buses.push(Bus::new(self.choice.name(bus)));
                 let name = self.choice.name(bus);
                 self.sink.interface(name).map_err(|error| unwritten(self.path, "write", error))?;
             }
-            entry.interface = bus;
+            entry.bus = bus;
             self.sink.frame(&entry).map_err(|error| unwritten(self.path, "write", error))?;
-            self.buses[bus as usize].count(&entry);
+            self.buses[bus.index()].count(&entry);
         }
         report.read = read;
         report.backwards = self.merge.backwards();
@@ -238,7 +240,7 @@ impl Conversion<'_> {
 
     fn close(self, report: &mut Report, common: &Common) -> failure::Result {
         let channels: Vec<Option<u32>> =
-            (0..self.buses.len()).map(|bus| self.sink.channel(bus as u32)).collect();
+            (0..self.buses.len()).map(|bus| self.sink.channel(BusId(bus as u32))).collect();
         let written: Written = self.sink.finish().map_err(|error| unwritten(self.path, "write", error))?;
         report.close(self.merge.readers(), self.buses, &channels, &written);
         if !common.quiet {

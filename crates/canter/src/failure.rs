@@ -61,6 +61,45 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+impl From<canter_formats::Error> for Failure {
+    fn from(error: canter_formats::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<canter_capture::Error> for Failure {
+    /// The library's reasons, with the options that are the way out.
+    fn from(error: canter_capture::Error) -> Self {
+        use canter_capture::Error::{
+            File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, UnknownFormat,
+            Unsupported,
+        };
+        use std::io::ErrorKind::AlreadyExists;
+        match error {
+            Io(error) => error.into(),
+            UnknownFormat(path) => Self::new(
+                Exit::Usage,
+                format!(
+                    "{}: which format? (end its name in .log or .pcapng, or give --format)",
+                    path.display()
+                ),
+            ),
+            KeepWithoutRotation => {
+                Self::new(Exit::Usage, "--keep: of what? (--rotate-size or --rotate-time makes files)")
+            }
+            FlushTooShort(least) => {
+                Self::new(Exit::Usage, format!("--flush-interval: at least {} ms", least.as_millis()))
+            }
+            NoHardwareStamps(_) | NamedTwice(_) => Self::new(Exit::Usage, error.to_string()),
+            Unsupported { .. } => Self::unable(error.to_string()),
+            File { ref source, .. } if source.kind() == AlreadyExists => {
+                Self::failed(format!("{error} (--overwrite replaces it)"))
+            }
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}
+
 impl From<canter_io::Error> for Failure {
     fn from(error: canter_io::Error) -> Self {
         use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};

@@ -3,6 +3,7 @@
 use crate::{
     duration,
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     options::Common,
     traffic::{
         assignment::Assignment,
@@ -13,7 +14,7 @@ use crate::{
         sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate},
         source::{Due, Source, Steady, Timetable},
     },
-    trouble::{interrupt_flag, refuse_down},
+    trouble::refuse_down,
 };
 use canter_io::{
     Frame, Interface,

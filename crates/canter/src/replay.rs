@@ -10,12 +10,12 @@ mod timeline;
 use crate::{
     duration,
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     options::Common,
     traffic::{
         assignment::Assignment,
         sender::{Account, Setup, Table, parse_ms, parse_rate},
     },
-    trouble::interrupt_flag,
     units,
 };
 use canter_io::{

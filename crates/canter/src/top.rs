@@ -8,9 +8,9 @@ mod view;
 use crate::{
     duration,
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     options::Common,
     traffic::sender::{own_rate, parse_rate},
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Filters, Interface, InterfaceFilters,

@@ -260,7 +260,7 @@ fn the_example_of_the_library_records_every_frame() {
     let file = disk.file("a.log");
     // Beside the program, once `cargo build --example record` has made it.
     let example = Path::new(env!("CARGO_BIN_EXE_canter")).with_file_name("examples").join("record");
-    assert!(example.exists(), "cargo build -p canter --example record");
+    assert!(example.exists(), "cargo build -p canter-capture --example record");
     let mut child = Command::new(example).args([file.as_str(), "6", "cj0", "cj1"]).spawn().unwrap();
     let began = std::time::Instant::now();
     while !Path::new(&file).exists() {

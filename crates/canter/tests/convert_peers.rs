@@ -51,7 +51,7 @@ fn samples(ns: bool) -> Vec<Sample> {
             _ => Frame::classic(id, &bytes[..random(9) as usize]),
         }
         .unwrap();
-        let mut direction = Some(if random(2) == 0 { Direction::R } else { Direction::T });
+        let mut direction = Some(if random(2) == 0 { Direction::Received } else { Direction::Sent });
         if random(20) == 0 {
             frame = Frame::classic(Identifier::Sff(0), &bytes[..8]).unwrap();
             frame.can_id = ERR_FLAG | 1 << random(9);
@@ -120,8 +120,8 @@ struct Seen {
 fn letter(direction: Option<Direction>) -> char {
     match direction {
         None => '-',
-        Some(Direction::R) => 'R',
-        Some(Direction::T) => 'T',
+        Some(Direction::Received) => 'R',
+        Some(Direction::Sent) => 'T',
     }
 }
 

@@ -1,7 +1,23 @@
 //! What is to be typed so that frames move through an interface again: `ip` for those of the network, attributes for
 //! canchar devices.
 
-use super::canchar::DEVICES;
+use super::{Interface, Kind, State, canchar::DEVICES};
+
+impl Interface {
+    /// Why no frame can move through it now, and the way out: `is down (ip link set can0 up)`. `None` when frames can.
+    pub fn not_ready(&self) -> Option<String> {
+        let name = &self.name;
+        if !self.up && self.kind != Kind::Sim {
+            let needs_rate = match self.kind {
+                Kind::Canchar => self.driver.as_deref() != Some("virtual") && self.bitrate().is_none(),
+                _ => self.controller.is_some(),
+            };
+            return Some(format!("is down ({})", up(name, needs_rate)));
+        }
+        let state = self.controller.as_ref().and_then(|controller| controller.state);
+        (state == Some(State::BusOff)).then(|| format!("is off the bus ({})", restart(name)))
+    }
+}
 
 /// The attributes of the device of this path, if it is one.
 fn attributes(name: &str) -> Option<String> {

@@ -3,9 +3,9 @@
 use super::socket::Socket;
 use crate::{
     Error, Filter, Filters, Interface, Result,
-    filter::bpf,
     interface::Kind,
     method::{Echo, ReceiveOptions, TransmitOptions},
+    packet_filter,
 };
 use std::io;
 
@@ -34,7 +34,7 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
         set(&socket, libc::CAN_RAW_RECV_OWN_MSGS, true).map_err(step("CAN_RAW_RECV_OWN_MSGS"))?;
     }
     if options.deaf_to_marked && (interface.echo || matches!(interface.kind, Kind::Vcan)) {
-        socket.attach_filter(&bpf::drop_mark(mark(interface))).map_err(step("SO_ATTACH_FILTER"))?;
+        socket.attach_filter(&packet_filter::drop_mark(mark(interface))).map_err(step("SO_ATTACH_FILTER"))?;
     }
     if let Some(frames) = options.queue_frames {
         let bytes = frames.saturating_mul(RECEIVED_FRAME_BYTES);

@@ -3,12 +3,10 @@
 //! and filters as such; which frame it destroyed is in the packet's comment, where the format has one.
 
 use super::{line, summary::Report};
-use crate::{
-    failure,
-    formats::{Closing, Format, Kind},
-    trouble,
-};
-use canter_io::{capture_ring, frame::ERR_FLAG, netlink::wire::Fault, sys::clock, tap::Record};
+use crate::{failure, trouble};
+use canter_formats::{Closing, Format, Kind};
+use canter_frame::{BusId, RawRecord};
+use canter_io::{frame::ERR_FLAG, netlink::wire::Fault, sys::clock, tap::Record};
 use std::{
     fs::File,
     io::Write,
@@ -56,7 +54,7 @@ impl Recording {
             self.format.remark(&comment);
         }
         let stamp_ns = record.end_ns + self.ahead_ns;
-        let entry = capture_ring::Record::new(stamp_ns, interface, &bytes);
+        let entry = RawRecord::new(stamp_ns, BusId(interface), &bytes);
         self.format.frame(&mut self.buffer, &entry, false);
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
@@ -110,15 +108,15 @@ fn error_frame(fault: Fault) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canter_io::capture_ring::Record as Entry;
+    use canter_frame::RawRecord;
 
     #[test]
     fn an_error_is_recorded_as_a_controller_reports_it() {
         let bytes = error_frame(Fault::Crc);
-        let frame = Entry::new(0, 0, &bytes).frame();
+        let frame = RawRecord::new(0, BusId(0), &bytes).frame();
         assert!(frame.is_error());
         assert_eq!(frame.to_string(), "20000088#0000000800000000");
         let bytes = error_frame(Fault::Ack);
-        assert_eq!(Entry::new(0, 0, &bytes).frame().to_string(), "200000A0#0000001900000000");
+        assert_eq!(RawRecord::new(0, BusId(0), &bytes).frame().to_string(), "200000A0#0000001900000000");
     }
 }

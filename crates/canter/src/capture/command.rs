@@ -1,20 +1,18 @@
 //! The command `canter capture`: options, signals, the live line, and how the account is told.
 
-use super::{
-    account::Account,
-    live::Busy,
-    recording::{FLUSH, QUEUE_BYTES, Recording, Settings},
-    size,
-};
+use super::size;
 use crate::{
     duration,
     failure::{self, Exit, Failure},
-    formats::Kind,
+    format_names,
     options::Common,
-    service::supervisor::Supervisor,
-    trouble::{self, Reminder},
+    reminder::Reminder,
+    supervisor::Supervisor,
+    trouble,
 };
-use canter_io::{Interface, InterfaceFilters, capture_ring::RING_BYTES};
+use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
+use canter_formats::Kind;
+use canter_io::{Interface, InterfaceFilters};
 use clap::Args;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -59,7 +57,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// The format, whatever the file's name
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = format_names::recorded())]
     format: Option<Kind>,
     /// Compress, whatever the file's name
     #[arg(long)]

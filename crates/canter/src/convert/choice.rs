@@ -1,7 +1,7 @@
 //! Which frames are taken, and what their buses are called: renamed first, so that filters know the new names.
 
 use super::moment::Moment;
-use crate::formats::read::Entry;
+use canter_frame::{BusId, Record};
 use canter_io::{Filters, InterfaceFilters};
 use std::str::FromStr;
 
@@ -47,7 +47,7 @@ pub struct Choice<'a> {
     fates: Vec<Vec<Option<Fate>>>,
     names: Vec<String>,
     /// The numbers of the names whose frames were taken: buses are numbered when they have a frame.
-    buses: Vec<Option<u32>>,
+    buses: Vec<Option<BusId>>,
     taken: Vec<usize>,
 }
 
@@ -73,7 +73,12 @@ impl<'a> Choice<'a> {
 
     /// The bus of a frame, numbered in the order of their first frames; `None`: it is not wanted.
     #[inline]
-    pub fn bus<'n>(&mut self, input: usize, entry: &Entry, name: impl FnOnce(u32) -> &'n str) -> Option<u32> {
+    pub fn bus<'n>(
+        &mut self,
+        input: usize,
+        entry: &Record,
+        name: impl FnOnce(BusId) -> &'n str,
+    ) -> Option<BusId> {
         let (from, to) = match self.range {
             Some(range) => range,
             None => self.begin(entry.stamp_ns),
@@ -81,17 +86,17 @@ impl<'a> Choice<'a> {
         if entry.stamp_ns < from || entry.stamp_ns >= to {
             return None;
         }
-        let interface = entry.interface as usize;
-        if self.fates.get(input).and_then(|fates| fates.get(interface)?.as_ref()).is_none() {
-            let fate = self.fate(name(entry.interface));
-            remember(&mut self.fates, input, interface, fate);
+        let at = entry.bus.index();
+        if self.fates.get(input).and_then(|fates| fates.get(at)?.as_ref()).is_none() {
+            let fate = self.fate(name(entry.bus));
+            remember(&mut self.fates, input, at, fate);
         }
-        let Some(Fate::Taken(place, filters)) = &self.fates[input][interface] else { return None };
+        let Some(Fate::Taken(place, filters)) = &self.fates[input][at] else { return None };
         if filters.as_ref().is_some_and(|filters| !filters.matches(&entry.frame)) {
             return None;
         }
         if self.buses[*place].is_none() {
-            self.buses[*place] = Some(self.taken.len() as u32);
+            self.buses[*place] = Some(BusId(self.taken.len() as u32));
             self.taken.push(*place);
         }
         self.buses[*place]
@@ -125,20 +130,20 @@ impl<'a> Choice<'a> {
     }
 
     /// The name of a bus.
-    pub fn name(&self, bus: u32) -> &str {
-        self.taken.get(bus as usize).map_or("?", |&place| &self.names[place])
+    pub fn name(&self, bus: BusId) -> &str {
+        self.taken.get(bus.index()).map_or("?", |&place| &self.names[place])
     }
 }
 
-fn remember(fates: &mut Vec<Vec<Option<Fate>>>, input: usize, interface: usize, fate: Fate) {
+fn remember(fates: &mut Vec<Vec<Option<Fate>>>, input: usize, bus: usize, fate: Fate) {
     if fates.len() <= input {
         fates.resize(input + 1, Vec::new());
     }
     let of_input = &mut fates[input];
-    if of_input.len() <= interface {
-        of_input.resize(interface + 1, None);
+    if of_input.len() <= bus {
+        of_input.resize(bus + 1, None);
     }
-    of_input[interface] = Some(fate);
+    of_input[bus] = Some(fate);
 }
 
 #[cfg(test)]
@@ -146,8 +151,8 @@ mod tests {
     use super::*;
     use canter_io::Frame;
 
-    fn entry(interface: u32, frame: &str, stamp_ns: u64) -> Entry {
-        Entry { stamp_ns, interface, frame: frame.parse::<Frame>().unwrap(), direction: None }
+    fn entry(bus: u32, frame: &str, stamp_ns: u64) -> Record {
+        Record { stamp_ns, bus: BusId(bus), frame: frame.parse::<Frame>().unwrap(), direction: None }
     }
 
     #[test]
@@ -157,15 +162,13 @@ mod tests {
             ["body,100:700", "can1"].map(|text| InterfaceFilters::parse(text).unwrap()).into();
         let mut choice = Choice::new(&renames, &filters, None, None);
         let names = ["can0", "can1", "can2", "can3"];
-        let mut bus = |interface: u32, frame| {
-            choice.bus(0, &entry(interface, frame, 5), |interface| names[interface as usize])
-        };
+        let mut bus = |bus: u32, frame| choice.bus(0, &entry(bus, frame, 5), |bus| names[bus.index()]);
         assert_eq!(bus(0, "300#"), None); // no frame passes: no bus
-        assert_eq!(bus(1, "20000004#0000000000000000"), Some(0));
-        assert_eq!(bus(2, "123#"), Some(1));
-        assert_eq!(bus(0, "124#"), Some(1));
+        assert_eq!(bus(1, "20000004#0000000000000000"), Some(BusId(0)));
+        assert_eq!(bus(2, "123#"), Some(BusId(1)));
+        assert_eq!(bus(0, "124#"), Some(BusId(1)));
         assert_eq!(bus(3, "123#"), None);
-        assert_eq!([choice.name(0), choice.name(1)], ["can1", "body"]);
+        assert_eq!([choice.name(BusId(0)), choice.name(BusId(1))], ["can1", "body"]);
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Several recordings as one, by stamp. Within a recording the order stays as it is, unless it is to be sorted.
 
-use crate::{
-    failure,
-    formats::read::{Entry, Reader},
-};
+use crate::failure;
+use canter_formats::read::Reader;
+use canter_frame::{BusId, Record};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// A frame and which recording it is from; by stamp, and for the same stamp as they came.
@@ -11,7 +10,7 @@ struct Held {
     stamp_ns: u64,
     place: u64,
     input: usize,
-    entry: Entry,
+    entry: Record,
 }
 
 impl PartialEq for Held {
@@ -37,7 +36,7 @@ impl Ord for Held {
 /// The recordings, and the next frame of each.
 pub struct Merge {
     readers: Vec<Reader>,
-    next: Vec<Option<Entry>>,
+    next: Vec<Option<Record>>,
     begun: bool,
     /// How long frames are held back to be put in order, by their stamps.
     window_ns: Option<u64>,
@@ -65,7 +64,7 @@ impl Merge {
 
     /// The next frame, and which recording it is from.
     #[inline]
-    pub fn next(&mut self) -> failure::Result<Option<(usize, Entry)>> {
+    pub fn next(&mut self) -> failure::Result<Option<(usize, Record)>> {
         let next = if self.window_ns.is_some() { self.sorted()? } else { self.oldest()? };
         if let Some((_, entry)) = &next {
             self.backwards += u64::from(entry.stamp_ns < self.last_ns);
@@ -76,7 +75,7 @@ impl Merge {
 
     /// Of the recordings' next frames the oldest.
     #[inline]
-    fn oldest(&mut self) -> failure::Result<Option<(usize, Entry)>> {
+    fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
         if let [reader] = self.readers.as_mut_slice() {
             return Ok(reader.next()?.map(|entry| (0, entry)));
         }
@@ -93,7 +92,7 @@ impl Merge {
     }
 
     /// The oldest frame of those that no frame within the window can precede.
-    fn sorted(&mut self) -> failure::Result<Option<(usize, Entry)>> {
+    fn sorted(&mut self) -> failure::Result<Option<(usize, Record)>> {
         let window_ns = self.window_ns.unwrap_or(0);
         loop {
             let ripe = |held: &Reverse<Held>| held.0.stamp_ns.saturating_add(window_ns) < self.newest_ns;
@@ -109,8 +108,8 @@ impl Merge {
         Ok(self.held.pop().map(|Reverse(held)| (held.input, held.entry)))
     }
 
-    pub fn name(&self, input: usize, interface: u32) -> &str {
-        self.readers[input].name(interface)
+    pub fn name(&self, input: usize, bus: BusId) -> &str {
+        self.readers[input].name(bus)
     }
 
     /// Bytes read of all of them.
@@ -131,7 +130,7 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::read;
+    use canter_formats::read;
 
     fn log(stamps: &[u64]) -> Reader {
         let line =

@@ -1,9 +1,10 @@
 //! What was converted, in the terminal and as JSON.
 
-use crate::formats::{
-    read::{Entry, Reader},
+use canter_formats::{
+    read::Reader,
     write::{Target, Written},
 };
+use canter_frame::Record;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
@@ -28,7 +29,7 @@ impl Bus {
     }
 
     #[inline]
-    pub fn count(&mut self, entry: &Entry) {
+    pub fn count(&mut self, entry: &Record) {
         self.frames += 1;
         self.errors += u64::from(entry.frame.is_error());
         let (first, last) = self.range_ns.unwrap_or((entry.stamp_ns, entry.stamp_ns));

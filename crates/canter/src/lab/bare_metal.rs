@@ -9,7 +9,7 @@ const SOURCE: Source = Source {
     folder: "canbare",
     files: sources! {
         "uapi/canbare.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/board_kvaser_pci.h" "canbare/Kbuild"
-        "canbare/canbare.h" "canbare/main.c" "canbare/processor.c"
+        "canbare/canbare.h" "canbare/main.c" "canbare/processor.c" "card_pair.h" "card_pair.c"
     },
 };
 

@@ -13,7 +13,7 @@ const SOURCE: Source = Source {
     name: "canchar",
     folder: "canchar",
     files: sources! {
-        "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "canchar/compat.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
+        "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "compat.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
         "canchar/send.c" "canchar/device.c" "canchar/chip.h"
         "canchar/file.c" "canchar/ioctl.c" "canchar/queue.c" "canchar/sysfs.c" "canchar/chip_sja1000.h"
         "canchar/chip_sja1000_hot.h" "canchar/chip_sja1000.c" "canchar/chip_sja1000_setup.c" "canchar/chip_virtual.h"

@@ -3,14 +3,14 @@
 
 use super::module::{Choice, Module, Source, sources};
 
-/// Every file that it is built from; the chip, the card and what differs between kernels are canchar's.
+/// Every file that it is built from; the chip is canchar's, the pair of cards canbare's too.
 const SOURCE: Source = Source {
     name: "canprobe",
     folder: "probe",
     files: sources! {
         "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c"
-        "canchar/board_kvaser_pci.h" "canchar/compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c"
-        "probe/handler.c" "probe/chip.c"
+        "canchar/board_kvaser_pci.h" "card_pair.h" "card_pair.c" "compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c"
+        "probe/instrument.c" "probe/handler.c"
     },
 };
 

@@ -3,8 +3,9 @@
 use super::ping::{Identifiers, Shared};
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     options::Common,
-    trouble::{explain, interrupt_flag, refuse_down},
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Batch, Frame, Interface,

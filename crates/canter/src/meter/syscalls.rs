@@ -13,13 +13,13 @@ mod cost;
 
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     measure::{
         environment,
         result::{Condition, Cost, Ledger, Lost, Series},
     },
     options::Common,
     report,
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Interface,
@@ -74,7 +74,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let lost = series.iter().any(|series| series.ledger.lost.total() > 0);
     let title = "What a frame costs: system calls to send and to receive it";
     let result = environment::result("", title, &interfaces, series);
-    common.write_result(&result)?;
+    common.write_result(&result.to_json())?;
     if common.shows_table() {
         print!("{}", report::summary(&result));
     }

@@ -1,9 +1,7 @@
 //! The recordings that are replayed: one file after the other, or several merged by their stamps.
 
-use crate::{
-    failure,
-    formats::read::{self, Reader},
-};
+use crate::failure;
+use canter_formats::read::{self, Reader};
 use canter_io::Frame;
 use std::path::PathBuf;
 
@@ -27,7 +25,8 @@ pub struct Recordings {
 
 impl Recordings {
     pub fn open(paths: &[PathBuf]) -> failure::Result<Self> {
-        let readers = paths.iter().map(|path| read::open(path)).collect::<failure::Result<Vec<_>>>()?;
+        let readers =
+            paths.iter().map(|path| read::open(path)).collect::<canter_formats::Result<Vec<_>>>()?;
         let heads = vec![None; readers.len()];
         let mut recordings = Self { readers, heads, buses: Vec::new() };
         for at in 0..recordings.readers.len() {
@@ -71,7 +70,7 @@ impl Recordings {
         self.heads[at] = match reader.next()? {
             None => None,
             Some(entry) => {
-                let name = reader.name(entry.interface);
+                let name = reader.name(entry.bus);
                 let known = self.buses.iter().position(|known| known == name);
                 let bus = known.unwrap_or_else(|| {
                     self.buses.push(name.to_owned());
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn all_that_convert_writes_is_replayed() {
-        use crate::formats::write::{self, Options, Target};
+        use canter_formats::write::{self, Options, Target};
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("in.log");
         fs::write(&input, "(1.000000) can0 001#\n(2.000000) can1 002#11\n").unwrap();

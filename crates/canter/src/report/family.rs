@@ -1,5 +1,6 @@
 //! How a method waits for a frame, or where it runs: the colour of its figures.
 
+use crate::gateway::kind::{Method, Place};
 use canter_io::method;
 
 /// Receivers that block and that not every canter has a row for.
@@ -24,9 +25,12 @@ impl Family {
     pub fn of(method: &str) -> Self {
         let receiver = method.split('+').next().unwrap_or(method);
         let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
+        match method.parse::<Method>().map(|method| method.kind.place) {
+            Ok(Place::BareMetal) => return Self::BareMetal,
+            Ok(Place::Kernel) => return Self::Kernel,
+            Ok(Place::UserSpace) | Err(_) => {}
+        }
         match (receiver, wait) {
-            ("bare-metal", _) => Self::BareMetal,
-            ("can-gw" | "bpf", _) => Self::Kernel,
             (_, "spin" | "busy-poll" | "chip-poll") | ("port", "") => Self::Spin,
             (_, "poll") | ("ring" | "canchar-ring", "") => Self::Poll,
             ("" | "gateway", _) => Self::Other,

@@ -4,7 +4,7 @@
 use super::side::Order;
 use crate::{
     failure::{self, Failure},
-    gateway::Method,
+    gateway::kind::Method,
 };
 use canter_io::pci::Lent;
 use std::fs;
@@ -26,15 +26,12 @@ pub struct Fitted {
 /// The gateway's two cards as the order's method wants them; the inner `Err`: the machine cannot do it, and why.
 pub fn fit(addresses: &[String; 2], order: &Order) -> failure::Result<Result<Vec<Fitted>, String>> {
     let method: Method = order.method.parse()?;
-    let rows = match method {
-        Method::Pair(pair) => [pair.receive.row.name, pair.transmit.row.name],
-        Method::CanGw => ["can-gw"; 2],
-        Method::Bpf => ["bpf"; 2],
-        Method::BareMetal => ["bare-metal"; 2], // canbare takes them from the kernel's driver
+    let drivers = match method.pair {
+        Some(pair) => [pair.receive.row.name, pair.transmit.row.name].map(driver_of),
+        None => [Some(if method.kind.devices { CANCHAR } else { SOCKETS }); 2],
     };
     let mut fitted = Vec::new();
-    for (address, row) in addresses.iter().zip(rows) {
-        let driver = driver_of(row);
+    for (address, driver) in addresses.iter().zip(drivers) {
         match Lent::to(driver, address) {
             Ok(lent) => fitted.push(Fitted { name: name(address, driver)?, _lent: lent }),
             Err(error) => return Ok(Err(error.to_string())),

@@ -332,7 +332,7 @@ fn in_one_line(error: &toml::de::Error, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::Method;
+    use crate::gateway::kind::Method;
 
     #[test]
     fn every_study_file_reads_and_bears_its_own_name() {

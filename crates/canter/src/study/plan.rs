@@ -1,11 +1,8 @@
 //! What a latency study measures: every combination of its conditions is a case, and makes a series.
 
 use super::{load::Load, rules::Rules};
-use crate::{duration, gateway::Method, measure::result::Condition, traffic::pattern::Traffic};
+use crate::{duration, gateway::kind::Method, measure::result::Condition, traffic::pattern::Traffic};
 use serde::Deserialize;
-
-/// Gateways that others have and this version has not: told as such, not measured.
-const ABSENT: [&str; 1] = ["bpf"];
 
 /// No gateway: the exact instrument's second card is on the bus of the first, and what it shows is how long an interrupt
 /// takes from its cause to its handler.
@@ -111,7 +108,7 @@ pub struct Case {
 impl LatencyFile {
     pub fn plan(self) -> Result<LatencyPlan, String> {
         for method in &self.methods {
-            if method != NOTHING && !ABSENT.contains(&method.as_str()) {
+            if method != NOTHING {
                 method.parse::<Method>().map_err(|error| error.to_string())?;
             }
         }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::{Method, paper_name},
+    gateway::{kind::Method, table::paper_name},
     lab::topology,
     measure::result::Series,
     meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
@@ -276,7 +276,7 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = match method {
-            Ok(method) if !method.keeps_interfaces() => Vec::new(),
+            Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
             _ => side.interfaces()?,
         };
         let measured =

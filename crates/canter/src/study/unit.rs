@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
+    gateway::kind::{Method, Place},
     lab::{self, Clock, Machine},
 };
 use std::time::Duration;
@@ -115,7 +116,9 @@ pub fn needs_ethernet(kind: &Kind) -> bool {
 
 /// One processor more, which Linux does not get.
 fn needs_bare_metal(kind: &Kind) -> bool {
-    matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(|method| method == "bare-metal"))
+    let bare =
+        |name: &String| name.parse::<Method>().is_ok_and(|method| method.kind.place == Place::BareMetal);
+    matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(bare))
 }
 
 fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {

@@ -5,7 +5,8 @@ use canter_io::{
     Batch, Error, Filters, Frame, Interface,
     batch::BATCH_FRAMES,
     capture_devices::CaptureDevices,
-    capture_ring::{CaptureRing, Record},
+    capture_ring::CaptureRing,
+    captured::Captured,
     frame::EFF_MASK,
     interface::Kind,
     method::{Receive, ReceiveMethod, ReceiveOptions},
@@ -33,7 +34,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    fn of(record: &Record<'_>) -> Self {
+    fn of(record: &Captured<'_>) -> Self {
         Self { stamp_ns: record.stamp_ns, interface: record.interface, frame: record.frame() }
     }
 }

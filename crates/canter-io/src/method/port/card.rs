@@ -1,12 +1,10 @@
-//! A Kvaser PCI card without a driver: found in sysfs, enabled, locked against other processes, given back.
-//!
-//! A card is an AMCC S5920 bridge (its registers are the first region), up to four SJA1000 with 32 ports each (the
-//! second) and a Xilinx. Ids, regions, crystal and OCR/CDR as in the Linux kernel's drivers/net/can/sja1000/kvaser_pci.c.
+//! A card of [`BOARDS`] without a driver: found in sysfs, enabled, locked against other processes, given back.
 
 use crate::{
     Error, Result, pci,
     sys::{file, ports::Ports},
 };
+use sja1000::boards::{self, BOARDS, Board, s5920};
 use std::{
     fmt,
     fs::{self, File},
@@ -17,23 +15,12 @@ use std::{
 
 /// How the name of a card's channel begins.
 pub(crate) const PREFIX: &str = "port:";
-/// The controllers' crystal, in Hz.
-pub(super) const CRYSTAL_HZ: u32 = 16_000_000;
-/// Output control and clock divider as the board is wired.
-pub(super) const OUTPUT: u8 = 0xda;
-pub(super) const CLOCK: u8 = 0x47;
 /// Bit rate unless the name has one.
 const BITRATE: u32 = 500_000;
-/// Vendor and device of the cards.
-const CARDS: &[(u32, u32)] = &[(0x10e8, 0x8406), (0x1a07, 0x0008)];
 /// Ports of a controller.
 const CHANNEL_PORTS: u16 = sja1000::REGISTERS as u16;
 /// The ports of one controller.
 pub(super) type ChannelPorts = Ports<CHANNEL_PORTS>;
-/// S5920 (AMCC data book): pass-through configuration, and slow enough for the controllers in all its four regions.
-const S5920_PTCR: u8 = 0x60;
-const S5920_PTCR_WAIT: u32 = 0x8080_8080;
-const S5920_PORTS: u16 = 128;
 
 /// A name like `port:0000:00:07.0`, `port:00:07.0,1` or `port:00:07.0@250000`: PCI address, channel, bit rate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,9 +92,9 @@ impl Name {
     }
 
     /// First port and length of a region.
-    fn region(&self, number: usize) -> io::Result<(u64, u64)> {
+    fn region(&self, number: u8) -> io::Result<(u64, u64)> {
         let text = self.attribute("resource")?;
-        let line = text.lines().nth(number).unwrap_or_default();
+        let line = text.lines().nth(number.into()).unwrap_or_default();
         let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let mut words = line.split_whitespace().map(hex);
         match (words.next().flatten(), words.next().flatten()) {
@@ -118,18 +105,18 @@ impl Name {
         }
     }
 
-    /// Whether there is such a card, and nobody in the kernel drives it.
-    pub fn look(&self) -> Result<()> {
+    /// The row of the card, which exists and which no driver of the kernel has.
+    pub fn look(&self) -> Result<&'static Board> {
         const STEP: &str = "find";
         let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-        let Some(ids) = ids(&self.folder()) else {
+        let Some((vendor, device)) = ids(&self.folder()) else {
             return Err(Error::new(self.to_string(), STEP, gone()).hint(whereabouts()));
         };
-        if !CARDS.contains(&ids) {
+        let Some(board) = boards::find(BOARDS, vendor, device) else {
             let why = "not a Kvaser PCI card";
             let error = io::Error::new(io::ErrorKind::InvalidInput, why);
             return Err(Error::new(self.to_string(), STEP, error).hint(whereabouts()));
-        }
+        };
         let address = self.address();
         if let Some(driver) = pci::driver(&address) {
             let why = format!("the kernel's driver {driver} has it");
@@ -137,7 +124,7 @@ impl Name {
             let error = io::Error::new(io::ErrorKind::ResourceBusy, why);
             return Err(Error::new(self.to_string(), STEP, error).hint(way_out));
         }
-        Ok(())
+        Ok(board)
     }
 }
 
@@ -148,10 +135,10 @@ impl fmt::Display for Name {
 }
 
 /// Vendor and device of the card in this folder of sysfs.
-fn ids(folder: &Path) -> Option<(u32, u32)> {
+fn ids(folder: &Path) -> Option<(u16, u16)> {
     let id = |name| {
         let text = fs::read_to_string(folder.join(name)).ok()?;
-        u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+        u16::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
     };
     id("vendor").zip(id("device"))
 }
@@ -160,7 +147,9 @@ fn ids(folder: &Path) -> Option<(u32, u32)> {
 fn whereabouts() -> String {
     let entries = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
-        .filter(|entry| ids(&entry.path()).is_some_and(|ids| CARDS.contains(&ids)))
+        .filter(|entry| {
+            ids(&entry.path()).and_then(|(vendor, device)| boards::find(BOARDS, vendor, device)).is_some()
+        })
         .map(|entry| format!("{PREFIX}{}", entry.file_name().to_string_lossy()))
         .collect();
     names.sort();
@@ -181,9 +170,9 @@ pub(super) struct Card {
 }
 
 impl Card {
-    /// Takes a channel and answers its controller's ports, which the calling thread may touch. `number` is the range's.
-    pub fn take(name: &Name, number: u32) -> Result<(Self, ChannelPorts)> {
-        name.look()?;
+    /// Takes a channel of a card that is this board and answers its controller's ports, which the calling thread may touch.
+    /// `number` is the range's.
+    pub fn take(name: &Name, board: &Board, number: u32) -> Result<(Self, ChannelPorts)> {
         let step = |step| move |error| explain(name, step, error);
         let lock = File::open(name.folder().join("resource1")).map_err(step("open"))?;
         if !file::try_lock(&lock).map_err(step("lock"))? {
@@ -195,23 +184,27 @@ impl Card {
             fs::write(name.folder().join("enable"), "1").map_err(step("enable"))?;
         }
         let card = Self { name: name.clone(), _lock: lock, enabled };
-        let ports = card.ports(number).map_err(step("ioperm"))?;
+        let ports = card.ports(board, number).map_err(step("ioperm"))?;
         Ok((card, ports))
     }
 
-    fn ports(&self, number: u32) -> io::Result<ChannelPorts> {
-        let (bridge, bridge_ports) = self.name.region(0)?;
-        let (first, count) = self.name.region(1)?;
-        let at = u64::from(self.name.channel) * u64::from(CHANNEL_PORTS);
-        if at + u64::from(CHANNEL_PORTS) > count || bridge_ports < S5920_PORTS.into() {
+    #[allow(unsafe_code)]
+    fn ports(&self, board: &Board, number: u32) -> io::Result<ChannelPorts> {
+        let (bridge, bridge_ports) = self.name.region(board.bridge_region)?;
+        let (first, count) = self.name.region(board.channels_region)?;
+        let fits = |&at: &u64| at + u64::from(CHANNEL_PORTS) <= count && bridge_ports >= s5920::PORTS.into();
+        let Some(at) = board.channel_offset(self.name.channel).map(u64::from).filter(fits) else {
             let why = format!("the card has no channel {}", self.name.channel);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
+        };
         // The bridge is touched once, so its permission needs no number of its own beyond this call.
-        let bridge = Ports::<S5920_PORTS>::new(bridge as u16, number);
+        // SAFETY: the card's bridge region, as sysfs has it, and no driver has the card (`Card::open`). The register that
+        // is written sets the timing of the pass-through only.
+        let bridge = unsafe { Ports::<{ s5920::PORTS }>::new(bridge as u16, number) };
         bridge.ask_once()?;
-        bridge.write_long(S5920_PTCR, S5920_PTCR_WAIT);
-        let ports = ChannelPorts::new((first + at) as u16, number);
+        bridge.write_long(s5920::PTCR, s5920::PTCR_WAIT);
+        // SAFETY: inside of the card's region of channels. An SJA1000 knows no memory but its own.
+        let ports = unsafe { ChannelPorts::new((first + at) as u16, number) };
         ports.permit()?;
         Ok(ports)
     }

@@ -1,6 +1,6 @@
 //! A channel while this process drives it: one controller, and the queues of those who receive from it.
 
-use super::card::{CLOCK, CRYSTAL_HZ, Card, ChannelPorts, Name, OUTPUT};
+use super::card::{Card, ChannelPorts, Name};
 use crate::{
     Batch, Error, Filters, Frame, Meta, Result,
     batch::Clock,
@@ -8,7 +8,7 @@ use crate::{
     interface::Counters,
     sys::{clock, ports::RANGES_MAX},
 };
-use sja1000::{Bus, Controller, Identifier, Registers, Timing};
+use sja1000::{Bus, Controller, Identifier, Registers};
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
@@ -136,12 +136,13 @@ impl Shared {
 impl Channel {
     fn start(name: &Name, place: &Place) -> Result<Self> {
         let failed = |error| Error::new(name.to_string(), "start", io::Error::other(error));
-        let timing = Timing::of(CRYSTAL_HZ, name.bitrate).map_err(failed)?;
-        let (card, ports) = Card::take(name, place.number)?;
+        let board = name.look()?;
+        let bus = board.bus(name.bitrate).map_err(failed)?;
+        let (card, ports) = Card::take(name, board, place.number)?;
         let mut channel = Self {
             controller: Controller::new(ports),
             ports,
-            bus: Bus { timing, output: OUTPUT, clock: CLOCK, listen_only: false },
+            bus,
             up: false,
             gone: false,
             queues: Vec::new(),

@@ -1,0 +1,460 @@
+//! The account of a recording: what each interface has counted against what is in the file, every place where frames
+//! are lost, and a verdict. `docs/capture.md` explains each field.
+
+use crate::{buses, receiver, writer};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt};
+
+const SCHEMA: &str = "canter-capture/1";
+
+/// Where frames were lost, and how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Overruns of a controller or driver: events, each of at least one frame.
+    pub overrun_events: u64,
+    /// Thrown away by a driver or the stack on receiving.
+    pub driver: u64,
+    /// No room in a processor's backlog; frames of any interface, even Ethernet.
+    pub backlog: u64,
+    /// No room in the capture's ring, or in its sockets.
+    pub ring: u64,
+    /// No room in the queue that a canchar device has for the capture.
+    #[serde(default)]
+    pub device: u64,
+    /// No room in the RAM queue (`--buffer`).
+    pub queue: u64,
+    /// Not taken by the disk.
+    pub disk: u64,
+    /// Counted by an interface, seen by nobody, and not explained by the other places.
+    pub unaccounted: u64,
+}
+
+/// A file of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Its path.
+    pub name: String,
+    /// Frames in it.
+    pub frames: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// The stamp of its first frame, in ns; 0 when it has none.
+    pub first_ns: u64,
+    /// The stamp of its last frame.
+    pub last_ns: u64,
+}
+
+/// Files that made room for younger ones, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// How many files.
+    pub files: u64,
+    /// Frames that were in them.
+    pub frames: u64,
+    /// Bytes that they had.
+    pub bytes: u64,
+}
+
+impl Deleted {
+    /// Adds a file.
+    pub fn add(&mut self, file: &Written) {
+        self.files += 1;
+        self.frames += file.frames;
+        self.bytes += file.bytes;
+    }
+}
+
+/// Something that happened meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// ns of the real-time clock.
+    pub at_ns: u64,
+    /// In words, the interface or file first.
+    pub what: String,
+}
+
+/// An interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bus {
+    /// Its name when it was found first.
+    pub name: String,
+    /// Frames in the file.
+    pub in_file: u64,
+    /// Frames that came out of the ring.
+    pub seen: u64,
+    /// Error frames among them.
+    pub error_frames: u64,
+    /// What the error frames have reported, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Passed over by a filter.
+    pub filtered: u64,
+    /// Behind the last one of `--count`.
+    pub beyond: u64,
+    /// Frames that the interface has counted meanwhile; `None`: it is gone.
+    pub counted: Option<u64>,
+    /// Seen and not counted: error frames and echoes of own frames, which drivers do not count.
+    pub uncounted: u64,
+    /// So near to start or end that the interface may have counted them on the other side.
+    pub ambiguous: u64,
+    /// Overruns of its controller or driver: events, each of at least one frame.
+    pub overrun_events: u64,
+    /// Frames thrown away by its driver or the stack.
+    pub driver_lost: u64,
+    /// Lost in the ring, in the socket or in the device's queue; `None`: the ring lost frames, and it cannot be told whose.
+    pub ring_lost: Option<u64>,
+    /// Lost because the RAM queue was full.
+    pub queue_lost: u64,
+    /// Not taken by the disk.
+    pub disk_lost: u64,
+    /// It is a device, whose queue told what it lost.
+    #[serde(skip)]
+    pub(super) own_queue: bool,
+}
+
+/// The whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Which version of this structure it is.
+    pub schema: String,
+    /// The file that was asked for.
+    pub file: String,
+    /// Its format.
+    pub format: String,
+    /// How frames were received: `ring`, `sockets`, `devices`, or by devices too (`ring+devices`).
+    pub method: String,
+    /// When counting began, in ns of the real-time clock.
+    pub started_ns: u64,
+    /// When counting ended.
+    pub ended_ns: u64,
+    /// `complete`, or where it is not.
+    pub verdict: String,
+    /// Whether nothing is missing.
+    pub complete: bool,
+    /// Frames in the files.
+    pub frames: u64,
+    /// The size of the files.
+    pub bytes: u64,
+    /// Frames behind younger ones in the file.
+    pub late: u64,
+    /// How often the clock was set meanwhile.
+    pub clock_steps: u64,
+    /// Frames lost, by place.
+    pub lost: Lost,
+    /// Each interface.
+    pub buses: Vec<Bus>,
+    /// The files, in order; of a rotation with `keep` the youngest.
+    pub files: Vec<Written>,
+    /// Those that were removed to make room; their frames are counted in `frames`.
+    pub deleted: Deleted,
+    /// What happened meanwhile, the first thousand.
+    pub events: Vec<Event>,
+    /// Memory of the ring, or of all sockets' queues.
+    pub ring_bytes: u64,
+    /// Memory of the RAM queue.
+    pub queue_bytes: u64,
+    /// How much of that was in use at most.
+    pub queue_high_water_bytes: u64,
+    /// Why it ended by itself, or stopped writing; empty when it was told to.
+    pub failure: String,
+}
+
+impl Account {
+    /// From what the receiver saw; the writer has its say later.
+    pub(super) fn new(received: &receiver::Report) -> Self {
+        let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
+        let mut account = Self {
+            schema: SCHEMA.to_owned(),
+            method: received.method.clone(),
+            ring_bytes: received.ring_bytes,
+            started_ns: received.started_ns,
+            ended_ns: received.ended_ns,
+            clock_steps: received.clock_steps,
+            failure: received.error.clone().unwrap_or_default(),
+            buses,
+            ..Self::default()
+        };
+        let own = |of_device: bool| {
+            let buses = received.buses.iter().filter(|bus| bus.is_device() == of_device);
+            buses.map(|bus| bus.tally.own_lost).sum::<u64>()
+        };
+        (account.lost.ring, account.lost.device) = (received.ring_lost + own(false), own(true));
+        account.lost.backlog = received.backlog_lost;
+        account.close();
+        account
+    }
+
+    /// What became of the frames in the writer.
+    pub(super) fn add_written(&mut self, written: &writer::Report) {
+        for (at, bus) in self.buses.iter_mut().enumerate() {
+            bus.in_file = written.in_file.get(at).copied().unwrap_or_default();
+            bus.beyond = written.beyond.get(at).copied().unwrap_or_default();
+            bus.disk_lost = written.lost.get(at).copied().unwrap_or_default();
+        }
+        (self.bytes, self.late) = (written.bytes, written.late);
+        (self.files, self.deleted) = (written.files.clone(), written.deleted);
+        if let Some(error) = &written.error {
+            self.failure.clone_from(error);
+        }
+        self.close();
+    }
+
+    /// The disk did not answer: what is not known to be in a file is given up.
+    pub(super) fn give_up(&mut self, written: &writer::Report) {
+        self.add_written(written);
+        for bus in &mut self.buses {
+            let left = bus.seen.saturating_sub(bus.filtered + bus.queue_lost + bus.beyond + bus.in_file);
+            bus.disk_lost = bus.disk_lost.max(left);
+        }
+        if self.failure.is_empty() {
+            self.failure = "given up before the disk had taken all".to_owned();
+        }
+        self.close();
+    }
+
+    /// Adds everything up.
+    fn close(&mut self) {
+        let sum = |of: fn(&Bus) -> u64| self.buses.iter().map(of).sum::<u64>();
+        let (missing, ambiguous) = (sum(Bus::missing), sum(|bus| bus.ambiguous));
+        let lost = Lost {
+            overrun_events: sum(|bus| bus.overrun_events),
+            // A full backlog counts at the interface too.
+            driver: sum(|bus| bus.driver_lost).saturating_sub(self.lost.backlog),
+            queue: sum(|bus| bus.queue_lost),
+            disk: sum(|bus| bus.disk_lost),
+            unaccounted: missing
+                .saturating_sub(self.lost.ring + self.lost.device + self.lost.backlog + ambiguous),
+            ..self.lost
+        };
+        let frames = sum(|bus| bus.in_file);
+        (self.lost, self.frames) = (lost, frames);
+        if !self.method.starts_with(SOCKETS) {
+            self.share_ring_losses();
+        }
+        let gone: Vec<&str> =
+            self.buses.iter().filter(|bus| bus.counted.is_none()).map(|bus| bus.name.as_str()).collect();
+        self.verdict = lost.verdict(&gone, self.failure.as_str(), &self.method);
+        self.complete = self.verdict == COMPLETE;
+    }
+}
+
+impl Account {
+    /// Each bus's share of the ring's losses is known when the shares make the whole.
+    fn share_ring_losses(&mut self) {
+        let of_ring = || |bus: &&mut Bus| !bus.own_queue;
+        let missing: u64 = self.buses.iter_mut().filter(of_ring()).map(|bus| bus.missing()).sum();
+        for bus in self.buses.iter_mut().filter(of_ring()) {
+            bus.ring_lost = match self.lost.ring {
+                0 => Some(0),
+                all if all == missing => Some(bus.missing()),
+                _ => None,
+            };
+        }
+    }
+}
+
+const COMPLETE: &str = "complete";
+/// What received the frames.
+const RING: &str = "ring";
+const SOCKETS: &str = "sockets";
+
+impl Bus {
+    /// Frames that the interface has counted and the ring did not hand out.
+    fn missing(&self) -> u64 {
+        self.counted.map_or(0, |counted| counted.saturating_sub(self.seen))
+    }
+}
+
+fn bus(bus: &buses::Bus) -> Bus {
+    let tally = &bus.tally;
+    let counters = tally.counted.unwrap_or_default();
+    let counted = tally.counted.map(|counters| counters.rx_frames);
+    Bus {
+        name: bus.name.clone(),
+        in_file: 0,
+        seen: tally.seen,
+        error_frames: tally.errors,
+        errors: bus.errors.iter().map(|(&kind, &count)| (kind.to_owned(), count)).collect(),
+        filtered: tally.filtered,
+        beyond: 0,
+        counted,
+        uncounted: tally.seen.saturating_sub(counted.unwrap_or(tally.seen)),
+        ambiguous: tally.ambiguous,
+        overrun_events: counters.rx_over_errors + counters.rx_fifo_errors + counters.rx_missed,
+        driver_lost: counters.rx_dropped,
+        ring_lost: Some(tally.own_lost),
+        queue_lost: tally.queue_lost,
+        disk_lost: 0,
+        own_queue: bus.is_device(),
+    }
+}
+
+impl Lost {
+    /// Frames lost, as far as they were counted.
+    pub fn frames(&self) -> u64 {
+        self.places(RING).iter().map(|(_, frames)| frames).sum()
+    }
+
+    fn places(&self, method: &str) -> [(&'static str, u64); 7] {
+        let ring = if method.starts_with(SOCKETS) { "the sockets" } else { "the ring" };
+        [
+            ("the driver", self.driver),
+            ("the backlog", self.backlog),
+            (ring, self.ring),
+            ("the device's queue", self.device),
+            ("the RAM queue", self.queue),
+            ("the disk", self.disk),
+            ("an unknown place", self.unaccounted),
+        ]
+    }
+
+    fn verdict(&self, gone: &[&str], failure: &str, method: &str) -> String {
+        let places = self.places(method).into_iter().filter(|&(_, frames)| frames > 0);
+        let places: Vec<String> = places.map(|(place, frames)| format!("{place} ({frames})")).collect();
+        let frames = format!("{} frames lost at {}", self.frames(), places.join(", "));
+        let mut parts = Vec::new();
+        if self.overrun_events > 0 {
+            let events = self.overrun_events;
+            parts.push(format!("incomplete: at least {events} overrun events, number of frames unknown"));
+        }
+        if !gone.is_empty() {
+            parts.push(format!("incomplete: {} gone, and the counters too", gone.join(", ")));
+        }
+        if !places.is_empty() {
+            parts.push(frames);
+        }
+        if parts.is_empty() && !failure.is_empty() {
+            parts.push(format!("incomplete: {failure}"));
+        }
+        if parts.is_empty() { COMPLETE.to_owned() } else { parts.join("; ") }
+    }
+}
+
+impl fmt::Display for Account {
+    /// A row a bus, and the verdict.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.buses.iter().map(|bus| bus.name.len()).max().unwrap_or(0).max("interface".len());
+        writeln!(
+            f,
+            "{:<width$} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "interface", "counted", "in file", "filtered", "errors", "overruns", RING, "queue", "disk"
+        )?;
+        for bus in &self.buses {
+            let number = |value: Option<u64>| value.map_or("?".to_owned(), |value| value.to_string());
+            writeln!(
+                f,
+                "{:<width$} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+                bus.name,
+                number(bus.counted),
+                bus.in_file,
+                bus.filtered,
+                bus.error_frames,
+                bus.overrun_events,
+                number(bus.ring_lost),
+                bus.queue_lost,
+                bus.disk_lost
+            )?;
+        }
+        for bus in self.buses.iter().filter(|bus| !bus.errors.is_empty()) {
+            let kinds: Vec<String> =
+                bus.errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            writeln!(f, "{}: {}", bus.name, kinds.join(", "))?;
+        }
+        match (self.files.len(), self.deleted.files) {
+            (0 | 1, 0) => write!(f, "{} frames, {} bytes in {}", self.frames, self.bytes, self.file)?,
+            (files, deleted) => {
+                write!(
+                    f,
+                    "{} frames, {} bytes in {} files",
+                    self.frames,
+                    self.bytes,
+                    files as u64 + deleted
+                )?;
+                if let Some(last) = self.files.last() {
+                    write!(f, " up to {}", last.name)?;
+                }
+                if deleted > 0 {
+                    let frames = self.deleted.frames;
+                    write!(f, "; the oldest {deleted}, with {frames} frames, made room")?;
+                }
+            }
+        }
+        if self.late > 0 {
+            write!(f, ", {} of them late", self.late)?;
+        }
+        if self.clock_steps > 0 {
+            write!(f, "; the clock was set {} times", self.clock_steps)?;
+        }
+        write!(f, "\ncapture: {}", self.verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn account(ring: u64, buses: &[(u64, u64)]) -> Account {
+        let bus = |&(counted, seen): &(u64, u64)| Bus { counted: Some(counted), seen, ..Bus::default() };
+        let lost = Lost { ring, ..Lost::default() };
+        let mut account = Account { lost, buses: buses.iter().map(bus).collect(), ..Account::default() };
+        account.close();
+        account
+    }
+
+    #[test]
+    fn what_was_counted_and_seen_is_complete_and_more_seen_is_no_loss() {
+        assert_eq!(account(0, &[(5, 5), (7, 9)]).verdict, "complete");
+    }
+
+    #[test]
+    fn the_ring_s_losses_are_told_by_bus_when_the_shares_make_the_whole() {
+        let exact = account(5, &[(10, 8), (10, 7)]);
+        assert_eq!(exact.verdict, "5 frames lost at the ring (5)");
+        assert_eq!(exact.buses.iter().map(|bus| bus.ring_lost).collect::<Vec<_>>(), [Some(2), Some(3)]);
+        let unclear = account(5, &[(10, 8), (10, 9)]);
+        assert_eq!(unclear.buses[0].ring_lost, None);
+        assert_eq!((unclear.lost.frames(), unclear.complete), (5, false));
+    }
+
+    #[test]
+    fn a_device_s_losses_are_its_own_and_no_share_of_the_ring_s() {
+        let of = |counted, seen| Bus { counted: Some(counted), seen, ..Bus::default() };
+        let device = Bus { ring_lost: Some(3), own_queue: true, ..of(10, 7) };
+        let lost = Lost { ring: 2, device: 3, ..Lost::default() };
+        let method = "ring+devices".to_owned();
+        let mut account = Account { method, lost, buses: vec![of(10, 8), device], ..Account::default() };
+        account.close();
+        assert_eq!(account.buses.iter().map(|bus| bus.ring_lost).collect::<Vec<_>>(), [Some(2), Some(3)]);
+        assert_eq!(account.verdict, "5 frames lost at the ring (2), the device's queue (3)");
+    }
+
+    #[test]
+    fn what_nobody_explains_is_said() {
+        assert_eq!(account(1, &[(10, 7)]).verdict, "3 frames lost at the ring (1), an unknown place (2)");
+    }
+
+    #[test]
+    fn overruns_are_events_and_never_frames() {
+        let lost = Lost { overrun_events: 3, disk: 2, ..Lost::default() };
+        let verdict = lost.verdict(&["can7"], "", RING);
+        assert_eq!(
+            verdict,
+            "incomplete: at least 3 overrun events, number of frames unknown; \
+             incomplete: can7 gone, and the counters too; 2 frames lost at the disk (2)"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_missing_is_ever_called_complete(
+            ring in 0u64..9, buses in prop::collection::vec((0u64..100, 0u64..100), 0..6),
+        ) {
+            let account = account(ring, &buses);
+            let missing: u64 = buses.iter().map(|(counted, seen)| counted.saturating_sub(*seen)).sum();
+            prop_assert_eq!(account.complete, missing == 0 && ring == 0);
+            prop_assert_eq!(account.lost.frames(), missing.max(ring));
+            let text = serde_json::to_string(&account).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Account>(&text).unwrap(), account);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Frames on their way from the ring to the file: what a block of the ring held, in as little memory as it takes.
+
+use canter_frame::{
+    BusId, Direction, RawRecord,
+    frame::{CAN_MTU, CANFD_MTU},
+};
+use std::ops::Range;
+
+/// A frame of one size.
+pub struct Entry<const BYTES: usize> {
+    stamp_ns: u64,
+    bus: BusId,
+    bytes: [u8; BYTES],
+}
+
+/// A frame of either size with all that a socket tells of it.
+pub struct NotedEntry {
+    frame: Entry<CANFD_MTU>,
+    len: u8,
+    direction: Option<Direction>,
+    hardware_ns: u64,
+}
+
+// What a second of full buses takes in memory follows from these.
+const _: () = assert!(size_of::<Entry<CAN_MTU>>() == 32 && size_of::<Entry<CANFD_MTU>>() == 88);
+const _: () = assert!(size_of::<NotedEntry>() == 104);
+
+/// What frames can be added to.
+pub trait Hold {
+    /// Adds a frame; one that does not fit is refused.
+    fn hold(&mut self, record: &RawRecord<'_>) -> bool;
+}
+
+impl<const BYTES: usize> Hold for Vec<Entry<BYTES>> {
+    #[inline]
+    fn hold(&mut self, record: &RawRecord<'_>) -> bool {
+        let Ok(&bytes) = record.bytes.try_into() else { return false };
+        self.push(Entry { stamp_ns: record.stamp_ns, bus: record.bus, bytes });
+        true
+    }
+}
+
+impl Hold for Vec<NotedEntry> {
+    fn hold(&mut self, record: &RawRecord<'_>) -> bool {
+        let RawRecord { stamp_ns, bus, bytes, direction, hardware_ns } = *record;
+        let mut frame = Entry { stamp_ns, bus, bytes: [0; CANFD_MTU] };
+        let Some(place) = frame.bytes.get_mut(..bytes.len()) else { return false };
+        place.copy_from_slice(bytes);
+        self.push(NotedEntry { frame, len: bytes.len() as u8, direction, hardware_ns });
+        true
+    }
+}
+
+/// Frames of one kind, in the order of their stamps once it is sorted.
+pub enum Chunk {
+    Classic(Vec<Entry<CAN_MTU>>),
+    Fd(Vec<Entry<CANFD_MTU>>),
+    /// Of both kinds.
+    Noted(Vec<NotedEntry>),
+}
+
+/// What a chunk itself takes beside its frames.
+const CHUNK_BYTES: usize = 64;
+
+impl Chunk {
+    /// An empty one with room for `frames`, all of them FD or none.
+    pub fn new(fd: bool, frames: usize) -> Self {
+        if fd { Self::Fd(Vec::with_capacity(frames)) } else { Self::Classic(Vec::with_capacity(frames)) }
+    }
+
+    /// An empty one for what sockets tell.
+    pub fn noted(frames: usize) -> Self {
+        Self::Noted(Vec::with_capacity(frames))
+    }
+
+    /// The same chunk without frames, when its memory does for `frames` of this kind and not for many more: what is in
+    /// the queue counts by its memory.
+    pub fn reuse(&mut self, fd: bool, frames: usize) -> bool {
+        let fits = |capacity: usize| (frames..=2 * frames).contains(&capacity);
+        match self {
+            Self::Classic(entries) if !fd && fits(entries.capacity()) => entries.clear(),
+            Self::Fd(entries) if fd && fits(entries.capacity()) => entries.clear(),
+            _ => return false,
+        }
+        true
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Classic(entries) => entries.len(),
+            Self::Fd(entries) => entries.len(),
+            Self::Noted(entries) => entries.len(),
+        }
+    }
+
+    /// The frame at `at`, which is below `len`.
+    #[inline]
+    pub fn record(&self, at: usize) -> RawRecord<'_> {
+        match self {
+            Self::Classic(entries) => view(&entries[at]),
+            Self::Fd(entries) => view(&entries[at]),
+            Self::Noted(entries) => {
+                let NotedEntry { frame, len, direction, hardware_ns } = &entries[at];
+                let bytes = &frame.bytes[..usize::from(*len)];
+                let record = RawRecord::new(frame.stamp_ns, frame.bus, bytes);
+                RawRecord { direction: *direction, hardware_ns: *hardware_ns, ..record }
+            }
+        }
+    }
+
+    /// The stamp of the frame at `at`, which is below `len`.
+    #[inline]
+    pub fn stamp_ns(&self, at: usize) -> u64 {
+        match self {
+            Self::Classic(entries) => entries[at].stamp_ns,
+            Self::Fd(entries) => entries[at].stamp_ns,
+            Self::Noted(entries) => entries[at].frame.stamp_ns,
+        }
+    }
+
+    /// Hands out the frames of these places, which are below `len`.
+    #[inline]
+    pub fn each(&self, places: Range<usize>, mut take: impl FnMut(&RawRecord<'_>)) {
+        match self {
+            Self::Classic(entries) => entries[places].iter().for_each(|entry| take(&view(entry))),
+            Self::Fd(entries) => entries[places].iter().for_each(|entry| take(&view(entry))),
+            Self::Noted(_) => places.for_each(|at| take(&self.record(at))),
+        }
+    }
+
+    /// How many frames, of a chunk in order, have stamps of at most `limit_ns`.
+    pub fn until(&self, limit_ns: u64) -> usize {
+        let all = self.len();
+        if all > 0 && self.stamp_ns(all - 1) <= limit_ns {
+            return all;
+        }
+        self.before(limit_ns.saturating_add(1))
+    }
+
+    /// How many frames, of a chunk in order, have stamps below `limit_ns`.
+    pub fn before(&self, limit_ns: u64) -> usize {
+        match self {
+            Self::Classic(entries) => entries.partition_point(|entry| entry.stamp_ns < limit_ns),
+            Self::Fd(entries) => entries.partition_point(|entry| entry.stamp_ns < limit_ns),
+            Self::Noted(entries) => entries.partition_point(|entry| entry.frame.stamp_ns < limit_ns),
+        }
+    }
+
+    pub fn records(&self) -> impl Iterator<Item = RawRecord<'_>> {
+        (0..self.len()).map(|at| self.record(at))
+    }
+
+    /// Sorts by stamp; frames of one stamp keep their order. Mostly there is nothing to do.
+    pub fn sort(&mut self) {
+        match self {
+            Self::Classic(entries) => sort(entries, |entry| entry.stamp_ns),
+            Self::Fd(entries) => sort(entries, |entry| entry.stamp_ns),
+            Self::Noted(entries) => sort(entries, |entry| entry.frame.stamp_ns),
+        }
+    }
+
+    /// Memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        CHUNK_BYTES
+            + match self {
+                Self::Classic(entries) => entries.capacity() * size_of::<Entry<CAN_MTU>>(),
+                Self::Fd(entries) => entries.capacity() * size_of::<Entry<CANFD_MTU>>(),
+                Self::Noted(entries) => entries.capacity() * size_of::<NotedEntry>(),
+            }
+    }
+}
+
+#[inline]
+fn view<const BYTES: usize>(entry: &Entry<BYTES>) -> RawRecord<'_> {
+    RawRecord::new(entry.stamp_ns, entry.bus, &entry.bytes)
+}
+
+fn sort<T>(entries: &mut [T], stamp_ns: impl Fn(&T) -> u64) {
+    if !entries.is_sorted_by_key(&stamp_ns) {
+        entries.sort_by_key(&stamp_ns);
+    }
+}
+
+#[cfg(test)]
+impl Hold for Chunk {
+    fn hold(&mut self, record: &RawRecord<'_>) -> bool {
+        match self {
+            Self::Classic(entries) => entries.hold(record),
+            Self::Fd(entries) => entries.hold(record),
+            Self::Noted(entries) => entries.hold(record),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames a second of 20 buses at 1 Mbit/s that carry nothing but 47-bit frames: the most there can be.
+    const WORST: u64 = 425_540;
+
+    #[test]
+    fn the_default_buffers_survive_the_worst_case_as_long_as_the_documents_say() {
+        use crate::queue::{Item, Queue};
+        use canter_io::capture_ring::{BLOCK_BYTES, RING_BYTES};
+        assert_eq!(20 * 1_000_000_u64.div_ceil(47), WORST);
+        // The queue, filled by full blocks as the receiver does while the disk takes nothing.
+        const HEAD_BYTES: usize = 48; // of a block
+        const PART: usize = 16; // of the queue is enough
+        let queue = Queue::new(crate::QUEUE_BYTES / PART);
+        let fill = |fd: bool, slot: usize| {
+            let a_block = (BLOCK_BYTES - HEAD_BYTES) / slot;
+            let bytes = if fd { CANFD_MTU } else { CAN_MTU };
+            let mut frames = 0u64;
+            loop {
+                let mut chunk = Chunk::new(fd, a_block);
+                (0..a_block).for_each(|_| {
+                    assert!(chunk.hold(&RawRecord::new(0, BusId(0), &[0; CANFD_MTU][..bytes])))
+                });
+                if queue.push(chunk).is_err() {
+                    break frames;
+                }
+                frames += a_block as u64;
+            }
+        };
+        let classic = fill(false, 112);
+        let (mut items, used) = (std::collections::VecDeque::<Item>::new(), queue.used().0);
+        queue.take(&mut items, std::time::Duration::ZERO);
+        drop(items);
+        queue.release(used);
+        let fd = fill(true, 168);
+        let tenths = |frames: u64| frames * PART as u64 * 10 / WORST;
+        assert_eq!((tenths(classic), tenths(fd)), (196, 71), "19.6 s and 7.1 s");
+        // The ring: a lane of half the memory for each kind when there is an FD interface, all of it when not.
+        let ring =
+            |bytes: usize, slot: usize| (bytes / BLOCK_BYTES * ((BLOCK_BYTES - HEAD_BYTES) / slot)) as u64;
+        let ms = |frames: u64| frames * 1000 / WORST;
+        let lanes = (ms(ring(RING_BYTES / 2, 112)), ms(ring(RING_BYTES / 2, 168)));
+        assert_eq!((ms(ring(RING_BYTES, 112)), lanes), (1405, (702, 468)));
+    }
+
+    #[test]
+    fn what_a_socket_told_of_a_frame_comes_out_again_sorted() {
+        let told = |stamp_ns, len, hardware_ns| RawRecord {
+            direction: Some(Direction::Sent),
+            hardware_ns,
+            ..RawRecord::new(stamp_ns, BusId(7), &[3; CANFD_MTU][..len])
+        };
+        let (later, earlier) = (told(9, CAN_MTU, 1), told(8, CANFD_MTU, 0));
+        let mut chunk = Chunk::noted(2);
+        assert!(
+            chunk.hold(&later) && chunk.hold(&earlier) && !chunk.hold(&RawRecord::new(0, BusId(0), &[0; 73]))
+        );
+        chunk.sort();
+        assert_eq!(chunk.records().collect::<Vec<_>>(), [earlier, later]);
+    }
+}

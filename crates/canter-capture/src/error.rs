@@ -1,0 +1,101 @@
+//! Why a recording could not be started: an error names the thing, the step and the way out.
+
+use std::{fmt, io, path::Path, path::PathBuf, time::Duration};
+
+/// What an operation of this crate answers.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a recording could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file's name does not end in the extension of a format that can be recorded, and no format was set.
+    UnknownFormat(PathBuf),
+    /// Files are to be deleted, but nothing makes a next file.
+    KeepWithoutRotation,
+    /// The format of this file has no place for hardware stamps.
+    NoHardwareStamps(PathBuf),
+    /// The flush interval is shorter than this.
+    FlushTooShort(Duration),
+    /// The interface is given twice.
+    NamedTwice(String),
+    /// The interface has nothing to record from.
+    Unsupported {
+        /// Its name.
+        interface: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The interface is down or bus-off.
+    NotReady {
+        /// Its name.
+        interface: String,
+        /// What it is, and the way out.
+        reason: String,
+    },
+    /// An interface, a ring or a socket could not be opened.
+    Io(canter_io::Error),
+    /// A file could not be created, replaced or removed. `AlreadyExists`: [`Settings::overwrite`](crate::Settings)
+    /// allows to replace it.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was being done: `open`, `remove`, `write`.
+        step: &'static str,
+        /// What the operating system reported.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    Thread(io::Error),
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, step: &'static str, source: io::Error) -> Self {
+        Self::File { path: path.to_owned(), step, source }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownFormat(path) => {
+                write!(
+                    f,
+                    "{}: which format? (end its name in .log or .pcapng, or set the format)",
+                    path.display()
+                )
+            }
+            Self::KeepWithoutRotation => f.write_str("keep: of what? (rotation by size or age makes files)"),
+            Self::NoHardwareStamps(path) => {
+                write!(f, "{}: a log has no place for hardware stamps (write .pcapng)", path.display())
+            }
+            Self::FlushTooShort(least) => write!(f, "flush interval: at least {} ms", least.as_millis()),
+            Self::NamedTwice(name) => {
+                write!(f, "{name}: is given twice (all its filters go behind one name)")
+            }
+            Self::Unsupported { interface, reason } => write!(f, "{interface}: capture: {reason}"),
+            Self::NotReady { interface, reason } => write!(f, "{interface}: {reason}"),
+            Self::Io(error) => error.fmt(f),
+            Self::File { path, step, source } => {
+                write!(f, "{}: {step}: {}", path.display(), canter_io::error::plain(source))
+            }
+            Self::Thread(source) => write!(f, "capture: start: {}", canter_io::error::plain(source)),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            Self::File { source, .. } | Self::Thread(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<canter_io::Error> for Error {
+    fn from(error: canter_io::Error) -> Self {
+        Self::Io(error)
+    }
+}

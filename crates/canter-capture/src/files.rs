@@ -1,0 +1,256 @@
+//! The files of a recording: one, or with rotation a row of them whose names sort, of which the oldest may go.
+
+use crate::account::{Deleted, Written};
+use crate::{Error, Result};
+use std::{
+    collections::VecDeque,
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// Digits of a file's number: enough for a file a second in eleven days, and names sort up to there.
+const DIGITS: usize = 6;
+
+/// Where frames are written to, and what has been written.
+pub struct Files {
+    target: PathBuf,
+    numbered: bool,
+    keep: usize,
+    number: u64,
+    file: File,
+    path: PathBuf,
+    /// Bytes of the current file.
+    bytes: u64,
+    closed: VecDeque<Written>,
+    deleted: Deleted,
+}
+
+impl Files {
+    /// Makes the first file. With `numbered` there are more to come, and of those not more than `keep` stay.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is there already and not to be written over.
+    pub fn create(target: &Path, numbered: bool, keep: Option<usize>, overwrite: bool) -> Result<Self> {
+        let path = if numbered { numbered_path(target, 1) } else { target.to_owned() };
+        if numbered {
+            for earlier in row(target) {
+                if !overwrite {
+                    return Err(Error::file(&earlier, "open", io::ErrorKind::AlreadyExists.into()));
+                }
+                fs::remove_file(&earlier).map_err(|error| Error::file(&earlier, "remove", error))?;
+            }
+        }
+        // Only a plain file can be lost by writing over it.
+        let may_replace = overwrite || path.metadata().is_ok_and(|about| !about.is_file());
+        let file = open(&path, may_replace).map_err(|error| Error::file(&path, "open", error))?;
+        Ok(Self {
+            target: target.to_owned(),
+            numbered,
+            keep: keep.unwrap_or(usize::MAX),
+            number: 1,
+            file,
+            path,
+            bytes: 0,
+            closed: VecDeque::new(),
+            deleted: Deleted::default(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes in the current file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes until all is written or an error comes, and answers how much was. What an entry lacks is cut off again
+    /// by `cut`.
+    pub fn write(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
+        let (taken, error) = write_counting(&mut self.file, bytes);
+        self.bytes += taken as u64;
+        (taken, error)
+    }
+
+    /// Cuts off the last `bytes`, which are no use to a reader.
+    pub fn cut(&mut self, bytes: usize) {
+        self.bytes -= bytes as u64;
+        let _ = self.file.set_len(self.bytes);
+    }
+
+    /// Whether nobody removed or replaced the file: else nobody can read what was written.
+    pub fn is_there(&self) -> bool {
+        let same = |path: &Path, file: &File| {
+            let (there, ours) = (fs::metadata(path)?, file.metadata()?);
+            io::Result::Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+        };
+        same(&self.path, &self.file).unwrap_or(false)
+    }
+
+    /// Brings the file to the disk, and notes what is in it.
+    ///
+    /// # Errors
+    /// What fdatasync(2) answers.
+    pub fn close(&mut self, mut about: Written) -> io::Result<()> {
+        about.name = self.path.display().to_string();
+        about.bytes = self.bytes;
+        self.closed.push_back(about);
+        let plain = self.file.metadata().is_ok_and(|about| about.is_file());
+        if plain { self.file.sync_data() } else { Ok(()) }
+    }
+
+    /// Makes the next file, once the current one is closed, and removes the oldest when there are too many.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn next(&mut self) -> Result<()> {
+        assert!(self.numbered, "a single file has no successor");
+        while self.closed.len() >= self.keep {
+            let Some(oldest) = self.closed.pop_front() else { break };
+            let path = Path::new(&oldest.name);
+            // Somebody who moved it away in time has it.
+            if let Err(error) = fs::remove_file(path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(Error::file(path, "remove", error));
+            }
+            self.deleted.add(&oldest);
+        }
+        self.number += 1;
+        self.path = numbered_path(&self.target, self.number);
+        self.file = open(&self.path, false).map_err(|error| Error::file(&self.path, "open", error))?;
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// The closed files that are still there, and the sum of those that are not.
+    pub fn closed(&self) -> (Vec<Written>, Deleted) {
+        (self.closed.iter().cloned().collect(), self.deleted)
+    }
+}
+
+fn open(path: &Path, may_replace: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true);
+    if may_replace {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    options.open(path)
+}
+
+/// A file's name before and behind its number: `drive` and `.pcapng.zst`.
+fn halves(target: &Path) -> (String, String) {
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let bare = name.strip_suffix(".zst").unwrap_or(&name);
+    let stem = bare.rfind('.').filter(|&at| at > 0).unwrap_or(bare.len());
+    (name[..stem].to_owned(), name[stem..].to_owned())
+}
+
+fn numbered_path(target: &Path, number: u64) -> PathBuf {
+    let (stem, end) = halves(target);
+    target.with_file_name(format!("{stem}-{number:0DIGITS$}{end}"))
+}
+
+/// Files that are there and have names of the row.
+fn row(target: &Path) -> Vec<PathBuf> {
+    let (stem, end) = halves(target);
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let numbered = |name: &str| {
+        let middle = name.strip_prefix(&stem)?.strip_prefix('-')?.strip_suffix(&end)?;
+        (middle.len() >= DIGITS && middle.bytes().all(|byte| byte.is_ascii_digit())).then_some(())
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut row: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_str().and_then(numbered).is_some())
+        .map(|entry| entry.path())
+        .collect();
+    row.sort();
+    row
+}
+
+/// Writes until all is written or an error comes, and answers how much was.
+fn write_counting(file: &mut impl Write, bytes: &[u8]) -> (usize, Option<io::Error>) {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        match file.write(&bytes[taken..]) {
+            Ok(0) => return (taken, Some(io::ErrorKind::WriteZero.into())),
+            Ok(count) => taken += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (taken, Some(error)),
+        }
+    }
+    (taken, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many bytes and then none.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = self.0.min(bytes.len()).min(7);
+            self.0 -= taken;
+            if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_says_how_much_it_took() {
+        let (taken, error) = write_counting(&mut Full(20), &[0; 64]);
+        assert_eq!((taken, error.unwrap().kind()), (20, io::ErrorKind::StorageFull));
+        assert!(matches!(write_counting(&mut Full(64), &[0; 64]), (64, None)));
+    }
+
+    #[test]
+    fn the_number_goes_before_the_format_and_names_sort() {
+        let path = |target: &str, number| numbered_path(Path::new(target), number).display().to_string();
+        assert_eq!(path("/a.b/drive.pcapng.zst", 7), "/a.b/drive-000007.pcapng.zst");
+        assert_eq!(path("drive.v2.log", 999_999), "drive.v2-999999.log");
+        assert_eq!(path("drive", 1), "drive-000001");
+        assert!(path("d.log", 9) < path("d.log", 10) && path("d.log", 99_999) < path("d.log", 100_000));
+    }
+
+    #[test]
+    fn a_row_keeps_its_newest_files_and_replaces_an_older_row_only_when_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("d.log");
+        let names = || {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let mut files = Files::create(&target, true, Some(2), false).unwrap();
+        for _ in 0..3 {
+            assert!(matches!(files.write(b"12345"), (5, None)));
+            files.close(Written { frames: 2, ..Written::default() }).unwrap();
+            files.next().unwrap();
+        }
+        assert_eq!(names(), ["d-000003.log", "d-000004.log"]);
+        let (closed, deleted) = files.closed();
+        assert_eq!((closed.len(), deleted), (1, Deleted { files: 2, frames: 4, bytes: 10 }));
+        assert!(files.is_there());
+
+        fs::write(folder.path().join("d-mine.log"), "").unwrap();
+        let refused = Files::create(&target, true, None, false).err().unwrap();
+        assert!(refused.to_string().contains("d-000003.log: open: "), "{refused}");
+        let exists = |source: &io::Error| source.kind() == io::ErrorKind::AlreadyExists;
+        assert!(matches!(&refused, Error::File { source, .. } if exists(source)));
+        Files::create(&target, true, None, true).unwrap();
+        assert_eq!(names(), ["d-000001.log", "d-mine.log"]);
+        assert!(!files.is_there());
+    }
+}

@@ -1,0 +1,53 @@
+//! Records all frames of any number of CAN interfaces on Linux, and accounts for every one: the recording is complete,
+//! or the account says how many frames were lost where.
+//!
+//! ```no_run
+//! use canter_capture::{Account, Recording, Settings};
+//! use canter_io::InterfaceFilters;
+//! use std::{path::Path, thread, time::Duration};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Interfaces with candump's filters; "any" records all, later ones too.
+//! let interfaces = vec![InterfaceFilters::parse("can0")?, InterfaceFilters::parse("can1,123:7FF")?];
+//! let mut settings = Settings::new(interfaces, "drive.pcapng");
+//! settings.rotate_bytes = Some(100 << 20);
+//!
+//! let mut recording = Recording::start(&settings)?; // frames are recorded from here on
+//! thread::sleep(Duration::from_secs(60));
+//! for event in recording.events() {
+//!     println!("{}", event.what); // an interface went down, the disk is full
+//! }
+//! let account = recording.finish();
+//! println!("{account}");
+//! account.save(&Account::path(Path::new("drive.pcapng")))?;
+//! assert!(account.complete, "{}", account.verdict);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `source` (the kernel's ring, or sockets) → `receiver` (thread: counts, copies) → `queue` → `writer` (thread: `merge`,
+//! format, `files`) → `account`. `recording` puts them together.
+//!
+//! # Platforms
+//! Linux 5.4 or newer. Without `CAP_NET_RAW` the recording uses sockets instead of the ring, at six times the cost.
+#![forbid(unsafe_code)]
+
+mod account;
+mod buses;
+mod chunk;
+mod error;
+mod files;
+mod live;
+mod merge;
+mod queue;
+mod receiver;
+mod recording;
+mod settings;
+mod source;
+mod writer;
+
+pub use account::{Account, Bus, Deleted, Event, Lost, Written};
+pub use error::{Error, Result};
+pub use live::Busy;
+pub use recording::Recording;
+pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, Settings};

@@ -1,0 +1,250 @@
+//! One order for all: frames of several processors and rings, merged by their stamps within a window.
+//!
+//! Blocks come almost in order, so they are kept as a few *runs*, each of blocks that continue one another; merging
+//! copies nothing and compares a frame with one limit. A frame that comes when younger ones are written already is
+//! written at once and counted as late: stamps are never rewritten.
+
+use crate::chunk::Chunk;
+use std::{collections::VecDeque, ops::Range};
+
+/// How long a frame is held back at least for older ones.
+pub const WINDOW_NS: u64 = 100_000_000;
+
+/// Chunks, each beginning no earlier than its predecessor ends.
+struct Run {
+    chunks: VecDeque<Chunk>,
+    /// The next frame of the first chunk.
+    at: usize,
+    /// The stamp of the last frame.
+    last_ns: u64,
+}
+
+impl Run {
+    /// The stamp of its next frame.
+    fn head_ns(&self) -> u64 {
+        self.chunks.front().map_or(u64::MAX, |chunk| chunk.stamp_ns(self.at))
+    }
+}
+
+/// The merge.
+#[derive(Default)]
+pub struct Merge {
+    runs: Vec<Run>,
+    /// The youngest stamp that came.
+    newest_ns: u64,
+    /// The youngest stamp that was handed out.
+    written_ns: u64,
+    late: u64,
+    /// Chunks that are empty by now.
+    spare: Vec<Chunk>,
+}
+
+/// Frames that are handed out together: they follow one another, and all of them are late or none.
+pub struct Piece<'a> {
+    pub chunk: &'a Chunk,
+    pub places: Range<usize>,
+    pub late: bool,
+}
+
+impl Merge {
+    /// Takes what came in a block.
+    pub fn add(&mut self, mut chunk: Chunk) {
+        if chunk.len() == 0 {
+            return;
+        }
+        chunk.sort();
+        let (first_ns, last_ns) = (chunk.stamp_ns(0), chunk.stamp_ns(chunk.len() - 1));
+        self.newest_ns = self.newest_ns.max(last_ns);
+        // The run that ends last before it, so that the others stay open for what is older.
+        let fitting =
+            self.runs.iter_mut().filter(|run| run.last_ns <= first_ns).max_by_key(|run| run.last_ns);
+        match fitting {
+            Some(run) => {
+                run.chunks.push_back(chunk);
+                run.last_ns = last_ns;
+            }
+            None => self.runs.push(Run { chunks: VecDeque::from([chunk]), at: 0, last_ns }),
+        }
+    }
+
+    /// Hands out, in order, every frame that no older one can precede any more: all frames below `complete_ns` have
+    /// come.
+    pub fn ripe(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
+        self.hand_out(self.newest_ns.saturating_sub(WINDOW_NS).min(complete_ns), each)
+    }
+
+    /// The same once nothing has come for a while, so that no frame can be on its way for longer.
+    pub fn quiet(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
+        self.hand_out(complete_ns, each)
+    }
+
+    /// Hands out all. Answers, as `ripe`, how many bytes of memory were given back.
+    pub fn all(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
+        self.hand_out(u64::MAX, each)
+    }
+
+    /// The clock was set: hands out all, and what comes from now on is in an order of its own.
+    pub fn restart(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
+        let bytes = self.all(each);
+        (self.newest_ns, self.written_ns) = (0, 0);
+        bytes
+    }
+
+    /// Chunks of which all was handed out since this was asked last.
+    pub fn spare(&mut self) -> impl Iterator<Item = Chunk> {
+        self.spare.drain(..)
+    }
+
+    /// Frames handed out behind younger ones.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    fn hand_out(&mut self, until_ns: u64, mut each: impl FnMut(Piece<'_>)) -> usize {
+        let mut bytes = 0;
+        while let Some((first, limit_ns)) = self.first(until_ns) {
+            let run = &mut self.runs[first];
+            while let Some(chunk) = run.chunks.front() {
+                let until = chunk.until(limit_ns).max(run.at);
+                // A chunk is in order, so its late frames are its first ones.
+                let late =
+                    if chunk.stamp_ns(run.at) < self.written_ns { chunk.before(self.written_ns) } else { 0 };
+                let in_time = late.clamp(run.at, until);
+                self.late += (in_time - run.at) as u64;
+                for (places, late) in [(run.at..in_time, true), (in_time..until, false)] {
+                    if !places.is_empty() {
+                        each(Piece { chunk, places, late });
+                    }
+                }
+                if until > run.at {
+                    self.written_ns = self.written_ns.max(chunk.stamp_ns(until - 1));
+                }
+                run.at = until;
+                if run.at < chunk.len() {
+                    break;
+                }
+                bytes += chunk.bytes();
+                self.spare.extend(run.chunks.pop_front());
+                run.at = 0;
+            }
+            self.runs.retain(|run| !run.chunks.is_empty());
+        }
+        bytes
+    }
+
+    /// The run with the oldest frame, if that is ripe, and up to which stamp it is ahead of the others.
+    fn first(&self, until_ns: u64) -> Option<(usize, u64)> {
+        let (mut best, mut best_ns, mut second_ns) = (None, u64::MAX, u64::MAX);
+        for (at, run) in self.runs.iter().enumerate() {
+            let head_ns = run.head_ns();
+            if best.is_none() || head_ns < best_ns {
+                (second_ns, best_ns, best) = (best_ns, head_ns, Some(at));
+            } else {
+                second_ns = second_ns.min(head_ns);
+            }
+        }
+        best.filter(|_| best_ns <= until_ns).map(|at| (at, second_ns.min(until_ns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Hold as _;
+    use canter_frame::{BusId, RawRecord};
+    use proptest::prelude::*;
+
+    fn chunk(fd: bool, stamps: &[u64]) -> Chunk {
+        let mut chunk = Chunk::new(fd, stamps.len());
+        for &stamp_ns in stamps {
+            let bytes = &[0; 72][..if fd { 72 } else { 16 }];
+            assert!(chunk.hold(&RawRecord::new(stamp_ns, BusId(0), bytes)));
+        }
+        chunk
+    }
+
+    /// Notes the frames of pieces: their stamps, and whether they are late.
+    fn note(got: &mut Vec<(u64, bool)>) -> impl FnMut(Piece<'_>) {
+        |Piece { chunk, places, late }| got.extend(places.map(|at| (chunk.stamp_ns(at), late)))
+    }
+
+    fn all(merge: &mut Merge) -> Vec<u64> {
+        let mut got = Vec::new();
+        merge.all(note(&mut got));
+        got.into_iter().map(|one| one.0).collect()
+    }
+
+    #[test]
+    fn frames_wait_for_older_ones_as_long_as_the_window() {
+        let mut merge = Merge::default();
+        let mut out = Vec::new();
+        merge.add(chunk(false, &[10, 30, WINDOW_NS + 20]));
+        assert_eq!(merge.ripe(u64::MAX, note(&mut out)), 0, "the chunk is still in use");
+        assert_eq!((out.as_slice(), merge.spare().count()), (&[(10, false)][..], 0));
+        merge.add(chunk(false, &[3 * WINDOW_NS]));
+        merge.ripe(15, note(&mut out));
+        assert_eq!(out, [(10, false)], "a ring still holds older ones");
+        merge.add(chunk(true, &[25, 40]));
+        assert_eq!(all(&mut merge), [25, 30, 40, WINDOW_NS + 20, 3 * WINDOW_NS]);
+        assert_eq!((merge.late(), merge.spare().count()), (0, 3));
+    }
+
+    #[test]
+    fn a_frame_behind_younger_ones_is_handed_out_and_counted_as_late() {
+        let mut merge = Merge::default();
+        let mut out = Vec::new();
+        merge.add(chunk(false, &[100, 200]));
+        all(&mut merge);
+        merge.add(chunk(false, &[150, 250]));
+        merge.all(note(&mut out));
+        assert_eq!((out.as_slice(), merge.late()), (&[(150, true), (250, false)][..], 1));
+        merge.restart(|_| ());
+        merge.add(chunk(false, &[1]));
+        assert_eq!(
+            (all(&mut merge).as_slice(), merge.late()),
+            (&[1][..], 1),
+            "a clock set back makes none late"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_within_the_window_leaves_in_order_and_whole(
+            gaps in prop::collection::vec((0..WINDOW_NS / 4, 0..WINDOW_NS / 2, any::<bool>()), 1..300),
+            size in 1usize..9,
+        ) {
+            // Stamps, each jittered by less than half the window, in arrival order by lane.
+            let mut now = WINDOW_NS;
+            let mut arrivals: Vec<(bool, u64)> = Vec::new();
+            for (gap, jitter, fd) in gaps {
+                now += gap / size as u64;
+                arrivals.push((fd, now - jitter));
+            }
+            let mut want: Vec<u64> = arrivals.iter().map(|&(_, stamp)| stamp).collect();
+            want.sort_unstable();
+            let (mut merge, mut got, mut freed, mut given) = (Merge::default(), Vec::new(), 0, 0);
+            for part in arrivals.chunks(size) {
+                for fd in [false, true] {
+                    let stamps: Vec<u64> = part.iter().filter(|one| one.0 == fd).map(|one| one.1).collect();
+                    if !stamps.is_empty() {
+                        let chunk = chunk(fd, &stamps);
+                        given += chunk.bytes();
+                        merge.add(chunk);
+                    }
+                }
+                freed += merge.ripe(u64::MAX, note(&mut got));
+            }
+            freed += merge.all(note(&mut got));
+            prop_assert_eq!(merge.late(), got.iter().filter(|one| one.1).count() as u64);
+            let in_time: Vec<u64> = got.iter().filter(|one| !one.1).map(|one| one.0).collect();
+            prop_assert!(in_time.is_sorted());
+            let mut got: Vec<u64> = got.into_iter().map(|one| one.0).collect();
+            if merge.late() == 0 {
+                prop_assert_eq!(&got, &want);
+            }
+            got.sort_unstable();
+            prop_assert_eq!(got, want);
+            prop_assert_eq!(freed, given);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The RAM queue between the receiver and the writer: what a stalled disk cannot take yet. Bounded in bytes; when it
+//! is full the receiver keeps the count, and the ring stays free.
+
+use crate::chunk::Chunk;
+use canter_formats::Closing;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// What the receiver tells the writer, in order.
+pub enum Item {
+    Chunk(Chunk),
+    /// A new interface; the first is number 0.
+    Interface(String),
+    /// The real-time clock was set; how.
+    ClockStep(String),
+    /// The end, and what is known then.
+    End(Vec<Closing>, String),
+}
+
+/// How many chunks are kept for reuse: more than come between two looks of the writer. Memory that goes back and forth
+/// between two threads would else be given back to the system and be cleared by it, block by block.
+const SPARE_CHUNKS: usize = 64;
+
+pub struct Queue {
+    items: Mutex<VecDeque<Item>>,
+    more: Condvar,
+    /// Memory in use: in the queue, and taken and not released yet.
+    bytes: AtomicUsize,
+    high_water: AtomicUsize,
+    limit: usize,
+    spare: Mutex<Vec<Chunk>>,
+    /// Every frame with an older stamp, in ns, is in the queue or was.
+    complete_until_ns: AtomicU64,
+}
+
+impl Queue {
+    /// An empty one for chunks of `limit` bytes in all.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            items: Mutex::default(),
+            more: Condvar::new(),
+            bytes: AtomicUsize::new(0),
+            high_water: AtomicUsize::new(0),
+            limit,
+            spare: Mutex::default(),
+            complete_until_ns: AtomicU64::new(0),
+        }
+    }
+
+    fn items(&self) -> MutexGuard<'_, VecDeque<Item>> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty chunk with room for `frames`, all of them FD or none.
+    pub fn chunk(&self, fd: bool, frames: usize) -> Chunk {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        match spare.iter_mut().rposition(|chunk| chunk.reuse(fd, frames)) {
+            Some(at) => spare.swap_remove(at),
+            None => {
+                drop(spare.pop()); // makes room for one of a size that is asked for
+                Chunk::new(fd, frames)
+            }
+        }
+    }
+
+    /// Keeps chunks for [`chunk`](Self::chunk).
+    pub fn recycle(&self, chunks: impl Iterator<Item = Chunk>) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = SPARE_CHUNKS - spare.len();
+        let mut left = chunks;
+        spare.extend(left.by_ref().take(room));
+        drop(spare);
+        left.for_each(drop);
+    }
+
+    /// Adds a chunk, or gives it back when there is no room. The writer is not woken: it looks by itself, which costs
+    /// less than a wake-up a block.
+    pub fn push(&self, chunk: Chunk) -> Result<(), Chunk> {
+        let bytes = self.bytes.load(Ordering::Relaxed) + chunk.bytes();
+        if bytes > self.limit {
+            return Err(chunk);
+        }
+        // Only this thread adds, so the sum cannot pass the limit meanwhile. No memory is ordered by the number.
+        self.bytes.fetch_add(chunk.bytes(), Ordering::Relaxed);
+        self.high_water.fetch_max(bytes, Ordering::Relaxed);
+        self.items().push_back(Item::Chunk(chunk));
+        Ok(())
+    }
+
+    /// Adds what takes no memory to speak of, and wakes the writer.
+    pub fn tell(&self, item: Item) {
+        self.items().push_back(item);
+        self.more.notify_one();
+    }
+
+    /// Every frame with an older stamp than this, in ns, has been added.
+    pub fn set_complete_until(&self, ns: u64) {
+        self.complete_until_ns.store(ns, Ordering::Release); // pairs with `complete_until`
+    }
+
+    /// What was said last. Asked before `take`, it holds for what that takes.
+    pub fn complete_until(&self) -> u64 {
+        self.complete_until_ns.load(Ordering::Acquire)
+    }
+
+    /// Moves all to `into`, which is empty, waiting up to `wait` for something to be told.
+    pub fn take(&self, into: &mut VecDeque<Item>, wait: Duration) {
+        let mut items = self.items();
+        if items.is_empty() {
+            items = self.more.wait_timeout(items, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::swap(&mut *items, into);
+    }
+
+    /// The writer no longer needs so much memory.
+    pub fn release(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes in use now, and at most so far.
+    pub fn used(&self) -> (usize, usize) {
+        (self.bytes.load(Ordering::Relaxed), self.high_water.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_gives_the_chunk_back_until_memory_is_released() {
+        let one = Chunk::new(false, 10).bytes();
+        let queue = Queue::new(2 * one);
+        assert!(queue.push(Chunk::new(false, 10)).is_ok() && queue.push(Chunk::new(false, 10)).is_ok());
+        let back = queue.push(Chunk::new(false, 10)).err().unwrap();
+        let mut taken = VecDeque::new();
+        queue.take(&mut taken, Duration::ZERO);
+        assert_eq!((taken.len(), queue.used()), (2, (2 * one, 2 * one)));
+        assert!(queue.push(Chunk::new(false, 10)).is_err(), "taken is not released");
+        queue.release(one);
+        assert!(queue.push(back).is_ok());
+        assert_eq!(queue.used(), (2 * one, 2 * one));
+    }
+
+    #[test]
+    fn memory_is_used_again_for_as_many_frames_of_the_same_kind() {
+        let queue = Queue::new(1 << 20);
+        let frames_fit = |chunk: &Chunk, frames: usize| chunk.bytes() == Chunk::new(false, frames).bytes();
+        queue.recycle([Chunk::new(false, 100), Chunk::new(true, 50)].into_iter());
+        let again = queue.chunk(false, 60);
+        assert!(frames_fit(&again, 100) && again.len() == 0);
+        queue.recycle([again].into_iter());
+        assert!(frames_fit(&queue.chunk(false, 40), 40), "too large for so few");
+        queue.recycle((0..2 * SPARE_CHUNKS).map(|_| Chunk::new(false, 1)));
+        assert_eq!(queue.spare.lock().unwrap().len(), SPARE_CHUNKS);
+    }
+}

@@ -1,0 +1,230 @@
+//! The receiver's thread: ring, sockets or devices → queue, and the count of every frame on the way. Between the ring's memory
+//! and the queue it does as little as it can, so that the ring stays empty.
+
+use crate::{
+    buses::{Bus, Buses},
+    chunk::Chunk,
+    live::Live,
+    queue::{Item, Queue},
+    source::Source,
+};
+use canter_io::{captured::Captured, loss::Watch, netlink::monitor::Monitor, sys::clock};
+use std::{
+    io,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+/// How long it sleeps at most without a block: how soon it sees that it is to stop.
+const LOOK_NS: u64 = 100_000_000;
+/// How often it looks at what is not frames: losses so far, and interfaces that come and go.
+const CHORES: Duration = Duration::from_millis(100);
+/// How far the real-time clock may run from the monotonic one between two looks before it counts as set.
+const CLOCK_STEP_NS: u64 = 50_000_000;
+/// How often it says how busy the buses are.
+const BUSY: Duration = Duration::from_millis(200);
+
+/// What the receiver leaves behind.
+pub struct Report {
+    pub buses: Vec<Bus>,
+    /// What the frames came by.
+    pub method: String,
+    pub ring_bytes: u64,
+    /// Frames that found no room in the ring, of all interfaces; the buses have those of sockets and devices.
+    pub ring_lost: u64,
+    /// Frames that found no room in a processor's backlog, of all interfaces.
+    pub backlog_lost: u64,
+    /// How often the clock was set.
+    pub clock_steps: u64,
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    /// Why it ended by itself.
+    pub error: Option<String>,
+}
+
+/// Takes the frames that are wanted, and counts them all.
+pub struct Keeper<'a> {
+    queue: &'a Queue,
+    buses: Buses<'a>,
+    kept: u64,
+    queue_lost: u64,
+}
+
+impl<'a> Keeper<'a> {
+    pub fn new(queue: &'a Queue, buses: Buses<'a>) -> Self {
+        Self { queue, buses, kept: 0, queue_lost: 0 }
+    }
+
+    /// Moves what is wanted of a block of `frames` to the queue.
+    pub fn keep_block<'r>(&mut self, fd: bool, frames: usize, records: impl Iterator<Item = Captured<'r>>) {
+        let chunk = self.queue.chunk(fd, frames);
+        self.keep(chunk, records);
+    }
+
+    /// Moves what is wanted of `records` to `chunk`, which has room for them, and that to the queue.
+    #[inline]
+    pub fn keep<'r>(&mut self, mut chunk: Chunk, records: impl Iterator<Item = Captured<'r>>) {
+        self.buses.sift(&mut chunk, records);
+        self.kept += chunk.len() as u64;
+        if chunk.len() == 0 {
+            return;
+        }
+        if let Err(chunk) = self.queue.push(chunk) {
+            for record in chunk.records() {
+                self.buses.list[record.bus.index()].tally.queue_lost += 1;
+                self.queue_lost += 1;
+            }
+        }
+    }
+}
+
+/// The source and what is made of it.
+pub struct Receiver<'a> {
+    source: Source,
+    keeper: Keeper<'a>,
+    live: &'a Live,
+    monitor: Option<Monitor>,
+    backlog: Option<Watch>,
+    started_ns: u64,
+    clock_steps: u64,
+    chores_done: Instant,
+    busy_shown: Instant,
+}
+
+/// Real-time less monotonic time. A thread that is kept from running between both readings would take the pause for a
+/// step, so it reads anew then.
+fn clock_offset_ns() -> u64 {
+    loop {
+        let before_ns = clock::monotonic_ns();
+        let offset_ns = clock::realtime_ns().wrapping_sub(before_ns);
+        if clock::monotonic_ns() - before_ns < CLOCK_STEP_NS / 2 {
+            return offset_ns;
+        }
+    }
+}
+
+impl<'a> Receiver<'a> {
+    /// Starts to count.
+    pub fn new(source: Source, keeper: Keeper<'a>, monitor: Option<Monitor>, live: &'a Live) -> Self {
+        let (backlog, started_ns) = (Watch::start(&[]).ok(), clock::realtime_ns());
+        let now = Instant::now();
+        let (chores_done, busy_shown) = (now, now);
+        Self { source, keeper, live, monitor, backlog, started_ns, clock_steps: 0, chores_done, busy_shown }
+    }
+
+    /// Until it is told to stop, or fails.
+    pub fn run(mut self) -> Report {
+        let mut error = None;
+        let mut offset_ns = clock_offset_ns();
+        while !self.live.stop.load(Ordering::Acquire) {
+            let received = self.receive();
+            match received.and(self.chores()) {
+                // If it comes up again, so do its frames.
+                Err(down) if down.kind() == io::ErrorKind::NetworkDown => {}
+                Err(other) => {
+                    error = Some(format!("receive: {other}"));
+                    break;
+                }
+                Ok(()) => {}
+            }
+            self.live.rounds.fetch_add(1, Ordering::Relaxed);
+            let now_ns = clock_offset_ns();
+            let step_ns = now_ns.wrapping_sub(offset_ns).cast_signed();
+            if step_ns.unsigned_abs() > CLOCK_STEP_NS {
+                self.clock_was_set(step_ns);
+            }
+            offset_ns = now_ns;
+        }
+        self.finish(error)
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        let Self { source, keeper, live, .. } = self;
+        source.next(LOOK_NS, keeper)?;
+        keeper.queue.set_complete_until(source.complete_until_ns());
+        live.frames.store(keeper.kept, Ordering::Relaxed);
+        live.queue_lost.store(keeper.queue_lost, Ordering::Relaxed);
+        if live.show_load.load(Ordering::Relaxed) && self.busy_shown.elapsed() > BUSY {
+            // Whoever looks just now sees it next time.
+            if let Ok(mut shown) = live.busy.try_lock() {
+                *shown = keeper.buses.busy();
+            }
+            self.busy_shown = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// What need not be done for every block.
+    fn chores(&mut self) -> io::Result<()> {
+        if self.chores_done.elapsed() < CHORES {
+            return Ok(());
+        }
+        self.chores_done = Instant::now();
+        self.follow_changes();
+        let Self { source, keeper, live, .. } = self;
+        let lost = source.ring_drops()? + source.own_drops(&mut keeper.buses)?;
+        live.ring_lost.store(lost, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Interfaces that came, went or are called otherwise.
+    fn follow_changes(&mut self) {
+        let Self { source, keeper, live, monitor, .. } = self;
+        source.follow_devices(&mut keeper.buses, live);
+        let Some(listening) = monitor else { return };
+        let mut changes = Vec::new();
+        if let Err(error) = listening.changes(|change| changes.push(change)) {
+            live.say(format!(
+                "interfaces: listen for changes: {error}; later ones are found by their frames"
+            ));
+            *monitor = None;
+        }
+        for change in changes {
+            for news in keeper.buses.change(change) {
+                source.follow(&news, &mut keeper.buses, live);
+            }
+        }
+    }
+
+    fn clock_was_set(&mut self, step_ns: i64) {
+        let (way, ms) = (if step_ns < 0 { "back" } else { "forward" }, step_ns.unsigned_abs() / 1_000_000);
+        let said = format!("the clock was set {way} by {}.{:03} s", ms / 1000, ms % 1000);
+        self.live.say(said.clone());
+        self.clock_steps += 1;
+        self.keeper.queue.tell(Item::ClockStep(said));
+        self.keeper.buses.clock_was_set();
+    }
+
+    /// Draws the line: reads all counters, then takes what came before that out of the ring.
+    fn finish(mut self, mut error: Option<String>) -> Report {
+        self.follow_changes();
+        let Self { mut source, mut keeper, live, backlog, started_ns, clock_steps, .. } = self;
+        for name in keeper.buses.missing() {
+            live.say(format!("{name}: never appeared"));
+        }
+        keeper.buses.end();
+        let ended_ns = clock::realtime_ns();
+        // What sockets and devices lose from now on is of after the end; a ring takes nothing more.
+        let own = source.own_drops(&mut keeper.buses);
+        let drained = source.drain(&mut keeper);
+        let lost = source.ring_drops();
+        let ring_lost = own.and(drained).and(lost).unwrap_or_else(|failed| {
+            error.get_or_insert(format!("drain: {failed}"));
+            0
+        });
+        let backlog_lost = backlog.and_then(|watch| watch.losses().ok()).map_or(0, |losses| losses.backlog);
+        let (method, ring_bytes) = (source.method(), source.bytes() as u64);
+        let buses = keeper.buses.list;
+        Report {
+            buses,
+            method,
+            ring_bytes,
+            ring_lost,
+            backlog_lost,
+            clock_steps,
+            started_ns,
+            ended_ns,
+            error,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Why a recording could not be read or written: an error names the thing, the step and the way out.
+
+use std::{fmt, io, path::Path};
+
+/// What an operation of this crate answers.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a recording could not be read or written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system, or a decompressor, reports an error.
+    Io {
+        /// The file, and where in it if that is known.
+        thing: String,
+        /// What was being done: `open`, `read`, `unpack`, `write`.
+        step: &'static str,
+        /// What was reported.
+        source: io::Error,
+    },
+    /// The file is in no format that this crate reads.
+    Unknown {
+        /// The file.
+        thing: String,
+        /// Why, and which formats there are.
+        reason: String,
+    },
+    /// The file breaks a rule of its format.
+    Malformed {
+        /// The file.
+        thing: String,
+        /// Where in it: `byte 4711`, `line 12`.
+        place: String,
+        /// Which rule, and the way out.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// An error of the operating system at a file.
+    pub fn io(path: &Path, step: &'static str, source: io::Error) -> Self {
+        Self::Io { thing: path.display().to_string(), step, source }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { thing, step, source } => write!(f, "{thing}: {step}: {}", plain(source)),
+            Self::Unknown { thing, reason } => write!(f, "{thing}: {reason}"),
+            Self::Malformed { thing, place, reason } => write!(f, "{thing}: {place}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The text of an `io::Error` as a part of a sentence: lower case, without `(os error 2)`.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    // "No such file" becomes "no such file"; an abbreviation such as "EOF" stays.
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+            first.to_lowercase().chain(text[first.len_utf8()..].chars()).collect()
+        }
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,391 @@
+//! What is written reads back; what is cut off keeps what is whole; nothing in a file makes a reader panic.
+
+use super::{
+    read::{self, Reader},
+    write::{self, Options, Target},
+};
+use canter_frame::{BusId, Record};
+use canter_frame::{
+    Direction, Frame, Identifier,
+    frame::{ERR_FLAG, len_of_dlc},
+};
+use proptest::prelude::*;
+use std::{fs, io::Cursor, path::PathBuf};
+use tempfile::TempDir;
+
+/// All that is written.
+const ALL: [Target; 7] =
+    [Target::Log, Target::Pcapng, Target::Asc, Target::Blf, Target::Mf4, Target::Csv, Target::Parquet];
+const NAMES: [&str; 3] = ["can0", "vcan7", "drive"];
+
+fn any_frame() -> impl Strategy<Value = Frame> {
+    let id =
+        prop_oneof![(0..0x800u16).prop_map(Identifier::Sff), (0..0x2000_0000u32).prop_map(Identifier::Eff)];
+    let data = prop::collection::vec(any::<u8>(), 64);
+    (id, data, 0..9usize, 0..16u8, 0..4u8, 0..6u8).prop_map(|(id, data, len, dlc, flags, kind)| match kind {
+        0 => Frame::rtr(id, len as u8).unwrap(),
+        1 => {
+            let mut frame = Frame::classic(Identifier::Sff(0), &data[..8]).unwrap();
+            frame.can_id = ERR_FLAG | u32::from(data[8]);
+            frame
+        }
+        2 => {
+            let mut frame = Frame::classic(id, &data[..8]).unwrap();
+            frame.len8_dlc = if dlc > 8 { dlc } else { 0 };
+            frame
+        }
+        3 | 4 => Frame::fd(id, &data[..len_of_dlc(dlc)], flags).unwrap(),
+        _ => Frame::classic(id, &data[..len]).unwrap(),
+    })
+}
+
+/// Frames in order; each of the three interfaces has its first frame early.
+fn any_entries(count: usize) -> impl Strategy<Value = Vec<Record>> {
+    let direction = prop_oneof![Just(None), Just(Some(Direction::Received)), Just(Some(Direction::Sent))];
+    prop::collection::vec((any_frame(), 0..3u32, 0..2_000_000_000u64, direction), 0..count).prop_map(
+        |frames| {
+            let mut stamp_ns = 1_700_000_000_000_000_001;
+            let entry = |(frame, bus, step, direction)| {
+                stamp_ns += step;
+                Record { stamp_ns, bus: BusId(bus), frame, direction }
+            };
+            frames.into_iter().map(entry).collect()
+        },
+    )
+}
+
+/// A recording as a file or, as Parquet, a folder: in a folder that goes when this does.
+struct Recording {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl Recording {
+    fn of(target: Target, entries: &[Record], name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        let options = Options {
+            target,
+            path: path.clone(),
+            ns: true,
+            direction: true,
+            overwrite: false,
+            vehicle: None,
+        };
+        let mut sink = write::open(&options).unwrap();
+        NAMES.iter().for_each(|name| sink.interface(name).unwrap());
+        entries.iter().for_each(|entry| sink.frame(entry).unwrap());
+        sink.finish().unwrap();
+        Self { _folder: folder, path }
+    }
+
+    /// The file to be damaged: of a data set the only part of can0, if it has any.
+    fn file(&self, target: Target) -> Option<PathBuf> {
+        if target != Target::Parquet {
+            return Some(self.path.clone());
+        }
+        let date = fs::read_dir(self.path.join("vehicle=unknown")).ok()?.next()?.unwrap().path();
+        Some(fs::read_dir(date.join("bus=can0")).ok()?.next()?.unwrap().path())
+    }
+}
+
+/// A frame with the stamp and the name of its interface.
+type Kept = (u64, String, Frame, Option<Direction>);
+
+/// What a reader makes of a file: frames with the names of their interfaces, whether it was cut off, or the error.
+struct Seen {
+    frames: Vec<Kept>,
+    cut: bool,
+    error: Option<String>,
+}
+
+fn seen(bytes: &[u8]) -> Seen {
+    Seen::of(read::from("test", Box::new(Cursor::new(bytes.to_vec()))))
+}
+
+impl Seen {
+    fn of(reader: crate::Result<Reader>) -> Self {
+        let mut seen = Self { frames: Vec::new(), cut: false, error: None };
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            Err(failure) => {
+                seen.error = Some(failure.to_string());
+                return seen;
+            }
+        };
+        loop {
+            match reader.next() {
+                Ok(Some(entry)) => {
+                    let name = reader.name(entry.bus).to_owned();
+                    seen.frames.push((entry.stamp_ns, name, entry.frame, entry.direction));
+                }
+                Ok(None) => break,
+                Err(failure) => {
+                    seen.error = Some(failure.to_string());
+                    break;
+                }
+            }
+        }
+        seen.cut = reader.cut().is_some();
+        seen
+    }
+}
+
+/// What a format keeps of a frame.
+fn kept(target: Target, entry: &Record) -> Kept {
+    let (mut frame, mut direction) = (entry.frame, entry.direction);
+    if matches!(target, Target::Asc | Target::Blf | Target::Mf4) {
+        direction = if frame.is_error() { None } else { direction.or(Some(Direction::Received)) };
+    }
+    if target == Target::Asc {
+        frame.len8_dlc = 0;
+        if frame.is_error() {
+            frame = Frame::default();
+            (frame.can_id, frame.len) = (read::BUS_ERROR, 8);
+        }
+    }
+    (entry.stamp_ns, NAMES[entry.bus.index()].to_owned(), frame, direction)
+}
+
+/// Frames in the order that a format keeps: MDF and Parquet have a stream for each bus, MDF for each kind too, and of
+/// frames with the same stamp those of one stream come first.
+fn in_order(target: Target, mut frames: Vec<Kept>) -> Vec<Kept> {
+    let kind = |frame: &Frame| (frame.is_error(), frame.is_rtr(), frame.is_fd());
+    match target {
+        Target::Mf4 => frames.sort_by_key(|(stamp, name, frame, _)| (*stamp, name.clone(), kind(frame))),
+        Target::Parquet => frames.sort_by_key(|(stamp, name, ..)| (*stamp, name.clone())),
+        _ => {}
+    }
+    frames
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_format_reads_back_what_was_written(entries in any_entries(40), packed: bool) {
+        for target in ALL {
+            let name = if packed && target.only_grows() { "file.zst" } else { "file" };
+            let recording = Recording::of(target, &entries, name);
+            if target == Target::Parquet && entries.is_empty() {
+                continue; // no part, no data set
+            }
+            let seen = Seen::of(read::open(&recording.path));
+            prop_assert_eq!(seen.error, None);
+            prop_assert!(!seen.cut);
+            prop_assert!(seen.frames.is_sorted_by_key(|frame| frame.0), "{}", target.name());
+            let want: Vec<_> = entries.iter().map(|entry| kept(target, entry)).collect();
+            prop_assert_eq!(in_order(target, seen.frames), in_order(target, want), "{}", target.name());
+        }
+    }
+
+    #[test]
+    fn a_file_cut_off_anywhere_keeps_what_is_whole(entries in any_entries(12), share in 0.0..1.0f64) {
+        for target in ALL {
+            let Some(file) = Recording::of(target, &entries, "file").file(target).map(fs::read) else { continue };
+            let whole = file.unwrap();
+            let at = (whole.len() as f64 * share) as usize;
+            let seen = seen(&whole[..at]);
+            let want: Vec<_> = entries.iter().map(|entry| kept(target, entry)).collect();
+            prop_assert!(want.starts_with(&seen.frames), "{}", target.name());
+            // Without its head a file is none.
+            prop_assert!(seen.error.is_none() || seen.frames.is_empty() && at < 200, "{:?}", seen.error);
+            // Text may end behind any line, and pcapng behind any block, without a sign of it; nothing at all is an
+            // empty log.
+            let sign = at > 0
+                && match target {
+                    Target::Log | Target::Csv => whole[at - 1] != b'\n',
+                    // Its last line says that it is the last, with or without its end.
+                    Target::Asc => whole[at - 1] != b'\n' && !whole[at..].trim_ascii().is_empty(),
+                    Target::Pcapng => false,
+                    // Padding may be missing.
+                    Target::Blf | Target::Mf4 => whole[at..].iter().any(|&byte| byte != 0),
+                    Target::Parquet => true,
+                };
+            prop_assert!(!sign || seen.cut || seen.error.is_some(), "{} at {at}", target.name());
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_that_names_the_place_or_nothing_but_never_a_panic(
+        entries in any_entries(20),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        for target in ALL {
+            let Some(file) = Recording::of(target, &entries, "file").file(target).map(fs::read) else { continue };
+            let mut bytes = file.unwrap();
+            for (place, value) in &damage {
+                let at = place.index(bytes.len().max(1));
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = *value;
+                }
+            }
+            let seen = seen(&bytes);
+            if let Some(error) = seen.error {
+                let place = [": line ", ": byte ", ": row ", ": read: "].iter().any(|place| error.contains(place));
+                prop_assert!(place && error.lines().count() == 1, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_reader_panic(magic in 0..11usize, rest in prop::collection::vec(any::<u8>(), 0..400)) {
+        let magics: [&[u8]; 11] = [
+            &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a],
+            b"LOGG\x90\0\0\0",
+            &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0x14, 1, 0, 0],
+            &[0xa1, 0xb2, 0x3c, 0x4d, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 227],
+            b"date Sun Nov 22 00:50:03.408 2026\n 0.1 1 123 Rx d ",
+            b"(1700000000.000000) can0 ",
+            &[0x28, 0xb5, 0x2f, 0xfd],
+            &[0x1f, 0x8b, 8, 0],
+            b"MDF     4.11    canter  \0\0\0\0\x9b\x01\0\0",
+            b"PAR1",
+            b"stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n1.0,can0,",
+        ];
+        seen(&[magics[magic], &rest].concat());
+    }
+}
+
+fn entries(text: &str) -> Vec<String> {
+    let seen = seen(text.as_bytes());
+    assert_eq!(seen.error, None);
+    let line = |(stamp, name, frame, direction): &(u64, String, Frame, Option<Direction>)| {
+        let direction = match direction {
+            None => "",
+            Some(Direction::Received) => " R",
+            Some(Direction::Sent) => " T",
+        };
+        format!("{stamp} {name} {frame}{direction}")
+    };
+    seen.frames.iter().map(line).collect()
+}
+
+#[test]
+fn an_asc_of_vectors_programs_is_read_in_all_its_ways_to_write() {
+    let text = "\
+date Tue Nov 14 10:13:20.500 pm 2023
+base dec  timestamps relative
+no internal events logged
+// version 7.0.0
+   0.100000 1  291             Rx   d 2 17 255  Length = 0 BitCount = 64 ID = 291
+   0.100000 2  291x            Tx   r
+   0.000001 1  EngineData      Rx   d 0  Length = 0 BitCount = 64 ID = 300x
+   0.000001 2  ErrorFrame	ECC: 10100010
+   0.000000 1  Statistic: D 0 R 0 XD 0 XR 0 E 0 O 0 B 0.00%
+   0.000000 CANFD   1 Tx        16  SomeName    0 1 9 12 1 2 3 4 5 6 7 8 9 10 11 12   130000  130   205040 0 0 0 0 0
+   0.000000 CANFD   1 Rx        16              0 0 3 3 1 2 3   130000  130     0 0 0 0 0 0
+   0.000000 1  291             TxRq d 1 1
+End TriggerBlock
+";
+    assert_eq!(
+        entries(text),
+        [
+            "1700000000600000000 can0 123#11FF R",
+            "1700000000700000000 can1 00000123#R T",
+            "1700000000700001000 can0 0000012C# R",
+            "1700000000700002000 can1 20000080#0000000000000000",
+            "1700000000700002000 can0 010##60102030405060708090A0B0C T",
+            "1700000000700002000 can0 010#010203 R",
+        ]
+    );
+}
+
+#[test]
+fn an_error_names_the_line_and_the_way_out() {
+    let error = |text: &str| seen(text.as_bytes()).error.unwrap_or_default();
+    assert_eq!(
+        error("(1.000000) can0 123#\n(2.000000) can0 123#1\n"),
+        "test: line 2: position 21: expected a hex digit (delete the line to read the rest)"
+    );
+    assert_eq!(
+        error("date Sun Nov 22 00:50:03 2026\nbase hex timestamps absolute\n0.1 1 123 Rx d 3 1 2\n"),
+        "test: line 3: a frame with less data than it says (delete the line to read the rest)"
+    );
+    assert!(error("hello\n").starts_with("test: read: no recording that canter reads"));
+}
+
+#[test]
+fn candumps_notes_of_lost_frames_are_counted_and_can_xl_is_passed_over() {
+    let text = "\
+(1.000000) can0 123#00
+DROPCOUNT: dropped 12 CAN frames on 'can0' socket (total drops 12)
+DROPCOUNT: dropped 1 CAN frame on 'can0' socket (total drops 13)
+(2.000000) can0 01123#81:03:00000000#1122
+(3.000000) can0 123#00 R
+(4.000000) can0 123#";
+    let mut reader = read::from("test", Box::new(Cursor::new(text))).unwrap();
+    let mut frames = 0;
+    while reader.next().unwrap().is_some() {
+        frames += 1;
+    }
+    assert_eq!((frames, reader.lost()), (2, 13));
+    assert_eq!(reader.skipped().iter().collect::<Vec<_>>(), [("CAN XL frames", 1)]);
+    assert_eq!(reader.cut(), Some("test: line 6: cut off after 2 frames"));
+}
+
+/// A frame `123#1122` as LINKTYPE_CAN_SOCKETCAN has it.
+const PACKET: [u8; 16] = [0, 0, 1, 0x23, 2, 0, 0, 0, 0x11, 0x22, 0, 0, 0, 0, 0, 0];
+
+#[test]
+fn a_pcap_of_a_big_endian_machine_is_read_to_the_ns() {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let head = words(&[0xa1b2_3c4d, 2 << 16 | 4, 0, 0, 65535, 227]);
+    let packet = [words(&[1_700_000_000, 123_456_789, 16, 16]), PACKET.to_vec()].concat();
+    let seen = seen(&[head, packet.clone(), packet[..20].to_vec()].concat());
+    assert!(seen.cut && seen.error.is_none());
+    let [(stamp_ns, name, frame, None)] = seen.frames.as_slice() else { panic!("{:?}", seen.frames) };
+    assert_eq!(
+        (*stamp_ns, name.as_str(), frame.to_string().as_str()),
+        (1_700_000_000_123_456_789, "any", "123#1122")
+    );
+}
+
+/// Blocks of a big-endian pcapng: `kind` and body, whose length is a multiple of 4.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let length = (12 + body.len() as u32).to_be_bytes();
+    [&kind.to_be_bytes()[..], &length, body, &length].concat()
+}
+
+#[test]
+fn a_pcapngs_interfaces_have_their_own_names_units_and_offsets_and_a_new_section_forgets_them() {
+    let section =
+        block(0x0a0d_0d0a, &[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    // Units of 2^-10 s, 5 s later than they say; and µs, as none are said.
+    let binary =
+        [&[0, 227, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2][..], b"bb\0\0", &[0, 9, 0, 1, 0x8a, 0, 0, 0]].concat();
+    let offset = [&[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 5][..], &[0, 0, 0, 0]].concat();
+    let binary = block(1, &[binary, offset].concat());
+    let plain = block(1, &[&[0, 227, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1][..], b"a\0\0\0", &[0; 4]].concat());
+    let ethernet = block(1, &[0, 1, 0, 0, 0, 0, 0, 0]);
+    let packet = |interface: u8, stamp: u8, flags: &[u8]| {
+        let head = [0, 0, 0, interface, 0, 0, 0, 0, 0, 0, 0, stamp, 0, 0, 0, 16, 0, 0, 0, 16];
+        block(6, &[&head[..], &PACKET, flags].concat())
+    };
+    let sent = [0, 2, 0, 4, 0, 0, 0, 2, 0, 0, 0, 0];
+    let file = [
+        section.clone(),
+        ethernet,
+        binary,
+        plain.clone(),
+        packet(1, 0x40, &sent),
+        packet(0, 1, &[]),
+        packet(2, 7, &[]),
+        section.clone(),
+        plain,
+        packet(0, 9, &[]),
+        packet(1, 9, &[]),
+    ]
+    .concat();
+    let seen = seen(&file);
+    let frames: Vec<_> =
+        seen.frames.iter().map(|(stamp, name, _, direction)| (*stamp, name.as_str(), *direction)).collect();
+    assert_eq!(
+        frames,
+        [(5_062_500_000, "bb", Some(Direction::Sent)), (7_000, "a", None), (9_000, "a", None)]
+    );
+    assert_eq!(
+        seen.error.as_deref(),
+        Some("test: byte 396: a packet of interface 1, which is not in the file")
+    );
+}
