@@ -25,6 +25,7 @@ mod svg;
 mod sweep;
 mod table;
 mod timechart;
+mod varied;
 mod verdict;
 mod views;
 

@@ -2,7 +2,7 @@
 
 use crate::measure::result::ResultFile;
 use crate::report::ranking::{Costs, Latencies};
-use crate::report::sweep::Sweep;
+use crate::report::varied::Sweep;
 
 pub struct Numbers<'a> {
     pub result: &'a ResultFile,
