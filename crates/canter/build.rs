@@ -7,23 +7,24 @@
 //! neither.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 fn main() {
+    let carried = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("carried");
+    let built = PathBuf::from(variable("OUT_DIR"));
+    list_studies(&carried.join("studies"), &built.join("studies.rs"));
     println!("cargo::rustc-check-cfg=cfg(has_bare_metal)");
     // Not on a musl or Android target, where the linker is another one.
     if variable("TARGET") != "x86_64-unknown-linux-gnu" {
         return;
     }
-    let carried = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("carried");
     let (chip, gateway) = (carried.join("sja1000"), carried.join("baremetal"));
     for source in [&chip, &gateway] {
         println!("cargo::rerun-if-changed={}", source.display());
     }
-    let built = PathBuf::from(variable("OUT_DIR"));
     library("sja1000", &chip.join("src/lib.rs"), &built, &[]);
     library("canter_bare", &gateway.join("src/lib.rs"), &built, &["sja1000"]);
     for name in ["beside", "image"] {
@@ -80,4 +81,20 @@ fn program(name: &str, gateway: &Path, built: &Path) -> PathBuf {
 fn run(name: &str, rustc: &mut Command) {
     let done = rustc.status().unwrap_or_else(|error| panic!("{name}: {}: {error}", variable("RUSTC")));
     assert!(done.success(), "{name}: rustc: {done}");
+}
+
+/// Writes the list of all studies: name and text of each, by name.
+fn list_studies(folder: &Path, list: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("an entry of the folder").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    let entry = |file: &PathBuf| {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        format!("    ({name:?}, include_str!({:?})),\n", file.display().to_string())
+    };
+    let entries: String = files.iter().map(entry).collect();
+    let text = format!("pub static FILES: &[(&str, &str)] = &[\n{entries}];\n");
+    fs::write(list, text).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
 }

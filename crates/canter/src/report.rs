@@ -5,19 +5,27 @@ mod bars;
 pub mod compare;
 mod costs;
 mod curves;
+mod differing;
 mod embed;
+mod explorer;
+mod family;
 mod figure;
 mod files;
 mod heat;
+mod latency;
+mod numbers;
 mod outline;
 mod page;
+mod plot;
 mod profiles;
 mod ranking;
 mod strips;
 mod summary;
 mod svg;
 mod sweep;
+mod table;
 mod timechart;
+mod varied;
 mod verdict;
 mod views;
 
@@ -26,6 +34,7 @@ use crate::{measure::result::ResultFile, options::Common, terminal::Ink, trouble
 use clap::Args;
 use compare::{Across, Bound, Comparison};
 use files::Found;
+use numbers::Numbers;
 use std::{
     fs,
     io::{self, Write},
@@ -66,7 +75,7 @@ pub struct Arguments {
 /// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
 /// standard output is a terminal.
 pub fn summary(result: &ResultFile) -> String {
-    summary::of(result, Ink::of_stdout())
+    summary::of(&Numbers::of(result), table::FIGURES, Ink::of_stdout())
 }
 
 /// The page that shows all of them.
@@ -76,7 +85,7 @@ pub fn page(results: &[ResultFile]) -> failure::Result<String> {
 
 fn render(results: &[ResultFile], comparison: Option<&Comparison>) -> failure::Result<String> {
     let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
-    page::render(results, comparison).map_err(failed)
+    page::render(results, comparison, table::FIGURES).map_err(failed)
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {

@@ -1,21 +1,6 @@
-//! The virtual machine: what it is, and what one run of a command in it takes, from the kernel to the exit code.
+//! The virtual machine: what it is, and how a command in it ended.
 
-use super::{
-    arch::Arch,
-    cache::Cache,
-    fd_driver, foreign,
-    guest::Outcome,
-    here::Here,
-    kernel::{self, Kernel},
-    kvm, lab_failure,
-    module::Chosen,
-    out_of_tree, programs,
-    progress::Progress,
-    run::{self, Run},
-    signals::Signals,
-    streams::Streams,
-};
-use crate::failure::{Failure, Result};
+use super::{arch::Arch, module::Chosen};
 use clap::ValueEnum;
 use std::{path::PathBuf, time::Duration};
 
@@ -126,99 +111,11 @@ impl Ended {
 }
 
 impl Machine {
-    /// Runs a command with our own streams and tells how it ended; an `Err` is a failure of the lab.
-    pub fn run(&self, command: &[String]) -> Result<Ended> {
-        let streams = || Streams::inherited().map_err(|e| lab_failure(format!("standard streams: {e}")));
-        self.run_with(command, streams)
-    }
-
-    /// Runs a command with the streams that `streams` makes: once, or twice when a boot has to be tried again.
-    ///
-    /// One word is a line for bash, several are a program and its arguments. The command's folder is the current
-    /// one; what it writes there stays, all else is thrown away. Blocks until the end; SIGINT, SIGTERM and SIGHUP end
-    /// the guest.
-    pub fn run_with(&self, command: &[String], streams: impl Fn() -> Result<Streams>) -> Result<Ended> {
-        if !cfg!(target_arch = "x86_64") {
-            let here = std::env::consts::ARCH;
-            return Err(Failure::unable(format!(
-                "lab: this machine is {here}: the lab's machine is an x86-64 PC"
-            )));
-        }
-        programs::require(&[&[self.arch.qemu()], programs::ALWAYS].concat())?;
-        let progress = Progress::new(self.quiet);
-        let signals = Signals::catch()?;
-        let done = self.prepare_and_run(command, streams, &signals, &progress);
-        match signals.caught() {
-            // Ctrl-C while a package is downloaded or a driver built ends that first.
-            Some(signal) if done.is_err() => Ok(Ended::Interrupted(signal)),
-            _ => done,
-        }
-    }
-
-    fn prepare_and_run(
-        &self,
-        command: &[String],
-        streams: impl Fn() -> Result<Streams>,
-        signals: &Signals,
-        progress: &Progress,
-    ) -> Result<Ended> {
-        let cache = Cache::open()?;
-        let mut kernel = kernel::find(&self.kernel, self.arch, &cache, progress)?;
-        if self.fd_cards > 0 {
-            fd_driver::add(&mut kernel, &cache, progress)?;
-        }
-        for chosen in &self.modules {
-            out_of_tree::add(chosen, &mut kernel, &cache, progress)?;
-        }
-        let here = Here::find(&self.shares, progress)?;
-        let (root, read_only) = self.root(&kernel, &cache, progress)?;
-        let (folder, _held) = run::folder()
-            .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
-        let run = Run {
-            kernel: &kernel,
-            here: &here,
-            root: &root,
-            read_only: &read_only,
-            folder: folder.path(),
-            token: &run::token().map_err(|e| lab_failure(format!("random number: {e}")))?,
-            qemu_version: &run::qemu_version(self.arch)?,
-            signals,
-        };
-        let accel = kvm::choose(self, &cache, run.qemu_version, progress, |machine, streams| {
-            let nothing = ["true".to_owned(), String::new()];
-            match run.boot(machine, &nothing, "probe", streams, progress)? {
-                Outcome::Ended(ended) => Ok(Some(ended)),
-                Outcome::NotBegun(_) | Outcome::Failed(_) => Ok(None),
-            }
-        })?;
-        run.boot_twice(&Self { accel, ..self.clone() }, command, streams, progress)
-    }
-
     /// Adds a module, unless the machine has it.
     pub fn load(&mut self, chosen: Chosen) {
         if !self.modules.iter().any(|one| one.module.name() == chosen.module.name()) {
             self.modules.push(chosen);
         }
-    }
-
-    /// What the guest finds as its root; and what else it reads, where that is not the host's.
-    fn root(
-        &self,
-        kernel: &Kernel,
-        cache: &Cache,
-        progress: &Progress,
-    ) -> Result<(PathBuf, Vec<(&'static str, PathBuf)>)> {
-        if self.arch.is_host() {
-            return Ok((PathBuf::from("/"), Vec::new()));
-        }
-        let root = foreign::root(self.arch, cache, progress)?;
-        let modules = kernel.modules.clone().map(|folder| ("modules", folder));
-        let program = foreign::program_folder(self.arch).map(|folder| ("program", folder));
-        if program.is_none() && !self.quiet {
-            let target = self.arch.target();
-            progress.say(&format!("no canter in this machine: cargo build --target {target} makes it"));
-        }
-        Ok((root, modules.into_iter().chain(program).collect()))
     }
 }
 

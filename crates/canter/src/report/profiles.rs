@@ -5,8 +5,8 @@ use crate::measure::profile::Profile;
 use crate::measure::result::Latency;
 use crate::report::axis::{Scale, make_room};
 use crate::report::bars;
-use crate::report::figure::{self, Size};
 use crate::report::outline::{self, DECADE, LEAST_FRAMES};
+use crate::report::plot::{self, Size};
 use crate::report::ranking::{Latencies, Row};
 use crate::report::svg::{Path, Svg};
 use crate::units;
@@ -42,7 +42,7 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
     let mut svg = Svg::new(size.width(), height, &title);
     svg.describe(&description(group));
     grid(&mut svg, &plot);
-    figure::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
+    plot::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
     worst_cases(&mut svg, group, &plot);
     lines(&mut svg, group, &plot);
     for row in group.rows.iter().rev() {
@@ -65,7 +65,7 @@ fn description(group: &Latencies<'_>) -> String {
             units::span(row.figure.max)
         )
     };
-    figure::first_few(group.rows.iter().map(one), "; ")
+    plot::first_few(group.rows.iter().map(one), "; ")
 }
 
 fn sent(row: &Row<'_, Latency>) -> u64 {
@@ -94,7 +94,7 @@ fn grid(svg: &mut Svg, plot: &Plot) {
     for tick in ticks {
         svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &units::grouped(tick.round() as u128));
     }
-    figure::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
+    plot::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
     svg.line("axis", (LEFT, plot.bottom), (plot.right, plot.bottom));
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
 }

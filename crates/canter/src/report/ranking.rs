@@ -1,77 +1,12 @@
 //! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
 
 use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
-use crate::{
-    gateway::kind::{Method, Place},
-    units::{self, Unit},
-};
-use canter_io::method::{Wait, table::RECEIVERS};
+use crate::report::family::Family;
+use crate::units::{self, Unit};
 
 /// What the others are compared with: the kernel's own gateway, or else the plainest way.
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
-
-/// Receivers of result files that canter has no row for; they block.
-const OTHERS: [&str; 1] = ["lincan"];
-
-/// How a method waits for a frame, or where it runs: what explains most of its latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
-    BareMetal,
-    Kernel,
-    Spin,
-    Poll,
-    Block,
-    Other,
-}
-
-impl Family {
-    pub const ALL: [Self; 6] =
-        [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block, Self::Other];
-
-    /// From the name alone: the wait is after the receiver's slash, or the receiver's default.
-    pub fn of(method: &str) -> Self {
-        let receiver = method.split('+').next().unwrap_or(method);
-        let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
-        match method.parse::<Method>().map(|method| method.kind.place) {
-            Ok(Place::BareMetal) => return Self::BareMetal,
-            Ok(Place::Kernel) => return Self::Kernel,
-            Ok(Place::UserSpace) | Err(_) => {}
-        }
-        let row = RECEIVERS.iter().find(|row| row.name == receiver);
-        let default = row.map(|row| row.waits[0]).or(OTHERS.contains(&receiver).then_some(Wait::Block));
-        match wait {
-            "spin" | "busy-poll" | "chip-poll" => Self::Spin,
-            "poll" => Self::Poll,
-            _ => match default {
-                Some(Wait::Spin | Wait::BusyPoll | Wait::ChipPoll) => Self::Spin,
-                Some(Wait::Poll) => Self::Poll,
-                Some(Wait::Block) => Self::Block,
-                None => Self::Other,
-            },
-        }
-    }
-
-    /// The class of its colours.
-    pub fn class(self) -> &'static str {
-        ["bare", "kernel", "spin", "poll", "block", "other"][self as usize]
-    }
-
-    pub fn about(self) -> &'static str {
-        [
-            "no operating system",
-            "in the kernel",
-            "user space, busy waiting",
-            "user space, poll",
-            "user space, blocking",
-            "a method that this canter does not know",
-        ][self as usize]
-    }
-
-    pub fn user_space(self) -> bool {
-        (Self::Spin..=Self::Block).contains(&self)
-    }
-}
 
 /// One series with figures, in its place.
 pub struct Row<'a, Figure> {
@@ -119,12 +54,7 @@ pub struct Latencies<'a> {
 }
 
 impl<'a> Latencies<'a> {
-    /// In the order in which the conditions occur.
-    pub fn of(result: &'a ResultFile) -> Vec<Self> {
-        Self::numbered(result, 0)
-    }
-
-    /// The same; the result's first series is number `base` of the page.
+    /// In the order in which the conditions occur; the result's first series is number `base` of the page.
     pub fn numbered(result: &'a ResultFile, base: usize) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (n, series) in
@@ -365,6 +295,12 @@ fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
     }
 }
 
+/// The condition, and before it the quantity where it is no gateway's latency.
+pub fn full(group: &Latencies<'_>) -> String {
+    let condition = describe(group.condition);
+    if group.quantity.is_empty() { condition } else { format!("{}: {condition}", group.quantity) }
+}
+
 /// `one frame at a time, 2 bytes`.
 pub fn describe(condition: &Condition) -> String {
     parts(condition).join(", ")
@@ -443,31 +379,6 @@ mod tests {
             command,
             environment: Environment::default(),
             series: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_family_is_read_off_the_name() {
-        for (method, family) in [
-            ("bare-metal", Family::BareMetal),
-            ("can-gw", Family::Kernel),
-            ("bpf", Family::Kernel),
-            ("read+write", Family::Block),
-            ("read/spin+ring", Family::Spin),
-            ("read/busy-poll+write", Family::Spin),
-            ("ring+write", Family::Poll),
-            ("read/poll+write", Family::Poll),
-            ("canchar/chip-poll+canchar", Family::Spin),
-            ("port+port", Family::Spin),
-            ("sim+sim", Family::Spin),
-            ("canchar-ring+canchar-ring", Family::Block),
-            ("lincan", Family::Block),
-            ("io-uring+io-uring", Family::Block),
-            ("gateway", Family::Other),
-            ("teleport+write", Family::Other),
-            ("", Family::Other),
-        ] {
-            assert_eq!(Family::of(method), family, "{method}");
         }
     }
 }

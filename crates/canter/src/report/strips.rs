@@ -3,11 +3,11 @@
 
 use crate::measure::profile::Profile;
 use crate::report::axis::Scale;
-use crate::report::figure;
+use crate::report::plot;
 use crate::report::ranking::{Latencies, Row};
 use crate::terminal::{COLUMNS_MAX, Ink, Style, clip};
 use crate::units;
-use crate::{measure::result::Latency, report::ranking::Family};
+use crate::{measure::result::Latency, report::family::Family};
 
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Rows of the plot of a single method.
@@ -37,7 +37,7 @@ impl Plot {
         let names = group.rows.iter().map(|row| row.label().chars().count()).max()?.min(NAMES_MAX);
         let left = if group.rows.len() == 1 { 10 } else { names + 4 };
         let width = COLUMNS_MAX - left - 1;
-        let x = figure::time_scale((least, most), (0.0, (width - 1) as f64), true);
+        let x = plot::time_scale((least, most), (0.0, (width - 1) as f64), true);
         Some(Self { x, left, width })
     }
 

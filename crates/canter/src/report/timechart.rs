@@ -3,7 +3,7 @@
 
 use crate::measure::result::{Latency, Timeline};
 use crate::report::axis::Scale;
-use crate::report::figure::{self, Size};
+use crate::report::plot::{self, Size};
 use crate::report::ranking::Row;
 use crate::report::svg::{Path, Svg};
 use crate::units;
@@ -70,8 +70,8 @@ fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Column)> {
 
 fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], right: f64) {
     let bounds = (row.figure.min, row.figure.max);
-    let logarithmic = figure::spread_too_wide(bounds.0, bounds.1);
-    let y = figure::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
+    let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
+    let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
     for tick in y.ticks(5) {
         svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
         svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));

@@ -57,7 +57,7 @@ fn one_at_a_time() -> Vec<String> {
 }
 
 pub fn no_load() -> Vec<String> {
-    vec![Load::None.name().to_owned()]
+    vec![Load::default().name().to_owned()]
 }
 
 fn all_frames() -> Vec<String> {
@@ -185,7 +185,7 @@ impl Case {
     /// `can-gw, flood, load cpu, eff=80`: for people who wait.
     pub fn label(&self) -> String {
         let mut words = vec![self.method.clone(), self.traffic.to_string()];
-        if self.load != Load::None {
+        if !self.load.is_none() {
             words.push(format!("load {}", self.load.name()));
         }
         if self.rules != Rules::All {
@@ -200,7 +200,7 @@ impl Case {
 
     /// How much longer than the plainest it takes, by experience: what the time left is made of.
     pub fn weight(&self) -> u64 {
-        let work = if self.load == Load::None { 2 } else { 8 };
+        let work = if self.load.is_none() { 2 } else { 8 };
         work + self.rules.jobs() / 128
     }
 }
