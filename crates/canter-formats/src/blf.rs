@@ -1,0 +1,41 @@
+//! Vector BLF: a head, and containers of objects, compressed by zlib.
+
+mod read;
+mod systemtime;
+mod write;
+
+use crate::format::{BusLabel, Directions, ErrorFrames, Format, Keeps, Stamps, Write};
+
+/// The row of this format.
+pub(crate) const ROW: Format = Format {
+    name: "blf",
+    title: "BLF",
+    about: "Vector's packed log",
+    extensions: &["blf"],
+    recognise: Some(|head| head.starts_with(b"LOGG")),
+    read: Some(|_| Box::new(read::Blf::default())),
+    read_folder: None,
+    write: Some(Write::File(|output, _| Ok(Box::new(write::Blf::new(output)?)))),
+    append: None,
+    grows: false,
+    keeps: Some(Keeps {
+        stamps: Stamps::Ns,
+        bus: BusLabel::Channel,
+        direction: Directions::Known,
+        error_frames: ErrorFrames::ClassAndData,
+        dlc_above_8: true,
+        hardware_stamps: false,
+    }),
+};
+
+// Types of objects that are read and written.
+const CAN_MESSAGE: u32 = 1;
+const LOG_CONTAINER: u32 = 10;
+const APP_TEXT: u32 = 65;
+const CAN_ERROR_EXT: u32 = 73;
+const CAN_FD_MESSAGE: u32 = 100;
+
+/// Bytes of an object's head that all objects have: signature, head's size and version, object's size and type.
+const OBJECT_BASE: usize = 16;
+/// Bytes of the head with its stamp.
+const OBJECT_HEAD: usize = 32;
