@@ -59,8 +59,7 @@ pub struct Arguments {
     /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
     inputs: Vec<PathBuf>,
-    /// The file, or for Parquet the folder; .log, .pcapng, .asc and .csv also with .zst; `-`: standard output
-    #[arg(long, short, value_name = "OUT")]
+    #[arg(long, short, value_name = "OUT", help = format_names::output_help())]
     output: PathBuf,
     /// The format, whatever the name
     #[arg(long, value_name = "FORMAT", value_parser = format_names::written())]

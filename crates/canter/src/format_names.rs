@@ -42,12 +42,24 @@ pub fn by_extension(path: &std::path::Path, wanted: Wanted) -> Option<&'static F
 
 /// The extensions of these formats, as a part of a sentence: `.log or .pcapng`.
 pub fn extensions(wanted: Wanted) -> String {
+    listed(wanted, "or")
+}
+
+/// The help of `convert --output`.
+pub fn output_help() -> String {
+    let titles = FORMATS.iter().filter(|format| format.writes_folder()).map(|format| format.title);
+    let (folders, growing) =
+        (titles.collect::<Vec<_>>().join(" or "), listed(|row| is_written(row) && row.grows, "and"));
+    format!("The file, or for {folders} the folder; {growing} also with .zst; `-`: standard output")
+}
+
+fn listed(wanted: Wanted, last_word: &str) -> String {
     let rows = FORMATS.iter().filter(|format| wanted(format));
     let all: Vec<String> = rows.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect();
     match all.as_slice() {
         [] => String::new(),
         [one] => one.clone(),
-        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+        [most @ .., last] => format!("{} {last_word} {last}", most.join(", ")),
     }
 }
 
@@ -60,5 +72,7 @@ mod tests {
         assert_eq!(extensions(is_live), ".log or .pcapng");
         assert_eq!(extensions(is_written), ".log, .pcapng, .asc, .blf, .mf4, .csv or .parquet");
         assert_eq!(extensions(|format| format.name == "blf"), ".blf");
+        let help = "The file, or for Parquet the folder; .log, .pcapng, .asc and .csv also with .zst; `-`: standard output";
+        assert_eq!(output_help(), help);
     }
 }
