@@ -1,5 +1,6 @@
 //! Vector BLF: a head, and containers of objects, compressed by zlib.
 
+mod layout;
 mod read;
 mod systemtime;
 mod write;
@@ -27,15 +28,3 @@ pub(crate) const ROW: Format = Format {
         hardware_stamps: false,
     }),
 };
-
-// Types of objects that are read and written.
-const CAN_MESSAGE: u32 = 1;
-const LOG_CONTAINER: u32 = 10;
-const APP_TEXT: u32 = 65;
-const CAN_ERROR_EXT: u32 = 73;
-const CAN_FD_MESSAGE: u32 = 100;
-
-/// Bytes of an object's head that all objects have: signature, head's size and version, object's size and type.
-const OBJECT_BASE: usize = 16;
-/// Bytes of the head with its stamp.
-const OBJECT_HEAD: usize = 32;

@@ -60,7 +60,7 @@ impl Writer {
     /// # Errors
     /// What the operating system reports.
     pub fn interface(&mut self, name: &str) -> Result<BusId> {
-        self.sink.interface(name).map_err(|error| Error::io(&self.path, "write", error))?;
+        self.sink.interface(name).map_err(|error| self.failed(error))?;
         self.buses += 1;
         Ok(BusId(self.buses - 1))
     }
@@ -71,7 +71,12 @@ impl Writer {
     /// What the operating system reports; nothing more can be written then.
     #[inline]
     pub fn frame(&mut self, record: &Record) -> Result<()> {
-        self.sink.frame(record).map_err(|error| Error::io(&self.path, "write", error))
+        self.sink.frame(record).map_err(|error| self.failed(error))
+    }
+
+    #[cold]
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io(&self.path, "write", error)
     }
 
     /// The channel that stands for a bus, in formats that number them.

@@ -4,7 +4,8 @@
 //! Channels are numbers from 1, named as in ASC; canter's names are in an APP_TEXT object.
 
 use super::{
-    APP_TEXT, CAN_ERROR_EXT, CAN_FD_MESSAGE, CAN_MESSAGE, LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD, systemtime,
+    layout::{APP_TEXT, CAN_ERROR_EXT, CAN_FD_MESSAGE, CAN_MESSAGE, LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD},
+    systemtime,
 };
 use crate::{
     channels::{self, BusOfChannel},

@@ -2,7 +2,8 @@
 //! objects, packed by zlib.
 
 use super::{
-    APP_TEXT, CAN_ERROR_EXT, CAN_FD_MESSAGE, CAN_MESSAGE, LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD, systemtime,
+    layout::{APP_TEXT, CAN_ERROR_EXT, CAN_FD_MESSAGE, CAN_MESSAGE, LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD},
+    systemtime,
 };
 use crate::{
     channels::{self, ChannelOfBus},
