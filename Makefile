@@ -16,7 +16,7 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 
 .PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
-  test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb lint lint-elsewhere lint-if-possible bench bench-python \
+  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -65,7 +65,7 @@ lab-capture: built
 
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire \
-	  --test capture_wire $(ONLY_LAB)
+	  --test capture_wire --test tour $(ONLY_LAB)
 	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test gateway_wire $(ONLY_LAB)
 
 lab-program: built
@@ -79,7 +79,7 @@ lab-conformance: built
 	  $(ONLY_LAB) --skip canchar
 	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) cargo test --locked -p canter-io --test conformance \
 	  $(ONLY_LAB) canchar
-	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --test netlink $(ONLY_LAB)
+	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --lib --test netlink $(ONLY_LAB)
 
 lab-canchar: built
 	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
@@ -95,6 +95,16 @@ test-6.1: built
 	$(call IN_LAB,--kernel 6.1 --cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
 	  $(ONLY_LAB) --skip tools::
+
+# Memory that the kernel shares and pointers that it is given, under Miri (rustup component add miri --toolchain nightly):
+# cursors of packet rings, canchar rings and io_uring's buffers, a tap's ring, the inbox and its control messages, each on
+# plain memory with a thread or a function in the kernel's place. What cannot run there: system calls, so neither mmap nor
+# sockets nor io_uring itself, and the halves by which 32-bit Arm reads a word that is written as a whole.
+miri:
+	@cargo +nightly miri --version >/dev/null 2>&1 || \
+	  { echo "make miri: Miri is missing: rustup component add miri --toolchain nightly" >&2; exit 1; }
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" cargo +nightly miri test --locked -p canter-io --lib -- \
+	  sys:: tap:: capture_ring:: packet_ring:: canchar_ring:: uring::
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
 test-arm: setup-arm
@@ -136,6 +146,10 @@ deb-armhf: setup-arm
 test-deb: deb
 	packaging/test.sh target/deb
 	packaging/install.sh target/deb
+
+# The crates as a registry would have them: packed, unpacked into an empty folder, built and used from there.
+test-package: setup
+	packaging/crates.sh target/packages
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: built target/python target/python-can

@@ -1,26 +1,17 @@
-//! The card: an AMCC S5920 bridge, and SJA1000 controllers behind it. As drivers/net/can/sja1000/kvaser_pci.c has it.
+//! The card's controllers, reached through I/O ports. What the card is stands in [`sja1000::boards`].
 
 use crate::ports::ChannelPorts;
-use sja1000::{Bus, Controller, Error, Timing};
-
-/// Vendor and device of Kvaser PCIcan.
-pub const IDS: [u32; 2] = [0x8406_10e8, 0x0008_1a07];
-/// The controllers' crystal, in Hz.
-const CRYSTAL_HZ: u32 = 16_000_000;
-/// Output control and clock divider as the board is wired.
-const OUTPUT: u8 = 0xda;
-const CLOCK: u8 = 0x47;
+use sja1000::{Controller, Error, boards::Board};
 
 /// A controller of a card.
 pub type Channel = Controller<ChannelPorts>;
 
-/// Puts the controller at these ports on the bus, at so many bit/s.
+/// Puts the controller at these ports of a board on its bus, at `bitrate` bit/s.
 ///
 /// # Errors
-/// There is none, or it cannot make the bit rate.
-pub fn start(first_port: u16, bitrate: u32) -> Result<Channel, Error> {
-    let timing = Timing::of(CRYSTAL_HZ, bitrate)?;
+/// No controller answers, or it cannot make the bit rate.
+pub fn start(board: &Board, first_port: u16, bitrate: u32) -> Result<Channel, Error> {
     let mut controller = Controller::new(ChannelPorts { first: first_port });
-    controller.start(&Bus { timing, output: OUTPUT, clock: CLOCK, listen_only: false })?;
+    controller.start(&board.bus(bitrate)?)?;
     Ok(controller)
 }

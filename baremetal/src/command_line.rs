@@ -67,7 +67,8 @@ impl Options {
 /// # Safety
 /// `start` is what a PVH loader has passed in %ebx, and the first GiB of memory is mapped to itself.
 pub unsafe fn from_loader(start: u64) -> &'static str {
-    let start = core::ptr::without_provenance::<u8>(start as usize);
+    // The loader, which is no part of this program, has exposed both structures.
+    let start = core::ptr::with_exposed_provenance::<u8>(start as usize);
     // SAFETY: a PVH loader passes the address of such a structure.
     let magic = unsafe { start.cast::<u32>().read_unaligned() };
     if magic != START_MAGIC {
@@ -78,7 +79,7 @@ pub unsafe fn from_loader(start: u64) -> &'static str {
     if text == 0 {
         return "";
     }
-    let text = core::ptr::without_provenance::<u8>(text as usize);
+    let text = core::ptr::with_exposed_provenance::<u8>(text as usize);
     // SAFETY: it ends with a NUL, and what is looked at first lies before that.
     let end = |at: &usize| unsafe { text.add(*at).read() } == 0;
     let len = (0..LEN_MAX).find(end).unwrap_or(LEN_MAX);

@@ -7,11 +7,14 @@
 
 use crate::{
     card::Channel,
-    gateway::{Counts, Idle},
     ports::{self, ChannelPorts},
 };
 use core::cell::Cell;
-use sja1000::{Controller, Frame, Identifier, Registers, register};
+use sja1000::{
+    Controller, Frame, Identifier, Registers,
+    gateway::{Counts, Idle},
+    register,
+};
 
 /// How often the receiver is looked at before the frame is lost.
 const LOOKS_MAX: u32 = 1 << 20;

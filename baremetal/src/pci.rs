@@ -1,6 +1,13 @@
 //! The cards on the first PCI bus, by configuration mechanism 1 (PCI Local Bus Specification 3.0, 3.2.2.3).
 
-use crate::{card, ports};
+use crate::{
+    card::{self, Channel},
+    ports,
+};
+use sja1000::{
+    Error,
+    boards::{self, BOARDS, Board, s5920},
+};
 
 /// How many cards are found at most.
 pub const CARDS_MAX: usize = 8;
@@ -12,38 +19,48 @@ const ID: u8 = 0x00;
 const COMMAND: u8 = 0x04;
 const COMMAND_IO: u32 = 1;
 const REGION_0: u8 = 0x10;
-const REGION_1: u8 = 0x14;
-/// S5920 (AMCC data book): slow enough for the controllers in all four regions of the pass-through.
-const PTCR: u16 = 0x60;
-const PTCR_WAIT: u32 = 0x8080_8080;
 
 /// A card.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Card {
+    board: &'static Board,
     /// Its slot on bus 0.
     pub slot: u8,
     /// The first port of its first controller.
-    pub first_port: u16,
+    first_port: u16,
 }
 
-/// All cards, by their slots; answers how many there are.
-pub fn find(cards: &mut [Card; CARDS_MAX]) -> usize {
-    let mut count = 0;
-    for slot in 0..SLOTS {
-        if count < CARDS_MAX && card::IDS.contains(&read(slot, ID)) {
-            cards[count] = enable(slot);
-            count += 1;
-        }
+/// All cards, by their slots, and then `None`.
+pub fn find() -> [Option<Card>; CARDS_MAX] {
+    let mut cards = [None; CARDS_MAX];
+    let found = (0..SLOTS).filter_map(|slot| Some((slot, board_in(slot)?)));
+    for (place, (slot, board)) in cards.iter_mut().zip(found) {
+        *place = Some(Card::enable(board, slot));
     }
-    count
+    cards
 }
 
-fn enable(slot: u8) -> Card {
-    write(slot, COMMAND, COMMAND_IO);
-    // The lowest two bits of a region say that it is one of ports.
-    let port = |register| (read(slot, register) & !3) as u16;
-    ports::write_long(port(REGION_0) + PTCR, PTCR_WAIT);
-    Card { slot, first_port: port(REGION_1) }
+fn board_in(slot: u8) -> Option<&'static Board> {
+    let id = read(slot, ID);
+    boards::find(BOARDS, id as u16, (id >> 16) as u16)
+}
+
+impl Card {
+    fn enable(board: &'static Board, slot: u8) -> Self {
+        write(slot, COMMAND, COMMAND_IO);
+        // The lowest two bits of a region say that it is one of ports.
+        let region = |number: u8| (read(slot, REGION_0 + 4 * number) & !3) as u16;
+        ports::write_long(region(board.bridge_region) + u16::from(s5920::PTCR), s5920::PTCR_WAIT);
+        Self { board, slot, first_port: region(board.channels_region) }
+    }
+
+    /// Puts its first controller on its bus.
+    ///
+    /// # Errors
+    /// As [`card::start`].
+    pub fn start(&self, bitrate: u32) -> Result<Channel, Error> {
+        card::start(self.board, self.first_port, bitrate)
+    }
 }
 
 fn select(slot: u8, register: u8) {

@@ -1,14 +1,17 @@
-//! The page that the gateway beside Linux shares with the module that started it: `struct canbare_shared` of
+//! The page that the gateway beside Linux shares with the module canbare: `struct canbare_shared` of
 //! kernel/uapi/canbare.h, to the byte.
+//!
+//! Linux reads and writes the page on another processor at the same time, so every field is an atomic. Linux reads and
+//! writes aligned fields whole (READ_ONCE, WRITE_ONCE); each number of the counts stands for itself.
 
-use crate::gateway::Counts;
 use core::{
-    mem::{offset_of, size_of},
-    ptr,
+    mem::offset_of,
+    sync::atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{Relaxed, Release},
+    },
 };
-
-/// Where it is: the last page of the memory that Linux leaves alone.
-const ADDRESS: usize = 0x1_f000;
+use sja1000::gateway::Counts;
 
 /// What the gateway is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub enum State {
     Begun = 1,
     /// Frames are handed over.
     Routing = 2,
-    /// It was told to stop, and has.
+    /// Linux has asked it to stop, and it has.
     Stopped = 3,
     /// The first controller does not start.
     NoInput = 4,
@@ -30,55 +33,54 @@ pub enum State {
     Panicked = 7,
 }
 
+/// The page.
+#[derive(Debug)]
 #[repr(C)]
-struct Page {
-    stop: u32,
-    state: u32,
-    ports: [u32; 2],
-    bitrates: [u32; 2],
-    counts: Counts,
+pub struct Page {
+    stop: AtomicU32,
+    state: AtomicU32,
+    ports: [AtomicU32; 2],
+    bitrates: [AtomicU32; 2],
+    /// `struct canbare_counts`: the fields of [`Counts`] in their order.
+    counts: [AtomicU64; 5],
 }
 
-const _: () = assert!(offset_of!(Page, counts) == 24 && size_of::<Page>() == 64);
+// The numbers that kernel/canbare/main.c asserts.
+const _: () = assert!(size_of::<Page>() == 64 && offset_of!(Page, counts) == 24);
+const _: () = assert!(size_of::<Counts>() == size_of::<[AtomicU64; 5]>());
 
-/// The page.
-#[derive(Clone, Copy, Debug)]
-pub struct Shared(*mut Page);
-
-impl Shared {
+// SAFETY: beside.ld puts the symbol at 0x1f000, the last page of the memory that Linux leaves alone and that start.s maps;
+// nothing else of the program is there. canbare has written the page before it starts this processor and keeps it until
+// this processor has ended. Every bit pattern is a value of an atomic integer.
+unsafe extern "C" {
     /// The page of the machine that the image `beside` runs on.
-    ///
-    /// # Safety
-    /// The memory at 0x1f000 is kept for it.
-    pub unsafe fn at_its_place() -> Self {
-        Self(ptr::without_provenance_mut(ADDRESS))
-    }
+    #[link_name = "shared_page"]
+    pub safe static PAGE: Page;
+}
 
-    /// Whether it is to stop.
+impl Page {
+    /// Whether Linux asks it to stop.
     #[inline]
-    pub fn stop(self) -> bool {
-        // SAFETY: `at_its_place`. Linux writes it meanwhile, hence volatile.
-        unsafe { (&raw const (*self.0).stop).read_volatile() != 0 }
+    pub fn stop(&self) -> bool {
+        self.stop.load(Relaxed) != 0
     }
 
-    /// Port of the first register and bit/s of the first (0) or second (1) controller.
-    pub fn channel(self, number: usize) -> (u16, u32) {
-        // SAFETY: `at_its_place`; nobody writes it any more.
-        let (ports, bitrates) = unsafe { ((*self.0).ports, (*self.0).bitrates) };
-        (ports[number] as u16, bitrates[number])
+    /// Port of the first register, and bit/s, of the first (0) or second (1) controller.
+    pub fn channel(&self, number: usize) -> (u16, u32) {
+        (self.ports[number].load(Relaxed) as u16, self.bitrates[number].load(Relaxed))
     }
 
-    /// Tells what it is doing. What has been counted was told before.
-    pub fn set_state(self, state: State) {
-        core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
-        // SAFETY: `at_its_place`. Linux reads it meanwhile.
-        unsafe { (&raw mut (*self.0).state).write_volatile(state as u32) }
+    /// Publishes what it is doing: whoever reads this state also finds the counts written before.
+    pub fn set_state(&self, state: State) {
+        self.state.store(state as u32, Release);
     }
 
-    /// Tells what has been counted.
+    /// Publishes the counts.
     #[inline]
-    pub fn set_counts(self, counts: &Counts) {
-        // SAFETY: `at_its_place`. Linux reads it meanwhile, each number for itself.
-        unsafe { (&raw mut (*self.0).counts).write_volatile(*counts) }
+    pub fn set_counts(&self, counts: &Counts) {
+        let Counts { received, transmitted, dropped, overruns, bus_offs } = *counts;
+        for (place, count) in self.counts.iter().zip([received, transmitted, dropped, overruns, bus_offs]) {
+            place.store(count, Relaxed);
+        }
     }
 }

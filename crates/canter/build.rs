@@ -1,49 +1,100 @@
-//! The gateway without an operating system (baremetal/) is carried in this program: it is built here, by Cargo, for x86-64
-//! alone. Its path is in BARE_METAL_BESIDE, and that of the image which boots by itself, for the tests, in
-//! BARE_METAL_IMAGE; other machines have neither.
+//! What the program carries, besides Rust: all of it is below carried/, as links into the repository that Cargo follows
+//! when it packages.
+//!
+//! The gateway without an operating system (baremetal/) is built here, for x86-64 alone, by rustc itself: two libraries and
+//! two programs that need no crate from a registry. The path of the one that the program carries is in
+//! BARE_METAL_BESIDE, that of the one that boots without Linux, for the tests, in BARE_METAL_IMAGE; other machines have
+//! neither.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 fn main() {
-    let of_cargo = |name: &str| env::var(name).unwrap_or_default();
-    let root = PathBuf::from(of_cargo("CARGO_MANIFEST_DIR")).join("../..");
-    for input in ["baremetal", "crates/sja1000/src", "crates/sja1000/Cargo.toml"] {
-        println!("cargo::rerun-if-changed={}", root.join(input).display());
-    }
+    let carried = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("carried");
+    let built = PathBuf::from(variable("OUT_DIR"));
+    list_studies(&carried.join("studies"), &built.join("studies.rs"));
     println!("cargo::rustc-check-cfg=cfg(has_bare_metal)");
     // Not on a musl or Android target, where the linker is another one.
-    if of_cargo("TARGET") != "x86_64-unknown-linux-gnu" {
+    if variable("TARGET") != "x86_64-unknown-linux-gnu" {
         return;
     }
-    let built = PathBuf::from(of_cargo("OUT_DIR")).join("baremetal");
-    build(&root.join("baremetal"), &built, &of_cargo("CARGO"));
-    println!("cargo::rustc-cfg=has_bare_metal");
-    for (name, program) in [("BESIDE", "beside"), ("IMAGE", "image")] {
-        let path = built.join("x86_64-unknown-linux-gnu/release").join(program);
-        println!("cargo::rustc-env=BARE_METAL_{name}={}", path.display());
+    let (chip, gateway) = (carried.join("sja1000"), carried.join("baremetal"));
+    for source in [&chip, &gateway] {
+        println!("cargo::rerun-if-changed={}", source.display());
     }
+    library("sja1000", &chip.join("src/lib.rs"), &built, &[]);
+    library("canter_bare", &gateway.join("src/lib.rs"), &built, &["sja1000"]);
+    for name in ["beside", "image"] {
+        let program = program(name, &gateway, &built);
+        println!("cargo::rustc-env=BARE_METAL_{}={}", name.to_uppercase(), program.display());
+    }
+    println!("cargo::rustc-cfg=has_bare_metal");
 }
 
-/// With the settings in its own folder, and none of those that this build was given.
-fn build(source: &Path, to: &Path, cargo: &str) {
-    let mut command = Command::new(cargo);
-    command
-        .args(["build", "--release", "--locked", "--offline", "--quiet"])
-        .args(["--target", "x86_64-unknown-linux-gnu", "--target-dir"])
-        .arg(to)
-        .current_dir(source);
-    for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy();
-        let ours = name.starts_with("CARGO_PROFILE") || name.starts_with("CARGO_BUILD");
-        let flags = name.ends_with("RUSTFLAGS") || name.starts_with("RUSTC_") && name.ends_with("WRAPPER");
-        if ours || flags || name.starts_with("CARGO_TARGET") {
-            command.env_remove(&*name);
-        }
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_default()
+}
+
+/// rustc with what all parts have in common. No machine moves these programs to another address.
+fn rustc(name: &str, source: &Path, built: &Path, uses: &[&str]) -> Command {
+    let mut rustc = Command::new(variable("RUSTC"));
+    rustc.args(["--edition", "2024", "--target", "x86_64-unknown-linux-gnu", "--crate-name", name]);
+    for option in ["opt-level=3", "codegen-units=1", "panic=abort", "relocation-model=static"] {
+        rustc.args(["-C", option]);
     }
-    let done = command.status().unwrap_or_else(|error| panic!("{cargo}: {error}"));
-    assert!(done.success(), "baremetal: cargo build: {done}");
+    for used in uses {
+        rustc.arg("--extern").arg(format!("{used}={}", built.join(format!("lib{used}.rlib")).display()));
+    }
+    rustc.arg("-L").arg(built).arg(source);
+    rustc
+}
+
+fn library(name: &str, source: &Path, built: &Path, uses: &[&str]) {
+    let mut rustc = rustc(name, source, built, uses);
+    run(name, rustc.args(["--crate-type", "rlib", "--out-dir"]).arg(built));
+}
+
+/// A program laid out by a script of its own, that begins without the C library.
+fn program(name: &str, gateway: &Path, built: &Path) -> PathBuf {
+    let program = built.join(name);
+    let source = gateway.join("src/bin").join(name).with_extension("rs");
+    let mut rustc = rustc(name, &source, built, &["sja1000", "canter_bare"]);
+    rustc.args(["--crate-type", "bin", "-C", "lto=fat", "-o"]).arg(&program);
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        rustc.arg("-C").arg(format!("linker={linker}"));
+    }
+    let layout = gateway.join(name).with_extension("ld");
+    rustc.arg("-C").arg(format!("link-arg=-T{}", layout.display()));
+    for argument in ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none"] {
+        rustc.arg("-C").arg(format!("link-arg={argument}"));
+    }
+    if name == "beside" {
+        rustc.args(["-C", "link-arg=-Wl,--oformat=binary"]); // its bytes as they lie in memory, nothing about them
+    }
+    run(name, &mut rustc);
+    program
+}
+
+fn run(name: &str, rustc: &mut Command) {
+    let done = rustc.status().unwrap_or_else(|error| panic!("{name}: {}: {error}", variable("RUSTC")));
+    assert!(done.success(), "{name}: rustc: {done}");
+}
+
+/// Writes the list of all studies: name and text of each, by name.
+fn list_studies(folder: &Path, list: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("an entry of the folder").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    let entry = |file: &PathBuf| {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        format!("    ({name:?}, include_str!({:?})),\n", file.display().to_string())
+    };
+    let entries: String = files.iter().map(entry).collect();
+    let text = format!("pub static FILES: &[(&str, &str)] = &[\n{entries}];\n");
+    fs::write(list, text).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
 }

@@ -2,7 +2,8 @@
 /*
  * What the parts of canbare know of each other.
  *
- *	main.c		cards, which come and go, and the file
+ *	main.c		the file
+ *	../card_pair.c	cards, which come and go
  *	processor.c	the processor, its memory, its start and its end
  */
 #ifndef CANBARE_H

@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two cards and a file: /dev/canbare (uapi/canbare.h). The module takes only cards that
- * are told to (driver_override), the first for frames to come from, the second for
- * frames to go to, of each the first channel. It does nothing with them but keep others
- * away: what drives their controllers is the image.
+ * The file, /dev/canbare (uapi/canbare.h), and two cards (../card_pair.h): frames come
+ * from the first and go to the second. The module does nothing with them but keep others
+ * away: the image drives their controllers.
  */
 
 #include <linux/capability.h>
 #include <linux/fs.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/pci.h>
 #include <linux/security.h>
 #include <linux/uaccess.h>
 
-#include "../canchar/board_kvaser_pci.h"
+#include "../card_pair.h"
 #include "canbare.h"
 
 static_assert(sizeof(struct canbare_shared) == 64 && offsetof(struct canbare_shared, counts) == 24);
+static_assert(sizeof(struct canbare_counts) == 40 && offsetof(struct canbare_counts, bus_offs) == 32);
 static_assert(sizeof(struct canbare_start) == 24 && sizeof(struct canbare_status) == 56);
 
-static DEFINE_MUTEX(lock);
-static struct pci_dev *cards[2];
-static struct sja1000 chips[2];
+static struct card_pair pair;
 static bool is_open;
 
 /* --------------------------------------------------------------- file -- */
@@ -44,7 +39,7 @@ static int start(const void __user *user)
 		return -EFAULT;
 	if (start.reserved)
 		return -EINVAL;
-	if (!cards[0] || !cards[1])
+	if (!card_pair_complete(&pair))
 		return -ENODEV;
 	if (canbare_runs())
 		return -EBUSY;
@@ -54,7 +49,7 @@ static int start(const void __user *user)
 	if (err)
 		return err;
 	for (side = 0; side < 2; side++) {
-		shared->port[side] = chips[side].port;
+		shared->port[side] = pair.cards[side].chip.port;
 		shared->bitrate[side] = start.bitrate[side];
 	}
 	return canbare_run();
@@ -65,7 +60,7 @@ static int get_status(void __user *user)
 	struct canbare_status status = {
 		.processor = canbare_processor(),
 		.memory = canbare_has_memory(),
-		.cards = !!cards[0] + !!cards[1],
+		.cards = !!pair.cards[0].pdev + !!pair.cards[1].pdev,
 	};
 
 	if (status.memory) {
@@ -80,7 +75,7 @@ static long canbare_ioctl(struct file *file, unsigned int command, unsigned long
 	void __user *user = (void __user *)argument;
 	long err = 0;
 
-	mutex_lock(&lock);
+	mutex_lock(&pair.lock);
 	switch (command) {
 	case CANBARE_START:
 		err = start(user);
@@ -94,7 +89,7 @@ static long canbare_ioctl(struct file *file, unsigned int command, unsigned long
 	default:
 		err = -ENOTTY;
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&pair.lock);
 	return err;
 }
 
@@ -102,22 +97,22 @@ static int canbare_open(struct inode *inode, struct file *file)
 {
 	int err = 0;
 
-	mutex_lock(&lock);
+	mutex_lock(&pair.lock);
 	if (is_open)
 		err = -EBUSY;
 	is_open = true;
 	if (!err && canbare_has_memory())
 		memset(canbare_shared(), 0, sizeof(struct canbare_shared));
-	mutex_unlock(&lock);
+	mutex_unlock(&pair.lock);
 	return err;
 }
 
 static int canbare_release(struct inode *inode, struct file *file)
 {
-	mutex_lock(&lock);
+	mutex_lock(&pair.lock);
 	canbare_end();
 	is_open = false;
-	mutex_unlock(&lock);
+	mutex_unlock(&pair.lock);
 	return 0;
 }
 
@@ -129,71 +124,25 @@ static const struct file_operations canbare_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 };
 
-static struct miscdevice canbare_device = {
-	.minor = MISC_DYNAMIC_MINOR,
-	.name = "canbare",
-	.fops = &canbare_fops,
-	.mode = 0600,
-};
-
 /* -------------------------------------------------------------- cards -- */
 
-static int take(struct pci_dev *pdev, unsigned int place)
-{
-	const struct kvaser_card *row = kvaser_find_card(pdev);
-	unsigned long s5920;
-	int err;
-
-	if (!row)
-		return -ENODEV;
-	err = kvaser_take_card(pdev, "canbare", &s5920);
-	if (err)
-		return err;
-	kvaser_allow_interrupts(s5920, false);
-	if (!kvaser_find_chip(pdev, row, 0, &chips[place])) {
-		kvaser_release_card(pdev);
-		return -ENODEV;
-	}
-	cards[place] = pdev;
-	return 0;
-}
-
-static int canbare_probe(struct pci_dev *pdev, const struct pci_device_id *id)
-{
-	int err = -EBUSY;
-
-	mutex_lock(&lock);
-	if (!cards[0])
-		err = take(pdev, 0);
-	else if (!cards[1])
-		err = take(pdev, 1);
-	mutex_unlock(&lock);
-	return err;
-}
-
 /* The image must not touch a card that has gone, or another driver's. */
-static void canbare_remove(struct pci_dev *pdev)
+static void canbare_unbind(struct pci_dev *pdev, unsigned int place)
 {
-	mutex_lock(&lock);
 	canbare_end();
-	cards[cards[1] == pdev] = NULL;
-	kvaser_release_card(pdev);
-	mutex_unlock(&lock);
 }
 
 static void canbare_shutdown(struct pci_dev *pdev)
 {
-	mutex_lock(&lock);
+	mutex_lock(&pair.lock);
 	canbare_end();
-	mutex_unlock(&lock);
+	mutex_unlock(&pair.lock);
 }
 
-/* No table of ids: only driver_override leads here. */
-static struct pci_driver canbare_driver = {
-	.name = "canbare",
-	.probe = canbare_probe,
-	.remove = canbare_remove,
-	.shutdown = canbare_shutdown,
+static struct card_pair pair = {
+	.driver = { .name = "canbare", .shutdown = canbare_shutdown },
+	.file = { .name = "canbare", .fops = &canbare_fops },
+	.unbind = canbare_unbind,
 };
 
 static int __init canbare_init(void)
@@ -202,22 +151,15 @@ static int __init canbare_init(void)
 
 	if (err)
 		return err;
-	err = pci_register_driver(&canbare_driver);
+	err = card_pair_register(&pair);
 	if (err)
-		goto processor;
-	err = misc_register(&canbare_device);
-	if (!err)
-		return 0;
-	pci_unregister_driver(&canbare_driver);
-processor:
-	canbare_processor_exit();
+		canbare_processor_exit();
 	return err;
 }
 
 static void __exit canbare_exit(void)
 {
-	misc_deregister(&canbare_device);
-	pci_unregister_driver(&canbare_driver);
+	card_pair_unregister(&pair);
 	canbare_processor_exit();
 }
 

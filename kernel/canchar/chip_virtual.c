@@ -8,8 +8,8 @@
 
 #include <linux/ktime.h>
 
+#include "../compat.h"
 #include "chip_virtual.h"
-#include "compat.h"
 
 static void interrupt_work(struct irq_work *work)
 {

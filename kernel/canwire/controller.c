@@ -4,7 +4,7 @@
  * All of it runs under the wire's lock, most of it in the wire's timer; NAPI takes over from there
  * (handover.c).
  */
-#include "compat.h"
+#include "../compat.h"
 #include "node.h"
 
 enum can_state cw_state_of(u32 errors)

@@ -7,7 +7,7 @@
 #include <linux/can/error.h>
 #include <net/busy_poll.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "node.h"
 
 static ktime_t cw_stamp(u64 halves)

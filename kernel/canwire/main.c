@@ -7,8 +7,8 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include "../compat.h"
 #include "bus.h"
-#include "compat.h"
 
 static char *nodes;
 module_param(nodes, charp, 0444);

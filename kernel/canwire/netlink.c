@@ -7,7 +7,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "netlink.h"
 
 #define CW_PROBABILITY_ONE	1000000000

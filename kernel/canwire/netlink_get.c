@@ -6,7 +6,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "netlink.h"
 
 static void cw_node_stats(struct cw_node *node, struct canwire_node_stats *stats)

@@ -4,7 +4,7 @@
  */
 #include <linux/slab.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "netlink.h"
 
 #define CW_BITRATE_MAX		8000000

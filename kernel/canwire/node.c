@@ -7,7 +7,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "node.h"
 
 static const struct can_bittiming_const cw_bittiming_const = {

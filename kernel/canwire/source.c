@@ -11,7 +11,7 @@
  */
 #include <linux/slab.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "source.h"
 
 /*

@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "compat.h"
+#include "../compat.h"
 #include "tap.h"
 
 /* The ring's header has a page of its own. */
@@ -91,8 +91,10 @@ void cw_tap_end(struct cw_tap *tap, const struct cw_attempt *a, const struct cw_
 	}
 	if (unlikely(!stats->first_sof_ns))
 		stats->first_sof_ns = r->sof_ns;
-	smp_store_release(&tap->ring->head, tap->ring->head + 1);	/* E, pairs with readers */
-	smp_mb();	/* head before the look for waiters: F */
+	/* E: a record before its head. Pairs with what readers put between the two. */
+	smp_store_release(&tap->ring->head, tap->ring->head + 1);
+	/* F: the head before the look for waiters, and before the next record overwrites one. */
+	smp_mb();
 	if (waitqueue_active(&tap->readers))
 		irq_work_queue(&tap->wake);
 }

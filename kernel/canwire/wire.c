@@ -9,7 +9,7 @@
  * When it is later than a few frames the wire waits (slips) and counts it: frames fired in one go
  * to catch up would overrun receivers as no real wire can.
  */
-#include "compat.h"
+#include "../compat.h"
 #include "node.h"
 #include "source.h"
 #include "tap.h"

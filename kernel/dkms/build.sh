@@ -16,6 +16,7 @@ lay_out() {
 		rm -f "$to/$module"/*.mod.c # of a build in place
 	done
 	cp "$kernel"/uapi/*.h "$to/uapi/"
+	cp "$kernel"/*.[ch] "$to/" # what several modules share
 	echo 'obj-m += canwire/ canchar/ probe/' >"$to/Kbuild"
 	echo 'obj-$(CONFIG_X86_64) += canbare/' >>"$to/Kbuild"
 	sed "s/@VERSION@/$version/" "$dkms/dkms.conf" >"$to/dkms.conf"

@@ -11,7 +11,7 @@
 #include <linux/timekeeping.h>
 
 #include "../canchar/board_kvaser_pci.h"
-#include "../canchar/compat.h"
+#include "../compat.h"
 #include "probe.h"
 
 /* When a frame that found the transmit buffer full is tried again. */
@@ -67,7 +67,7 @@ bool canprobe_read(struct canprobe *probe, struct canprobe_record *record)
 
 static bool tx_free(const struct canprobe *probe)
 {
-	return sja1000_in(&probe->cards[0].chip, SJA1000_SR) & SJA1000_SR_TX_FREE;
+	return sja1000_in(&probe->pair.cards[0].chip, SJA1000_SR) & SJA1000_SR_TX_FREE;
 }
 
 /*
@@ -77,7 +77,7 @@ static bool tx_free(const struct canprobe *probe)
 static void send(struct canprobe *probe)
 {
 	const struct canprobe_plan *plan = &probe->plan;
-	const struct sja1000 *chip = &probe->cards[0].chip;
+	const struct sja1000 *chip = &probe->pair.cards[0].chip;
 	struct canprobe_record record = { .can_id = plan->can_id, .len = plan->len };
 	struct canchar_frame frame = { .can_id = plan->can_id, .len = plan->len };
 
@@ -133,16 +133,16 @@ static int begin(struct canprobe *probe, u32 bitrate)
 	int err = canchar_sja1000_calculate(&timing);
 
 	/* The sender's interrupt stays behind the card's gate, for the floor. */
-	kvaser_allow_interrupts(probe->cards[0].s5920, false);
+	kvaser_allow_interrupts(probe->pair.cards[0].s5920, false);
 	if (!err)
-		err = canchar_sja1000_begin(&probe->cards[0].chip, &timing);
+		err = canchar_sja1000_begin(&probe->pair.cards[0].chip, &timing);
 	if (!err)
-		err = canchar_sja1000_begin(&probe->cards[1].chip, &timing);
+		err = canchar_sja1000_begin(&probe->pair.cards[1].chip, &timing);
 	if (err)
 		return err;
-	sja1000_out(&probe->cards[0].chip, SJA1000_IER, SJA1000_IR_TX);
-	sja1000_out(&probe->cards[1].chip, SJA1000_IER, SJA1000_IR_RX | SJA1000_IR_OVERRUN);
-	kvaser_allow_interrupts(probe->cards[1].s5920, true);
+	sja1000_out(&probe->pair.cards[0].chip, SJA1000_IER, SJA1000_IR_TX);
+	sja1000_out(&probe->pair.cards[1].chip, SJA1000_IER, SJA1000_IR_RX | SJA1000_IR_OVERRUN);
+	kvaser_allow_interrupts(probe->pair.cards[1].s5920, true);
 	return 0;
 }
 
@@ -183,7 +183,7 @@ irqreturn_t canprobe_received(int irq, void *data)
 {
 	u64 stamp_ns = ktime_get_mono_fast_ns();
 	struct canprobe *probe = data;
-	const struct sja1000 *chip = &probe->cards[1].chip;
+	const struct sja1000 *chip = &probe->pair.cards[1].chip;
 	u8 cause = sja1000_in(chip, SJA1000_IR);
 	unsigned int count;
 
@@ -218,7 +218,7 @@ irqreturn_t canprobe_received(int irq, void *data)
 static enum hrtimer_restart open_gate(struct hrtimer *timer)
 {
 	struct canprobe *probe = container_of(timer, struct canprobe, floor_timer);
-	unsigned long control = probe->cards[0].s5920 + S5920_INTCSR;
+	unsigned long control = probe->pair.cards[0].s5920 + S5920_INTCSR;
 	u32 value = inl(control) | S5920_INTCSR_ADDON;
 
 	WRITE_ONCE(probe->floor_armed, true);
@@ -234,7 +234,7 @@ irqreturn_t canprobe_floor_reached(int irq, void *data)
 
 	if (!READ_ONCE(probe->floor_armed))
 		return IRQ_NONE;
-	kvaser_allow_interrupts(probe->cards[0].s5920, false);
+	kvaser_allow_interrupts(probe->pair.cards[0].s5920, false);
 	stamp_ns -= probe->floor_began_ns;
 	if (!probe->floor_ns || stamp_ns < probe->floor_ns)
 		probe->floor_ns = stamp_ns;
@@ -258,7 +258,7 @@ int canprobe_floor(struct canprobe *probe)
 		usleep_range(300, 400);
 		hrtimer_cancel(&probe->floor_timer);
 	}
-	kvaser_allow_interrupts(probe->cards[0].s5920, false);
+	kvaser_allow_interrupts(probe->pair.cards[0].s5920, false);
 	return probe->floor_ns ? 0 : -EIO;
 }
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * canprobe: an instrument on two Kvaser PCI cards. It takes only cards that are told to
- * (driver_override), the one that sends first; see README.md.
+ * canprobe: an instrument on two Kvaser PCI cards (../card_pair.h), of which the first
+ * sends; see README.md. The file, /dev/canprobe (uapi/canprobe.h), and the cards.
  */
 
 #include <linux/fs.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/pci.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
@@ -19,24 +16,22 @@ static_assert(sizeof(struct canprobe_record) == 24 && offsetof(struct canprobe_r
 static_assert(sizeof(struct canprobe_plan) == 56 && offsetof(struct canprobe_plan, delay_ns) == 16);
 static_assert(sizeof(struct canprobe_state) == 32);
 
+/* Its cards' lock guards the plan, the floor and reading too. */
 static struct canprobe probe;
-/* Cards, the plan and the floor; and reading. */
-static DEFINE_MUTEX(lock);
-static struct pci_dev *cards[2];
 static bool opened;
 
 /* --------------------------------------------------------------- file -- */
 
 static bool both_there(void)
 {
-	return cards[0] && cards[1];
+	return card_pair_complete(&probe.pair);
 }
 
 static int canprobe_open(struct inode *inode, struct file *filp)
 {
 	int err = 0;
 
-	mutex_lock(&lock);
+	mutex_lock(&probe.pair.lock);
 	if (opened)
 		err = -EBUSY;
 	else if (!both_there())
@@ -50,7 +45,7 @@ static int canprobe_open(struct inode *inode, struct file *filp)
 		probe.overruns = 0;
 		probe.floor_ns = 0;
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&probe.pair.lock);
 	return err ?: stream_open(inode, filp);
 }
 
@@ -60,16 +55,16 @@ static void rest(void)
 	canprobe_stop(&probe);
 	if (!both_there())
 		return;
-	canchar_sja1000_quiet(&probe.cards[0].chip);
-	canchar_sja1000_quiet(&probe.cards[1].chip);
+	canchar_sja1000_quiet(&probe.pair.cards[0].chip);
+	canchar_sja1000_quiet(&probe.pair.cards[1].chip);
 }
 
 static int canprobe_release(struct inode *inode, struct file *filp)
 {
-	mutex_lock(&lock);
+	mutex_lock(&probe.pair.lock);
 	rest();
 	opened = false;
-	mutex_unlock(&lock);
+	mutex_unlock(&probe.pair.lock);
 	return 0;
 }
 
@@ -82,7 +77,7 @@ static ssize_t canprobe_file_read(struct file *filp, char __user *user, size_t b
 
 	if (bytes < sizeof(record))
 		return -EINVAL;
-	mutex_lock(&lock);
+	mutex_lock(&probe.pair.lock);
 	while (done + sizeof(record) <= bytes && canprobe_read(&probe, &record)) {
 		if (copy_to_user(user + done, &record, sizeof(record))) {
 			err = -EFAULT;
@@ -92,7 +87,7 @@ static ssize_t canprobe_file_read(struct file *filp, char __user *user, size_t b
 	}
 	if (!done && !err && !both_there())
 		err = -ENODEV;
-	mutex_unlock(&lock);
+	mutex_unlock(&probe.pair.lock);
 	return done ?: err;
 }
 
@@ -135,7 +130,7 @@ static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned lon
 	void __user *user = (void __user *)argument;
 	int err = -ENODEV;
 
-	mutex_lock(&lock);
+	mutex_lock(&probe.pair.lock);
 	if (command == CANPROBE_GET_STATE)
 		err = get_state(user);
 	else if (both_there())
@@ -156,7 +151,7 @@ static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned lon
 		default:
 			err = -ENOTTY;
 		}
-	mutex_unlock(&lock);
+	mutex_unlock(&probe.pair.lock);
 	return err;
 }
 
@@ -169,75 +164,29 @@ static const struct file_operations canprobe_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 };
 
-static struct miscdevice canprobe_device = {
-	.minor = MISC_DYNAMIC_MINOR,
-	.name = "canprobe",
-	.fops = &canprobe_fops,
-	.mode = 0600,
-};
-
 /* -------------------------------------------------------------- cards -- */
 
-static int take(struct pci_dev *pdev, unsigned int place)
+static int canprobe_bound(struct pci_dev *pdev, unsigned int place)
 {
-	const struct kvaser_card *row = kvaser_find_card(pdev);
-	struct canprobe_card *card = &probe.cards[place];
-	int err;
-
-	if (!row)
-		return -ENODEV;
-	err = kvaser_take_card(pdev, "canprobe", &card->s5920);
-	if (err)
-		return err;
-	err = -ENODEV;
-	if (!kvaser_find_chip(pdev, row, 0, &card->chip))
-		goto release;
-	canchar_sja1000_quiet(&card->chip);
-	kvaser_allow_interrupts(card->s5920, false);
-	err = request_irq(pdev->irq, place ? canprobe_received : canprobe_floor_reached,
-			  IRQF_SHARED | IRQF_NO_THREAD, "canprobe", &probe);
-	if (err)
-		goto release;
-	cards[place] = pdev;
-	return 0;
-
-release:
-	kvaser_release_card(pdev);
-	return err;
+	canchar_sja1000_quiet(&probe.pair.cards[place].chip);
+	return request_irq(pdev->irq, place ? canprobe_received : canprobe_floor_reached,
+			   IRQF_SHARED | IRQF_NO_THREAD, "canprobe", &probe);
 }
 
-static int canprobe_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+static void canprobe_unbind(struct pci_dev *pdev, unsigned int place)
 {
-	int err = -EBUSY;
-
-	mutex_lock(&lock);
-	if (!cards[0])
-		err = take(pdev, 0);
-	else if (!cards[1])
-		err = take(pdev, 1);
-	mutex_unlock(&lock);
-	return err;
-}
-
-static void canprobe_remove(struct pci_dev *pdev)
-{
-	unsigned int place;
-
-	mutex_lock(&lock);
-	place = cards[1] == pdev;
 	rest();
-	kvaser_allow_interrupts(probe.cards[place].s5920, false);
+	kvaser_allow_interrupts(probe.pair.cards[place].s5920, false);
 	free_irq(pdev->irq, &probe);
-	kvaser_release_card(pdev);
-	cards[place] = NULL;
-	mutex_unlock(&lock);
 }
 
-/* No table of ids: only driver_override leads here. */
-static struct pci_driver canprobe_driver = {
-	.name = "canprobe",
-	.probe = canprobe_probe,
-	.remove = canprobe_remove,
+static struct canprobe probe = {
+	.pair = {
+		.driver = { .name = "canprobe" },
+		.file = { .name = "canprobe", .fops = &canprobe_fops },
+		.bound = canprobe_bound,
+		.unbind = canprobe_unbind,
+	},
 };
 
 static void free_rings(void)
@@ -258,13 +207,9 @@ static int __init canprobe_init(void)
 		if (!probe.rings[side].records)
 			goto free;
 	}
-	err = pci_register_driver(&canprobe_driver);
-	if (err)
-		goto free;
-	err = misc_register(&canprobe_device);
+	err = card_pair_register(&probe.pair);
 	if (!err)
 		return 0;
-	pci_unregister_driver(&canprobe_driver);
 free:
 	free_rings();
 	return err;
@@ -272,8 +217,7 @@ free:
 
 static void __exit canprobe_exit(void)
 {
-	misc_deregister(&canprobe_device);
-	pci_unregister_driver(&canprobe_driver);
+	card_pair_unregister(&probe.pair);
 	free_rings();
 }
 

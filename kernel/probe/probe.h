@@ -2,7 +2,8 @@
 /*
  * What the parts of canprobe know of each other.
  *
- *	main.c		cards, which come and go, and the file
+ *	main.c		the file
+ *	../card_pair.c	cards, which come and go
  *	instrument.c	timer, interrupt handlers, records: what is measured by
  *	handler.c	how long somebody else's handler runs
  */
@@ -13,7 +14,7 @@
 #include <linux/interrupt.h>
 #include <linux/types.h>
 
-#include "../canchar/chip_sja1000.h"
+#include "../card_pair.h"
 #include "../uapi/canprobe.h"
 
 /* Records of one side that wait to be read; a power of two. */
@@ -28,14 +29,9 @@ struct canprobe_ring {
 	u32 lost;
 };
 
-struct canprobe_card {
-	struct sja1000 chip;
-	unsigned long s5920;
-};
-
 struct canprobe {
 	/* The first sends, the second receives. */
-	struct canprobe_card cards[2];
+	struct card_pair pair;
 	struct hrtimer timer;
 	struct canprobe_plan plan;
 	bool running;

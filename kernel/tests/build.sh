@@ -13,6 +13,7 @@ for release; do
 	mkdir -p "$out/$release/canwire" "$out/$release/uapi"
 	cp -u "$kernel"/canwire/*.[ch] "$kernel"/canwire/Kbuild "$out/$release/canwire/"
 	cp -u "$kernel"/uapi/canwire.h "$out/$release/uapi/"
+	cp -u "$kernel"/compat.h "$out/$release/"
 	make -s -C "$build" M="$out/$release/canwire" W=1 modules 2>"$out/$release/log" || {
 		cat "$out/$release/log" >&2
 		exit 1

@@ -58,6 +58,7 @@ share=$root/target/canwire/debug
 mkdir -p "$share/canwire" "$share/uapi"
 cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
 cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
+cp "$root"/kernel/compat.h "$share/"
 make -s -C "$tree" M="$share/canwire" modules
 # Some functions of the wire need one processor, mistakes between processors need two. Going under full traffic starves
 # one such processor.

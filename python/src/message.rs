@@ -69,13 +69,16 @@ impl Maker {
         }
     }
 
-    /// Sets each slot to an object of its own and looks where in memory that is.
+    /// Sets each slot to an object of its own and looks where in memory that is; `None` where a slot cannot be found.
     fn find_places(&self, py: Python<'_>) -> PyResult<Option<[usize; SLOTS.len()]>> {
         let words = self.class.bind(py).getattr("__basicsize__")?.extract::<usize>()? / size_of::<usize>();
         let mut places = [0; SLOTS.len()];
         for (place, name) in places.iter_mut().zip(&self.names) {
             let (message, mark) = (self.empty(py)?, PyByteArray::new(py, b"mark"));
-            message.setattr(name, &mark)?;
+            // A class may have a setter that takes nothing but its own kind of value: its slots are set by setattr, then.
+            if message.setattr(name, &mark).is_err() {
+                return Ok(None);
+            }
             // SAFETY: an object has __basicsize__ bytes, and only its own thread knows this one.
             let memory = unsafe { std::slice::from_raw_parts(message.as_ptr().cast::<usize>(), words) };
             let mut found = memory.iter().enumerate().filter(|&(_, &word)| word == mark.as_ptr() as usize);

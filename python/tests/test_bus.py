@@ -292,6 +292,31 @@ def test_fd_and_remote_frames_come_out_as_they_went_in(vcan):
             assert message.equals(expected, timestamp_delta=None, check_channel=False, check_direction=False)
 
 
+def test_a_message_class_whose_setter_refuses_other_values_is_received(vcan):
+    """The slots of such a class cannot be found by a mark of another type; setattr fills them in."""
+    slot = can.Message.timestamp
+
+    class Strict(can.Message):
+        __slots__ = ()
+
+        @property
+        def timestamp(self) -> float:
+            return slot.__get__(self)
+
+        @timestamp.setter
+        def timestamp(self, value: float) -> None:
+            if not isinstance(value, float):
+                raise TypeError(f"a timestamp is a float, not {type(value).__name__}")
+            slot.__set__(self, value)
+
+    with mock.patch.object(can, "Message", Strict), bus(vcan) as node:
+        flood(vcan, 2)
+        first, second = node.recv(1), node.recv(1)
+    assert [type(first), type(second)] == [Strict, Strict]
+    assert [number(first), number(second)] == [0, 1]
+    assert 0 < first.timestamp <= second.timestamp
+
+
 def test_its_interfaces_are_detected(vcan):
     found = can.detect_available_configs("canter")
     assert {"interface": "canter", "channel": vcan} in found

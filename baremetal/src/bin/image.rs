@@ -3,15 +3,16 @@
 #![no_main]
 
 use canter_bare::{
-    card::{self, Channel},
+    card::Channel,
     command_line::{self, Options},
     console::{End, end},
-    gateway::{Counts, Gateway, Gone},
     measure::Pc,
     pci::{self, CARDS_MAX, Card},
+    ports::ChannelPorts,
     say,
 };
 use core::{arch::global_asm, cell::Cell};
+use sja1000::gateway::{Counts, Gateway, Gone};
 
 global_asm!(
     include_str!("../start_pvh.s"),
@@ -31,11 +32,10 @@ extern "C" fn rust_main(start: u64) -> ! {
             "{word}: not bitrate=, from=, to=, frames=, measure=, send=, receive=, len= and a number"
         )),
     };
-    let mut all = [Card::default(); CARDS_MAX];
-    let count = pci::find(&mut all);
-    let cards = Cards { all, count, bitrate: options.bitrate };
+    let cards = Cards { all: pci::find(), bitrate: options.bitrate };
     let mut gateway = Gateway::new(cards.start(options.from), cards.start(options.to));
-    let [from, to] = [options.from, options.to].map(|number| all[number].slot);
+    let [from, to] = [options.from, options.to].map(|number| cards.card(number).slot);
+    let count = cards.count();
     say!("{count} cards; frames from 00:{from:02x}.0 to 00:{to:02x}.0 at {} bit/s", options.bitrate);
     let ended = if options.measure > 0 {
         measure(&mut gateway, &cards, &options)
@@ -49,13 +49,13 @@ extern "C" fn rust_main(start: u64) -> ! {
     say!(
         "{received} received = {transmitted} transmitted + {dropped} dropped; {overruns} overruns, {bus_offs} times off the bus"
     );
-    if ended.is_err() {
-        fail(format_args!("a controller no longer answers"));
+    if let Err(gone) = ended {
+        fail(format_args!("{gone}"));
     }
     end(End::Done)
 }
 
-fn measure(gateway: &mut Gateway, cards: &Cards, options: &Options) -> Result<(), Gone> {
+fn measure(gateway: &mut Gateway<ChannelPorts>, cards: &Cards, options: &Options) -> Result<(), Gone> {
     let command = Cell::new(0);
     let (sender, receiver) = (cards.start(options.send), cards.start(options.receive));
     let mut pc = Pc::new(sender, receiver, &command, options.len, options.measure);
@@ -78,18 +78,26 @@ fn measure(gateway: &mut Gateway, cards: &Cards, options: &Options) -> Result<()
 
 /// The cards of this machine.
 struct Cards {
-    all: [Card; CARDS_MAX],
-    count: usize,
+    all: [Option<Card>; CARDS_MAX],
     bitrate: u32,
 }
 
 impl Cards {
-    /// Puts one on its bus.
-    fn start(&self, number: usize) -> Channel {
-        let Some(card) = self.all[..self.count].get(number) else {
-            fail(format_args!("card {number}: there are {} Kvaser PCI cards", self.count));
+    fn count(&self) -> usize {
+        self.all.iter().flatten().count()
+    }
+
+    fn card(&self, number: usize) -> &Card {
+        let Some(Some(card)) = self.all.get(number) else {
+            fail(format_args!("card {number}: there are {} Kvaser PCI cards", self.count()));
         };
-        card::start(card.first_port, self.bitrate)
+        card
+    }
+
+    /// Puts a card's first controller on its bus.
+    fn start(&self, number: usize) -> Channel {
+        let card = self.card(number);
+        card.start(self.bitrate)
             .unwrap_or_else(|error| fail(format_args!("card {number}, {} bit/s: {error}", self.bitrate)))
     }
 }

@@ -10,11 +10,12 @@ use canter_frame::BusId;
 use canter_io::{
     BitRate, Filters, Interface, InterfaceFilters,
     captured::Captured,
+    carrier::Access,
+    clock,
     error_frame::ErrorFrame,
     frame::ERR_FLAG,
-    interface::{Counters, Kind, State},
-    netlink::monitor::Change,
-    sys::clock,
+    interface::{Counters, State},
+    monitor::Change,
 };
 use std::{collections::BTreeMap, io, sync::atomic::Ordering};
 
@@ -353,7 +354,7 @@ impl<'a> Buses<'a> {
 }
 
 fn is_device(interface: &Interface) -> bool {
-    interface.kind == Kind::Canchar
+    interface.carrier.access == Access::File
 }
 
 impl Bus {

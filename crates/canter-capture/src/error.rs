@@ -1,6 +1,6 @@
 //! Why a recording could not be started: an error names the thing, the step and the way out.
 
-use canter_formats::FORMATS;
+use canter_formats::{FORMATS, list_extensions};
 use std::{fmt, io, path::Path, path::PathBuf, time::Duration};
 
 /// What an operation of this crate answers.
@@ -25,7 +25,7 @@ pub enum Error {
         /// Its name.
         interface: String,
         /// Why.
-        reason: &'static str,
+        reason: String,
     },
     /// The interface is down or bus-off.
     NotReady {
@@ -60,10 +60,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownFormat(path) => {
-                let live = FORMATS.iter().filter(|format| format.append.is_some());
-                let names: Vec<String> =
-                    live.flat_map(|format| format.extensions).map(|end| format!(".{end}")).collect();
-                let (path, names) = (path.display(), names.join(" or "));
+                let names = list_extensions(FORMATS, |format| format.append.is_some(), "or");
+                let path = path.display();
                 write!(f, "{path}: which format? (end its name in {names}, or set the format)")
             }
             Self::KeepWithoutRotation => f.write_str("keep: of what? (rotation by size or age makes files)"),

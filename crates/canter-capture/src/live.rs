@@ -1,7 +1,7 @@
 //! What can be seen of a recording while it runs. Whoever records never waits for whoever looks.
 
 use crate::{account::Event, writer};
-use canter_io::sys::clock;
+use canter_io::clock;
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},

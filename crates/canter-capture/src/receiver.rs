@@ -8,7 +8,7 @@ use crate::{
     queue::{Item, Queue},
     source::Source,
 };
-use canter_io::{captured::Captured, loss::Watch, netlink::monitor::Monitor, sys::clock};
+use canter_io::{captured::Captured, clock, loss::Watch, monitor::Monitor};
 use std::{
     io,
     sync::atomic::Ordering,

@@ -13,7 +13,7 @@ use crate::{
     writer,
 };
 use canter_formats::{Closing, Format};
-use canter_io::{Interface, InterfaceFilters, netlink::monitor::Monitor, sys::thread};
+use canter_io::{Interface, InterfaceFilters, monitor::Monitor, thread};
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, atomic::Ordering},

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result, source::Wish, writer::Style};
 use canter_formats::{FORMATS, Format, by_extension};
-use canter_io::{Interface, InterfaceFilters};
+use canter_io::{Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, time::Duration};
 
 pub use canter_io::capture_ring::RING_BYTES;
@@ -122,8 +122,9 @@ impl Settings {
             }
             match Interface::find(name) {
                 Ok(interface) => {
-                    if interface.kind == canter_io::interface::Kind::Sim {
-                        let (interface, reason) = (name.clone(), "a simulated bus has no ring");
+                    if interface.carrier.access == Access::Process {
+                        let reason = format!("{} has no ring", interface.carrier.about);
+                        let interface = name.clone();
                         return Err(Error::Unsupported { interface, reason });
                     }
                     if !self.wait_for_interfaces {

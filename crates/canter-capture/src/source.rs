@@ -15,8 +15,8 @@ use canter_io::{
     capture_ring::{Block, CaptureRing},
     capture_sockets::CaptureSockets,
     captured::Captured,
-    interface::Kind,
-    sys::{clock, poll},
+    carrier::Access,
+    clock, poll,
 };
 use std::{
     io::{self, ErrorKind},
@@ -70,7 +70,7 @@ pub struct Source {
 impl Source {
     /// Starts to receive from `found`.
     pub fn open(wish: &Wish, found: &[Interface], live: &Live) -> Result<Self> {
-        let is_device = |one: &&Interface| one.kind == Kind::Canchar;
+        let is_device = |one: &&Interface| one.carrier.access == Access::File;
         let (of_devices, of_network): (Vec<_>, Vec<_>) = found.iter().partition(is_device);
         let network = wish.network.then(|| Network::open(wish, &of_network, live)).transpose()?;
         let mut devices = CaptureDevices::default();
@@ -98,7 +98,7 @@ impl Source {
     /// Follows what became of an interface.
     pub fn follow(&mut self, news: &News, buses: &mut Buses<'_>, live: &Live) {
         match news {
-            News::Found(interface) if interface.kind == Kind::Canchar => {
+            News::Found(interface) if interface.carrier.access == Access::File => {
                 if let Err(error) = self.devices.add(interface) {
                     live.say(format!("{error}; it is not recorded"));
                 }

@@ -96,7 +96,7 @@ pub use canter_frame::{BusId, Direction, Frame, RawRecord, Record};
 pub use error::{Error, Result};
 pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
 pub use read::Reader;
-pub use table::{FORMATS, by_extension, named};
+pub use table::{FORMATS, by_extension, list_extensions, named};
 pub use write::Writer;
 
 use std::path::Path;

@@ -33,9 +33,28 @@ pub fn by_extension<'a>(path: &Path, formats: &'a [Format]) -> Option<&'a Format
     formats.iter().find(|format| format.extensions.contains(&extension))
 }
 
+/// The usual extensions of some formats for a sentence, with `word` before the last: `.log, .pcapng or .asc`.
+pub fn list_extensions(formats: &[Format], wanted: fn(&Format) -> bool, word: &str) -> String {
+    let rows = formats.iter().filter(|format| wanted(format));
+    let all: Vec<String> = rows.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect();
+    match all.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} {word} {last}", most.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn extensions_are_listed_as_a_sentence_does() {
+        let list = |wanted| list_extensions(FORMATS, wanted, "or");
+        assert_eq!(list(|format| format.append.is_some()), ".log or .pcapng");
+        assert_eq!(list(|format| format.name == "blf"), ".blf");
+        assert_eq!(list(|_| false), "");
+    }
 
     fn name_by_extension(path: &str) -> Option<&'static str> {
         by_extension(Path::new(path), FORMATS).map(|format| format.name)

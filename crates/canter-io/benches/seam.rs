@@ -5,10 +5,11 @@
 #![allow(unsafe_code)]
 
 use canter_io::{
-    Batch, Frame, Identifier, Interface, Result,
+    Batch, Filter, Frame, Identifier, Interface, Result,
+    clock::monotonic_ns,
     frame::CAN_MTU,
     method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions},
-    sys::{clock::monotonic_ns, socket::Socket},
+    socket::Socket,
 };
 use std::os::fd::AsRawFd;
 
@@ -116,7 +117,7 @@ fn send_by_seam(vcan: &Interface) -> Result<u64> {
 
 fn send_by_hand(vcan: &Interface) -> Result<u64> {
     let socket = socket(vcan);
-    let no_filter: [u64; 0] = [];
+    let no_filter: [Filter; 0] = [];
     socket.set_slice(libc::SOL_CAN_RAW, libc::CAN_RAW_FILTER, &no_filter).expect("it receives nothing");
     let frames = [frame(); QUEUE];
     let start_ns = monotonic_ns();

@@ -15,6 +15,7 @@ use crate::{
     Error, Result,
     captured::Captured,
     frame::{CAN_MTU, CANFD_MTU},
+    packet_filter::Instruction,
     sys::{
         clock,
         map::Map,
@@ -227,9 +228,8 @@ impl Lane {
 
     /// Lets nothing more into the ring; what is in it stays.
     fn close(&self) -> io::Result<()> {
-        let nothing = [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 }];
-        let program = libc::sock_fprog { len: 1, filter: nothing.as_ptr().cast_mut() };
-        self.socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+        let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        self.socket.attach_filter(&[nothing])
     }
 
     /// Frames that found no block; the kernel's own count starts anew with each reading.
@@ -377,6 +377,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
         #[test]
         fn no_content_of_a_block_makes_it_panic(
             head in prop::collection::vec(any::<u8>(), 48..400),

@@ -3,24 +3,23 @@
 //!
 //! One socket a bus, not one for all: each has a queue of its own (222 frames where the system's limit is untouched),
 //! and its losses are that bus's, exact at once. The order between buses comes from the stamps.
-#![allow(unsafe_code)]
 
 use crate::{
     Error, Interface, Meta, Result,
     captured::Captured,
     filter::EVERY_ERROR,
     frame::CANFD_MTU,
-    method::ReceiveOptions,
+    method::{ReceiveOptions, can_raw},
     sys::{
-        self, can_raw, clock,
-        control::{self, Control},
+        clock,
+        inbox::{About, Inbox, Wanted},
         poll,
         socket::Socket,
     },
 };
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd},
     time::Duration,
 };
 
@@ -46,7 +45,7 @@ struct Bus {
 /// Receives from any number of interfaces.
 pub struct CaptureSockets {
     buses: Vec<Bus>,
-    inbox: Inbox,
+    inbox: Inbox<[u8; CANFD_MTU]>,
     hardware: bool,
     queue_bytes: u32,
     /// All frames with an older stamp have been handed out, ns.
@@ -57,7 +56,8 @@ impl CaptureSockets {
     /// Without any interface yet. Each will have a queue of `queue_bytes`, or as much as is permitted (`rmem_max`
     /// without CAP_NET_ADMIN); `hardware`: controllers' own stamps are asked for.
     pub fn new(queue_bytes: u32, hardware: bool) -> Self {
-        Self { buses: Vec::new(), inbox: Inbox::new(), hardware, queue_bytes, complete_until_ns: 0 }
+        let inbox = Inbox::new(CALL_FRAMES, Wanted { control: true, interface: false }, [0; CANFD_MTU]);
+        Self { buses: Vec::new(), inbox, hardware, queue_bytes, complete_until_ns: 0 }
     }
 
     /// Starts to receive from `interface`, error frames too. It may be down.
@@ -112,7 +112,7 @@ impl CaptureSockets {
         let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
         let mut all = true;
         for bus in &self.buses {
-            all &= self.inbox.empty(bus, self.hardware, &mut take)?;
+            all &= empty(bus, &mut self.inbox, self.hardware, &mut take)?;
         }
         if all {
             self.complete_until_ns = now_ns;
@@ -144,89 +144,39 @@ impl CaptureSockets {
     }
 }
 
-/// Room for the frames of one system call.
-struct Inbox {
-    frames: Box<[[u8; CANFD_MTU]]>,
-    /// Where the headers point; the kernel writes there.
-    _controls: Box<[Control]>,
-    _vectors: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
-    /// How many of the headers the kernel has written into.
-    used: usize,
+/// Takes what waits on a bus; true when nothing is left.
+fn empty(
+    bus: &Bus,
+    inbox: &mut Inbox<[u8; CANFD_MTU]>,
+    hardware: bool,
+    take: &mut impl FnMut(&[Captured<'_>]),
+) -> io::Result<bool> {
+    for _ in 0..CALLS_IN_A_ROW {
+        let count = match inbox.receive(&bus.socket) {
+            Ok(count) => count,
+            Err(error) => {
+                return match error.raw_os_error() {
+                    // Reported once when it goes down or away; frames may wait behind that.
+                    Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => continue,
+                    Some(libc::EINTR) => continue,
+                    Some(libc::EAGAIN) => Ok(true),
+                    _ => Err(io::Error::new(error.kind(), format!("{}: {error}", bus.name))),
+                };
+            }
+        };
+        let record = |(about, frame)| record(about, frame, bus.index, hardware);
+        take(&inbox.received(count).map(record).collect::<Vec<_>>());
+        if count < CALL_FRAMES {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-// SAFETY: the pointers in the headers lead to this value's own boxes.
-unsafe impl Send for Inbox {}
-
-impl Inbox {
-    fn new() -> Self {
-        let mut frames: Box<[[u8; CANFD_MTU]]> = vec![[0; CANFD_MTU]; CALL_FRAMES].into();
-        let mut controls: Box<[Control]> = vec![Control::default(); CALL_FRAMES].into();
-        let vector = |frame: &mut [u8; CANFD_MTU]| libc::iovec {
-            iov_base: frame.as_mut_ptr().cast(),
-            iov_len: CANFD_MTU,
-        };
-        let mut vectors: Box<[libc::iovec]> = frames.iter_mut().map(vector).collect();
-        let header = |(control, vector): (&mut Control, &mut libc::iovec)| libc::mmsghdr {
-            msg_hdr: control.header(vector),
-            msg_len: 0,
-        };
-        let messages = controls.iter_mut().zip(vectors.iter_mut()).map(header).collect();
-        Self { frames, _controls: controls, _vectors: vectors, messages, used: 0 }
-    }
-
-    /// Takes what waits on a bus; true when nothing is left.
-    fn empty(
-        &mut self,
-        bus: &Bus,
-        hardware: bool,
-        take: &mut impl FnMut(&[Captured<'_>]),
-    ) -> io::Result<bool> {
-        for _ in 0..CALLS_IN_A_ROW {
-            let count = match self.receive(&bus.socket) {
-                Ok(count) => count,
-                Err(error) => {
-                    return match error.raw_os_error() {
-                        // Told once when it goes down or away; frames may wait behind that.
-                        Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => continue,
-                        Some(libc::EINTR) => continue,
-                        Some(libc::EAGAIN) => Ok(true),
-                        _ => Err(io::Error::new(error.kind(), format!("{}: {error}", bus.name))),
-                    };
-                }
-            };
-            let received = self.messages[..count].iter().zip(&self.frames);
-            let records: Vec<Captured<'_>> = received
-                .map(|(message, frame)| {
-                    let mut meta = Meta::default();
-                    control::note(&message.msg_hdr, &mut meta);
-                    let hardware_ns = if hardware { control::hardware_ns(&message.msg_hdr) } else { 0 };
-                    let bytes = &frame[..CANFD_MTU.min(message.msg_len as usize)];
-                    Captured {
-                        origin: meta.origin,
-                        hardware_ns,
-                        ..Captured::new(meta.stamp_ns, bus.index, bytes)
-                    }
-                })
-                .collect();
-            take(&records);
-            if count < CALL_FRAMES {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
-        for message in &mut self.messages[..self.used] {
-            message.msg_hdr.msg_controllen = size_of::<Control>() as _; // the kernel wrote what it used
-        }
-        let messages = self.messages.as_mut_ptr();
-        let (fd, most, flags) = (socket.as_raw_fd(), CALL_FRAMES as u32, libc::MSG_DONTWAIT);
-        // SAFETY: recvmmsg(2): "msgvec is a pointer to an array of mmsghdr structures … vlen is its size"; the headers
-        // point at our vectors and controls, those at our frames, and all outlive the call.
-        let answer = unsafe { libc::recvmmsg(fd, messages, most, flags, std::ptr::null_mut()) };
-        self.used = sys::check(answer)? as usize;
-        Ok(self.used)
-    }
+fn record<'a>(about: About<'_>, frame: &'a [u8; CANFD_MTU], index: u32, hardware: bool) -> Captured<'a> {
+    let mut meta = Meta::default();
+    about.note(&mut meta);
+    let hardware_ns = if hardware { about.hardware_ns() } else { 0 };
+    let bytes = &frame[..CANFD_MTU.min(about.bytes())];
+    Captured { origin: meta.origin, hardware_ns, ..Captured::new(meta.stamp_ns, index, bytes) }
 }

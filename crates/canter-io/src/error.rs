@@ -34,19 +34,6 @@ impl Error {
         Self::new(thing, step, io::Error::new(io::ErrorKind::Unsupported, why.into()))
     }
 
-    /// An error of an interface that frames move through, with the way out where the answer suggests one.
-    pub fn moving(interface: &str, step: &'static str, source: io::Error) -> Self {
-        let way_out = match source.raw_os_error() {
-            Some(libc::ENETDOWN) => {
-                format!("it is down: {}, and start again", crate::interface::remedy::up(interface, false))
-            }
-            Some(libc::ENODEV | libc::ENXIO) => "it has disappeared".to_owned(),
-            Some(libc::EPERM | libc::EACCES) => "needs CAP_NET_RAW: run as root".to_owned(),
-            _ => String::new(),
-        };
-        Self::new(interface, step, source).hint(way_out)
-    }
-
     /// The same error with a way out.
     #[must_use]
     pub fn hint(mut self, way_out: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
 //! Every way to send and receive CAN frames on Linux, behind one seam.
 //!
-//! A *method* is a row of a table: [`method::RECEIVERS`] and [`method::TRANSMITTERS`]. Each opens on an
+//! A *method* is a row of a table: [`method::table::RECEIVERS`] and [`method::table::TRANSMITTERS`]. Each opens on an
 //! [`Interface`] and then moves [`Frame`]s in [`Batch`]es; what happens on a full queue is the caller's policy.
 //! [`tap`] reads what was on a virtual wire, with the start and the end of each frame.
 //! Beside them: [`interface`] and [`netlink`] set interfaces up and give the kernel's own gateway its jobs, [`loss`]
@@ -28,6 +28,28 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Who imports whom
+//! From the ground up; a module imports only what stands in a line above its own (`tests/layers.rs` checks it):
+//!
+//!     uapi error batch packet_filter
+//!     sys
+//!     pci netlink
+//!     btf port
+//!     carrier
+//!     carrier::network carrier::canchar carrier::port carrier::sim
+//!     carrier::table
+//!     interface
+//!     monitor
+//!     method
+//!     method::can_raw
+//!     method::read_write
+//!     method::mmsg method::packet_ring method::uring method::canchar method::port method::sim
+//!     method::canchar_ring
+//!     method::table
+//!     captured
+//!     capture_ring loss tap redirect node
+//!     capture_sockets capture_devices
 #![deny(unsafe_code)]
 
 pub mod batch;
@@ -36,6 +58,7 @@ pub mod capture_devices;
 pub mod capture_ring;
 pub mod capture_sockets;
 pub mod captured;
+pub mod carrier;
 pub mod error;
 /// Frames: the crate `canter-frame`.
 pub mod frame {
@@ -47,12 +70,14 @@ pub mod frame {
 pub mod interface;
 pub mod loss;
 pub mod method;
+pub mod monitor;
 pub mod netlink;
 pub mod node;
 pub mod packet_filter;
 pub mod pci;
+pub(crate) mod port;
 pub mod redirect;
-pub mod sys;
+pub(crate) mod sys;
 pub mod tap;
 pub(crate) mod uapi;
 
@@ -63,3 +88,9 @@ pub use canter_frame::{
 };
 pub use error::{Error, Result};
 pub use interface::Interface;
+
+/// For this crate's own tests and benches, which need a plain socket as their second opinion.
+#[doc(hidden)]
+pub use sys::socket;
+#[doc(inline)]
+pub use sys::{canbare, canchar, canprobe, clock, ethtool, event, file, poll, process, thread};

@@ -1,32 +1,25 @@
-//! The seam: every way to receive and to send frames is a row of a table, opened by name.
+//! The seam: what a way to receive or to send frames promises, and the rows by which it is opened by name.
 //!
 //! A *receiver* appends frames to a [`Batch`]; a *transmitter* takes over a prefix of a slice. One call moves a
-//! batch, so what a call costs is paid once a batch. What to do when a queue is full is the caller's policy.
+//! batch, so a call's cost is paid once per batch. What to do when a queue is full is the caller's policy.
 //!
-//! | name | receives by | sends by |
-//! | --- | --- | --- |
-//! | `read`, `write` | recv(2), one frame a call | send(2), one frame a call |
-//! | `recvmmsg`, `sendmmsg` | recvmmsg(2) | sendmmsg(2) |
-//! | `ring` | a PF_PACKET ring mapped into this process | the same |
-//! | `io-uring` | a multishot request of io_uring | linked requests of io_uring |
-//! | `canchar` | read(2) on a canchar device, many frames a call | write(2), the same |
-//! | `canchar-ring` | the device's ring mapped into this process | the same |
-//! | `port` | the controller's registers, through I/O ports | the same |
-//! | `sim` | an in-memory bus with a clock | the same |
-//!
-//! A new method is one file in `method/` and one row here.
+//! This file imports no method. The register, [`table`], imports them all: its rows, and names parsed with these rows.
+//! To add a method: a file in `method/`, and a row in each table that it serves. A program may pass
+//! [`ReceiveMethod::parse`] a table with rows of its own.
 
+pub(crate) mod can_raw;
 pub(crate) mod canchar;
 mod canchar_ring;
 mod mmsg;
 mod packet_ring;
-pub(crate) mod port;
+mod port;
 mod read_write;
 pub mod sim;
+pub mod table;
 mod uring;
 
-use crate::{Batch, Error, Filters, Frame, Interface, Result, interface::Kind};
-use std::{fmt, io, os::fd::BorrowedFd, str::FromStr};
+use crate::{Batch, Error, Filters, Frame, Interface, Result, carrier::Carrier};
+use std::{fmt, io, os::fd::BorrowedFd};
 
 /// Takes frames from one interface.
 pub trait Receive: Send {
@@ -165,7 +158,8 @@ pub struct Capabilities {
     pub origin: bool,
 }
 
-/// A way to receive.
+/// A way to receive: a row of a table.
+#[derive(Clone, Copy)]
 pub struct Receiver {
     /// Its name on the command line, in results, plots and documentation.
     pub name: &'static str,
@@ -175,13 +169,19 @@ pub struct Receiver {
     pub waits: &'static [Wait],
     /// What it can do.
     pub capabilities: Capabilities,
+    /// What carries the frames that it receives.
+    pub carriers: &'static [&'static Carrier],
+    /// The wait with which `canter syscalls` measures it, which reads queues that hold all frames already; `Err`: why
+    /// it cannot be measured so.
+    pub syscalls: std::result::Result<Wait, &'static str>,
     /// Why it cannot work on this interface or machine; `Ok` when it can.
     pub check: fn(&Interface, Wait) -> Result<()>,
     /// Opens it.
     pub open: fn(&Interface, &ReceiveOptions) -> Result<Box<dyn Receive>>,
 }
 
-/// A way to send.
+/// A way to send: a row of a table.
+#[derive(Clone, Copy)]
 pub struct Transmitter {
     /// Its name on the command line, in results, plots and documentation.
     pub name: &'static str,
@@ -189,139 +189,15 @@ pub struct Transmitter {
     pub about: &'static str,
     /// What it can do.
     pub capabilities: Capabilities,
+    /// What carries the frames that it sends.
+    pub carriers: &'static [&'static Carrier],
+    /// Whether `canter syscalls` can measure it; `Err`: why not.
+    pub syscalls: std::result::Result<(), &'static str>,
     /// Why it cannot work on this interface or machine; `Ok` when it can.
     pub check: fn(&Interface) -> Result<()>,
     /// Opens it.
     pub open: fn(&Interface, &TransmitOptions) -> Result<Box<dyn Transmit>>,
 }
-
-/// Every way to receive.
-pub static RECEIVERS: &[Receiver] = &[
-    Receiver {
-        name: "read",
-        about: "one frame per system call, by recv(2) on a raw CAN socket",
-        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::BusyPoll],
-        capabilities: Capabilities { fd: true, batch: false, origin: true },
-        check: read_write::check_receiver,
-        open: read_write::receiver,
-    },
-    Receiver {
-        name: "recvmmsg",
-        about: "many frames per system call, by recvmmsg(2) on a raw CAN socket",
-        waits: &[Wait::Block, Wait::Poll, Wait::Spin],
-        capabilities: Capabilities { fd: true, batch: true, origin: true },
-        check: read_write::check_receiver,
-        open: mmsg::receiver,
-    },
-    Receiver {
-        name: "ring",
-        about: "no system call per frame: a PF_PACKET ring (TPACKET_V2) shared with the kernel",
-        waits: &[Wait::Poll, Wait::Spin],
-        capabilities: Capabilities { fd: true, batch: true, origin: false },
-        check: packet_ring::check_receiver,
-        open: packet_ring::receiver,
-    },
-    Receiver {
-        name: "io-uring",
-        about: "one standing request to io_uring; completions are run when they are asked for",
-        waits: &[Wait::Block, Wait::Spin],
-        capabilities: Capabilities { fd: true, batch: true, origin: true },
-        check: uring::check_receive,
-        open: uring::receiver,
-    },
-    Receiver {
-        name: "canchar",
-        about: "many frames per system call, by read(2) on a character device (/dev/canchar0)",
-        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll],
-        capabilities: Capabilities { fd: false, batch: true, origin: true },
-        check: canchar::check_receiver,
-        open: canchar::receiver,
-    },
-    Receiver {
-        name: "canchar-ring",
-        about: "no system call per frame: the ring of a character device, mapped",
-        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll],
-        capabilities: Capabilities { fd: false, batch: true, origin: true },
-        check: canchar::check_receiver,
-        open: canchar_ring::receiver,
-    },
-    Receiver {
-        name: "port",
-        about: "no kernel at all: this process polls the controller of a card through I/O ports (port:0000:00:07.0)",
-        waits: &[Wait::Spin],
-        capabilities: Capabilities { fd: false, batch: false, origin: false },
-        check: port::check_receiver,
-        open: port::receiver,
-    },
-    Receiver {
-        name: "sim",
-        about: "an in-memory bus with a clock, for tests (interfaces named sim:WORLD/BUS)",
-        waits: &[Wait::Spin],
-        capabilities: Capabilities { fd: true, batch: true, origin: false },
-        check: sim::check_receiver,
-        open: sim::receiver,
-    },
-];
-
-/// Every way to send.
-pub static TRANSMITTERS: &[Transmitter] = &[
-    Transmitter {
-        name: "write",
-        about: "one frame per system call, by send(2) on a raw CAN socket",
-        capabilities: Capabilities { fd: true, batch: false, origin: true },
-        check: read_write::check_transmitter,
-        open: read_write::transmitter,
-    },
-    Transmitter {
-        name: "sendmmsg",
-        about: "many frames per system call, by sendmmsg(2) on a raw CAN socket",
-        capabilities: Capabilities { fd: true, batch: true, origin: true },
-        check: read_write::check_transmitter,
-        open: mmsg::transmitter,
-    },
-    Transmitter {
-        name: "ring",
-        about: "one system call for all frames put into a PF_PACKET ring shared with the kernel",
-        capabilities: Capabilities { fd: true, batch: true, origin: false },
-        check: packet_ring::check_transmitter,
-        open: packet_ring::transmitter,
-    },
-    Transmitter {
-        name: "io-uring",
-        about: "one system call for many sends, linked so that their order holds",
-        capabilities: Capabilities { fd: true, batch: true, origin: true },
-        check: uring::check_transmit,
-        open: uring::transmitter,
-    },
-    Transmitter {
-        name: "canchar",
-        about: "many frames per system call, by write(2) on a character device (/dev/canchar0)",
-        capabilities: Capabilities { fd: false, batch: true, origin: true },
-        check: canchar::check_transmitter,
-        open: canchar::transmitter,
-    },
-    Transmitter {
-        name: "canchar-ring",
-        about: "one system call for all frames put into the mapped ring of a character device",
-        capabilities: Capabilities { fd: false, batch: true, origin: true },
-        check: canchar::check_transmitter,
-        open: canchar_ring::transmitter,
-    },
-    Transmitter {
-        name: "port",
-        about: "no kernel at all: this process writes the controller's registers through I/O ports",
-        capabilities: Capabilities { fd: false, batch: false, origin: false },
-        check: port::check_transmitter,
-        open: port::transmitter,
-    },
-    Transmitter {
-        name: "sim",
-        about: "an in-memory bus with a clock, for tests (interfaces named sim:WORLD/BUS)",
-        capabilities: Capabilities { fd: true, batch: true, origin: false },
-        check: sim::check_transmitter,
-        open: sim::transmitter,
-    },
-];
 
 /// A receiver with its wait, as named: `ring`, `ring/spin`.
 #[derive(Clone, Copy)]
@@ -340,9 +216,25 @@ pub struct TransmitMethod {
 }
 
 impl ReceiveMethod {
-    /// Every receiver with every wait that it has.
-    pub fn all() -> impl Iterator<Item = Self> {
-        RECEIVERS.iter().flat_map(|row| row.waits.iter().map(move |&wait| Self { row, wait }))
+    /// Every receiver of a table with every wait that it has.
+    pub fn of(table: &[&'static Receiver]) -> impl Iterator<Item = Self> {
+        table.iter().flat_map(|&row| row.waits.iter().map(move |&wait| Self { row, wait }))
+    }
+
+    /// The receiver of this name in a table, with its wait: `ring`, `ring/spin`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that is not in the table, with those that are.
+    pub fn parse(text: &str, table: &[&'static Receiver]) -> Result<Self> {
+        let (name, wait) = text.split_once('/').map_or((text, None), |(name, wait)| (name, Some(wait)));
+        let row = table
+            .iter()
+            .find(|row| row.name == name)
+            .ok_or_else(|| unknown(text, "no such receiver", table.iter().map(|row| row.name.to_owned())))?;
+        let Some(wait) = wait else { return Ok(Self { row, wait: row.waits[0] }) };
+        let names = row.waits.iter().map(|wait| format!("{name}/{}", wait.name()));
+        let wait = row.waits.iter().find(|have| have.name() == wait);
+        wait.map(|&wait| Self { row, wait }).ok_or_else(|| unknown(text, "no such wait", names))
     }
 
     /// Why it cannot work on this interface.
@@ -363,17 +255,16 @@ impl ReceiveMethod {
 }
 
 impl TransmitMethod {
-    /// Every sender.
-    pub fn all() -> impl Iterator<Item = Self> {
-        TRANSMITTERS.iter().map(|row| Self { row })
-    }
-
-    /// What sends on an interface of this name unless another one is asked for: `write`, or what the interface has instead.
+    /// The sender of this name in a table: `sendmmsg`.
     ///
     /// # Errors
-    /// None; every name is that of a row.
-    pub fn usual(name: &str) -> Result<Self> {
-        own_method(name).unwrap_or("write").parse()
+    /// `InvalidInput` for a name that is not in the table, with those that are.
+    pub fn parse(text: &str, table: &[&'static Transmitter]) -> Result<Self> {
+        table
+            .iter()
+            .find(|row| row.name == text)
+            .map(|row| Self { row })
+            .ok_or_else(|| unknown(text, "no such transmitter", table.iter().map(|row| row.name.to_owned())))
     }
 
     /// Why it cannot work on this interface.
@@ -406,44 +297,10 @@ impl fmt::Display for TransmitMethod {
     }
 }
 
-impl FromStr for ReceiveMethod {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let (name, wait) = text.split_once('/').map_or((text, None), |(name, wait)| (name, Some(wait)));
-        let row = RECEIVERS.iter().find(|row| row.name == name).ok_or_else(|| {
-            unknown(text, "no such receiver", RECEIVERS.iter().map(|row| row.name.to_owned()))
-        })?;
-        let Some(wait) = wait else { return Ok(Self { row, wait: row.waits[0] }) };
-        let names = row.waits.iter().map(|wait| format!("{name}/{}", wait.name()));
-        let wait = row.waits.iter().find(|have| have.name() == wait);
-        wait.map(|&wait| Self { row, wait }).ok_or_else(|| unknown(text, "no such wait", names))
-    }
-}
-
-impl FromStr for TransmitMethod {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        TRANSMITTERS.iter().find(|row| row.name == text).map(|row| Self { row }).ok_or_else(|| {
-            unknown(text, "no such transmitter", TRANSMITTERS.iter().map(|row| row.name.to_owned()))
-        })
-    }
-}
-
 fn unknown(text: &str, what: &str, known: impl Iterator<Item = String>) -> Error {
     let known: Vec<_> = known.collect();
     Error::new(text, "method", io::Error::new(io::ErrorKind::InvalidInput, what))
         .hint(format!("there are {}", known.join(", ")))
-}
-
-/// What receives and sends where sockets do not.
-fn own_method(name: &str) -> Option<&'static str> {
-    match Kind::without_sockets(name)? {
-        Kind::Canchar => Some("canchar"),
-        Kind::Port => Some("port"),
-        _ => Some("sim"),
-    }
 }
 
 /// A receiver and a transmitter, named `receiver+transmitter`: what a user-space gateway is made of.
@@ -456,79 +313,28 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// What receives from an interface of one name and sends to one of another unless another pair is asked for:
-    /// `read+write`, or on each side what the interface has instead.
+    /// `RECEIVER+TRANSMITTER`, each of a table, or another name of a pair (the name, and the pair).
     ///
     /// # Errors
-    /// None; every name is that of a row.
-    pub fn usual(from: &str, to: &str) -> Result<Self> {
-        let receive = own_method(from).unwrap_or("read").parse()?;
-        Ok(Self { receive, transmit: TransmitMethod::usual(to)? })
+    /// `InvalidInput` for what is no pair, and for a name that is not in its table.
+    pub fn parse(
+        text: &str,
+        receivers: &[&'static Receiver],
+        transmitters: &[&'static Transmitter],
+        names: &[(&str, &str)],
+    ) -> Result<Self> {
+        let pair = names.iter().find(|(name, _)| *name == text).map_or(text, |(_, pair)| pair);
+        let (receive, transmit) = pair.split_once('+').ok_or_else(|| {
+            let known = names.iter().map(|(_, pair)| (*pair).to_owned());
+            unknown(text, "not a pair RECEIVER+TRANSMITTER", known)
+        })?;
+        let receive = ReceiveMethod::parse(receive, receivers)?;
+        Ok(Self { receive, transmit: TransmitMethod::parse(transmit, transmitters)? })
     }
 }
-
-/// The names of the 2014 paper (table 3.1) and ours.
-pub static PAPER_PAIRS: &[(&str, &str)] = &[
-    ("read-write", "read+write"),
-    ("readnb-write", "read/spin+write"),
-    ("readbusy-write", "read/busy-poll+write"),
-    ("mmap-mmap", "ring+ring"),
-    ("mmap-write", "ring+write"),
-    ("mmapbusy-mmap", "ring/spin+ring"),
-    ("mmapbusy-write", "ring/spin+write"),
-    ("readnb-mmap", "read/spin+ring"),
-    ("mmsg-mmsg", "recvmmsg+sendmmsg"),
-    ("readbusynoirq-write", "canchar/chip-poll+canchar"),
-];
 
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}+{}", self.receive, self.transmit)
-    }
-}
-
-impl FromStr for Pair {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let ours = PAPER_PAIRS.iter().find(|(paper, _)| *paper == text).map_or(text, |(_, ours)| ours);
-        let (receive, transmit) = ours.split_once('+').ok_or_else(|| {
-            unknown(
-                text,
-                "not a pair RECEIVER+TRANSMITTER",
-                PAPER_PAIRS.iter().map(|(_, ours)| (*ours).to_owned()),
-            )
-        })?;
-        Ok(Self { receive: receive.parse()?, transmit: transmit.parse()? })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_method_is_named_so_that_its_name_finds_it_again() {
-        for method in ReceiveMethod::all() {
-            assert_eq!(method.to_string().parse::<ReceiveMethod>().unwrap().to_string(), method.to_string());
-        }
-        for method in TransmitMethod::all() {
-            assert_eq!(method.to_string().parse::<TransmitMethod>().unwrap().to_string(), method.to_string());
-        }
-    }
-
-    #[test]
-    fn a_name_of_the_paper_is_understood() {
-        for (paper, ours) in PAPER_PAIRS {
-            let pair: Pair = paper.parse().unwrap();
-            assert_eq!(pair.to_string(), *ours);
-        }
-    }
-
-    #[test]
-    fn an_unknown_method_is_refused_with_the_list_of_those_there_are() {
-        let Err(error) = "ring/nap+write".parse::<Pair>() else { panic!("there is no such wait") };
-        assert_eq!(error.to_string(), "ring/nap: method: no such wait (there are ring/poll, ring/spin)");
-        assert!("read".parse::<Pair>().is_err());
     }
 }

@@ -1,6 +1,5 @@
-//! rtnetlink, the kernel's interface to interfaces and can-gw jobs: one request and its answers; [`monitor`] listens.
-//! netlink, the kernel's interface to interfaces, can-gw jobs and the virtual wire: one request, its answers, nothing
-//! asynchronous.
+//! netlink, the kernel's interface to network interfaces, can-gw jobs and the virtual wire: one request and its answers.
+//! [`crate::monitor`] listens to what nobody asked for.
 //!
 //! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link`, [`can_gw`] and
 //! [`wire`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).
@@ -12,9 +11,8 @@ pub(crate) mod controller;
 pub(crate) mod counters;
 pub(crate) mod generic;
 pub(crate) mod link;
-pub mod monitor;
 pub(crate) mod request;
-mod socket;
+pub(crate) mod socket;
 pub(crate) mod traffic_control;
 pub mod wire;
 

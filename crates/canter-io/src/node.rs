@@ -8,12 +8,13 @@ mod device;
 
 use crate::{
     Error, Filter, Filters, Frame, Interface, Meta, Result,
-    frame::CANFD_MTU,
-    interface::{Counters, Kind},
+    carrier::Access,
+    interface::Counters,
+    method::can_raw,
     sys::{
-        self, can_raw,
+        self,
         canchar::RawFrame,
-        control::{self, Control},
+        inbox::{self, About, Wanted},
         socket::Socket,
     },
 };
@@ -90,7 +91,9 @@ impl Node {
     /// neither of the network nor a canchar device.
     pub fn open(interface: Option<&Interface>, options: &NodeOptions) -> Result<Self> {
         let line = match interface {
-            Some(device) if device.kind == Kind::Canchar => Line::Device(OpenDevice::open(device, options)?),
+            Some(device) if device.carrier.access == Access::File => {
+                Line::Device(OpenDevice::open(device, options)?)
+            }
             Some(other) if !other.has_sockets() => {
                 let why = format!("{} is neither of the network nor a canchar device", other.kind);
                 return Err(Error::unsupported(&other.name, "open", why));
@@ -119,7 +122,10 @@ impl Node {
     /// Of a device the same behind the frames, and as long as it is so; poll(2) then reports an error all the time.
     pub fn receive(&self, inbox: &mut Inbox, to: &mut impl Extend<Received>) -> io::Result<usize> {
         let answer = match &self.line {
-            Line::Socket(socket) => inbox.receive(socket).inspect(|&count| to.extend(inbox.received(count))),
+            Line::Socket(socket) => inbox
+                .socket
+                .receive(socket)
+                .inspect(|&count| to.extend(inbox.socket.received(count).map(received))),
             Line::Device(device) => device.receive(&mut inbox.raw, to),
         };
         match answer {
@@ -245,64 +251,28 @@ impl AsFd for Node {
 /// Room for the frames of one system call. Kept apart from [`Node`], so that one thread may send while another
 /// receives.
 pub struct Inbox {
-    frames: Box<[Frame]>,
-    controls: Box<[Control]>,
-    addresses: Box<[libc::sockaddr_can]>,
-    vectors: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
+    socket: inbox::Inbox<Frame>,
     /// Of a device.
     raw: Box<[RawFrame]>,
 }
 
-// SAFETY: the pointers in the headers lead to this value's own boxes and are set anew before each call.
-unsafe impl Send for Inbox {}
-
 impl Default for Inbox {
     fn default() -> Self {
-        // SAFETY: an all-zero sockaddr_can is a valid value.
-        let address: libc::sockaddr_can = unsafe { std::mem::zeroed() };
-        // SAFETY: an all-zero mmsghdr is a valid value.
-        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-        let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let wanted = Wanted { control: true, interface: true };
         Self {
-            frames: vec![Frame::default(); CALL_FRAMES].into(),
-            controls: vec![Control::default(); CALL_FRAMES].into(),
-            addresses: vec![address; CALL_FRAMES].into(),
-            vectors: vec![vector; CALL_FRAMES].into(),
-            messages: vec![message; CALL_FRAMES].into(),
+            socket: inbox::Inbox::new(CALL_FRAMES, wanted, Frame::default()),
             raw: vec![RawFrame::default(); CALL_FRAMES].into(),
         }
     }
 }
 
-impl Inbox {
-    fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
-        let places = self.frames.iter_mut().zip(self.vectors.iter_mut());
-        let places = places.zip(self.controls.iter_mut()).zip(self.addresses.iter_mut());
-        for (message, (((frame, vector), control), address)) in self.messages.iter_mut().zip(places) {
-            *vector = libc::iovec { iov_base: std::ptr::from_mut(frame).cast(), iov_len: CANFD_MTU };
-            message.msg_hdr = control.header(vector);
-            message.msg_hdr.msg_name = std::ptr::from_mut(address).cast();
-            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_can>() as libc::socklen_t;
-        }
-        let messages = self.messages.as_mut_ptr();
-        let (fd, most) = (socket.as_raw_fd(), CALL_FRAMES as u32);
-        // SAFETY: recvmmsg(2): "msgvec is a pointer to an array of mmsghdr structures … vlen is its size"; the headers
-        // point at our own boxes, which outlive the call, and any bytes make a valid Frame.
-        let answer = unsafe { libc::recvmmsg(fd, messages, most, libc::MSG_DONTWAIT, std::ptr::null_mut()) };
-        Ok(sys::check(answer)? as usize)
-    }
-
-    fn received(&self, count: usize) -> impl Iterator<Item = Received> + '_ {
-        let parts = self.messages.iter().zip(&self.frames).zip(&self.addresses).take(count);
-        parts.map(|((message, frame), address)| {
-            let mut frame = *frame;
-            frame.received_as(message.msg_len as usize);
-            let mut meta = Meta { interface: address.can_ifindex as u32, ..Meta::default() };
-            control::note(&message.msg_hdr, &mut meta);
-            Received { frame, meta, hardware_ns: control::hardware_ns(&message.msg_hdr) }
-        })
-    }
+/// A frame from a socket.
+fn received((about, frame): (About<'_>, &Frame)) -> Received {
+    let mut frame = *frame;
+    frame.received_as(about.bytes());
+    let mut meta = Meta { interface: about.interface(), ..Meta::default() };
+    about.note(&mut meta);
+    Received { frame, meta, hardware_ns: about.hardware_ns() }
 }
 
 impl std::fmt::Debug for Inbox {

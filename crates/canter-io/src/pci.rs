@@ -43,6 +43,19 @@ pub fn driver(address: &str) -> Option<String> {
     Some(link.file_name()?.to_str()?.to_owned())
 }
 
+/// The name of the device that a card's driver has made in a class of sysfs: `can0` in `net`.
+///
+/// # Errors
+/// `ENODEV` when there is none.
+pub fn device(address: &str, class: &str) -> Result<String> {
+    let class = folder(address).join(class);
+    let entry = fs::read_dir(&class).ok().and_then(|mut entries| entries.next()?.ok());
+    entry.map(|entry| entry.file_name().to_string_lossy().into_owned()).ok_or_else(|| {
+        let error = io::Error::from_raw_os_error(libc::ENODEV);
+        Error::new(class.display().to_string(), "find the card's device", error)
+    })
+}
+
 /// A card that has another driver, or none, until this is dropped.
 #[derive(Debug)]
 pub struct Lent {

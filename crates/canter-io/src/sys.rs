@@ -1,8 +1,8 @@
 //! System calls, thin and safe: one file per family. What a call may answer comes back as `io::Error`.
 #![allow(unsafe_code)]
 
+pub(crate) mod array;
 pub mod bpf;
-pub mod can_raw;
 pub mod canbare;
 pub mod canchar;
 pub mod canprobe;
@@ -11,6 +11,7 @@ pub mod control;
 pub mod ethtool;
 pub mod event;
 pub mod file;
+pub(crate) mod inbox;
 pub mod map;
 pub mod poll;
 pub mod ports;

@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use canter_io::method::{Pair, ReceiveMethod, TransmitMethod};
-use canter_io::sys::socket::Socket;
+use canter_io::socket::Socket;
 use links::{Kind, Link};
 
 /// How long a sentence may take. The slowest takes about a second.
@@ -178,7 +178,7 @@ fn within(deadline: Duration, work: impl FnOnce() + Send + 'static) -> Result<()
         let _at_the_end = done; // dropped when the work returns and when it panics
         // Virtual links queue a frame on the processor that sends it, so a sender that wanders reorders its frames.
         // Workers of the sentences run on the next one, when there is one.
-        let _ = canter_io::sys::thread::pin(0);
+        let _ = canter_io::thread::pin(0);
         work();
     });
     match finished.recv_timeout(deadline) {

@@ -7,9 +7,9 @@
 #![allow(clippy::unwrap_used, reason = "a bench may")]
 
 use canter_io::{
-    Frame, Identifier, Interface,
+    Frame, Identifier, Interface, clock,
     method::{Transmit, TransmitMethod, TransmitOptions},
-    sys::{clock, process},
+    process,
 };
 use std::{
     collections::BTreeMap,

@@ -7,16 +7,16 @@ mod recording;
 mod summary;
 
 use crate::{
+    canwire, duration,
     failure::{self, Exit, Failure},
     format_names,
-    measure::duration,
+    interrupt::interrupt_flag,
     options::Common,
-    trouble::{self, interrupt_flag},
-    wire,
+    trouble,
 };
 use canter_io::{
+    clock,
     netlink::wire as netlink,
-    sys::clock,
     tap::{Record, Tap},
 };
 use clap::Args;
@@ -69,7 +69,7 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let bus = wire::bus_of(&arguments.on)?;
+    let bus = canwire::bus_of(&arguments.on)?;
     let recording = arguments.output.as_deref().map(|path| {
         let names = format_names::extensions(format_names::is_live);
         let usage = format!("{}: which format? (end its name in {names})", path.display());

@@ -9,9 +9,9 @@ mod moment;
 mod report;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     format_names,
-    measure::duration,
     options::Common,
 };
 use canter_formats::{Error, Format, Reader, WriteOptions, Writer, Written};

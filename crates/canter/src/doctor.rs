@@ -11,7 +11,7 @@ mod rights;
 use crate::{
     failure::{self, Exit},
     options::Common,
-    report::text::{Ink, RED, YELLOW},
+    terminal::{Ink, RED, YELLOW},
 };
 use clap::Args;
 use finding::{Check, Cost, Finding};
@@ -129,6 +129,7 @@ mod examples {
     use super::machine::{Machine, Patient};
     use canter_io::{
         Interface,
+        carrier::table::NETWORK,
         interface::{Controller, Counters, Kind, Timing},
     };
     use std::{fs, path::Path};
@@ -169,6 +170,7 @@ mod examples {
             tx_queue_len: 300,
             peer: None,
             controller: Some(Controller { timing, ..Controller::default() }),
+            carrier: &NETWORK,
         };
         Patient { interface, counters: Counters::default(), coalescing: None }
     }

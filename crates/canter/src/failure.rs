@@ -1,6 +1,6 @@
 //! How a command ends: its exit code, and the one line that says why.
 
-use crate::format_names;
+use canter_formats::{FORMATS, list_extensions};
 use std::fmt;
 
 /// The exit codes of every command.
@@ -83,7 +83,7 @@ impl From<canter_capture::Error> for Failure {
                 format!(
                     "{}: which format? (end its name in {}, or give --format)",
                     path.display(),
-                    format_names::extensions(format_names::is_live)
+                    list_extensions(FORMATS, |format| format.append.is_some(), "or")
                 ),
             ),
             KeepWithoutRotation => {

@@ -1,7 +1,7 @@
 //! Formats of recordings as the command line names them: for `--format`, its help and its completions, and for the
 //! refusals that list them. All of it comes from the rows of the table of formats.
 
-use canter_formats::{FORMATS, Format};
+use canter_formats::{FORMATS, Format, list_extensions};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Which formats a command takes.
@@ -42,25 +42,15 @@ pub fn by_extension(path: &std::path::Path, wanted: Wanted) -> Option<&'static F
 
 /// The extensions of these formats, as a part of a sentence: `.log or .pcapng`.
 pub fn extensions(wanted: Wanted) -> String {
-    listed(wanted, "or")
+    list_extensions(FORMATS, wanted, "or")
 }
 
 /// The help of `convert --output`.
 pub fn output_help() -> String {
     let titles = FORMATS.iter().filter(|format| format.writes_folder()).map(|format| format.title);
-    let (folders, growing) =
-        (titles.collect::<Vec<_>>().join(" or "), listed(|row| is_written(row) && row.grows, "and"));
+    let folders = titles.collect::<Vec<_>>().join(" or ");
+    let growing = list_extensions(FORMATS, |row| is_written(row) && row.grows, "and");
     format!("The file, or for {folders} the folder; {growing} also with .zst; `-`: standard output")
-}
-
-fn listed(wanted: Wanted, last_word: &str) -> String {
-    let rows = FORMATS.iter().filter(|format| wanted(format));
-    let all: Vec<String> = rows.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect();
-    match all.as_slice() {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} {last_word} {last}", most.join(", ")),
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! `canter generate`: sends frames, by cangen's options, by a schedule, or as a whole car.
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
+    interrupt::interrupt_flag,
     options::Common,
     traffic::{
         assignment::Assignment,
@@ -13,17 +14,15 @@ use crate::{
         sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate},
         source::{Due, Source, Steady, Timetable},
     },
-    trouble::{interrupt_flag, refuse_down},
+    trouble::refuse_down,
 };
 use canter_io::{
     Frame, Interface,
     batch::BATCH_FRAMES,
+    clock,
     frame::{BRS, BitRate, ESI},
     method::{Echo, TransmitMethod},
-    sys::{
-        clock,
-        thread::{self, Worker},
-    },
+    thread::{self, Worker},
 };
 use clap::Args;
 use serde::Serialize;

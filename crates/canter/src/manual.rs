@@ -2,10 +2,10 @@
 
 use crate::{
     failure::{self, Exit},
-    options::Options,
+    program::Program,
     trouble,
 };
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 use std::{fs, path::PathBuf};
 
@@ -27,8 +27,8 @@ pub struct Arguments {
     pages: Option<PathBuf>,
 }
 
-pub fn run(arguments: Arguments) -> failure::Result {
-    let mut command = Options::command();
+pub fn run(arguments: Arguments, program: &Program<'_>) -> failure::Result {
+    let mut command = program.definition();
     if let Some(shell) = arguments.completions {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, "canter", &mut script);

@@ -1,7 +1,6 @@
 //! What a measurement leaves behind: a histogram while it runs, a result file when it ends, a profile to look at.
 
 pub mod busy;
-pub mod duration;
 pub mod environment;
 pub mod histogram;
 pub mod profile;

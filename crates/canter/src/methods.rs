@@ -2,14 +2,12 @@
 
 use crate::{
     failure::{self, Exit},
-    gateway::bare_metal,
+    gateway::{kind::Kind, table::GATEWAYS},
     options::Common,
 };
 use canter_io::{
     Error, Interface,
-    method::{Capabilities, PAPER_PAIRS, ReceiveMethod, TransmitMethod},
-    netlink::can_gw,
-    redirect,
+    method::{Capabilities, ReceiveMethod, TransmitMethod, table::PAPER_PAIRS},
 };
 use clap::Args;
 use serde::Serialize;
@@ -44,9 +42,9 @@ impl Row {
         name: String,
         about: &'static str,
         can: Capabilities,
-        check: Result<(), Error>,
+        check: failure::Result<()>,
     ) -> Self {
-        let unavailable = check.err().map_or(String::new(), |error| error.to_string());
+        let unavailable = check.err().map_or(String::new(), |failure| failure.message);
         Self { kind, name, about, unavailable, fd: can.fd, batch: can.batch, origin: can.origin }
     }
 }
@@ -56,64 +54,63 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         Some(name) => Some(Interface::find(name)?),
         None => Interface::list()?.into_iter().next(),
     };
-    let rows = rows(interface.as_ref());
+    let rows = rows(interface.as_ref(), GATEWAYS);
     common.write_json(&rows)?;
     if common.shows_table() {
-        print!("{}", table(&rows, interface.as_ref()));
+        print!("{}", text(&rows, interface.as_ref(), GATEWAYS));
     }
     Ok(Exit::Done)
 }
 
-fn rows(interface: Option<&Interface>) -> Vec<Row> {
-    let nowhere = || {
-        let why = "this machine has no CAN interface to try it on";
-        Error::unsupported("CAN", "find", why).hint("ip link add vcan0 type vcan, or run in canter lab")
-    };
+/// Why no method can be tried on a machine without a CAN interface.
+fn nowhere() -> Error {
+    let why = "this machine has no CAN interface to try it on";
+    Error::unsupported("CAN", "find", why).hint("ip link add vcan0 type vcan, or run in canter lab")
+}
+
+fn rows(interface: Option<&Interface>, table: &[Kind]) -> Vec<Row> {
     let receivers = ReceiveMethod::all().map(|method| {
         let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
-        Row::new("receive", method.to_string(), method.row.about, method.row.capabilities, check)
+        Row::new(
+            "receive",
+            method.to_string(),
+            method.row.about,
+            method.row.capabilities,
+            check.map_err(Into::into),
+        )
     });
     let transmitters = TransmitMethod::all().map(|method| {
         let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
-        Row::new("send", method.to_string(), method.row.about, method.row.capabilities, check)
+        Row::new(
+            "send",
+            method.to_string(),
+            method.row.about,
+            method.row.capabilities,
+            check.map_err(Into::into),
+        )
     });
-    let kernel = Row::new(
-        "gateway",
-        "can-gw".to_owned(),
-        "the kernel's own gateway: no process takes part",
-        Capabilities { fd: true, batch: false, origin: false },
-        can_gw::available(),
-    );
-    let bpf = Row::new(
-        "gateway",
-        "bpf".to_owned(),
-        "a program in the kernel, from controllers only: frames as they are, by identifier",
-        Capabilities { fd: true, batch: false, origin: false },
-        redirect::available(),
-    );
-    let bare_metal = Row {
-        kind: "gateway",
-        name: "bare-metal".to_owned(),
-        about: "without an operating system, on a processor and two SJA1000 cards of its own",
-        unavailable: bare_metal::available().err().map_or(String::new(), |failure| failure.message),
-        fd: false,
-        batch: false,
-        origin: false,
-    };
-    receivers.chain(transmitters).chain([kernel, bpf, bare_metal]).collect()
+    let gateways = gateways(table)
+        .map(|kind| Row::new("gateway", kind.name.to_owned(), kind.about, kind.capabilities, (kind.check)()));
+    receivers.chain(transmitters).chain(gateways).collect()
 }
 
-fn table(rows: &[Row], interface: Option<&Interface>) -> String {
+/// Those that are no pairs of the methods above.
+fn gateways(table: &[Kind]) -> impl Iterator<Item = &Kind> {
+    table.iter().filter(|kind| !kind.pairs)
+}
+
+fn text(rows: &[Row], interface: Option<&Interface>, table: &[Kind]) -> String {
+    let nowhere = nowhere().to_string();
     let mut text = match interface {
         Some(interface) => format!("On {} ({}):\n", interface.name, interface.kind),
-        None => String::new(),
+        None => format!("{nowhere}\n"),
     };
     for kind in ["receive", "send", "gateway"] {
         text += &format!("\n{kind}\n");
         for row in rows.iter().filter(|row| row.kind == kind) {
             let mark = if row.unavailable.is_empty() { "yes" } else { "no " };
             text += &format!("  {mark}  {:<15} {}\n", row.name, row.about);
-            if !row.unavailable.is_empty() {
+            if !row.unavailable.is_empty() && row.unavailable != nowhere {
                 text += &format!("       {:<15} {}\n", "", row.unavailable);
             }
         }
@@ -122,5 +119,43 @@ fn table(rows: &[Row], interface: Option<&Interface>) -> String {
     for (paper, ours) in PAPER_PAIRS {
         text += &format!("  {paper:<16} {ours}\n");
     }
-    text + "  kernel           can-gw\n  rtems            bare-metal\n"
+    for kind in gateways(table).filter(|kind| !kind.paper_name.is_empty()) {
+        text += &format!("  {:<16} {}\n", kind.paper_name, kind.name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::toy;
+
+    #[test]
+    fn a_gateway_of_the_table_is_listed_with_what_it_needs() {
+        let list = rows(None, toy::table());
+        let text = text(&list, None, toy::table());
+        assert!(text.contains("  no   toy             three frames and no bus\n"), "{text}");
+        assert!(text.contains("toy: exists in tests only\n"), "{text}");
+        assert!(text.contains("  toy-of-2014      toy\n"), "{text}");
+    }
+
+    #[test]
+    fn without_a_can_interface_the_reason_is_printed_once() {
+        let rows = rows(None, toy::table());
+        let reason = nowhere().to_string();
+        let without = rows.iter().filter(|row| row.unavailable == reason).count();
+        assert_eq!(without, ReceiveMethod::all().count() + TransmitMethod::all().count());
+        let text = text(&rows, None, toy::table());
+        assert!(text.starts_with(&format!("{reason}\n\nreceive\n  no   read ")), "{text}");
+        assert_eq!(text.matches("no CAN interface").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn on_an_interface_each_method_that_cannot_work_has_its_own_reason() {
+        let interface = Interface::find("sim:methods/bus").unwrap();
+        let text = text(&rows(Some(&interface), toy::table()), Some(&interface), toy::table());
+        assert!(text.starts_with("On sim:methods/bus (sim):\n\nreceive\n  no   read "), "{text}");
+        assert!(text.contains("sim:methods/bus: open: a simulated bus has no sockets (use sim)"), "{text}");
+        assert!(text.contains("  yes  sim "), "{text}");
+    }
 }

@@ -1,27 +1,16 @@
-//! The command line: every option is defined once, here or in its command's `Arguments`.
+//! The options that every command has. Its own are in its `Arguments`, so every option is defined once.
 
 use crate::{
     failure::{self, Failure},
-    measure::result::ResultFile,
-    trouble,
+    trouble, whole_file,
 };
-use canter_io::{Error, sys::thread};
-use clap::{Args, Parser, Subcommand};
+use canter_io::{Error, thread};
+use clap::Args;
 use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
-
-/// Measures, routes and captures CAN on Linux.
-#[derive(Parser)]
-#[command(name = "canter", version, max_term_width = 100)]
-pub struct Options {
-    #[command(flatten)]
-    pub common: Common,
-    #[command(subcommand)]
-    pub command: Command,
-}
 
 /// What every command understands.
 #[derive(Args, Clone, Debug, Default)]
@@ -84,12 +73,14 @@ impl Common {
         !self.quiet && self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
     }
 
-    /// Writes a result where `--json` says, if it says so: whole or not at all.
-    pub fn write_result(&self, result: &ResultFile) -> failure::Result<()> {
+    /// Writes a result's text to the file of `--json`, if there is one: whole or not at all.
+    pub fn write_result(&self, text: &str) -> failure::Result<()> {
         match self.json_file() {
             // A device or a pipe is not to be replaced by a file.
-            Some(path) if path.is_file() || !path.exists() => result.save(path),
-            _ => self.write_text(&result.to_json()),
+            Some(path) if path.is_file() || !path.exists() => {
+                whole_file::write(path, "write the result", text)
+            }
+            _ => self.write_text(text),
         }
     }
 
@@ -116,28 +107,4 @@ impl Common {
 
 fn unwritten(path: &Path, error: io::Error) -> Failure {
     trouble::of_file(path, "write", error)
-}
-
-#[derive(Subcommand)]
-pub enum Command {
-    Methods(crate::methods::Arguments),
-    Syscalls(crate::meter::syscalls::Arguments),
-    Gateway(crate::gateway::Arguments),
-    Rules(crate::rules::Arguments),
-    Latency(crate::meter::latency::Arguments),
-    Ping(crate::meter::ping::Arguments),
-    Pong(crate::meter::pong::Arguments),
-    Capture(crate::capture::Arguments),
-    Service(crate::service::Arguments),
-    Doctor(crate::doctor::Arguments),
-    Top(crate::top::Arguments),
-    Generate(crate::generate::Arguments),
-    Replay(crate::replay::Arguments),
-    Convert(crate::convert::Arguments),
-    Wire(crate::wire::Arguments),
-    Analyze(crate::analyze::Arguments),
-    Study(crate::study::Arguments),
-    Report(crate::report::Arguments),
-    Lab(crate::lab::Arguments),
-    Manual(crate::manual::Arguments),
 }

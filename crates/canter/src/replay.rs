@@ -8,21 +8,21 @@ mod recording;
 mod timeline;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
+    interrupt::interrupt_flag,
     options::Common,
-    report::unit,
     traffic::{
         assignment::Assignment,
         sender::{Account, Setup, Table, parse_ms, parse_rate},
     },
-    trouble::interrupt_flag,
+    units,
 };
 use canter_io::{
     Filters,
     frame::BitRate,
     method::{Echo, TransmitMethod},
-    sys::thread::Worker,
+    thread::Worker,
 };
 use clap::Args;
 use feed::{Feed, Plan, Tally};
@@ -301,7 +301,7 @@ impl Document {
         let late: u64 = self.interfaces.iter().map(|one| one.late).sum();
         match self.max_error_ns {
             Some(limit) if worst > limit => {
-                let (worst, limit) = (unit::span(worst), unit::round_span(limit));
+                let (worst, limit) = (units::span(worst), units::round_span(limit));
                 let why = format!(
                     "timing errors up to {worst}: {late} of {sent} frames beyond --max-error {limit}"
                 );

@@ -5,29 +5,36 @@ mod bars;
 pub mod compare;
 mod costs;
 mod curves;
+mod differing;
 mod embed;
+mod explorer;
+mod family;
 mod figure;
 mod files;
 mod heat;
+mod latency;
+mod numbers;
 mod outline;
 mod page;
+mod plot;
 mod profiles;
 mod ranking;
 mod strips;
 mod summary;
 mod svg;
 mod sweep;
-pub mod text;
+mod table;
 mod timechart;
-pub mod unit;
+mod varied;
 mod verdict;
 mod views;
 
 use crate::failure::{self, Exit, Failure};
-use crate::{measure::result::ResultFile, options::Common, trouble};
+use crate::{measure::result::ResultFile, options::Common, terminal::Ink, trouble};
 use clap::Args;
 use compare::{Across, Bound, Comparison};
 use files::Found;
+use numbers::Numbers;
 use std::{
     fs,
     io::{self, Write},
@@ -68,7 +75,7 @@ pub struct Arguments {
 /// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
 /// standard output is a terminal.
 pub fn summary(result: &ResultFile) -> String {
-    summary::of(result, text::Ink::of_stdout())
+    summary::of(&Numbers::of(result), table::FIGURES, Ink::of_stdout())
 }
 
 /// The page that shows all of them.
@@ -78,7 +85,7 @@ pub fn page(results: &[ResultFile]) -> failure::Result<String> {
 
 fn render(results: &[ResultFile], comparison: Option<&Comparison>) -> failure::Result<String> {
     let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
-    page::render(results, comparison).map_err(failed)
+    page::render(results, comparison, table::FIGURES).map_err(failed)
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
@@ -114,7 +121,7 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
     }
     write_page(&results, Some(&comparison), arguments, common)?;
     if !common.quiet {
-        print(&compare::text(&comparison, text::Ink::of_stdout()))?;
+        print(&compare::text(&comparison, Ink::of_stdout()))?;
     }
     Ok(comparison.exit())
 }

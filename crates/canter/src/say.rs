@@ -25,7 +25,7 @@ pub fn out(words: fmt::Arguments) {
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         aside(format_args!("canter: standard output: {error}\n"));
-        std::process::exit(crate::Exit::Failed as i32);
+        std::process::exit(crate::failure::Exit::Failed as i32);
     }
 }
 

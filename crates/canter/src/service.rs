@@ -1,17 +1,17 @@
 //! `canter service`: what canter's systemd units run. A part of `/etc/canter/canter.toml` is a command line
 //! (`configuration`); a recording that starts anew never writes over the last one (`runs`); can-gw's rules are put back
-//! when their interfaces come (`rules`); systemd hears how it goes (`supervisor`).
+//! when their interfaces come (`rules`).
 
 mod configuration;
 mod rules;
 mod runs;
-pub mod supervisor;
 
 use crate::{
     failure::{self, Exit, Failure},
-    options::{Common, Options},
+    options::Common,
+    program::Program,
 };
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use configuration::{CAPTURE, Configuration, GATEWAY};
 use std::path::PathBuf;
 
@@ -46,11 +46,11 @@ enum Command {
     Check,
 }
 
-pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let configuration = Configuration::read(&arguments.config)?;
+pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> failure::Result {
+    let configuration = Configuration::read(&arguments.config, program)?;
     match arguments.command {
-        Command::Capture { name } => start(capture(&configuration, &name)?),
-        Command::Gateway { name } => start(configuration.part(GATEWAY, &name)?.words),
+        Command::Capture { name } => start(capture(&configuration, &name)?, program),
+        Command::Gateway { name } => start(configuration.part(GATEWAY, &name)?.words, program),
         Command::Rules => match configuration.rules()? {
             Some(wanted) => rules::run(&wanted, common),
             None => {
@@ -63,15 +63,15 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 /// Runs a command line that is known to be understood.
-fn start(words: Vec<String>) -> failure::Result {
-    let options = Options::try_parse_from(["canter".to_owned()].into_iter().chain(words));
-    crate::run(options.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?)
+fn start(words: Vec<String>, program: &Program<'_>) -> failure::Result {
+    let given = program.read(["canter".to_owned()].into_iter().chain(words));
+    program.run(&given.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?)
 }
 
 const OUTPUT: &str = "--output=";
 
 /// The command line of a recording, its output named for this run.
-fn capture(configuration: &Configuration, name: &str) -> failure::Result<Vec<String>> {
+fn capture(configuration: &Configuration<'_>, name: &str) -> failure::Result<Vec<String>> {
     let mut part = configuration.part(CAPTURE, name)?;
     refuse_to_stumble(name, &part.words)?;
     for word in &mut part.words {
@@ -95,7 +95,7 @@ fn refuse_to_stumble(name: &str, words: &[String]) -> failure::Result<()> {
     Err(Failure::new(Exit::Usage, message))
 }
 
-fn check(configuration: &Configuration) -> failure::Result {
+fn check(configuration: &Configuration<'_>) -> failure::Result {
     for kind in [CAPTURE, GATEWAY] {
         for name in configuration.names(kind)? {
             let part = configuration.part(kind, &name)?;
@@ -106,7 +106,7 @@ fn check(configuration: &Configuration) -> failure::Result {
         }
     }
     if let Some(rules) = configuration.rules()? {
-        let set = crate::gateway::rules::read::file(rules.file.as_ref())?;
+        let set = crate::rules::read::file(rules.file.as_ref())?;
         let routes = set.routes.len();
         println!("canter-rules: {routes} routes of {}", rules.file);
     }

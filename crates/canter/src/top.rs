@@ -6,17 +6,14 @@ mod source;
 mod view;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::duration,
+    interrupt::interrupt_flag,
     options::Common,
     traffic::sender::{own_rate, parse_rate},
-    trouble::interrupt_flag,
 };
 use canter_io::{
-    Filters, Interface, InterfaceFilters,
-    frame::BitRate,
-    interface::{Counters, Kind},
-    sys::clock,
+    Filters, Interface, InterfaceFilters, carrier::Access, clock, frame::BitRate, interface::Counters,
 };
 use census::{Census, SETTLE_NS};
 use clap::Args;
@@ -100,9 +97,10 @@ impl Arguments {
     /// Said before anything begins: a named interface must be there, if perhaps down.
     fn refuse_missing(&self) -> failure::Result<()> {
         for wanted in self.interfaces.iter().filter(|wanted| wanted.interface != "any") {
-            if Interface::find(&wanted.interface)?.kind == Kind::Sim {
+            let carrier = Interface::find(&wanted.interface)?.carrier;
+            if carrier.access == Access::Process {
                 let name = &wanted.interface;
-                return Err(Failure::unable(format!("{name}: top: a simulated bus has no sockets")));
+                return Err(Failure::unable(format!("{name}: top: {} has no sockets", carrier.about)));
             }
         }
         Ok(())

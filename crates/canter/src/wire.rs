@@ -4,12 +4,10 @@
 mod fault;
 mod list;
 mod node;
-pub mod source;
+mod source;
 
 use crate::{failure, options::Common};
 use clap::{Args, Subcommand};
-
-pub use node::bus_of;
 
 /// Virtual CAN buses that have time: bit rates, arbitration, errors
 #[derive(Args)]

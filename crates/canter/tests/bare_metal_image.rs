@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![cfg(has_bare_metal)]
 
-use sja1000::{Bus, Controller, Frame, Identifier, Registers, Timing};
+use sja1000::{Controller, Frame, Identifier, Registers, boards::kvaser};
 use std::{
     cell::RefCell,
     io::{BufRead, BufReader, Read, Write},
@@ -126,8 +126,7 @@ impl Registers for FromOutside {
 fn controller(outside: &Rc<RefCell<Outside>>, slot: u8) -> Controller<FromOutside> {
     let first = outside.borrow_mut().ports_of(slot);
     let mut controller = Controller::new(FromOutside { outside: Rc::clone(outside), first });
-    let timing = Timing::of(16_000_000, 250_000).unwrap();
-    controller.start(&Bus { timing, output: 0xda, clock: 0x47, listen_only: false }).unwrap();
+    controller.start(&kvaser::PCICAN.bus(250_000).unwrap()).unwrap();
     controller
 }
 

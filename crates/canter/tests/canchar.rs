@@ -14,16 +14,13 @@ mod tools;
 
 use canter_io::{
     Batch, Filter, Filters, Interface,
+    canchar::{
+        Device, ECHO, ECHO_OWN, FOREVER, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP, PollEntry, RawFrame,
+    },
     frame::{EFF_MASK, ERR_FLAG},
     interface::BitTiming,
     method::{ReceiveMethod, ReceiveOptions},
-    sys::{
-        canchar::{
-            Device, ECHO, ECHO_OWN, FOREVER, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP, PollEntry,
-            RawFrame,
-        },
-        thread::Worker,
-    },
+    thread::Worker,
 };
 use serde_json::Value;
 use std::{
@@ -265,7 +262,7 @@ fn what_was_sent_comes_back_to_those_who_asked_when_it_was_on_the_bus() {
     set_rate(100_000);
     let (sender, neighbour) = (open(NEAR), open(NEAR));
     sender.change(|options| options.flags |= ECHO | ECHO_OWN).unwrap();
-    let before = canter_io::sys::clock::realtime_ns();
+    let before = canter_io::clock::realtime_ns();
     send(&sender, [0x123]);
     let (own, other) = (receive(&sender, 1)[0], receive(&neighbour, 1)[0]);
     assert_eq!((own.can_id, own.flags), (0x123, FRAME_OWN));

@@ -27,8 +27,8 @@ fn kept(format: &Format) -> Option<[&'static str; 5]> {
         match keeps.stamps {
             Stamps::Ns => "ns",
             Stamps::Us => "µs; ns with `--ns`",
-            Stamps::UsFromFirst => "µs from the first frame on; ns with `--ns`",
-            Stamps::Float => "ns as a floating number of seconds",
+            Stamps::UsFromFirst => "µs since the first frame; ns with `--ns`",
+            Stamps::Float => "ns as a floating-point number of seconds",
         },
         match keeps.bus {
             BusLabel::Name => "name",
@@ -43,7 +43,7 @@ fn kept(format: &Format) -> Option<[&'static str; 5]> {
         match keeps.error_frames {
             ErrorFrames::All => "all",
             ErrorFrames::ClassAndData => "class and data",
-            ErrorFrames::Presence => "only that they were",
+            ErrorFrames::Presence => "only their occurrence",
         },
         if keeps.dlc_above_8 { "yes" } else { "no" },
     ])
@@ -64,7 +64,7 @@ fn the_page_lists_what_each_format_keeps_as_its_row_does() {
 
 #[test]
 fn the_page_lists_every_format_that_is_read() {
-    let mut page = table(&page(), "## What is read");
+    let mut page = table(&page(), "## Formats that canter reads");
     for format in FORMATS.iter().filter(|format| format.read.is_some()) {
         let word = format.title.split(' ').next().unwrap();
         let at = page.iter().position(|row| row[0].split(' ').next() == Some(word));

@@ -5,7 +5,7 @@ mod testbed;
 
 use canter_io::{
     Frame, Identifier, Interface,
-    method::{PAPER_PAIRS, TransmitMethod, TransmitOptions},
+    method::{TransmitMethod, TransmitOptions, table::PAPER_PAIRS},
 };
 use testbed::{
     Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, counts, eventually, ip, output, play,

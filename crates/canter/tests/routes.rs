@@ -6,7 +6,7 @@ mod testbed;
 
 use canter_io::{
     Frame, Identifier, Interface,
-    method::{PAPER_PAIRS, TransmitMethod, TransmitOptions},
+    method::{TransmitMethod, TransmitOptions, table::PAPER_PAIRS},
 };
 use testbed::{Candump, DEADLINE, Gateway, Virtual, alone, canter, cards, counts, eventually, ip, output};
 

@@ -1,26 +1,27 @@
-//! The controller: start, stop, send, receive, and how it stands.
+//! The controller: start, stop, send, receive, status and error counters.
 
 use crate::{Frame, Registers, Timing, register as r};
 
-/// What it is started with.
+/// The settings with which a controller starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bus {
-    /// How long a bit is.
+    /// The bit timing.
     pub timing: Timing,
-    /// OCR: how the board has wired the outputs. Kvaser PCI: 0xda.
+    /// OCR: how the board wires the outputs.
     pub output: u8,
-    /// CDR: what the board does with the clock output; PeliCAN mode is added. Kvaser PCI: 0x47.
+    /// CDR: what the board does with the clock output. The driver adds the bit for PeliCAN mode.
     pub clock: u8,
-    /// Hears the bus and acknowledges nothing.
+    /// The controller receives and acknowledges nothing.
     pub listen_only: bool,
 }
 
-/// Why it did not start.
+/// Why a controller does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Error {
     /// The bit rate cannot be made of the crystal, or the registers cannot hold the timing.
     Timing,
-    /// It does not enter or leave reset mode: there is no chip, or it is held in reset.
+    /// The chip does not enter or leave reset mode: there is no chip, or the board holds it in reset.
     NoAnswer,
 }
 
@@ -35,30 +36,30 @@ impl core::fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// The status register (SR), by its bits.
+/// The status register (SR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(pub u8);
 
 impl Status {
-    /// A frame waits.
+    /// At least one frame waits in the FIFO.
     #[inline]
     pub fn received(self) -> bool {
         self.0 & r::SR_RECEIVED != 0
     }
 
-    /// A frame was lost: the FIFO was full. So until [`Controller::clear_overrun`].
+    /// A frame was lost because the FIFO was full. Stays set until [`Controller::clear_overrun`].
     #[inline]
     pub fn overrun(self) -> bool {
         self.0 & r::SR_OVERRUN != 0
     }
 
-    /// A frame can be handed over.
+    /// The transmit buffer can take a frame.
     #[inline]
     pub fn buffer_free(self) -> bool {
         self.0 & r::SR_BUFFER_FREE != 0
     }
 
-    /// The last frame handed over has been on the bus.
+    /// The last frame has been sent.
     #[inline]
     pub fn sent(self) -> bool {
         self.0 & r::SR_SENT != 0
@@ -70,36 +71,36 @@ impl Status {
         self.0 & r::SR_ERROR != 0
     }
 
-    /// Off the bus; [`Controller::recover`] brings it back.
+    /// The controller is bus-off; [`Controller::recover`] brings it back.
     #[inline]
     pub fn bus_off(self) -> bool {
         self.0 & r::SR_BUS_OFF != 0
     }
 
-    /// Something that a receiver must see to, beside frames: overrun or bus-off.
+    /// Overrun or bus-off: what a receiver must handle beside frames.
     #[inline]
     pub fn trouble(self) -> bool {
         self.0 & (r::SR_OVERRUN | r::SR_BUS_OFF) != 0
     }
 }
 
-/// A set of interrupts: bits of IR and IER.
+/// A set of interrupts: the bits of IR and IER, [`register`](crate::register)`::IR_…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupts(pub u8);
 
 impl Interrupts {
-    /// None.
+    /// No interrupt.
     pub const NONE: Self = Self(0);
-    /// A frame waits.
+    /// The receive interrupt: a frame waits.
     pub const RECEIVED: Self = Self(r::IR_RECEIVED);
 
-    /// Whether it has one of these.
+    /// Whether at least one of `others` is in this set.
     pub fn has(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 }
 
-/// REC and TEC, which count as ISO 11898-1 says.
+/// The error counters REC and TEC of ISO 11898-1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorCounters {
     /// Receive errors.
@@ -108,33 +109,33 @@ pub struct ErrorCounters {
     pub transmit: u8,
 }
 
-/// How often reset mode is asked for before there is no chip.
+/// Attempts to set reset mode before the driver concludes that no chip answers.
 const TRIES: u32 = 100;
 /// Frames that a FIFO of 64 bytes can hold, of 3 bytes each.
 const FIFO_FRAMES_MAX: u32 = 21;
 
-/// A controller.
+/// A controller, driven through `R`.
 #[derive(Debug)]
 pub struct Controller<R> {
     registers: R,
 }
 
 impl<R: Registers> Controller<R> {
-    /// The controller behind these registers, which it does not touch yet.
+    /// The controller behind `registers`. Accesses none of them yet.
     pub fn new(registers: R) -> Self {
         Self { registers }
     }
 
-    /// The registers back.
+    /// Gives the registers back. The controller stays as it is.
     pub fn into_registers(self) -> R {
         self.registers
     }
 
-    /// Goes on the bus with these settings: all frames pass the acceptance filter, no interrupt is enabled, the FIFO is
+    /// Goes on the bus with these settings. All frames pass the acceptance filter, no interrupt is enabled, the FIFO is
     /// empty and the error counters are 0.
     ///
     /// # Errors
-    /// [`Error`]; it is in reset mode then, if it is there.
+    /// [`Error::Timing`], before any register is accessed; [`Error::NoAnswer`].
     pub fn start(&mut self, bus: &Bus) -> Result<(), Error> {
         if !bus.timing.is_possible() {
             return Err(Error::Timing);
@@ -162,7 +163,7 @@ impl<R: Registers> Controller<R> {
         Ok(())
     }
 
-    /// Leaves the bus: interrupts off, reset mode. A frame that is being sent is broken off.
+    /// Leaves the bus: disables interrupts and sets reset mode. Breaks off a frame that is being sent.
     ///
     /// # Errors
     /// [`Error::NoAnswer`].
@@ -171,7 +172,8 @@ impl<R: Registers> Controller<R> {
         self.set_mode(r::MOD_RESET)
     }
 
-    /// Back from bus-off, when 128 times 11 recessive bits have passed; the chip counts them.
+    /// Starts recovery from bus-off: the controller is back after 128 times 11 recessive bits, which the chip counts. Keeps
+    /// the mode (listen-only).
     ///
     /// # Errors
     /// [`Error::NoAnswer`].
@@ -196,19 +198,19 @@ impl<R: Registers> Controller<R> {
         self.registers.read(r::MOD) != 0xff
     }
 
-    /// The status. One access.
+    /// Reads the status. One access.
     #[inline]
     pub fn status(&mut self) -> Status {
         Status(self.registers.read(r::SR))
     }
 
-    /// Takes the oldest frame that waits. A standard frame of 8 bytes is 13 accesses, none 1.
+    /// Takes the oldest frame out of the FIFO. One access when there is none, 13 for a standard frame of 8 bytes.
     #[inline]
     pub fn receive(&mut self) -> Option<Frame> {
         self.status().received().then(|| self.take())
     }
 
-    /// The same when [`Status::received`] has just said that one waits.
+    /// The same without looking: only after [`Status::received`] was true.
     #[inline]
     pub fn take(&mut self) -> Frame {
         let frame = Frame::read(&mut self.registers);
@@ -216,7 +218,8 @@ impl<R: Registers> Controller<R> {
         frame
     }
 
-    /// Hands a frame over; false when the last one still waits for the bus. A standard frame of 8 bytes is 13 accesses.
+    /// Hands a frame over to be sent; false when the last one still waits for the bus. 13 accesses for a standard frame of 8
+    /// bytes.
     #[inline]
     pub fn transmit(&mut self, frame: &Frame) -> bool {
         let free = self.status().buffer_free();
@@ -226,34 +229,35 @@ impl<R: Registers> Controller<R> {
         free
     }
 
-    /// The same when [`Status::buffer_free`] has just said so.
+    /// The same without looking: only after [`Status::buffer_free`] was true.
     #[inline]
     pub fn put(&mut self, frame: &Frame) {
         frame.write(&mut self.registers);
         self.registers.write(r::CMR, r::CMR_SEND);
     }
 
-    /// Takes back the frame handed over last, unless it is on its way.
+    /// Withdraws the frame handed over last, unless the controller is sending it.
     pub fn abort(&mut self) {
         self.registers.write(r::CMR, r::CMR_ABORT);
     }
 
-    /// Forgets that frames were lost in the FIFO.
+    /// Clears [`Status::overrun`].
     pub fn clear_overrun(&mut self) {
         self.registers.write(r::CMR, r::CMR_CLEAR_OVERRUN);
     }
 
-    /// What has happened since the last call; acknowledges all but a frame that waits.
+    /// Reads the interrupts since the last call, and so acknowledges all but [`Interrupts::RECEIVED`], which stays while a frame
+    /// waits.
     pub fn interrupts(&mut self) -> Interrupts {
         Interrupts(self.registers.read(r::IR))
     }
 
-    /// Which of them pull the interrupt line. What happened before pulls it on QEMU only with the next event.
+    /// Chooses the interrupts that drive the interrupt line. On QEMU an earlier event drives it only with the next event.
     pub fn enable_interrupts(&mut self, wanted: Interrupts) {
         self.registers.write(r::IER, wanted.0);
     }
 
-    /// The error counters. Beyond 127 the controller is error-passive.
+    /// Reads the error counters. Above 127 the controller is error-passive.
     pub fn error_counters(&mut self) -> ErrorCounters {
         ErrorCounters { receive: self.registers.read(r::RXERR), transmit: self.registers.read(r::TXERR) }
     }

@@ -1,11 +1,11 @@
-//! A classic CAN frame, and how it lies in the buffers (sections 6.4.13 and 6.4.14).
+//! A classic CAN frame and its layout in the buffers (sections 6.4.13 and 6.4.14).
 
 use crate::{Registers, register as r};
 
-/// Bytes of data at most.
+/// Bytes of data in a frame at most.
 pub const LEN_MAX: usize = 8;
 
-/// The identifier of a frame. Bits beyond its width are not sent.
+/// The identifier of a frame. Higher bits than its width are not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identifier {
     /// 11 bits.
@@ -14,21 +14,21 @@ pub enum Identifier {
     Extended(u32),
 }
 
-/// A frame.
+/// A classic CAN frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its identifier.
+    /// The identifier.
     pub identifier: Identifier,
-    /// It asks for data and has none.
+    /// A remote frame: it requests data and carries none.
     pub remote: bool,
-    /// Bytes of data, of a remote frame those it asks for: 0…8.
+    /// Bytes of data, 0…8; in a remote frame, the bytes that it requests.
     pub len: u8,
-    /// The data; beyond `len` zeros.
+    /// The data; bytes from `len` on are 0.
     pub data: [u8; LEN_MAX],
 }
 
 impl Frame {
-    /// A data frame; of more than 8 bytes the first 8.
+    /// A data frame with the first 8 of `bytes`.
     pub fn data(identifier: Identifier, bytes: &[u8]) -> Self {
         let mut data = [0; LEN_MAX];
         let len = bytes.len().min(LEN_MAX);
@@ -36,7 +36,7 @@ impl Frame {
         Self { identifier, remote: false, len: len as u8, data }
     }
 
-    /// A remote frame that asks for `len` bytes.
+    /// A remote frame that requests `len` bytes, 8 at most.
     pub fn remote(identifier: Identifier, len: u8) -> Self {
         Self { identifier, remote: true, len: len.min(LEN_MAX as u8), data: [0; LEN_MAX] }
     }
@@ -100,7 +100,7 @@ impl Frame {
         }
     }
 
-    /// Reads so many bytes of data from the registers from `first`, as [`write_data`](Self::write_data) writes them.
+    /// Reads `len` bytes of data from the registers from `first`, as [`write_data`](Self::write_data) writes them.
     #[inline(always)]
     fn read_data(registers: &mut impl Registers, first: u8, len: u8) -> [u8; LEN_MAX] {
         if usize::from(len) == LEN_MAX {

@@ -1,8 +1,8 @@
-//! How long a bit is, and where in it the chip samples.
+//! The bit timing: length of a bit and sample point.
 
 use crate::Error;
 
-/// The bit timing as registers BTR0 and BTR1 hold it (sections 6.5.1 and 6.5.2).
+/// The bit timing in registers BTR0 and BTR1 (sections 6.5.1 and 6.5.2).
 ///
 /// A time quantum is 2 × BRP periods of the crystal; a bit is one quantum of synchronisation, TSEG1 and TSEG2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,22 +11,22 @@ pub struct Timing {
     pub prescaler: u8,
     /// TSEG1, 1…16 quanta before the sample point.
     pub segment1: u8,
-    /// TSEG2, 1…8 quanta behind it.
+    /// TSEG2, 1…8 quanta after the sample point.
     pub segment2: u8,
-    /// SJW, 1…4: quanta that a resynchronisation moves at most.
+    /// SJW, 1…4: quanta by which a resynchronisation moves the sample point at most.
     pub jump: u8,
 }
 
 /// A bit in quanta at most: 1 + 16 + 8.
 const QUANTA_MAX: u32 = 25;
-/// A bit in quanta at least, which ISO 11898-1 wants.
+/// A bit in quanta at least, by ISO 11898-1.
 const QUANTA_MIN: u32 = 8;
 /// ‰ of the bit in which the sample point lies at best (CiA 301).
 const SAMPLE_POINT: u32 = 875;
 
 impl Timing {
-    /// For a crystal of `crystal_hz` and `bitrate` bit/s: exact, with the sample point as near to 87.5 % as can be, and
-    /// of those the one with the most quanta. SJW is 1.
+    /// The timing for a crystal of `crystal_hz` and `bitrate` bit/s. The rate is exact; of the exact timings this is the one
+    /// with the sample point nearest to 87.5 %, and of those the one with the most quanta. SJW is 1.
     ///
     /// # Errors
     /// [`Error::Timing`] when the crystal cannot be divided to that rate.
@@ -59,23 +59,23 @@ impl Timing {
         best.map(|(_, timing)| timing).ok_or(Error::Timing)
     }
 
-    /// What BTR0 holds.
+    /// The value of BTR0.
     pub fn btr0(&self) -> u8 {
         (self.jump - 1) << 6 | (self.prescaler - 1)
     }
 
-    /// What BTR1 holds.
+    /// The value of BTR1.
     pub fn btr1(&self) -> u8 {
         (self.segment2 - 1) << 4 | (self.segment1 - 1)
     }
 
-    /// The bit rate in bit/s with this crystal.
+    /// The bit rate in bit/s with a crystal of `crystal_hz`.
     pub fn bitrate(&self, crystal_hz: u32) -> u32 {
         let quanta = 1 + u32::from(self.segment1) + u32::from(self.segment2);
         crystal_hz / 2 / (u32::from(self.prescaler) * quanta)
     }
 
-    /// Whether the registers can hold it.
+    /// Whether the registers can hold this timing.
     pub fn is_possible(&self) -> bool {
         (1..=64).contains(&self.prescaler)
             && (1..=16).contains(&self.segment1)

@@ -1,55 +1,58 @@
-//! What is to be typed so that frames move through an interface again: `ip` for those of the network, attributes for
-//! canchar devices.
+//! What to type so that frames move through an interface again. It depends on what carries the frames: `ip` for
+//! interfaces of the network, attributes in sysfs for canchar devices.
 
-use super::{Interface, Kind, State, canchar::DEVICES};
+use crate::{
+    Error,
+    carrier::{Interface, table},
+    netlink::controller::State,
+};
+use std::io;
 
 impl Interface {
     /// Why no frame can move through it now, and the way out: `is down (ip link set can0 up)`. `None` when frames can.
     pub fn not_ready(&self) -> Option<String> {
-        let name = &self.name;
-        if !self.up && self.kind != Kind::Sim {
-            let needs_rate = match self.kind {
-                Kind::Canchar => self.driver.as_deref() != Some("virtual") && self.bitrate().is_none(),
-                _ => self.controller.is_some(),
-            };
-            return Some(format!("is down ({})", up(name, needs_rate)));
+        if !self.up {
+            return Some(format!("is down ({})", bring_up(self)));
         }
         let state = self.controller.as_ref().and_then(|controller| controller.state);
-        (state == Some(State::BusOff)).then(|| format!("is off the bus ({})", restart(name)))
+        (state == Some(State::BusOff)).then(|| format!("is off the bus ({})", restart(&self.name)))
     }
 }
 
-/// The attributes of the device of this path, if it is one.
-fn attributes(name: &str) -> Option<String> {
-    name.strip_prefix(DEVICES).map(|number| format!("/sys/class/canchar/canchar{number}"))
-}
-
-/// What brings an interface up, or starts a device, of which the bit rate is known; with `rate`, what sets one too.
+/// Brings an interface up, or starts a device, of which the bit rate is known; with `rate`, sets a bit rate too.
 pub fn up(name: &str, rate: bool) -> String {
-    match (attributes(name), rate) {
-        (None, false) => format!("ip link set {name} up"),
-        (None, true) => format!("ip link set {name} up type can bitrate 500000"),
-        (Some(attributes), false) => format!("echo 1 > {attributes}/running"),
-        (Some(attributes), true) => {
-            format!("echo 500000 > {attributes}/bitrate; echo 1 > {attributes}/running")
-        }
-    }
+    (table::of(name).remedies.up)(name, rate)
 }
 
-/// What starts a controller again that is off the bus.
+/// Brings this interface up, with a bit rate where it needs one.
+pub fn bring_up(interface: &Interface) -> String {
+    let remedies = &interface.carrier.remedies;
+    (remedies.up)(&interface.name, (remedies.needs_rate)(interface))
+}
+
+/// Starts a controller again that is off the bus.
 pub fn restart(name: &str) -> String {
-    attributes(name).map_or_else(
-        || format!("ip link set {name} type can restart"),
-        |attributes| format!("echo 1 > {attributes}/running"),
-    )
+    (table::of(name).remedies.restart)(name)
 }
 
-/// What has a controller start again by itself, 100 ms after it went off the bus.
+/// Lets a controller start again by itself, 100 ms after it went off the bus.
 pub fn restart_by_itself(name: &str) -> String {
-    attributes(name).map_or_else(
-        || format!("ip link set {name} down; ip link set {name} up type can restart-ms 100"),
-        |attributes| format!("echo 100 > {attributes}/restart_ms"),
-    )
+    (table::of(name).remedies.restart_always)(name)
+}
+
+impl Error {
+    /// An error of an interface that frames move through, with the way out where the answer suggests one.
+    pub fn moving(interface: &str, step: &'static str, source: io::Error) -> Self {
+        let way_out = match source.raw_os_error() {
+            Some(libc::ENETDOWN) => {
+                format!("it is down: {}, and start again", up(interface, false))
+            }
+            Some(libc::ENODEV | libc::ENXIO) => "it has disappeared".to_owned(),
+            Some(libc::EPERM | libc::EACCES) => "needs CAP_NET_RAW: run as root".to_owned(),
+            _ => String::new(),
+        };
+        Self::new(interface, step, source).hint(way_out)
+    }
 }
 
 #[cfg(test)]

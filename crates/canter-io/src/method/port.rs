@@ -6,13 +6,15 @@
 //! process at a time has a channel; in it, everybody who receives has a queue, and whoever receives first empties the
 //! controller for all. Nothing empties it meanwhile: its FIFO holds five frames of 8 bytes.
 
-pub(crate) mod card;
-pub(crate) mod channel;
-
 use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
-use crate::{Batch, Error, Frame, Interface, Result, interface::Kind};
-use card::Name;
-use channel::{Shared, Wanted};
+use crate::{
+    Batch, Error, Frame, Interface, Result,
+    interface::Kind,
+    port::{
+        card::Name,
+        channel::{self, Shared, Wanted},
+    },
+};
 use std::{io, os::fd::BorrowedFd};
 
 /// Frames in a receiver's queue unless asked otherwise; only frames that another one has taken out wait there.

@@ -7,13 +7,12 @@
 //! canwire's nodes, once the socket has sent a frame there.
 #![allow(unsafe_code)]
 
-use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait};
+use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw};
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
     frame::{EFF_FLAG, EFF_MASK},
-    interface::Kind,
     netlink::wire,
-    sys::{self, can_raw, control::Control, poll, socket::Socket},
+    sys::{self, control::Control, poll, socket::Socket},
 };
 use std::{
     io,
@@ -101,13 +100,9 @@ pub(super) fn refuse_without_sockets(interface: &Interface, step: &'static str) 
     if interface.has_sockets() {
         return Ok(());
     }
-    let (what, instead) = match interface.kind {
-        Kind::Canchar => ("a canchar device", "canchar"),
-        Kind::Port => ("a card without a driver", "port"),
-        _ => ("a simulated bus", "sim"),
-    };
-    let why = format!("{what} has no sockets");
-    Err(Error::unsupported(&interface.name, step, why).hint(format!("use {instead}")))
+    let carrier = interface.carrier;
+    let why = format!("{} has no sockets", carrier.about);
+    Err(Error::unsupported(&interface.name, step, why).hint(format!("use {}", carrier.usual.receive)))
 }
 
 fn check_socket(interface: &Interface) -> Result<()> {

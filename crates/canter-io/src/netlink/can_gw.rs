@@ -14,8 +14,8 @@ use std::{collections::VecDeque, io, path::Path};
 
 use super::answer::Refusal;
 use super::attribute::Attributes;
+use super::link::{Link, get_by_index};
 use super::request::Request;
-use crate::interface::Interface;
 use crate::uapi::can_gw::{
     CGW_DELETED, CGW_DROPPED, CGW_DST_IF, CGW_HANDLED, CGW_SRC_IF, CGW_TYPE_CAN_CAN, RTCANMSG_BYTES,
 };
@@ -205,8 +205,11 @@ impl Installed {
 
 /// `can3 → can4`, for errors.
 fn route(job: &Job) -> String {
-    let name =
-        |index| Interface::by_index(index).map_or_else(|_| format!("interface {index}"), |found| found.name);
+    let name = |index| {
+        let answers = super::ask(get_by_index(index)).unwrap_or_default();
+        let link = answers.iter().find_map(|(_, payload)| Link::decode(payload));
+        link.map_or_else(|| format!("interface {index}"), |link| link.name)
+    };
     format!("{} → {}", name(job.source), name(job.destination))
 }
 

@@ -6,7 +6,6 @@ use super::attribute::{Attributes, u16_at, u32_at};
 use super::controller::{BitTiming, Controller};
 use super::counters::Counters;
 use super::request::Request;
-use crate::interface::{Interface, Kind};
 
 /// Bytes of `struct ifinfomsg`: family, padding, type, index, flags, change.
 const IFINFOMSG_BYTES: usize = 16;
@@ -90,8 +89,24 @@ pub fn set_bit_timing(index: u32, timing: &BitTiming) -> Request {
 pub struct Link {
     /// `ARPHRD_…`, 280 for CAN.
     pub hardware: u16,
-    /// The interface, without what only sysfs knows.
-    pub interface: Interface,
+    pub name: String,
+    pub index: u32,
+    /// `IFLA_INFO_KIND`, `vcan`; empty when it has none.
+    pub kind: String,
+    /// Bytes of the largest frame.
+    pub mtu: u32,
+    /// `IFF_UP`
+    pub up: bool,
+    /// `IFF_RUNNING`
+    pub running: bool,
+    /// `IFF_ECHO`
+    pub echo: bool,
+    pub qdisc: String,
+    pub tx_queue_len: u32,
+    /// The index of a vxcan's other end.
+    pub peer: Option<u32>,
+    /// Of an interface of can-dev.
+    pub controller: Option<Controller>,
     /// What it has counted.
     pub counters: Counters,
 }
@@ -102,30 +117,30 @@ impl Link {
         let attributes = Attributes::behind(payload, IFINFOMSG_BYTES);
         let info = attributes.nested(libc::IFLA_LINKINFO);
         let data = info.get(libc::IFLA_INFO_DATA);
-        let kind = Kind::from_name(&info.get_text(libc::IFLA_INFO_KIND).unwrap_or_default());
+        let kind = info.get_text(libc::IFLA_INFO_KIND).unwrap_or_default();
         let flags = u32_at(payload, 8)?;
         let number = |attribute| attributes.get_u32(attribute).unwrap_or_default();
-        let interface = Interface {
-            name: attributes.get_text(libc::IFLA_IFNAME)?,
-            index: u32_at(payload, 4)?,
-            mtu: number(libc::IFLA_MTU),
-            up: flags & libc::IFF_UP as u32 != 0,
-            running: flags & libc::IFF_RUNNING as u32 != 0,
-            echo: flags & libc::IFF_ECHO as u32 != 0,
-            driver: None,
-            qdisc: attributes.get_text(libc::IFLA_QDISC).unwrap_or_default(),
-            tx_queue_len: number(libc::IFLA_TXQLEN),
-            peer: attributes.get_u32(libc::IFLA_LINK).filter(|&index| index != 0 && kind == Kind::Vxcan),
-            controller: data
-                .filter(|_| kind == Kind::Can)
-                .map(|data| Controller::decode(Attributes::new(data))),
-            kind,
-        };
+        let peer = attributes.get_u32(libc::IFLA_LINK).filter(|&index| index != 0 && kind == "vxcan");
+        let controller = data.filter(|_| kind == "can").map(|data| Controller::decode(Attributes::new(data)));
         let counters = Counters::decode(
             attributes.get(libc::IFLA_STATS64).unwrap_or_default(),
             info.get(libc::IFLA_INFO_XSTATS).unwrap_or_default(),
         );
-        Some(Self { hardware: u16_at(payload, 2)?, interface, counters })
+        Some(Self {
+            hardware: u16_at(payload, 2)?,
+            name: attributes.get_text(libc::IFLA_IFNAME)?,
+            index: u32_at(payload, 4)?,
+            kind,
+            mtu: number(libc::IFLA_MTU),
+            up: flags & libc::IFF_UP as u32 != 0,
+            running: flags & libc::IFF_RUNNING as u32 != 0,
+            echo: flags & libc::IFF_ECHO as u32 != 0,
+            qdisc: attributes.get_text(libc::IFLA_QDISC).unwrap_or_default(),
+            tx_queue_len: number(libc::IFLA_TXQLEN),
+            peer,
+            controller,
+            counters,
+        })
     }
 }
 

@@ -4,11 +4,8 @@ use super::{CALL_FRAMES, NodeOptions, Received};
 use crate::{
     Error, Filters, Frame, Interface, Result,
     interface::Counters,
-    method::{ReceiveOptions, Wait, canchar},
-    sys::{
-        can_raw::SENT_FRAME_BYTES,
-        canchar::{Device, ECHO, RawFrame, SLOTS_MAX},
-    },
+    method::{ReceiveOptions, Wait, can_raw::SENT_FRAME_BYTES, canchar},
+    sys::canchar::{Device, ECHO, RawFrame, SLOTS_MAX},
 };
 use std::{
     io,

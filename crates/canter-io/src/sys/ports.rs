@@ -21,9 +21,13 @@ pub struct Ports<const COUNT: u16> {
 impl<const COUNT: u16> Ports<COUNT> {
     /// The range of `COUNT` ports that begins at port `first`. Ranges of one process have different numbers, below [`RANGES_MAX`].
     ///
+    /// # Safety
+    /// For as long as this or a copy of it is used, the ports are those of a device that no driver has, and nothing that
+    /// is written there makes the device write to memory.
+    ///
     /// # Panics
     /// When the number is too large.
-    pub fn new(first: u16, number: u32) -> Self {
+    pub unsafe fn new(first: u16, number: u32) -> Self {
         assert!(number < RANGES_MAX, "a process has {RANGES_MAX} ranges of ports");
         Self { first, number }
     }
@@ -92,8 +96,8 @@ fn ioperm(first: u16, count: u16) -> io::Result<()> {
 #[inline]
 fn read(port: u16) -> u8 {
     let value: u8;
-    // SAFETY: it touches no memory of this program; a thread without permission ends by SIGSEGV. What the device does
-    // on it is what its owner is for.
+    // SAFETY: it touches no memory, and the device does not either (`Ports::new`); a thread without permission ends by
+    // SIGSEGV.
     unsafe {
         std::arch::asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags));
     }
@@ -144,6 +148,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "a port of another device")]
     fn a_port_behind_the_range_is_never_touched() {
-        Ports::<32>::new(0x300, 0).read(32);
+        // SAFETY: no port is touched.
+        let ports = unsafe { Ports::<32>::new(0x300, 0) };
+        ports.read(32);
     }
 }

@@ -1,6 +1,6 @@
 //! Sockets of the two families that carry CAN: `PF_CAN` raw sockets and `PF_PACKET`.
 
-use crate::packet_filter::Instruction;
+use crate::{Filter, packet_filter::Instruction};
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
@@ -15,6 +15,24 @@ pub const ETH_P_ALL: u16 = 0x0003;
 
 // linux/filter.h: struct sock_filter.
 const _: () = assert!(size_of::<Instruction>() == size_of::<libc::sock_filter>());
+
+/// A value that [`Socket::set`] may hand to the kernel.
+///
+/// # Safety
+/// All its bytes are initialised, and none is part of an address: the kernel copies it and follows nothing.
+pub unsafe trait OptionValue: Copy {}
+// SAFETY: a number.
+unsafe impl OptionValue for i32 {}
+// SAFETY: a number.
+unsafe impl OptionValue for u32 {}
+// SAFETY: two numbers, without padding.
+unsafe impl OptionValue for Filter {}
+// SAFETY: numbers of one size: linux/if_packet.h.
+unsafe impl OptionValue for libc::tpacket_req {}
+// SAFETY: as above.
+unsafe impl OptionValue for libc::tpacket_req3 {}
+const _: () = assert!(size_of::<Filter>() == 8 && size_of::<libc::tpacket_req>() == 16);
+const _: () = assert!(size_of::<libc::tpacket_req3>() == 28);
 
 /// An open socket.
 #[derive(Debug)]
@@ -72,7 +90,7 @@ impl Socket {
     ///
     /// # Errors
     /// What setsockopt(2) answers.
-    pub fn set<T: Copy>(&self, level: libc::c_int, name: libc::c_int, value: T) -> io::Result<()> {
+    pub fn set<T: OptionValue>(&self, level: libc::c_int, name: libc::c_int, value: T) -> io::Result<()> {
         self.set_slice(level, name, std::slice::from_ref(&value))
     }
 
@@ -80,10 +98,24 @@ impl Socket {
     ///
     /// # Errors
     /// What setsockopt(2) answers.
-    pub fn set_slice<T: Copy>(&self, level: libc::c_int, name: libc::c_int, values: &[T]) -> io::Result<()> {
+    pub fn set_slice<T: OptionValue>(
+        &self,
+        level: libc::c_int,
+        name: libc::c_int,
+        values: &[T],
+    ) -> io::Result<()> {
+        // SAFETY: an OptionValue has no pointers.
+        unsafe { self.set_any(level, name, values) }
+    }
+
+    /// Sets an option of any kind.
+    ///
+    /// # Safety
+    /// What the values point at, if anything, stays for the call and is what the kernel expects there.
+    unsafe fn set_any<T>(&self, level: libc::c_int, name: libc::c_int, values: &[T]) -> io::Result<()> {
         let length = size_of_val(values) as libc::socklen_t;
-        // SAFETY: `values` has `length` bytes and outlives the call. setsockopt(2): "The arguments optval and optlen
-        // are used to access option values".
+        // SAFETY: `values` has `length` bytes and outlives the call; the caller promises the rest. setsockopt(2): "The
+        // arguments optval and optlen are used to access option values".
         let answer =
             unsafe { libc::setsockopt(self.0.as_raw_fd(), level, name, values.as_ptr().cast(), length) };
         super::check(answer).map(drop)
@@ -96,14 +128,19 @@ impl Socket {
     pub fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
         let filter =
             libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
-        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, filter)
+        // SAFETY: struct sock_fprog of linux/filter.h: the instructions and how many they are; they outlive the call.
+        unsafe { self.set_any(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &[filter]) }
     }
 
     /// Reads an option whose value is a plain kernel structure or integer array, all of whose bit patterns are valid.
     ///
     /// # Errors
-    /// What getsockopt(2) answers.
+    /// What getsockopt(2) answers; `EINVAL` for `SO_GET_FILTER`, which counts instructions where others count bytes, so
+    /// that the kernel would write behind the value.
     pub fn get<const N: usize>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; N]> {
+        if (level, name) == (libc::SOL_SOCKET, libc::SO_GET_FILTER) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
         let mut value = [0u32; N];
         let mut length = size_of_val(&value) as libc::socklen_t;
         // SAFETY: `value` has `length` bytes and outlives the call; any bytes are valid u32s. getsockopt(2).
@@ -144,6 +181,14 @@ impl Socket {
     }
 }
 
+#[cfg(test)]
+impl From<std::os::unix::net::UnixDatagram> for Socket {
+    /// One of another family, which carries bytes alike, for tests.
+    fn from(socket: std::os::unix::net::UnixDatagram) -> Self {
+        Self(socket.into())
+    }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -175,5 +220,24 @@ pub fn packet_address(index: u32, protocol: u16) -> libc::sockaddr_ll {
         sll_pkttype: 0,
         sll_halen: 0,
         sll_addr: [0; 8],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet_filter;
+    use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "system calls")]
+    fn the_one_option_whose_size_counts_no_bytes_is_never_read() {
+        let socket = Socket::from(UnixDatagram::unbound().unwrap());
+        let program = packet_filter::drop_mark(1);
+        assert!(program.len() > 2);
+        socket.attach_filter(&program).unwrap();
+        // As many instructions of 8 bytes would be written into as many bytes.
+        let answer = socket.get::<2>(libc::SOL_SOCKET, libc::SO_GET_FILTER);
+        assert_eq!(answer.unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

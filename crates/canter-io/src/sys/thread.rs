@@ -136,6 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "system calls")]
     fn a_worker_that_blocks_for_ever_stops_when_told() {
         let (begin, begun) = std::sync::mpsc::channel();
         let worker = Worker::start("sleeper", move |stop| {

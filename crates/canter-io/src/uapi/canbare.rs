@@ -1,6 +1,8 @@
 //! kernel/uapi/canbare.h: a gateway on a processor of its own. What the fields mean stands there.
 #![allow(missing_docs)]
 
+use std::mem::offset_of;
+
 pub const NOT_STARTED: u32 = 0;
 pub const ROUTING: u32 = 2;
 pub const STOPPED: u32 = 3;
@@ -8,16 +10,8 @@ pub const NO_INPUT: u32 = 4;
 pub const NO_OUTPUT: u32 = 5;
 pub const GONE: u32 = 6;
 
-/// `struct canbare_counts`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub received: u64,
-    pub transmitted: u64,
-    pub dropped: u64,
-    pub overruns: u64,
-    pub bus_offs: u64,
-}
+/// `struct canbare_counts`: the account of the gateway that the image runs.
+pub use sja1000::gateway::Counts;
 
 /// `struct canbare_start`.
 #[repr(C)]
@@ -42,6 +36,10 @@ pub struct Status {
 
 // The numbers that kernel/canbare/main.c asserts.
 const _: () = assert!(size_of::<Start>() == 24 && size_of::<Status>() == 56);
+const _: () = assert!(size_of::<Counts>() == 40);
+const _: () = assert!(offset_of!(Counts, received) == 0 && offset_of!(Counts, transmitted) == 8);
+const _: () = assert!(offset_of!(Counts, dropped) == 16 && offset_of!(Counts, overruns) == 24);
+const _: () = assert!(offset_of!(Counts, bus_offs) == 32);
 
 const TYPE: u32 = 0xba;
 

@@ -10,13 +10,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use canter_io::canchar::{Device, RawFrame};
 use canter_io::frame::{CAN_MTU, CANFD_MTU, EFF_MASK};
 use canter_io::interface::BitTiming;
 use canter_io::method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions};
 use canter_io::netlink::wire::{self, NodeOptions};
-use canter_io::sys::canchar::{Device, RawFrame};
-use canter_io::sys::{poll, socket::Socket};
 use canter_io::{Batch, Frame, Interface, Meta, method::sim};
+use canter_io::{poll, socket::Socket};
 
 /// What joins the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use canter_io::frame::{EFF_FLAG, EFF_MASK, ERR_FLAG, RTR_FLAG};
 use canter_io::method::{
     Echo, Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions,
 };
-use canter_io::sys::{clock, poll, thread, thread::Worker};
 use canter_io::{Batch, Filter, Filters, Frame, Interface};
+use canter_io::{clock, poll, thread, thread::Worker};
 
 use crate::Sentence;
 use crate::frames::{Random, every_shape, numbered, of_few_identifiers, sequence, without_data};

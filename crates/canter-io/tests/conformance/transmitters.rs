@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use canter_io::method::{Transmit, TransmitMethod, TransmitOptions};
-use canter_io::sys::thread::{self, Worker};
+use canter_io::thread::{self, Worker};
 use canter_io::{Frame, Identifier};
 
 use crate::Sentence;
@@ -15,6 +15,7 @@ pub const SENTENCES: &[Sentence<TransmitMethod>] = crate::sentences![
     everywhere: frames_of_every_shape_arrive_once_in_order_and_unchanged,
     everywhere: an_empty_slice_is_no_error,
     everywhere: more_frames_than_a_call_takes_all_arrive,
+    everywhere: what_several_threads_hand_over_arrives_once_and_in_order,
     simulated: a_full_queue_is_a_short_count_and_the_rest_stays_the_callers,
     has_queue: every_frame_is_taken_over_or_the_callers_when_the_queue_is_full,
     has_queue: waiting_for_room_loses_nothing_and_takes_as_long_as_the_queue,
@@ -72,6 +73,19 @@ fn more_frames_than_a_call_takes_all_arrive(method: TransmitMethod, link: &Link)
     let mut transmitter = link.transmitter(method, &TransmitOptions::default());
     let frames = sequence(link, if link.burst() == usize::MAX { 600 } else { 50 });
     transmit_all(link, transmitter.as_mut(), &frames);
+    assert_frames(&listener.hear(frames.len()), &frames);
+}
+
+fn what_several_threads_hand_over_arrives_once_and_in_order(method: TransmitMethod, link: &Link) {
+    let mut listener = link.listen();
+    let mut transmitter = link.transmitter(method, &TransmitOptions::default());
+    let frames: Vec<_> = (0..4).map(numbered).collect();
+    transmit_all(link, transmitter.as_mut(), &frames[..1]);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| transmit_all(link, transmitter.as_mut(), &frames[1..3]));
+        other.join().expect("another thread sends as well");
+    });
+    transmit_all(link, transmitter.as_mut(), &frames[3..]);
     assert_frames(&listener.hear(frames.len()), &frames);
 }
 

@@ -6,7 +6,7 @@ use super::{line, summary::Report};
 use crate::{failure, trouble};
 use canter_formats::{Append, Closing};
 use canter_frame::{BusId, RawRecord};
-use canter_io::{frame::ERR_FLAG, netlink::wire::Fault, sys::clock, tap::Record};
+use canter_io::{clock, frame::ERR_FLAG, netlink::wire::Fault, tap::Record};
 use std::{
     fs::File,
     io::Write,

@@ -2,12 +2,13 @@
 
 use super::size;
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     format_names,
-    measure::duration,
     options::Common,
-    service::supervisor::Supervisor,
-    trouble::{self, Reminder},
+    reminder::Reminder,
+    supervisor::Supervisor,
+    trouble,
 };
 use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
 use canter_formats::Format;
@@ -153,7 +154,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let signals = listen()?;
     common.apply()?;
     let mut recording = Recording::start(&arguments.settings(common))?;
-    let _ = canter_io::sys::thread::stand_back(); // a live line is not in a frame's way
+    let _ = canter_io::thread::stand_back(); // a live line is not in a frame's way
     let session = Session { arguments: &arguments, common };
     let beside = Account::path(&arguments.output);
     if let Err(error) = File::create(&beside) {

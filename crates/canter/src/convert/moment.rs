@@ -1,6 +1,6 @@
 //! A point in time as people type it: `+10m` after the first frame, a date, or seconds since 1970.
 
-use crate::measure::duration;
+use crate::duration;
 use std::str::FromStr;
 
 /// The moment.

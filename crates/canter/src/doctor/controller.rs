@@ -4,7 +4,10 @@ use super::{
     finding::{Check, Cost, Symptom},
     machine::{Machine, Patient},
 };
-use canter_io::interface::{Controller, Kind, Modes, State, remedy};
+use canter_io::{
+    carrier::Access,
+    interface::{Controller, Modes, State, remedy},
+};
 
 /// Sample points outside of this, in tenths of a percent, make bit errors on long cables or with slow transceivers.
 /// CiA recommends 875; the kernel takes 750 at 1 Mbit/s.
@@ -81,8 +84,8 @@ fn state(machine: &Machine) -> Vec<Symptom> {
 /// What shows error frames and nothing else.
 fn errors_of(patient: &Patient) -> String {
     let name = &patient.interface.name;
-    match patient.interface.kind {
-        Kind::Canchar => format!("canter capture {name},0~0,#FFFFFFFF -o errors.log"),
+    match patient.interface.carrier.access {
+        Access::File => format!("canter capture {name},0~0,#FFFFFFFF -o errors.log"),
         _ => format!("candump -e {name},0~0,#FFFFFFFF"),
     }
 }

@@ -196,7 +196,7 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
 mod tests {
     use super::*;
     use crate::doctor::examples::{folder, machine, patient};
-    use canter_io::sys::ethtool::Coalescing;
+    use canter_io::ethtool::Coalescing;
 
     const TABLE: &str = "           CPU0       CPU1\n  1:  9  0  IO-APIC   1-edge      i8042\n \
                          23:  10   5   IO-APIC  23-fasteoi   can0, can1\n \

@@ -4,8 +4,8 @@
 use crate::{failure, trouble};
 use canter_io::{
     Interface,
+    ethtool::{self, Coalescing},
     interface::Counters,
-    sys::ethtool::{self, Coalescing},
 };
 use std::{fs, path::PathBuf};
 

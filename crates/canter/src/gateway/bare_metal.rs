@@ -1,23 +1,53 @@
 //! `bare-metal`: the gateway without an operating system (baremetal/), on a processor that Linux leaves alone. The module
 //! canbare starts it, between two SJA1000 cards that have no interface meanwhile. This process only waits for its end.
 
-use super::{Arguments, Ended, RouteAccount, announce, counts::Counts, plan::Direction, watch};
+use super::{
+    detached::{self, Detached},
+    kind::{Ended, Kind, Place, Refusal, Request},
+    plan::Direction,
+    refusal,
+};
 use crate::{
     failure::{self, Failure},
-    options::Common,
-    service::supervisor::Supervisor,
+    rules::counts::Counts,
 };
 use canter_io::{
     Interface,
+    canbare::{self, Launcher, Status},
     interface::BitTiming,
+    method::Capabilities,
     pci::{self, Lent},
-    sys::{
-        canbare::{self, Launcher, Status},
-        thread::Worker,
-    },
 };
-use signal_hook::iterator::Handle;
-use std::{io, path::Path, sync::Arc};
+use std::{io, path::Path};
+
+pub const BARE_METAL: Kind = Kind {
+    name: "bare-metal",
+    paper_name: "rtems",
+    about: "without an operating system, on a processor and two SJA1000 cards of its own",
+    example: "without an operating system, on a processor of its own",
+    pairs: false,
+    place: Place::BareMetal,
+    capabilities: Capabilities { fd: false, batch: false, origin: false },
+    devices: false, // the module takes the cards from the driver of their interfaces
+    rules_apply: false,
+    waits_for_interfaces: false,
+    takes_hops: true, // it refuses every rule
+    check: || ready().map(drop),
+    check_between: |_, _| ready().map(drop),
+    refuses: &[
+        Refusal { when: refusal::several_directions, why: "it has one direction (take a user-space pair)" },
+        Refusal {
+            when: refusal::rules_or_filters,
+            why: "it hands on every frame as it is (without --rules and --filter, or take a user-space pair)",
+        },
+        Refusal { when: refusal::backlog, why: "it has no backlog (take a user-space pair)" },
+        Refusal {
+            when: refusal::stats_or_waiting,
+            why: "--stats and --wait-for-interface are of user-space pairs",
+        },
+    ],
+    run: |request| detached::run(request, Processor::open),
+};
 
 /// What the processor executes; empty in a program for another machine.
 #[cfg(has_bare_metal)]
@@ -25,58 +55,55 @@ const IMAGE: &[u8] = include_bytes!(env!("BARE_METAL_BESIDE"));
 #[cfg(not(has_bare_metal))]
 const IMAGE: &[u8] = &[];
 
-/// Routes until stopped, or until it has ended by itself.
-pub fn run(
-    arguments: &Arguments,
-    directions: &[Direction],
-    common: &Common,
-) -> failure::Result<(Vec<RouteAccount>, Ended)> {
-    if let Some(why) = refused(arguments, directions) {
-        return Err(unable(why));
-    }
-    let Direction { from, to, .. } = &directions[0];
-    let launcher = ready()?;
-    let mut signals = watch::signals()?;
-    let cards = Cards::take([from, to])?;
-    launcher.start(IMAGE, cards.bitrates()).map_err(|error| explain(&error, &launcher, [from, to]))?;
-    let launcher = Arc::new(launcher);
-    let looking = look_after(Arc::clone(&launcher), signals.handle())?;
-    announce(arguments, directions, common);
-    signals.forever().next();
-    Supervisor::find().stopping("ending the gateway on its processor");
-    let (ended, _) = looking.stop();
-    let failed = |error| Failure::failed(format!("{}: end: {error}", canbare::PATH));
-    launcher.stop().map_err(failed)?;
-    let counts = account(&launcher.status().map_err(failed)?.counts);
-    drop(launcher); // the module lets the cards go only now
-    cards.give_back();
-    let (from, to) = (from.clone(), to.clone());
-    Ok((vec![RouteAccount { from, to, counts, rules: Vec::new() }], ended))
+/// The processor that routes, and its cards.
+struct Processor {
+    launcher: Launcher,
+    cards: Cards,
 }
 
-/// Whether this machine could run it.
-pub fn available() -> failure::Result<()> {
-    ready().map(drop)
+impl Processor {
+    fn open(request: &Request<'_>) -> failure::Result<Self> {
+        let Direction { from, to, .. } = &request.directions[0];
+        let launcher = ready()?;
+        let cards = Cards::take([from, to])?;
+        launcher.start(IMAGE, cards.bitrates()).map_err(|error| explain(&error, &launcher, [from, to]))?;
+        Ok(Self { launcher, cards })
+    }
+}
+
+impl Detached for Processor {
+    type Seen = Counts;
+
+    const ENDING: &'static str = "ending the gateway on its processor";
+
+    fn look(&self, seen: &mut Counts) -> Result<(), String> {
+        match self.launcher.status() {
+            Ok(status) if status.state == canbare::ROUTING => {
+                *seen = account(&status.counts);
+                Ok(())
+            }
+            Ok(status) => Err(why_ended(status.state)),
+            Err(error) => Err(format!("{}: look: {error}", canbare::PATH)),
+        }
+    }
+
+    fn status(&self, seen: &Counts) -> String {
+        seen.to_string()
+    }
+
+    fn end(self, _: Counts, _: usize) -> failure::Result<(Vec<Counts>, Ended)> {
+        let Self { launcher, cards } = self;
+        let failed = |error| Failure::failed(format!("{}: end: {error}", canbare::PATH));
+        launcher.stop().map_err(failed)?;
+        let counts = account(&launcher.status().map_err(failed)?.counts);
+        drop(launcher); // the module lets the cards go only now
+        cards.give_back();
+        Ok((vec![counts], Ok(())))
+    }
 }
 
 fn unable(why: impl std::fmt::Display) -> Failure {
-    Failure::unable(format!("bare-metal: {why}"))
-}
-
-/// What it cannot do.
-fn refused(arguments: &Arguments, directions: &[Direction]) -> Option<&'static str> {
-    let filters = arguments.filter.clone().unwrap_or_default();
-    if directions.len() != 1 {
-        Some("it has one direction (take a user-space pair)")
-    } else if arguments.rules.is_some() || !filters.list.is_empty() || filters.error_mask != 0 {
-        Some("it hands on every frame as it is (without --rules and --filter, or take a user-space pair)")
-    } else if arguments.when_full != super::WhenFull::Wait || arguments.priority {
-        Some("it has no backlog (take a user-space pair)")
-    } else if arguments.stats.is_some() || arguments.wait_for_interface {
-        Some("--stats and --wait-for-interface are of user-space pairs")
-    } else {
-        None
-    }
+    BARE_METAL.unable(why)
 }
 
 /// The module, if it has all that it needs but the cards.
@@ -142,18 +169,6 @@ fn account(counted: &canbare::Counts) -> Counts {
     counts.drop_as(counted.dropped, |drops| &mut drops.no_room);
     counts.assert_balance();
     counts
-}
-
-fn look_after(launcher: Arc<Launcher>, ended: Handle) -> failure::Result<Worker<(Ended, Counts)>> {
-    let look = move |seen: &mut Counts| match launcher.status() {
-        Ok(status) if status.state == canbare::ROUTING => {
-            *seen = account(&status.counts);
-            Ok(())
-        }
-        Ok(status) => Err(why_ended(status.state)),
-        Err(error) => Err(format!("{}: look: {error}", canbare::PATH)),
-    };
-    watch::look_after("bare-metal", ended, Counts::default(), look, Counts::to_string)
 }
 
 fn why_ended(state: u32) -> String {

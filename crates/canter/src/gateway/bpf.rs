@@ -1,112 +1,126 @@
-//! `bpf`: the gateway in the kernel by a program of our own, which works while this command runs (canter-io's redirect).
+//! `bpf`: the gateway in the kernel by a program of ours, which works while this command runs (canter-io's redirect).
 
 use super::{
-    Arguments, Ended, RouteAccount, announce, counts::Counts, kernel, plan::Direction, rules, watch,
+    detached::{self, Detached},
+    kind::{Ended, Kind, Place, Refusal, Request},
+    plan::Direction,
+    refusal,
 };
 use crate::{
-    failure::{self, Failure},
-    options::Common,
-    service::supervisor::Supervisor,
+    failure,
+    rules::{self, counts::Counts},
 };
 use canter_io::{
-    Filters, Interface,
+    Interface,
+    method::Capabilities,
     redirect::{self, Redirect, Rule},
-    sys::thread::Worker,
 };
-use signal_hook::iterator::Handle;
-use std::sync::Arc;
 
-/// Routes until stopped, or until an interface breaks.
-pub fn run(
-    arguments: &Arguments,
-    directions: &[Direction],
-    common: &Common,
-) -> failure::Result<(Vec<RouteAccount>, Ended)> {
-    let filters = arguments.filter.clone().unwrap_or_default();
-    if let Some(why) = refused(arguments, directions, &filters) {
-        return Err(Failure::unable(format!("bpf: {why}")));
-    }
-    let mut signals = watch::signals()?;
-    let programs = Arc::new(open(directions, &filters)?);
-    let looking = look_after(Arc::clone(&programs), watch::interfaces(directions)?, signals.handle())?;
-    announce(arguments, directions, common);
-    let controllers = watch::start(directions, &[])?;
-    signals.forever().next();
-    Supervisor::find().stopping("ending its programs");
-    if let Some(controllers) = controllers {
-        controllers.stop();
-    }
-    let (ended, ()) = looking.stop();
-    let mut routes = Vec::new();
-    for (direction, program) in directions.iter().zip(Arc::into_inner(programs).unwrap_or_default()) {
-        let counts = account(direction, program.close()?);
-        let (from, to) = (direction.from.clone(), direction.to.clone());
-        routes.push(RouteAccount { from, to, counts, rules: Vec::new() });
-    }
-    Ok((routes, ended))
+pub const BPF: Kind = Kind {
+    name: "bpf",
+    paper_name: "",
+    about: "a program in the kernel, from controllers only: frames as they are, by identifier",
+    example: "in the kernel, by a program of canter's",
+    pairs: false,
+    place: Place::Kernel,
+    capabilities: Capabilities { fd: true, batch: false, origin: false },
+    devices: false,
+    rules_apply: false,
+    waits_for_interfaces: false,
+    takes_hops: true, // it refuses each rule with hops
+    check: || Ok(redirect::available()?),
+    check_between: |from, to| Ok(redirect::check(from, to)?),
+    refuses: &[
+        Refusal { when: refusal::error_frames, why: "it forwards no error frames (take a user-space pair)" },
+        Refusal {
+            when: refusal::filter_beside_rules,
+            why: "--filter beside --rules (write it into the file, or take a user-space pair)",
+        },
+        Refusal {
+            when: refusal::backlog,
+            why: "it cannot wait for room, and drops what finds none (take a user-space pair)",
+        },
+        Refusal {
+            when: refusal::stats_or_waiting,
+            why: "--stats and --wait-for-interface are of user-space pairs",
+        },
+    ],
+    run: |request| detached::run(request, Programs::open),
+};
+
+/// The program of each direction.
+struct Programs {
+    programs: Vec<Redirect>,
+    /// Whether a direction has rules: what --filter leaves out, no method counts.
+    has_rules: Vec<bool>,
 }
 
-/// What belongs to others.
-fn refused(arguments: &Arguments, directions: &[Direction], filters: &Filters) -> Option<String> {
+impl Programs {
+    /// The programs of all directions, or none.
+    fn open(request: &Request<'_>) -> failure::Result<Self> {
+        refuse_shared_inputs(request.directions)?;
+        let mut wanted = Vec::new();
+        for direction in request.directions {
+            let (from, to) = (Interface::find(&direction.from)?, Interface::find(&direction.to)?);
+            redirect::check(&from, &to)?;
+            let rules = match &direction.policy {
+                None => vec![Rule::passing(request.filters())],
+                Some(policy) => rules::redirect::of_policy(policy)
+                    .map_err(|faults| BPF.inexpressible(direction, policy, &faults))?,
+            };
+            wanted.push((from, to, rules));
+        }
+        let programs = wanted.iter().map(|(from, to, rules)| Redirect::open(from, to, rules));
+        Ok(Self {
+            programs: programs.collect::<Result<_, _>>()?,
+            has_rules: request.directions.iter().map(|direction| direction.policy.is_some()).collect(),
+        })
+    }
+}
+
+fn refuse_shared_inputs(directions: &[Direction]) -> failure::Result<()> {
     let inputs: Vec<_> = directions.iter().map(|direction| &direction.from).collect();
-    if let Some(from) = inputs.iter().enumerate().find(|(at, from)| inputs[..*at].contains(from)) {
-        return Some(format!(
-            "{} has several routes, and what is handed on by one is gone for the others (take can-gw)",
-            from.1
-        ));
+    match inputs.iter().enumerate().find(|(at, from)| inputs[..*at].contains(from)) {
+        Some((_, from)) => Err(BPF.unable(format!(
+            "{from} has several routes, and what is handed on by one is gone for the others (take can-gw)"
+        ))),
+        None => Ok(()),
     }
-    let why = if filters.error_mask != 0 {
-        "it forwards no error frames (take a user-space pair)"
-    } else if arguments.rules.is_some() && !filters.list.is_empty() {
-        "--filter beside --rules (write it into the file, or take a user-space pair)"
-    } else if arguments.when_full != super::WhenFull::Wait || arguments.priority {
-        "it cannot wait for room, and drops what finds none (take a user-space pair)"
-    } else if arguments.stats.is_some() || arguments.wait_for_interface {
-        "--stats and --wait-for-interface are of user-space pairs"
-    } else {
-        return None;
-    };
-    Some(why.to_owned())
 }
 
-/// The programs of all directions, or none.
-fn open(directions: &[Direction], filters: &Filters) -> failure::Result<Vec<Redirect>> {
-    let mut wanted = Vec::new();
-    for direction in directions {
-        let (from, to) = (Interface::find(&direction.from)?, Interface::find(&direction.to)?);
-        redirect::check(&from, &to)?;
-        let rules = match &direction.policy {
-            None => vec![Rule::passing(filters.clone())],
-            Some(policy) => rules::redirect::of_policy(policy)
-                .map_err(|faults| kernel::inexpressible("bpf", direction, policy, &faults))?,
-        };
-        wanted.push((from, to, rules));
+impl Detached for Programs {
+    type Seen = ();
+
+    const ENDING: &'static str = "ending its programs";
+
+    /// A program stays while its interfaces do.
+    fn look(&self, (): &mut ()) -> Result<(), String> {
+        Ok(())
     }
-    Ok(wanted.iter().map(|(from, to, rules)| Redirect::open(from, to, rules)).collect::<Result<_, _>>()?)
+
+    fn status(&self, (): &()) -> String {
+        let counts = self.programs.iter().filter_map(|program| program.counts().ok());
+        let handed_on: u64 = counts.map(|counts| counts.handed_on).sum();
+        format!("{handed_on} frames handed on by bpf")
+    }
+
+    fn end(self, (): (), _: usize) -> failure::Result<(Vec<Counts>, Ended)> {
+        let mut counts = Vec::new();
+        for (program, has_rules) in self.programs.into_iter().zip(self.has_rules) {
+            counts.push(account(program.close()?, has_rules));
+        }
+        Ok((counts, Ok(())))
+    }
 }
 
-fn account(direction: &Direction, counted: redirect::Counts) -> Counts {
+fn account(counted: redirect::Counts, has_rules: bool) -> Counts {
     let redirect::Counts { handed_on, filtered, refused, no_room } = counted;
     let mut counts = Counts { transmitted: handed_on - no_room, ..Counts::default() };
     counts.drop_as(no_room, |drops| &mut drops.no_room);
     counts.drop_as(refused, |drops| &mut drops.refused);
-    if direction.policy.is_some() {
-        counts.filtered = filtered; // what --filter leaves out, no method counts
+    if has_rules {
+        counts.filtered = filtered;
     }
     counts.received = counts.transmitted + counts.filtered + counts.dropped;
     counts
-}
-
-fn look_after(
-    programs: Arc<Vec<Redirect>>,
-    mut interfaces: Vec<Interface>,
-    ended: Handle,
-) -> failure::Result<Worker<(Ended, ())>> {
-    let look = move |(): &mut ()| watch::look(&mut interfaces).map_err(|failure| failure.message);
-    let alive = move |(): &()| {
-        let counts = programs.iter().filter_map(|program| program.counts().ok());
-        let handed_on: u64 = counts.map(|counts| counts.handed_on).sum();
-        format!("{handed_on} frames handed on by bpf")
-    };
-    watch::look_after("bpf", ended, (), look, alive)
 }

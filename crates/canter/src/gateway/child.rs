@@ -1,8 +1,8 @@
 //! A gateway as a process of its own, as on the papers' second machine: for whoever measures one.
 
-use super::Account;
+use super::account::Account;
 use crate::failure::{Exit, Failure, Result};
-use canter_io::sys::process;
+use canter_io::process;
 use std::{
     io::{self, BufRead, BufReader, Read},
     path::Path,

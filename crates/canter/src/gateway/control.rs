@@ -1,7 +1,7 @@
 //! What other threads say to a route while it works, and what it tells them: no lock on the way of a frame unless
 //! there is something to say.
 
-use super::{counts::Counts, rules::engine::Engine};
+use crate::rules::{counts::Counts, engine::Engine};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},

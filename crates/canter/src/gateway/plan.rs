@@ -1,11 +1,12 @@
 //! Which directions a gateway has: from the command line, a rule file, or both.
 
-use super::{
-    Arguments, Method,
+use crate::{
+    failure::{self, Exit, Failure},
     rules::{Policy, RouteRules, Rule, RuleSet, document::Place, graph, read},
 };
-use crate::failure::{self, Exit, Failure};
 use canter_io::method::{Echo, Pair};
+use clap::Args;
+use std::path::PathBuf;
 
 /// One direction.
 #[derive(Clone, Debug)]
@@ -46,8 +47,25 @@ impl Direction {
     }
 }
 
-/// All directions of this command line.
-pub fn directions(arguments: &Arguments) -> failure::Result<Vec<Direction>> {
+/// Where frames come from and go to, as the command line says.
+#[derive(Args, Clone, Debug)]
+pub struct Ends {
+    /// Frames come from this interface
+    #[arg(value_name = "IN", required_unless_present = "rules", requires = "to")]
+    pub from: Option<String>,
+    /// Frames go to this interface
+    #[arg(value_name = "OUT")]
+    pub to: Option<String>,
+    /// Rules and routes: which frames, and what is changed in them
+    #[arg(long, short, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// Also the other way round
+    #[arg(long, requires = "from")]
+    pub both: bool,
+}
+
+/// All directions of this command line, for a gateway that `takes_hops` or for one that counts one hop only.
+pub fn directions(arguments: &Ends, takes_hops: bool) -> failure::Result<Vec<Direction>> {
     let ends = arguments.from.as_deref().zip(arguments.to.as_deref());
     let mut routes = match (&arguments.rules, ends) {
         (None, None) => return Err(usage("IN and OUT, or --rules with routes")),
@@ -71,7 +89,7 @@ pub fn directions(arguments: &Arguments) -> failure::Result<Vec<Direction>> {
     for route in &mut routes {
         route.marked = listening.contains(&route.to) && (one_hop(route) || arguments.both);
     }
-    if let (None | Some(Method::Pair(_)), Some(label)) = (&arguments.method, counts_hops(&routes)) {
+    if !takes_hops && let Some(label) = counts_hops(&routes) {
         let way_out = "hops = 1, or --method can-gw";
         return Err(usage(format!("{label}: user space cannot count more hops than one ({way_out})")));
     }

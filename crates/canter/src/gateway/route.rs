@@ -1,16 +1,12 @@
 //! A route: frames from one interface to another by a receiver, rules and a transmitter. The loop that is measured is
 //! the loop that runs.
 
-use super::{
-    backlog::Backlog,
-    control::Control,
-    counts::{Counts, Side, Step},
-    rules::engine::Engine,
-};
+use super::{backlog::Backlog, control::Control};
+use crate::rules::{counts::Counts, engine::Engine};
 use canter_io::{
-    Batch, Frame,
+    Batch, Frame, clock,
     method::{Receive, Transmit},
-    sys::{clock, poll},
+    poll,
 };
 use std::{
     io,
@@ -29,6 +25,24 @@ const ROOM_AGAIN_NS_MAX: u64 = 5_000_000;
 
 /// For how long a route that is told to stop still receives what has come.
 const DRAIN_RECEIVE_NS: u64 = 500_000_000;
+
+/// On which side a route failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    In,
+    Out,
+}
+
+/// What came of moving a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing was there.
+    Idle,
+    /// Frames moved.
+    Moved,
+    /// The output has no room for the rest, which keeps its place.
+    Full,
+}
 
 /// One direction of a gateway.
 pub struct Route {

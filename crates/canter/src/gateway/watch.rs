@@ -1,21 +1,17 @@
 //! Looks after a gateway's controllers. One that goes off the bus is said, and the routes into it are told: the kernel
 //! throws away what is sent there, without a word.
 
-use super::{Ended, control::Control, plan::Direction};
+use super::{control::Control, plan::Direction};
 use crate::{
     failure::{self, Failure},
-    service::supervisor::Supervisor,
     trouble::refuse_down,
 };
 use canter_io::{
     Error, Interface,
     interface::{State, remedy},
-    netlink::monitor::{Change, Monitor},
-    sys::{clock, poll, thread::Worker},
-};
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::{Handle, Signals},
+    monitor::{Change, Monitor},
+    poll,
+    thread::Worker,
 };
 use std::{
     os::fd::AsFd,
@@ -24,9 +20,6 @@ use std::{
 
 /// How often to look at what nobody tells of.
 const LOOK_NS: u64 = 100_000_000;
-
-/// How often to look whether a gateway that works without this process still does.
-const LOOK_AFTER_NS: u64 = 1_000_000_000;
 
 /// A controller, and the routes into it.
 struct Watched {
@@ -56,37 +49,6 @@ pub fn look(interfaces: &mut [Interface]) -> failure::Result<()> {
         }
     }
     Ok(())
-}
-
-/// What ends a gateway that works without this process.
-pub fn signals() -> failure::Result<Signals> {
-    Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::failed(format!("gateway: signals: {error}")))
-}
-
-/// Looks after a gateway that works without this process, and tells the service manager that it does, in words of
-/// `alive`. Answers why it ended by itself, if it did, having closed `ended`; and what was seen last.
-pub fn look_after<S: Send + 'static>(
-    name: &'static str,
-    ended: Handle,
-    mut seen: S,
-    mut look: impl FnMut(&mut S) -> Result<(), String> + Send + 'static,
-    alive: impl Fn(&S) -> String + Send + 'static,
-) -> failure::Result<Worker<(Ended, S)>> {
-    let mut supervisor = Supervisor::find();
-    let work = move |stop: &AtomicBool| {
-        while !stop.load(Ordering::Acquire) {
-            if let Err(why) = look(&mut seen) {
-                ended.close();
-                return (Err(why), seen);
-            }
-            if supervisor.is_due() {
-                supervisor.alive(&alive(&seen));
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_AFTER_NS);
-        }
-        (Ok(()), seen)
-    };
-    Worker::start(name, work).map_err(|error| Failure::failed(format!("{name}: start: {error}")))
 }
 
 /// Watches until stopped; `controls` are those of the directions, in their order, or none. `None`: there are no

@@ -3,7 +3,7 @@
 
 use super::{lab_failure, progress::Progress};
 use crate::failure::Result;
-use canter_io::sys::file as lock;
+use canter_io::file as lock;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,14 @@
 //! The driver of the CAN FD cards. Debian leaves ctucanfd out of its kernels but has it in its source package: built
 //! from there on first use, and kept. A kernel that has it already is left alone.
 
-use super::{Kernel, apt, apt::Image, cache::Cache, headers, kernel::Extra, lab_failure, progress::Progress};
+use super::{
+    apt::{self, Image},
+    cache::Cache,
+    headers,
+    kernel::{Extra, Kernel},
+    lab_failure,
+    progress::Progress,
+};
 use crate::failure::Result;
 use std::fs;
 use std::path::{Path, PathBuf};

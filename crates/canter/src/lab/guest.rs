@@ -1,24 +1,26 @@
-//! One boot: QEMU, the four streams, and the ways in which it can end.
+//! One boot: QEMU, what the guest reports on its control port, and the ways in which a boot can end.
 
-use super::{Ended, Input, Machine, Streams, lab_failure, programs, topology};
+use super::{
+    lab_failure,
+    machine::{Ended, Machine},
+    programs,
+    signals::Signals,
+    streams::{Event, Input, Streams, feed, listen_to, relay},
+    topology,
+};
 use crate::failure::{Failure, Result};
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, ErrorKind};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often signals, the deadline and QEMU's end are looked at; what the guest says is seen at once.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const CONSOLE_LINES: usize = 15;
-const STREAM_BYTES: usize = 64 * 1024;
 
 /// What a boot needs beside the machine's description.
 pub struct Boot<'a> {
@@ -42,16 +44,6 @@ pub enum Outcome {
     /// It ended by itself before the command began.
     NotBegun(Failure),
     Failed(Failure),
-}
-
-/// What the threads that carry the streams tell.
-enum Event {
-    /// A line of the control port.
-    Control(String),
-    /// A stream came to its end, with its mark.
-    Complete,
-    /// Our own output cannot be written to.
-    OutputFailed(io::Error),
 }
 
 /// Boots, runs, and leaves no process behind.
@@ -274,90 +266,6 @@ impl State {
     }
 }
 
-/// Copies a stream as it comes, up to the mark that ends it.
-fn relay(
-    mut from: UnixStream,
-    mut to: Box<dyn Write + Send>,
-    token: Vec<u8>,
-    events: Sender<Event>,
-) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut end = EndMark::new(token);
-        let mut chunk = vec![0; STREAM_BYTES];
-        loop {
-            let count = match from.read(&mut chunk) {
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => 0,
-            };
-            let passed = if count == 0 { end.rest() } else { end.pass(&chunk[..count]) };
-            if let Err(error) = to.write_all(&passed).and_then(|()| to.flush()) {
-                let _ = events.send(Event::OutputFailed(error));
-                return;
-            }
-            if end.seen {
-                let _ = events.send(Event::Complete);
-            }
-            if count == 0 || end.seen {
-                return;
-            }
-        }
-    })
-}
-
-/// Finds the mark at the end of a stream and keeps it out of what is passed on.
-struct EndMark {
-    mark: Vec<u8>,
-    /// What may be the beginning of the mark.
-    held: Vec<u8>,
-    seen: bool,
-}
-
-impl EndMark {
-    fn new(mark: Vec<u8>) -> Self {
-        Self { mark, held: Vec::new(), seen: false }
-    }
-
-    /// What of the stream so far can be passed on.
-    fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut all = std::mem::take(&mut self.held);
-        all.extend_from_slice(bytes);
-        self.seen = all.ends_with(&self.mark);
-        let longest = self.mark.len().min(all.len());
-        let held = (1..=longest).rev().find(|&length| all.ends_with(&self.mark[..length])).unwrap_or(0);
-        self.held = all.split_off(all.len() - held);
-        all
-    }
-
-    /// What was held back when the stream ended without its mark.
-    fn rest(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
-    }
-}
-
-fn listen_to(control: UnixStream, events: Sender<Event>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        for line in io::BufRead::lines(io::BufReader::new(control)).map_while(io::Result::ok) {
-            if events.send(Event::Control(line)).is_err() {
-                return;
-            }
-        }
-    })
-}
-
-/// Carries our input to the guest's. The thread may stay in its read when the guest ends.
-fn feed(mut to: UnixStream, input: Input) {
-    std::thread::spawn(move || {
-        if matches!(input, Input::Inherited) {
-            let _ = io::copy(&mut io::stdin().lock(), &mut to);
-        }
-        // Half of it only: QEMU would throw away what it has not read when both halves are closed.
-        let _ = to.shutdown(Shutdown::Write);
-        // The other half ends with QEMU.
-        let _ = to.read(&mut [0]);
-    });
-}
-
 /// The last lines of a console, without its control characters; before them the line that says what went wrong.
 fn last_lines(console: &[u8], count: usize) -> Vec<String> {
     const CAUSES: [&str; 3] = ["Oops", "BUG:", "Kernel panic"];
@@ -369,78 +277,9 @@ fn last_lines(console: &[u8], count: usize) -> Vec<String> {
     causes.chain(last).cloned().collect()
 }
 
-/// SIGINT, SIGTERM and SIGHUP end the guest instead of us, until this is dropped.
-pub struct Signals {
-    caught: Arc<AtomicUsize>,
-    registered: Vec<signal_hook::SigId>,
-}
-
-impl Signals {
-    pub fn catch() -> Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let caught = Arc::new(AtomicUsize::new(0));
-        let mut registered = Vec::new();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let id = signal_hook::flag::register_usize(signal, Arc::clone(&caught), signal as usize)
-                .map_err(|e| lab_failure(format!("signal {signal}: {e}")))?;
-            registered.push(id);
-        }
-        Ok(Self { caught, registered })
-    }
-
-    /// The number of the signal that came.
-    pub fn caught(&self) -> Option<i32> {
-        match self.caught.load(Ordering::Relaxed) {
-            0 => None,
-            signal => i32::try_from(signal).ok(),
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.registered.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// However the bytes are cut, all come through but the mark.
-        #[test]
-        fn a_stream_comes_through_whole_without_its_mark(
-            bytes in proptest::collection::vec(0_u8..4, 0..200),
-            cuts in proptest::collection::vec(1_usize..9, 1..60),
-        ) {
-            let mark = vec![1, 2, 1, 3];
-            let stream: Vec<u8> = bytes.iter().chain(&mark).copied().collect();
-            let mut end = EndMark::new(mark.clone());
-            let (mut passed, mut rest, mut sizes) = (Vec::new(), &stream[..], cuts.iter().cycle());
-            while !rest.is_empty() {
-                let size = (*sizes.next().unwrap()).min(rest.len());
-                passed.extend(end.pass(&rest[..size]));
-                rest = &rest[size..];
-                if end.seen && !rest.is_empty() {
-                    return Ok(()); // the mark within the data: a random token makes that improbable
-                }
-            }
-            prop_assert!(end.seen);
-            prop_assert_eq!(passed, bytes);
-        }
-    }
-
-    #[test]
-    fn what_was_held_back_is_passed_on_when_the_guest_dies() {
-        let mut end = EndMark::new(b"MARK".to_vec());
-        assert_eq!(end.pass(b"data MA"), b"data ");
-        assert_eq!(end.rest(), b"MA");
-        assert!(!end.seen);
-    }
 
     #[test]
     fn the_end_of_a_console_has_no_empty_lines_and_no_control_characters() {

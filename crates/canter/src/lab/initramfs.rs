@@ -1,8 +1,14 @@
 //! The guest's first files: busybox, the modules to reach the host's files, the two scripts and what is to be run.
 
 use super::{
-    Kernel, Machine, cpio::Archive, fd_driver, kernel::Extra, lab_failure, modules, programs,
-    progress::Progress, shell, topology,
+    cpio::Archive,
+    fd_driver,
+    kernel::{Extra, Kernel},
+    lab_failure,
+    machine::Machine,
+    modprobe, programs,
+    progress::Progress,
+    shell, topology,
 };
 use crate::failure::Result;
 use std::fmt::Write;
@@ -33,8 +39,6 @@ pub struct Session<'a> {
     /// What the guest has as its root, and folders that it reads, by their tags.
     pub root: &'a Path,
     pub read_only: &'a [(&'static str, PathBuf)],
-    /// The module canchar, when the machine is to have its devices.
-    pub canchar_module: Option<&'a Path>,
 }
 
 /// Writes the archive for one run.
@@ -58,17 +62,8 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
     archive.file("modules/order", order.as_bytes());
     archive.file("init", include_bytes!("guest/init"));
     archive.file("session", include_bytes!("guest/session"));
-    let mut variables = variables(machine, kernel, session);
-    if let (Some(devices), Some(module)) = (&machine.canchar, session.canchar_module) {
-        archive.file("modules/canchar.ko", &modules::read_plain(module)?);
-        let _ = writeln!(
-            variables,
-            "CANCHAR='{}'\nCANCHAR_CARDS='{}'",
-            devices.parameters(),
-            devices.addresses()
-        );
-    }
-    archive.file("lab", variables.as_bytes());
+    archive.file("modules/drivers", drivers(machine).as_bytes());
+    archive.file("lab", variables(machine, kernel, session).as_bytes());
     archive.file("shares", shares(session).as_bytes());
     archive.file("command", command(session, std::env::vars()).as_bytes());
     Ok(archive.finish())
@@ -101,11 +96,20 @@ fn add_modules(
     let files = wanted.files.iter().map(|file| Extra::new(folder.join(file)));
     let mut order = String::new();
     for Extra { file, parameters } in files.chain(kernel.extra_modules.iter().cloned()) {
-        let name = modules::plain_name(&file.to_string_lossy());
-        archive.file(&format!("modules/{name}"), &modules::read_plain(&file)?);
+        let name = modprobe::plain_name(&file.to_string_lossy());
+        archive.file(&format!("modules/{name}"), &modprobe::read_plain(&file)?);
         let _ = writeln!(order, "{name} {parameters}");
     }
     Ok(order)
+}
+
+/// A line for each card that a module of ours drives instead of the kernel's own: the driver and the card's address.
+fn drivers(machine: &Machine) -> String {
+    let cards = machine.modules.iter().flat_map(|chosen| {
+        let line = |&card: &u8| format!("{} {}\n", chosen.module.driver, topology::card_address(card));
+        chosen.loading.cards.iter().map(line)
+    });
+    cards.collect()
 }
 
 /// The variables of both scripts.
@@ -166,6 +170,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cards_of_a_module_are_given_to_its_driver_by_their_addresses() {
+        let modules = vec![crate::lab::module("canchar", "virtual,3,4").unwrap()];
+        let lines = drivers(&Machine { modules, ..Machine::default() });
+        assert_eq!(lines, "canchar_kvaser_pci 0000:00:07.0\ncanchar_kvaser_pci 0000:00:1a.0\n");
+    }
+
+    #[test]
     fn the_command_runs_where_and_as_it_was_given() {
         let command_words = ["echo".to_owned(), "a b".to_owned()];
         let folders = ["/tmp/my dir", "/srv"].map(PathBuf::from);
@@ -174,7 +185,6 @@ mod tests {
             folder: &folders[0],
             shares: &folders,
             token: "T",
-            canchar_module: None,
             root: Path::new("/"),
             read_only: &[],
         };

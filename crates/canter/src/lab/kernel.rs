@@ -2,7 +2,7 @@
 
 use super::apt::{self, Image, Series};
 use super::{
-    arch::Arch, cache::Cache, foreign, lab_failure, modules, modules::Index, programs, progress::Progress,
+    arch::Arch, cache::Cache, foreign, lab_failure, modprobe, modprobe::Index, programs, progress::Progress,
     vmlinux,
 };
 use crate::failure::Result;
@@ -98,7 +98,7 @@ fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
         std::os::unix::fs::symlink(packed, tree.join("boot/vmlinuz"))
             .map_err(|e| lab_failure(format!("{}: boot: {e}", tree.display())))?;
     }
-    modules::index(&programs::path(programs::DEPMOD), tree, release)
+    modprobe::index(&programs::path(programs::DEPMOD), tree, release)
 }
 
 /// Newer packages have usr/lib/modules: depmod and the rest look below lib.
@@ -133,9 +133,9 @@ fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<
         None => only_folder(&modules).ok_or_else(|| wrong("not exactly one kernel in lib/modules"))?,
     };
     if modules.starts_with(tree.join("usr")) {
-        modules::index(&programs::path(programs::DEPMOD), &tree.join("usr"), &release)?;
+        modprobe::index(&programs::path(programs::DEPMOD), &tree.join("usr"), &release)?;
     } else {
-        modules::index(&programs::path(programs::DEPMOD), tree, &release)?;
+        modprobe::index(&programs::path(programs::DEPMOD), tree, &release)?;
     }
     let key = key(&bzimage);
     let image = cache.entry(&format!("images/{key}"), progress, |new, _| {
@@ -188,7 +188,7 @@ fn install_modules(tree: &Path, to: &Path, release: &str) -> Result<()> {
         let last = said.lines().last().unwrap_or_default();
         return Err(lab_failure(format!("kernel {}: make modules_install: {last}", tree.display())));
     }
-    modules::index(&programs::path(programs::DEPMOD), to, release)
+    modprobe::index(&programs::path(programs::DEPMOD), to, release)
 }
 
 /// QEMU starts an uncompressed kernel only through PVH. Without a configuration to read: suppose so. A kernel with KASAN

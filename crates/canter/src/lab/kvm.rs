@@ -1,7 +1,12 @@
 //! Whether KVM can be used: on some machines the device is there and no guest comes up. So one is booted, once per
 //! version of QEMU and boot of the host, and has to reach its command in time; the verdict is kept.
 
-use super::{Accel, Clock, Ended, Input, Machine, Streams, cache::Cache, progress::Progress};
+use super::{
+    cache::Cache,
+    machine::{Accel, Clock, Ended, Machine},
+    progress::Progress,
+    streams::{Input, Streams},
+};
 use crate::failure::Result;
 use std::fs;
 use std::io;

@@ -1,15 +1,21 @@
 //! canprobe, the exact instrument on SJA1000 cards, built for the guest's kernel and loaded there. It takes no card until
 //! `canter latency --instrument probe` gives it two.
 
-use super::out_of_tree::{Source, sources};
+use super::module::{Choice, Module, Source, sources};
 
-/// Every file that it is built from; the chip, the card and what differs between kernels are canchar's.
-pub(super) const SOURCE: Source = Source {
+/// Every file that it is built from; the chip is canchar's, the pair of cards canbare's too.
+const SOURCE: Source = Source {
     name: "canprobe",
     folder: "probe",
     files: sources! {
         "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c"
-        "canchar/board_kvaser_pci.h" "canchar/compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c" "probe/instrument.c"
-        "probe/handler.c" "probe/chip.c"
+        "canchar/board_kvaser_pci.h" "card_pair.h" "card_pair.c" "compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c"
+        "probe/instrument.c" "probe/handler.c"
     },
 };
+
+pub(super) const MODULE: Module = Module::plain(
+    SOURCE,
+    Choice::Bus("probe"),
+    "as sja1000, with the module canprobe for `canter latency --instrument probe`",
+);

@@ -1,6 +1,6 @@
 //! The machine as QEMU is told it: what is in which slot, on which bus, with which interrupt line.
 
-use super::{Accel, Clock, Machine, bare_metal};
+use super::machine::{Accel, Clock, Machine};
 use std::path::{Path, PathBuf};
 
 /// A CAN card: its PCI slot and the bus of each channel.
@@ -63,9 +63,8 @@ pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
         Clock::Virtual => words.push(format!("canter.clock=virtual canter.shift={}", machine.shift)),
     }
     words.push(format!("canter.accel={} canter.qemu={qemu_version}", machine.accel.name()));
-    if machine.bare_metal {
-        words.push(bare_metal::kernel_words(machine.cpus));
-    }
+    let of_modules = machine.modules.iter().map(|chosen| (chosen.module.kernel_words)(machine.cpus));
+    words.extend(of_modules.filter(|words| !words.is_empty()));
     words.extend(machine.append.clone());
     words.join(" ")
 }
@@ -82,8 +81,8 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
         (Clock::Real, Accel::Kvm) => list.words("-accel kvm -cpu host"),
         (Clock::Real, _) => list.words("-accel tcg,thread=multi").pair("-cpu", machine.arch.processor()),
     };
-    list.pair("-smp", (machine.cpus + u8::from(machine.bare_metal)).to_string())
-        .pair("-m", machine.memory.as_str());
+    let beside: u8 = machine.modules.iter().map(|chosen| chosen.module.processors).sum();
+    list.pair("-smp", (machine.cpus + beside).to_string()).pair("-m", machine.memory.as_str());
     list.pair("-kernel", text(paths.kernel)).pair("-initrd", text(paths.initramfs));
     list.pair("-append", kernel_command_line(machine, qemu_version));
     list.pair("-chardev", format!("file,id=console,append=on,path={}", escaped(paths.console)));
@@ -185,6 +184,10 @@ mod tests {
     fn every_option_reaches_qemu() {
         let base = Machine::default;
         let virtual_ = |shift| Machine { clock: Clock::Virtual, shift, ..base() };
+        let bare_metal = || {
+            let modules = vec![crate::lab::module("canbare", "").unwrap()];
+            Machine { cpus: 2, modules, ..base() }
+        };
         let table = [
             (base(), "-accel tcg,thread=multi -cpu max -smp 1 -m 2G"),
             (base(), "canter.lab=1 canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
@@ -192,8 +195,8 @@ mod tests {
             (virtual_(3), "canter.clock=virtual canter.shift=3"),
             (Machine { accel: Accel::Kvm, ..base() }, "-accel kvm -cpu host"),
             (Machine { cpus: 2, memory: "512M".into(), ..base() }, "-smp 2 -m 512M"),
-            (Machine { cpus: 2, bare_metal: true, ..base() }, "-smp 3 "),
-            (Machine { cpus: 2, bare_metal: true, ..base() }, "maxcpus=2 memmap=64K$0x10000"),
+            (bare_metal(), "-smp 3 "),
+            (bare_metal(), "maxcpus=2 memmap=64K$0x10000"),
             (
                 Machine { append: vec!["nokaslr".into(), "x=1".into()], ..base() },
                 "canter.qemu=7.2.22 nokaslr x=1",

@@ -1,25 +1,29 @@
 //! canwire, the virtual bus that has time, built for the guest's kernel from the sources that this program carries, and
 //! loaded with the papers' testbed on it.
 
-use super::out_of_tree::{Source, sources};
+use super::module::{Choice, Loading, Module, Source, sources};
 
 /// The nodes and their buses, beside can0…can4 and wired as those.
 const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
 
 /// Every file that it is built from.
-pub(super) const SOURCE: Source = Source {
+const SOURCE: Source = Source {
     name: "canwire",
     folder: "canwire",
     files: sources! {
         "uapi/canwire.h" "canwire/Kbuild" "canwire/bits.c" "canwire/bits.h" "canwire/bus.h"
-        "canwire/compat.h" "canwire/controller.c" "canwire/faults.c" "canwire/handover.c" "canwire/main.c"
+        "compat.h" "canwire/controller.c" "canwire/faults.c" "canwire/handover.c" "canwire/main.c"
         "canwire/netlink.c" "canwire/netlink.h" "canwire/netlink_get.c" "canwire/netlink_source.c"
         "canwire/node.c" "canwire/node.h" "canwire/source.c" "canwire/source.h" "canwire/tap.c"
         "canwire/tap.h" "canwire/wire.c" "canwire/wire.h"
     },
 };
 
-/// The module's parameters.
-pub fn parameters() -> String {
-    format!("nodes={NODES}")
-}
+pub(super) const MODULE: Module = Module {
+    load: |_| Ok(Loading { parameters: format!("nodes={NODES}"), ..Loading::default() }),
+    ..Module::plain(
+        SOURCE,
+        Choice::Bus("wire"),
+        "also wcan0…wcan4 on buses A and B of canwire, which has bits, arbitration and hardware stamps",
+    )
+};

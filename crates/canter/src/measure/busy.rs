@@ -4,7 +4,7 @@
 //! Only idle time is read, and busy is the rest: the kernel measures how long a processor is idle, interrupts excluded,
 //! while of what makes it busy it counts only what a tick finds, which for a gateway that works some µs is nothing.
 
-use canter_io::sys::clock;
+use canter_io::clock;
 use std::fs;
 
 /// At most so many readings; when they are too many, every other one is dropped.

@@ -8,11 +8,11 @@ mod tests;
 
 use crate::{
     failure::{self, Failure},
-    trouble,
+    trouble, whole_file,
 };
 use layout::Layout;
 use serde::{Deserialize, Serialize};
-use std::{fs, io, io::Write, path::Path};
+use std::{fs, path::Path};
 
 /// The version that this program writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -57,20 +57,7 @@ impl ResultFile {
 
     /// Writes it beside `path` and renames it, so that there is never half a result; makes the folder.
     pub fn save(&self, path: &Path) -> failure::Result<()> {
-        let fail = |error: io::Error| trouble::of_file(path, "write the result", error);
-        let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(fail)?;
-        let unfinished = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-        let written = fs::File::create(&unfinished).and_then(|mut file| {
-            file.write_all(self.to_json().as_bytes())?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&unfinished, path)).map_err(|error| {
-            let _ = fs::remove_file(&unfinished); // the first error is the one to tell
-            fail(error)
-        })
+        whole_file::write(path, "write the result", &self.to_json())
     }
 
     /// The document as [`ResultFile::save`] writes it: a field per line, lists of numbers packed.

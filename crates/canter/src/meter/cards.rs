@@ -8,6 +8,7 @@ use super::{
     wires::{AHEAD_NS, Asleep, SETTLE_NS, SLEEP_NS_MAX},
 };
 use crate::{
+    canwire,
     failure::{self, Exit, Failure},
     measure::{
         environment,
@@ -15,19 +16,16 @@ use crate::{
         result::{Condition, Series},
     },
     traffic::{pattern::Traffic, template},
-    wire::source,
 };
 use canter_io::{
     Batch, Frame, Interface, Meta,
     batch::{Clock, Origin},
+    canprobe::{self, HANDLER, Plan, Record, SENT},
     frame::BitRate,
     method::{Receive, Transmit},
     netlink::wire::Pace,
     pci::{self, Lent},
-    sys::{
-        canprobe::{self, HANDLER, Plan, Record, SENT},
-        thread,
-    },
+    thread,
 };
 use std::{
     collections::VecDeque,
@@ -128,7 +126,7 @@ impl Cards {
         let count = u32::try_from(setup.count).map_err(|_| {
             Failure::new(Exit::Usage, format!("--count {}: at most {}", setup.count, u32::MAX))
         })?;
-        let Some((pace, burst)) = source::pace(setup.traffic)? else { return Ok(None) };
+        let Some((pace, burst)) = canwire::pace(setup.traffic)? else { return Ok(None) };
         let period_ns = match pace {
             Pace::Period(ns) => ns,
             Pace::Load(permille) => frame_ns * 1000 / u64::from(permille).max(1),

@@ -6,9 +6,10 @@ use crate::traffic::{pattern::Traffic, random::Random, schedule, template};
 use canter_io::{
     Batch, Frame,
     batch::BATCH_FRAMES,
+    clock,
     frame::BitRate,
     method::{Receive, Transmit},
-    sys::{clock, poll},
+    poll,
 };
 use std::{
     io,

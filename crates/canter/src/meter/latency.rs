@@ -11,19 +11,20 @@ use super::{
     wires::Buses,
 };
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    gateway::counts::Counts,
+    interrupt::interrupt_flag,
     measure::{
         busy::Sampler,
-        duration, environment,
+        environment,
         histogram::Histogram,
         result::{Condition, Ledger, Lost, Series, Timeline},
         timeline::Recorder,
     },
     options::Common,
     report,
+    rules::counts::Counts,
     traffic::{pattern::Traffic, template::Template},
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Frame, Interface,
@@ -154,7 +155,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         None => campaign.once()?,
     };
     let result = environment::result("", &title(&arguments), &found.interfaces, found.series);
-    common.write_result(&result)?;
+    common.write_result(&result.to_json())?;
     if common.shows_table() {
         let text = if varies { sweep::table(&result.series) } else { report::summary(&result) };
         print!("{text}");

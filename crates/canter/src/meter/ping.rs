@@ -10,19 +10,21 @@ mod identifiers;
 pub use identifiers::Identifiers;
 
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     measure::{
-        duration, environment,
+        environment,
         histogram::Histogram,
         result::{Condition, Latency, Ledger, Lost, Series},
     },
     options::Common,
-    trouble::{explain, interrupt_flag, refuse_down},
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
-    Batch, Frame, Interface,
+    Batch, Frame, Interface, clock,
     method::{Pair, Receive, ReceiveOptions, Transmit, TransmitOptions},
-    sys::{clock, thread::Worker},
+    thread::Worker,
 };
 use clap::Args;
 use flight::{Answer, Flight, Plan, Step};
@@ -292,7 +294,7 @@ impl Session<'_> {
         let series = self.series(pair, latency, sent, lost);
         let title = format!("Round-trip time on {}", self.interface.name);
         let interfaces = [self.interface.clone()];
-        common.write_result(&environment::result("", &title, &interfaces, vec![series]))?;
+        common.write_result(&environment::result("", &title, &interfaces, vec![series]).to_json())?;
         Ok(match (received, lost, interrupted) {
             (0, _, _) => Exit::Failed,
             (_, _, true) => Exit::Interrupted,
@@ -305,7 +307,7 @@ impl Session<'_> {
         let plan = self.arguments.plan();
         let method = pair.to_string();
         Series {
-            paper_name: crate::gateway::paper_name(&method).to_owned(),
+            paper_name: crate::gateway::table::paper_name(&method).to_owned(),
             method,
             condition: Condition {
                 traffic: if plan.interval_ns == 0 { "one-at-a-time" } else { "period" }.to_owned(),

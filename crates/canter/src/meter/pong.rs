@@ -3,14 +3,16 @@
 use super::ping::{Identifiers, Shared};
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     options::Common,
-    trouble::{explain, interrupt_flag, refuse_down},
+    trouble::{explain, refuse_down},
 };
 use canter_io::{
     Batch, Frame, Interface,
     batch::BATCH_FRAMES,
     method::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait},
-    sys::{poll, thread::Worker},
+    poll,
+    thread::Worker,
 };
 use clap::Args;
 use serde::Serialize;

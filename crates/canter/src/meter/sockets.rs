@@ -74,8 +74,8 @@ impl Instrument for Interfaces {
         // The queue holds all frames that can be on their way.
         let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
         let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
-        let receiver = |interface| receiver_for(interface).parse::<ReceiveMethod>();
-        let sender: TransmitMethod = sender_for(&self.send).parse()?;
+        let receiver = |on: &Interface| on.carrier.usual.receive_spinning.parse::<ReceiveMethod>();
+        let sender: TransmitMethod = self.send.carrier.usual.transmit.parse()?;
         let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
         let wire = wire(setup, &self.routed);
         let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
@@ -132,24 +132,6 @@ impl Instrument for Interfaces {
     }
 }
 
-/// How frames are stamped on an interface: by what its driver stamps them with, many at a time.
-fn receiver_for(interface: &Interface) -> &'static str {
-    match interface.kind {
-        Kind::Canchar => "canchar/spin",
-        Kind::Port => "port",
-        _ => "recvmmsg/spin",
-    }
-}
-
-/// How frames are sent on an interface, one at a time.
-fn sender_for(interface: &Interface) -> &'static str {
-    match interface.kind {
-        Kind::Canchar => "canchar",
-        Kind::Port => "port",
-        _ => "write",
-    }
-}
-
 /// The rates of the routed bus where a frame takes time on it.
 fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
     let takes_time = match setup.wire_time {
@@ -162,14 +144,13 @@ fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
 
 /// It has a bus with a bit rate.
 fn is_controller(interface: &Interface) -> bool {
-    interface.kind == Kind::Can
-        || interface.kind == Kind::Port
-        || interface.kind == Kind::Canchar && interface.bitrate().is_some()
+    interface.kind == Kind::Can || interface.bitrate().is_some()
 }
 
 /// QEMU's cards hand a frame over the moment it is sent.
 fn emulated_without_time(interface: &Interface) -> bool {
-    let emulated = interface.kind == Kind::Port
+    let chip = interface.controller.as_ref().map(|controller| controller.chip.as_str());
+    let emulated = chip == Some("sja1000")
         || matches!(interface.driver.as_deref(), Some("kvaser_pci" | "kvaser-pci" | "ctucanfd"));
     environment::in_lab() && emulated
 }

@@ -6,17 +6,13 @@ use super::{
     through::{self, Through},
 };
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
-    measure::{
-        duration,
-        result::{Lost, Series},
-    },
+    measure::result::{Lost, Series},
     options::Common,
-    report::{
-        text::{Ink, Style, Table, YELLOW},
-        unit,
-    },
+    terminal::{Ink, Style, Table, YELLOW},
     traffic::pattern::Traffic,
+    units,
 };
 use canter_io::Interface;
 use std::str::FromStr;
@@ -221,7 +217,7 @@ fn places(lost: &Lost) -> String {
         (unaccounted, "unaccounted"),
     ];
     let told = places.iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, place)| format!("{} {place}", unit::grouped(*count))).collect::<Vec<_>>().join(", ")
+    told.map(|(count, place)| format!("{} {place}", units::grouped(*count))).collect::<Vec<_>>().join(", ")
 }
 
 /// A line for each series: period, latency in µs, what was lost and where.
@@ -243,7 +239,7 @@ pub fn table(series: &[Series]) -> String {
             plain(if one.condition.period_ns == 0 { String::new() } else { us(one.condition.period_ns) }),
             figure(|latency| latency.p50),
             figure(|latency| latency.max),
-            (unit::grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
+            (units::grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
             plain(told),
         ]);
         last = &one.method;

@@ -13,19 +13,23 @@ mod cost;
 
 use crate::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     measure::{
         environment,
         result::{Condition, Cost, Ledger, Lost, Series},
     },
     options::Common,
     report,
-    trouble::interrupt_flag,
 };
 use canter_io::{
     Interface,
     batch::BATCH_FRAMES,
+    carrier::{self, Access, Carrier},
     frame::Frame,
-    method::{ReceiveMethod, TransmitMethod, Wait},
+    method::{
+        ReceiveMethod, Receiver, TransmitMethod, Transmitter,
+        table::{RECEIVERS, TRANSMITTERS},
+    },
 };
 use clap::Args;
 use cost::{Bench, Run};
@@ -74,7 +78,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let lost = series.iter().any(|series| series.ledger.lost.total() > 0);
     let title = "What a frame costs: system calls to send and to receive it";
     let result = environment::result("", title, &interfaces, series);
-    common.write_result(&result)?;
+    common.write_result(&result.to_json())?;
     if common.shows_table() {
         print!("{}", report::summary(&result));
     }
@@ -86,14 +90,14 @@ pub fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interface>)> 
     refuse_nonsense(setup)?;
     let bench = Bench::set_up(setup.interface.as_deref(), frame(setup.len)?, interrupt_flag()?)?;
     let mut series = Vec::new();
-    for method in receivers(setup)? {
-        for batch in batches(setup, method.row.capabilities.batch) {
-            series.push(receiver_series(&bench, setup, method, batch)?);
+    for row in wanted_receivers(setup, RECEIVERS) {
+        for batch in batches(setup, row.capabilities.batch) {
+            series.push(receiver_series(&bench, setup, row, batch)?);
         }
     }
-    for method in transmitters(setup)? {
-        for batch in batches(setup, method.row.capabilities.batch) {
-            series.push(transmitter_series(&bench, setup, method, batch)?);
+    for row in wanted_transmitters(setup, TRANSMITTERS) {
+        for batch in batches(setup, row.capabilities.batch) {
+            series.push(transmitter_series(&bench, setup, row, batch)?);
         }
     }
     let interfaces = bench.interfaces();
@@ -123,68 +127,82 @@ fn refuse_nonsense(setup: &Setup) -> failure::Result<()> {
     }
 }
 
-/// Unless it is named, a method is measured where it can work: canchar's where there are devices of it, beside the
-/// others; port's nowhere, since it makes no system call.
-fn wanted(setup: &Setup, name: &str) -> bool {
-    let on_device = setup.interface.as_ref().is_some_and(|name| name.starts_with("/dev/"));
-    let by_default = (on_device || !name.starts_with("canchar")) && name != "port";
-    if setup.methods.is_empty() { by_default } else { setup.methods.iter().any(|wanted| wanted == name) }
+/// Unless it is named, a method is listed where something carries its frames: virtual interfaces always, canchar devices
+/// when they are given. A listed method that cannot be measured gets its reason.
+fn wanted(setup: &Setup, name: &str, carriers: &[&Carrier]) -> bool {
+    if !setup.methods.is_empty() {
+        return setup.methods.iter().any(|wanted| wanted == name);
+    }
+    let on_devices = setup.interface.as_ref().is_some_and(|name| are_devices(name));
+    carriers.iter().any(|carrier| match carrier.access {
+        Access::Sockets => true,
+        Access::File => on_devices,
+        Access::Process => false,
+    })
 }
 
-/// Waits make no difference to a queue that is full, so each receiver is measured once, with the wait that never
-/// sleeps, and named by its row.
-fn receivers(setup: &Setup) -> failure::Result<Vec<ReceiveMethod>> {
-    let measured = |method: &ReceiveMethod| match method.row.name {
-        "read" => method.wait == Wait::Block,
-        "sim" => false,
-        _ => method.wait == Wait::Spin,
-    };
-    Ok(ReceiveMethod::all().filter(measured).filter(|method| wanted(setup, method.row.name)).collect())
+/// Whether these are the names of devices, `/dev/canchar0,/dev/canchar1`.
+fn are_devices(names: &str) -> bool {
+    carrier::table::of(names).access == Access::File
 }
 
-fn transmitters(setup: &Setup) -> failure::Result<Vec<TransmitMethod>> {
-    Ok(TransmitMethod::all()
-        .filter(|method| method.row.name != "sim" && wanted(setup, method.row.name))
-        .collect())
+fn wanted_receivers(setup: &Setup, table: &[&'static Receiver]) -> Vec<&'static Receiver> {
+    table.iter().copied().filter(|row| wanted(setup, row.name, row.carriers)).collect()
+}
+
+fn wanted_transmitters(setup: &Setup, table: &[&'static Transmitter]) -> Vec<&'static Transmitter> {
+    table.iter().copied().filter(|row| wanted(setup, row.name, row.carriers)).collect()
 }
 
 fn batches(setup: &Setup, can_batch: bool) -> Vec<usize> {
     if can_batch { setup.batch.clone() } else { vec![1] }
 }
 
+/// A receiver with the wait by which it is measured. Waits make no difference to a queue that is full, so each receiver
+/// is measured once and named by its row. The error is the reason why it cannot be measured.
+fn measurable(row: &'static Receiver, on: &Interface) -> Result<ReceiveMethod, String> {
+    let method = ReceiveMethod { row, wait: row.syscalls? };
+    method.check(on).map_err(|error| error.to_string())?;
+    Ok(method)
+}
+
 fn receiver_series(
     bench: &Bench,
     setup: &Setup,
-    method: ReceiveMethod,
+    row: &'static Receiver,
     batch: usize,
 ) -> failure::Result<Series> {
-    let condition = condition(setup, "receive", batch, bench.heard(method.row.name));
-    if let Err(reason) = method.check(bench.heard(method.row.name)) {
-        return Ok(Series::unavailable(method.row.name, condition, reason.to_string()));
-    }
+    let interface = bench.heard(row.carriers);
+    let condition = condition(setup, "receive", batch, interface);
+    let method = match measurable(row, interface) {
+        Ok(method) => method,
+        Err(reason) => return Ok(Series::unavailable(row.name, condition, reason)),
+    };
     let mut runs = Vec::new();
     for &frames in &setup.frames {
         let queue = setup.queue.unwrap_or(frames).min(frames);
         runs.push(bench.receive(method, frames, queue, batch)?);
     }
-    Ok(series(method.row.name, condition, &runs, |run| run.calls_ns))
+    Ok(series(row.name, condition, &runs, |run| run.calls_ns))
 }
 
 fn transmitter_series(
     bench: &Bench,
     setup: &Setup,
-    method: TransmitMethod,
+    row: &'static Transmitter,
     batch: usize,
 ) -> failure::Result<Series> {
-    let condition = condition(setup, "send", batch, bench.sent_on(method.row.name));
-    if let Err(reason) = method.check(bench.sent_on(method.row.name)) {
-        return Ok(Series::unavailable(method.row.name, condition, reason.to_string()));
+    let (interface, method) = (bench.sent_on(row.carriers), TransmitMethod { row });
+    let condition = condition(setup, "send", batch, interface);
+    let check = || method.check(interface).map_err(|error| error.to_string());
+    if let Err(reason) = row.syscalls.map_err(str::to_owned).and_then(|()| check()) {
+        return Ok(Series::unavailable(row.name, condition, reason));
     }
     let mut runs = Vec::new();
     for &frames in &setup.frames {
         runs.push(bench.send(method, frames, batch)?);
     }
-    Ok(series(method.row.name, condition, &runs, |run| run.calls_ns))
+    Ok(series(row.name, condition, &runs, |run| run.calls_ns))
 }
 
 fn condition(setup: &Setup, direction: &str, batch: usize, interface: &Interface) -> Condition {
@@ -220,5 +238,48 @@ fn series(method: &str, condition: Condition, runs: &[Run], value: fn(&Run) -> u
         }),
         ledger: Ledger { sent, received, lost, ..Ledger::default() },
         ..Series::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        setup: Setup,
+    }
+
+    fn setup(line: &str) -> Setup {
+        Line::parse_from(std::iter::once("syscalls").chain(line.split_whitespace())).setup
+    }
+
+    fn names(line: &str) -> Vec<&'static str> {
+        wanted_receivers(&setup(line), RECEIVERS).iter().map(|row| row.name).collect()
+    }
+
+    #[test]
+    fn methods_are_listed_where_something_carries_their_frames_or_when_they_are_named() {
+        let sockets = ["read", "recvmmsg", "ring", "io-uring"];
+        assert_eq!(names(""), sockets);
+        assert_eq!(names("-i vcan7"), sockets);
+        let devices = [&sockets[..], &["canchar", "canchar-ring"]].concat();
+        assert_eq!(names("-i /dev/canchar0,/dev/canchar1"), devices);
+        assert_eq!(names("--methods port,sim"), ["port", "sim"]);
+    }
+
+    #[test]
+    fn a_receiver_that_cannot_be_measured_is_listed_with_the_reason() {
+        let toy = Receiver { name: "toy", syscalls: Err("it only blocks"), ..*RECEIVERS[0] };
+        let toy: &'static Receiver = Box::leak(Box::new(toy));
+        let table = [RECEIVERS, &[toy]].concat();
+        let wanted = wanted_receivers(&setup(""), &table);
+        assert_eq!(wanted.last().map(|row| row.name), Some("toy"));
+        let on = Interface::find("sim:syscalls/bus").unwrap();
+        assert_eq!(measurable(toy, &on).err().as_deref(), Some("it only blocks"));
+        let ring = RECEIVERS.iter().find(|row| row.name == "ring").unwrap();
+        assert!(measurable(ring, &on).err().unwrap().contains("has no sockets"));
     }
 }

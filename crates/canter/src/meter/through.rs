@@ -5,9 +5,9 @@ use super::latency::{self, Measured, Setup};
 use crate::{
     failure::{self, Exit, Failure},
     gateway::{
-        Method,
         child::{Gateway, Order, Started},
-        paper_name,
+        kind::{Kind, Method},
+        table::{GATEWAYS, paper_name},
     },
     measure::result::Series,
     options::Common,
@@ -16,8 +16,6 @@ use crate::{
 use canter_io::{
     Interface,
     method::{Pair, ReceiveMethod, TransmitMethod},
-    netlink::can_gw,
-    redirect,
 };
 use clap::Args;
 use std::{path::PathBuf, str::FromStr};
@@ -28,9 +26,7 @@ pub struct Through {
     /// Start the gateway too, from IN to OUT of this machine, so that its own losses are told apart
     #[arg(long, value_name = "IN,OUT")]
     pub through: Option<Ends>,
-    /// With --through: by these methods, one after the other; all: by every pair that works here, can-gw and bpf. Unless
-    /// given, read+write, or what the interfaces have instead
-    #[arg(long, short, value_name = "PAIRS", value_delimiter = ',', requires = "through")]
+    #[arg(long, short, value_name = "PAIRS", value_delimiter = ',', requires = "through", help = method_help())]
     pub method: Vec<String>,
     /// With --through: by these rules
     #[arg(long, value_name = "FILE", requires = "through")]
@@ -38,6 +34,18 @@ pub struct Through {
     /// With --through: the gateway's processor; else as the meter's
     #[arg(long, value_name = "N", requires = "through")]
     pub gateway_cpu: Option<usize>,
+}
+
+fn method_help() -> String {
+    let names: Vec<_> = measurable().map(|kind| kind.name).collect();
+    let all = format!("by every pair that works here, {}", names.join(" and "));
+    let usual = "Unless given, read+write, or what the interfaces have instead";
+    format!("With --through: by these methods, one after the other; all: {all}. {usual}")
+}
+
+/// Gateways besides the pairs whose interfaces exist while they work, so that the meter finds them.
+fn measurable() -> impl Iterator<Item = &'static Kind> {
+    GATEWAYS.iter().filter(|kind| !kind.pairs && kind.keeps_interfaces())
 }
 
 /// Between which interfaces.
@@ -106,17 +114,15 @@ impl Through {
     }
 }
 
-/// Every pair that works between two interfaces, can-gw and bpf.
+/// Every gateway that works between two interfaces while they exist: first those in the kernel, then the pairs.
 fn all(from: &Interface, to: &Interface) -> Vec<String> {
     let receivers: Vec<_> = ReceiveMethod::all().filter(|method| method.check(from).is_ok()).collect();
     let transmitters: Vec<_> = TransmitMethod::all().filter(|method| method.check(to).is_ok()).collect();
     let pairs = receivers
         .iter()
         .flat_map(|receive| transmitters.iter().map(move |transmit| format!("{receive}+{transmit}")));
-    let has_sockets = from.has_sockets() && to.has_sockets();
-    let can_gw = (has_sockets && can_gw::available().is_ok()).then(|| "can-gw".to_owned());
-    let program = redirect::check(from, to).ok().map(|()| "bpf".to_owned());
-    can_gw.into_iter().chain(program).chain(pairs).collect()
+    let others = measurable().filter(|kind| (kind.check_between)(from, to).is_ok());
+    others.map(|kind| kind.name.to_owned()).chain(pairs).collect()
 }
 
 /// Measures a gateway, ends it, and closes the meter's account with the gateway's.
@@ -128,7 +134,7 @@ fn measure(
     common: &Common,
 ) -> failure::Result<Measured> {
     let ends = match method.parse::<Method>() {
-        Ok(method) if !method.keeps_interfaces() => Vec::new(),
+        Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
         _ => vec![Interface::find(from)?, Interface::find(to)?],
     };
     let measured = latency::measure(setup, common, &ends.iter().collect::<Vec<_>>());

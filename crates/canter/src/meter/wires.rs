@@ -8,21 +8,21 @@ use super::{
     latency::{Instrument, Setup},
 };
 use crate::{
+    canwire,
     failure::{self, Exit, Failure},
     measure::{
         histogram::Histogram,
         result::{Condition, Series, WireKept},
     },
     traffic::{pattern::Traffic, random::Random, template},
-    wire::{bus_of, source},
 };
 use canter_io::{
-    Frame, Interface,
+    Frame, Interface, clock,
     frame::BitRate,
     method::{Receive, Transmit},
     netlink::wire::{self, Bus, BusStats, Pace, Source},
-    sys::{clock, thread},
     tap::{Edge, Record, Tap, TapReceiver},
+    thread,
 };
 use std::{
     io,
@@ -42,7 +42,7 @@ pub struct Buses {
 impl Buses {
     pub fn find(setup: &Setup) -> failure::Result<Self> {
         let find = |name: &str| {
-            let bus = wire::bus(&bus_of(name)?)?;
+            let bus = wire::bus(&canwire::bus_of(name)?)?;
             if bus.bitrate.is_none() {
                 let why =
                     format!("bus {}: no node is up (ip link set … up type can bitrate 500000)", bus.name);
@@ -110,7 +110,7 @@ impl Instrument for Buses {
             Failure::new(Exit::Usage, format!("--count {}: at most {}", setup.count, u32::MAX))
         })?;
         let frame_ns = template::mean_ns(&frame, setup.count, Self::rate(&self.direct));
-        let send = match source::pace(setup.traffic)? {
+        let send = match canwire::pace(setup.traffic)? {
             None => {
                 let random = Random(FIRST_DELAY);
                 Sending::Frames(Box::new(OneByOne { bus: name, jitter_ns: setup.jitter, random }))

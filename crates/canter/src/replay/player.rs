@@ -6,12 +6,7 @@ use crate::{
     traffic::sender::{Account, Sender, Setup, Stop},
     trouble::refuse_down,
 };
-use canter_io::{
-    Frame, Interface,
-    batch::BATCH_FRAMES,
-    method::TransmitMethod,
-    sys::{clock, thread},
-};
+use canter_io::{Frame, Interface, batch::BATCH_FRAMES, clock, method::TransmitMethod, thread};
 use std::sync::{atomic::AtomicBool, mpsc::Receiver};
 
 /// From when the first frames are there to the first deadline.

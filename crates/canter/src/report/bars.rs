@@ -3,10 +3,10 @@
 
 use crate::measure::result::Latency;
 use crate::report::axis::Scale;
-use crate::report::figure::{self, CHARACTER, Size};
+use crate::report::plot::{self, CHARACTER, Size};
 use crate::report::ranking::{Latencies, Row};
 use crate::report::svg::{Path, Svg};
-use crate::report::{text::clip, unit};
+use crate::{terminal::clip, units};
 
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 26.0;
@@ -36,9 +36,9 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
     let layout = Layout::new(size, characters);
     let bottom = TOP + layout.row * group.rows.len() as f64;
     let (least, most) = bounds(group);
-    let logarithmic = figure::spread_too_wide(least, most);
+    let logarithmic = plot::spread_too_wide(least, most);
     let least = floor(group).map_or(least, |floor| least.min(floor));
-    let scale = figure::time_scale((least, most), (layout.left, layout.right), logarithmic);
+    let scale = plot::time_scale((least, most), (layout.left, layout.right), logarithmic);
     let mut svg = Svg::new(
         size.width(),
         bottom + BOTTOM,
@@ -46,10 +46,10 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
     );
     svg.describe(&description(group));
     let ticks = Size::ticks(layout.right - layout.left);
-    figure::time_axis(&mut svg, &scale, ticks, (TOP, bottom));
+    plot::time_axis(&mut svg, &scale, ticks, (TOP, bottom));
     headings(&mut svg, group, &layout);
     reference_line(&mut svg, group, &scale, (TOP, bottom));
-    figure::floor_line(&mut svg, &scale, floor(group), (TOP, bottom));
+    plot::floor_line(&mut svg, &scale, floor(group), (TOP, bottom));
     for (n, row) in group.rows.iter().enumerate() {
         let top = TOP + layout.row * n as f64;
         let middle = match size {
@@ -69,7 +69,7 @@ fn description(group: &Latencies<'_>) -> String {
     let unit = group.unit();
     let one =
         |row: &Row<'_, Latency>| format!("{} {} {}", row.label(), unit.number(row.figure.p50), unit.name);
-    figure::first_few(group.rows.iter().map(one), ", ")
+    plot::first_few(group.rows.iter().map(one), ", ")
 }
 
 fn bounds(group: &Latencies<'_>) -> (u64, u64) {
@@ -153,7 +153,7 @@ fn diamond(svg: &mut Svg, x: f64, y: f64, row: &Row<'_, Latency>) {
     path.line_to(x + 5.0, y);
     path.line_to(x, y + 5.0);
     path.line_to(x - 5.0, y);
-    let paper = row.paper_ns().map(unit::round_span).unwrap_or_default();
+    let paper = row.paper_ns().map(units::round_span).unwrap_or_default();
     svg.path("diamond", &path, &format!("the paper: {paper}"));
 }
 
@@ -168,7 +168,7 @@ fn words(svg: &mut Svg, group: &Latencies<'_>, n: usize, layout: &Layout, top: f
             svg.badge((10.0, y - 4.2), n + 1);
             let room = ((layout.left - 46.0) / CHARACTER) as usize;
             svg.text("name", (28.0, y), &clip(&row.label(), room));
-            let paper = row.paper_ns().map(unit::round_span).unwrap_or_default();
+            let paper = row.paper_ns().map(units::round_span).unwrap_or_default();
             let paper_ratio = group.paper_ratio(row).unwrap_or_default();
             let [at_median, at_ratio, at_paper, at_paper_ratio] = columns(layout);
             svg.text("value strong end", (at_median, y), &median);

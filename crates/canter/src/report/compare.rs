@@ -10,6 +10,7 @@
 mod pairing;
 mod statistics;
 mod table;
+mod view;
 
 use crate::failure::{self, Exit, Failure};
 use crate::measure::result::{ClockKind, ResultFile, Series};
@@ -17,6 +18,7 @@ pub use pairing::Across;
 use pairing::Pair;
 use statistics::Estimate;
 pub use table::{method, numbers, sentence, text};
+pub use view::{ComparisonView, view};
 
 /// By how much a percentile may grow.
 #[derive(Clone, Copy, Debug)]

@@ -3,25 +3,91 @@
 
 use crate::measure::result::Cost;
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{self, Size};
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
+use crate::report::plot::{self, Size};
 use crate::report::ranking::{Costs, Row};
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::report::verdict;
+use crate::report::views::{Drawing, Name, Sizes, drawing, name, papers};
+use crate::terminal::{Ink, Style, Table, paragraph};
+use crate::units::{self, Unit, grouped};
+use serde::Serialize;
+
+pub const FIGURE: Figure =
+    Figure { text, ..Figure::new("costs", include_str!("costs.html"), Views::OfConditions(views)) };
 
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
 
+fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+    numbers.costs.iter().map(|group| View::of(&view(group, sizes))).collect()
+}
+
+#[derive(Serialize)]
+struct CostView {
+    direction: String,
+    figure: Drawing,
+    unit: &'static str,
+    reference: String,
+    has_paper: bool,
+    paper: String,
+    rows: Vec<CostRow>,
+}
+
+#[derive(Serialize)]
+struct CostRow {
+    name: Name,
+    /// batch, per frame, delivery, total.
+    figures: [String; 4],
+    ratio: String,
+    paper: String,
+    paper_ratio: String,
+}
+
+fn view(group: &Costs<'_>, sizes: Sizes) -> CostView {
+    let unit = group.unit();
+    CostView {
+        direction: verdict::capital(&format!("to {}", group.direction)),
+        figure: drawing(sizes, |size| draw(group, size)),
+        unit: unit.name,
+        reference: group.reference().map(|row| row.series.method.clone()).unwrap_or_default(),
+        has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
+        paper: papers(group.rows.iter().map(|row| row.series)),
+        rows: group.rows.iter().enumerate().map(|(n, row)| cost_row(group, row, n + 1, unit)).collect(),
+    }
+}
+
+fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -> CostRow {
+    let mut name = name(row.series, number, row.label(), Costs::class(row));
+    name.method = row.series.method.clone(); // the batch has its own column
+    let batch = grouped(row.series.condition.batch.max(1));
+    let figure = row.figure;
+    CostRow {
+        name,
+        figures: [
+            batch,
+            unit.number(figure.per_frame),
+            unit.signed(figure.delivery),
+            unit.signed(figure.total),
+        ],
+        ratio: group.ratio(row).unwrap_or_default(),
+        paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
+        paper_ratio: group.paper_ratio(row).unwrap_or_default(),
+    }
+}
+
 /// Empty when no series kept its points.
-pub fn draw(group: &Costs<'_>, size: Size) -> String {
+fn draw(group: &Costs<'_>, size: Size) -> String {
     let points = || group.rows.iter().flat_map(|row| &row.figure.points);
     let Some(frames) = points().map(|point| point[0]).max() else { return String::new() };
     let ns = points().map(|point| point[1]).max().unwrap_or(1);
     let height = if size == Size::Wide { 380.0 } else { 300.0 };
     let (right, bottom) = (size.width() - RIGHT, height - BOTTOM);
     let x = Scale::linear((0.0, frames as f64), (LEFT, right));
-    let y = figure::time_scale((0, ns), (bottom, TOP), false);
+    let y = plot::time_scale((0, ns), (bottom, TOP), false);
     let mut svg = Svg::new(size.width(), height, "Time of all calls against the number of frames");
     let unit = group.unit();
     let one = |row: &Row<'_, Cost>| {
@@ -41,12 +107,12 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
     for tick in y.ticks(6) {
         let at = y.at(tick);
         svg.line("grid", (LEFT, at), (right, at));
-        svg.text("tick end", (LEFT - 6.0, at + 4.0), &unit::round_span(tick.round() as u64));
+        svg.text("tick end", (LEFT - 6.0, at + 4.0), &units::round_span(tick.round() as u64));
     }
     for tick in x.ticks(Size::ticks(right - LEFT)) {
         let at = x.at(tick);
         svg.line("grid", (at, TOP), (at, bottom));
-        svg.text("tick middle", (at, bottom + 16.0), &unit::grouped(tick.round() as u128));
+        svg.text("tick middle", (at, bottom + 16.0), &grouped(tick.round() as u128));
     }
     svg.line("axis", (LEFT, bottom), (right, bottom));
     svg.text("head end", (right, bottom + 34.0), "frames");
@@ -95,4 +161,32 @@ fn badges(svg: &mut Svg, group: &Costs<'_>, (x, y): (&Scale, &Scale), (right, bo
         svg.line(&format!("leader {class}"), (x.at(point[0] as f64), end), (right + 16.0, place));
         svg.group(&class, |svg| svg.badge((right + 24.0, place), n + 1));
     }
+}
+
+fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
+    let mut out = String::new();
+    numbers.costs.iter().for_each(|group| direction(&mut out, group, ink));
+    out
+}
+
+fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
+    let unit = group.unit();
+    let reference = group.reference().map_or("", |row| row.series.method.as_str());
+    paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), "", ink, Style::Plain);
+    let ratio = if reference.is_empty() { String::new() } else { format!("× {reference}") };
+    let mut table = Table::new(&["<method", "batch", "call", "delivery", "total", &ratio, "paper", ""]);
+    for row in &group.rows {
+        let plain = |text: String| (text, Style::Plain);
+        table.row([
+            plain(row.series.method.clone()),
+            plain(row.series.condition.batch.max(1).to_string()),
+            plain(unit.number(row.figure.per_frame)),
+            plain(unit.signed(row.figure.delivery)),
+            (unit.signed(row.figure.total), Style::Bold),
+            (group.ratio(row).unwrap_or_default(), Style::Bold),
+            (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
+            (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
+        ]);
+    }
+    table.print(out, ink);
 }

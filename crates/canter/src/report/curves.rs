@@ -2,10 +2,21 @@
 
 use crate::measure::result::{Curve, ResultFile, Series};
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::Size;
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
+use crate::report::plot::Size;
 use crate::report::ranking;
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::report::verdict;
+use crate::report::views::{Legend, Lines, Sizes, drawing};
+use crate::terminal::{Ink, Style, Table, paragraph};
+use crate::units;
+
+pub const FIGURE: Figure =
+    Figure { text, ..Figure::new("curves", include_str!("curves.html"), Views::OfResult(views)) };
+
+/// So many points of a curve are shown in the terminal.
+const POINTS_MAX: usize = 8;
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
@@ -13,14 +24,31 @@ const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 
 /// Series of the same quantity against the same thing.
-pub struct Curves<'a> {
-    pub first: &'a Curve,
-    pub condition: String,
-    pub lines: Vec<(String, &'a Series, &'a Curve)>,
+struct Curves<'a> {
+    first: &'a Curve,
+    condition: String,
+    lines: Vec<(String, &'a Series, &'a Curve)>,
+}
+
+fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+    Curves::of(numbers.result).iter().map(|curves| View::of(&view(curves, sizes))).collect()
+}
+
+fn view(curves: &Curves<'_>, sizes: Sizes) -> Lines {
+    let line = |(n, (label, _, curve)): (usize, &(String, &Series, &Curve))| {
+        let most = curve.points.iter().map(|point| point[1]).max().unwrap_or(0);
+        let about = format!("at most {}", curves.figure(most));
+        Legend { number: n + 1, label: label.clone(), class: Curves::class(n), about }
+    };
+    Lines {
+        title: verdict::capital(&format!("{} against {}", curves.first.quantity, curves.first.against)),
+        figure: drawing(sizes, |size| curves.draw(size)),
+        legend: curves.lines.iter().enumerate().map(line).collect(),
+    }
 }
 
 impl<'a> Curves<'a> {
-    pub fn of(result: &'a ResultFile) -> Vec<Self> {
+    fn of(result: &'a ResultFile) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
             let Some(curve) = series.curve.as_ref().filter(|_| series.fault().is_none()) else { continue };
@@ -40,11 +68,11 @@ impl<'a> Curves<'a> {
     }
 
     /// Of every line.
-    pub fn class(n: usize) -> String {
+    fn class(n: usize) -> String {
         format!("hue-{} dash-{}", n % 7, n / 7 % 4)
     }
 
-    pub fn draw(&self, size: Size) -> String {
+    fn draw(&self, size: Size) -> String {
         let height = if size == Size::Wide { 380.0 } else { 300.0 };
         let (right, bottom) = (size.width() - RIGHT, height - BOTTOM);
         let points = || self.lines.iter().flat_map(|(_, _, curve)| &curve.points);
@@ -61,7 +89,7 @@ impl<'a> Curves<'a> {
         }
         for tick in x.ticks(Size::ticks(right - LEFT)) {
             svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
-            svg.text("tick middle", (x.at(tick), bottom + 16.0), &unit::grouped(tick as u64));
+            svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::grouped(tick as u64));
         }
         let unit = &self.first.against_unit;
         let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
@@ -83,8 +111,8 @@ impl<'a> Curves<'a> {
     }
 
     /// `12.5 %`.
-    pub fn figure(&self, value: u64) -> String {
-        unit::measured(value, self.first.decimals, &self.first.unit)
+    fn figure(&self, value: u64) -> String {
+        units::measured(value, self.first.decimals, &self.first.unit)
     }
 
     fn description(&self) -> String {
@@ -105,4 +133,35 @@ fn line(svg: &mut Svg, n: usize, label: &str, curve: &Curve, (x, y): (&Scale, &S
     for point in &curve.points {
         svg.circle(&format!("point {}", Curves::class(n)), at(point), 3.0);
     }
+}
+
+fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
+    let mut out = String::new();
+    for series in numbers.result.series.iter().filter(|series| series.unavailable.is_empty()) {
+        points(&mut out, series, ink);
+    }
+    out
+}
+
+/// `processor load of read+write, %, against rate, frames/s:` and a table of points, side by side.
+fn points(out: &mut String, series: &Series, ink: Ink) {
+    let Some(curve) = &series.curve else { return };
+    let heading = format!(
+        "{} of {}, {}, against {}:",
+        curve.quantity,
+        ranking::label(series),
+        ranking::describe(&series.condition),
+        curve.against
+    );
+    paragraph(out, &heading, "", ink, Style::Plain);
+    let mut table = Table::new(&[&curve.against, &curve.quantity]);
+    let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
+    for [against, figure] in curve.points.iter().step_by(every) {
+        let against = units::measured(*against, 0, &curve.against_unit);
+        table.row([
+            (against, Style::Plain),
+            (units::measured(*figure, curve.decimals, &curve.unit), Style::Bold),
+        ]);
+    }
+    table.print(out, ink);
 }

@@ -2,8 +2,9 @@
 //! reckon with them, compressed.
 
 use crate::measure::result::{Latency, ResultFile};
-use crate::report::profiles;
-use crate::report::ranking::{self, Latencies};
+use crate::report::numbers::Numbers;
+use crate::report::{profiles, ranking};
+use data_encoding::BASE64;
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 
@@ -13,18 +14,17 @@ pub const PAGE_BYTES_MAX: usize = 2_000_000;
 const BUCKETS_KEPT: [usize; 3] = [64, 16, 4];
 
 /// `[[id, label, condition, frames sent, lost, p50, max, floor, the paper's points], …]`
-pub fn figures(results: &[ResultFile]) -> String {
+pub fn figures(all: &[Numbers<'_>]) -> String {
     let mut rows: Vec<serde_json::Value> = Vec::new();
-    let mut base = 0;
-    for result in results {
-        let several = results.len() > 1;
+    for Numbers { result, latencies, .. } in all {
+        let several = all.len() > 1;
         let origin = [result.study.as_str(), &result.environment.flavour()].join(" ");
-        for group in Latencies::numbered(result, base) {
+        for group in latencies {
             let condition = ranking::describe(group.condition);
             let origin = if several { format!("{}, ", origin.trim()) } else { String::new() };
             for row in &group.rows {
                 let lost = row.series.ledger.lost.total();
-                let papers: Vec<(u64, u64)> = profiles::paper_points(&group, row)
+                let papers: Vec<(u64, u64)> = profiles::paper_points(group, row)
                     .into_iter()
                     .map(|(_, scaled, m)| (scaled, m as u64))
                     .collect();
@@ -41,7 +41,6 @@ pub fn figures(results: &[ResultFile]) -> String {
                 ]));
             }
         }
-        base += result.series.len();
     }
     for_script(&serde_json::Value::from(rows).to_string())
 }
@@ -71,7 +70,7 @@ pub fn archive(results: &[ResultFile], room: usize) -> (String, &'static str) {
 fn element(n: usize, json: &str) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let written = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
-    let data = base64(&written.expect("memory takes everything"));
+    let data = BASE64.encode(&written.expect("memory takes everything"));
     format!("<script type=\"application/gzip\" id=\"json-{n}\">{data}</script>\n")
 }
 
@@ -102,30 +101,9 @@ fn fewer(latency: &Latency, most: usize) -> Vec<[u64; 2]> {
     together.chain(last.iter().copied()).collect()
 }
 
-/// RFC 4648, padded.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(chunk.get(n).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * n) & 63) as usize];
-            text.push(if n > chunk.len() { '=' } else { char::from(digit) });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        let all = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
-        assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
-    }
 
     #[test]
     fn thinning_loses_no_frame_and_keeps_the_worst() {

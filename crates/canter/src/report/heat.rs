@@ -1,10 +1,21 @@
 //! The matrix: every method under every condition as a table of colours, whose cells lead to their profile.
 
 use crate::measure::result::{Condition, Latency, ResultFile, Series};
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
 use crate::report::ranking;
-use crate::report::text::clip;
-use crate::report::unit;
+use crate::report::views::Sizes;
+use crate::terminal::clip;
+use crate::units;
 use serde::Serialize;
+
+pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::OfPage(views));
+
+/// All maps are one view, so that what explains them is there once.
+fn views(all: &[Numbers<'_>], _: Sizes) -> Vec<View> {
+    let maps = maps(all);
+    if maps.is_empty() { Vec::new() } else { vec![View::of(&maps)] }
+}
 
 /// Colours from the shortest to the longest.
 const LEVELS: f64 = 8.0;
@@ -12,7 +23,7 @@ const LEVELS: f64 = 8.0;
 const COLUMNS_WITH_FIGURES: usize = 12;
 
 #[derive(Serialize)]
-pub struct Map {
+struct Map {
     study: String,
     quantity: String,
     /// What the columns have in common, and what each level of headings is: `kernel, load, traffic`.
@@ -60,9 +71,9 @@ const DIMENSIONS: usize = 6;
 const NAMES: [&str; DIMENSIONS] = ["kernel", "background load", "traffic", "varied", "variant", "payload"];
 
 /// A map for each study and quantity that was measured under several conditions.
-pub fn maps(results: &[ResultFile]) -> Vec<Map> {
+fn maps(all: &[Numbers<'_>]) -> Vec<Map> {
     let mut kinds: Vec<(&str, &str)> = Vec::new();
-    for result in results {
+    for Numbers { result, .. } in all {
         let measured = result.series.iter().filter(|series| series.latency_ns.is_some());
         for kind in measured.map(|series| (result.study.as_str(), series.quantity.as_str())) {
             if !kinds.contains(&kind) {
@@ -70,11 +81,11 @@ pub fn maps(results: &[ResultFile]) -> Vec<Map> {
             }
         }
     }
-    kinds.into_iter().filter_map(|kind| map(results, kind)).collect()
+    kinds.into_iter().filter_map(|kind| map(all, kind)).collect()
 }
 
-fn map(results: &[ResultFile], (study, quantity): (&str, &str)) -> Option<Map> {
-    let entries = entries(results, study, quantity);
+fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
+    let entries = entries(all, study, quantity);
     let entries = entries_of_measured_conditions(entries);
     let values: Vec<Vec<&str>> = (0..DIMENSIONS).map(|n| distinct(&entries, n)).collect();
     let dimensions: Vec<usize> = (0..DIMENSIONS).filter(|&n| values[n].len() > 1).collect();
@@ -113,10 +124,9 @@ fn map(results: &[ResultFile], (study, quantity): (&str, &str)) -> Option<Map> {
 }
 
 /// What was measured, and what could not be where others of its condition were.
-fn entries<'a>(results: &'a [ResultFile], study: &str, quantity: &str) -> Vec<Entry<'a>> {
+fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
-    let mut base = 0;
-    for result in results {
+    for Numbers { result, base, .. } in all {
         let has_latencies = result.series.iter().any(|series| series.latency_ns.is_some());
         for (n, series) in result.series.iter().enumerate() {
             let missing = !series.unavailable.is_empty() && has_latencies;
@@ -127,7 +137,6 @@ fn entries<'a>(results: &'a [ResultFile], study: &str, quantity: &str) -> Vec<En
                 entries.push(Entry { id: base + n, series, key: key(result, &series.condition) });
             }
         }
-        base += result.series.len();
     }
     entries
 }
@@ -143,7 +152,7 @@ fn entries_of_measured_conditions(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
 fn key(result: &ResultFile, condition: &Condition) -> [String; DIMENSIONS] {
     let traffic = match condition.traffic.as_str() {
         "one-at-a-time" => "one".to_owned(),
-        "period" => unit::round_span(condition.period_ns),
+        "period" => units::round_span(condition.period_ns),
         "load" => format!("{} %", condition.load_percent),
         other => other.to_owned(),
     };
@@ -153,7 +162,7 @@ fn key(result: &ResultFile, condition: &Condition) -> [String; DIMENSIONS] {
         traffic,
         condition.varied.as_ref().map(ranking::varied).unwrap_or_default(),
         condition.variant.clone(),
-        if condition.len > 0 { unit::counted(condition.len.into(), "byte") } else { String::new() },
+        if condition.len > 0 { units::counted(condition.len.into(), "byte") } else { String::new() },
     ]
 }
 
@@ -243,10 +252,10 @@ fn cell(entry: &Entry<'_>, scales: &Scales) -> Cell {
         .chain([loss_level(share)])
         .map(|level| level.to_string())
         .collect();
-    let [p50, p99, max] = FIGURES.map(|pick| unit::span(pick(latency)));
-    let lost_text = if lost > 0 { format!(", lost {}", unit::grouped(lost)) } else { String::new() };
+    let [p50, p99, max] = FIGURES.map(|pick| units::span(pick(latency)));
+    let lost_text = if lost > 0 { format!(", lost {}", units::grouped(lost)) } else { String::new() };
     let tip = format!("{p50}, p99 {p99}, worst {max}{lost_text}");
-    Cell { id, state: "full", levels, text: unit::span(latency.p50), tip, lossy: lost > 0 }
+    Cell { id, state: "full", levels, text: units::span(latency.p50), tip, lossy: lost > 0 }
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 use crate::measure::profile::Profile;
 use crate::measure::result::Latency;
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{self, Size};
+use crate::report::bars;
 use crate::report::outline::{self, DECADE, LEAST_FRAMES};
+use crate::report::plot::{self, Size};
 use crate::report::ranking::{Latencies, Row};
 use crate::report::svg::{Path, Svg};
-use crate::report::{bars, unit};
+use crate::units;
 
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 62.0;
@@ -41,7 +42,7 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
     let mut svg = Svg::new(size.width(), height, &title);
     svg.describe(&description(group));
     grid(&mut svg, &plot);
-    figure::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
+    plot::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
     worst_cases(&mut svg, group, &plot);
     lines(&mut svg, group, &plot);
     for row in group.rows.iter().rev() {
@@ -56,15 +57,15 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
 fn description(group: &Latencies<'_>) -> String {
     let one = |row: &Row<'_, Latency>| {
         let lost = row.series.ledger.lost.total();
-        let lost = if lost > 0 { format!(", {} lost", unit::grouped(lost)) } else { String::new() };
+        let lost = if lost > 0 { format!(", {} lost", units::grouped(lost)) } else { String::new() };
         format!(
             "{}: median {}, worst {}{lost}",
             row.label(),
-            unit::span(row.figure.p50),
-            unit::span(row.figure.max)
+            units::span(row.figure.p50),
+            units::span(row.figure.max)
         )
     };
-    figure::first_few(group.rows.iter().map(one), "; ")
+    plot::first_few(group.rows.iter().map(one), "; ")
 }
 
 fn sent(row: &Row<'_, Latency>) -> u64 {
@@ -91,9 +92,9 @@ fn grid(svg: &mut Svg, plot: &Plot) {
     let ticks = plot.y.ticks(7);
     svg.levels("grid", ticks.iter().map(|&tick| plot.y.at(tick)), (LEFT, plot.right));
     for tick in ticks {
-        svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &unit::grouped(tick.round() as u128));
+        svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &units::grouped(tick.round() as u128));
     }
-    figure::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
+    plot::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
     svg.line("axis", (LEFT, plot.bottom), (plot.right, plot.bottom));
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
 }
@@ -103,7 +104,7 @@ fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
     let (x, y) = (plot.x.of_logarithm(), plot.y.of_logarithm());
     svg.stretched((x.0 / DECADE.0, x.1), (y.0 / DECADE.1, y.1), |svg| {
         for row in group.rows.iter().rev() {
-            let tip = format!("{}: worst {}", row.label(), unit::span(row.figure.max));
+            let tip = format!("{}: worst {}", row.label(), units::span(row.figure.max));
             svg.reuse(&format!("line {}", row.class()), &format!("p{}", row.id), &tip);
         }
     });
@@ -118,7 +119,7 @@ fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
     if lost > 0 {
         let level = plot.y.at(lost as f64);
         svg.line("plateau", (end, level), (plot.right, level));
-        svg.text("tick end", (plot.right, level - 4.0), &format!("{} lost", unit::grouped(lost)));
+        svg.text("tick end", (plot.right, level - 4.0), &format!("{} lost", units::grouped(lost)));
     }
 }
 
@@ -146,7 +147,7 @@ fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, plot: &Pl
         for (x, y) in [(x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)] {
             path.line_to(x, y);
         }
-        let tip = format!("{} in the paper: {}", row.label(), unit::round_span(ns));
+        let tip = format!("{} in the paper: {}", row.label(), units::round_span(ns));
         svg.path("paper-point", &path, &tip);
     }
 }
@@ -172,7 +173,7 @@ fn worst_of_all(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
         svg.text(
             "value end",
             (plot.right, TOP - 8.0),
-            &format!("worst {} {}", row.label(), unit::span(row.figure.max)),
+            &format!("worst {} {}", row.label(), units::span(row.figure.max)),
         );
     }
 }

@@ -1,68 +1,12 @@
 //! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
 
 use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
-use crate::report::unit::{self, Unit};
-use canter_io::method;
+use crate::report::family::Family;
+use crate::units::{self, Unit};
 
 /// What the others are compared with: the kernel's own gateway, or else the plainest way.
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
-
-/// Receivers that block and that not every canter has a row for.
-const KNOWN: [&str; 3] = ["io-uring", "canchar", "lincan"];
-
-/// How a method waits for a frame, or where it runs: what explains most of its latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
-    BareMetal,
-    Kernel,
-    Spin,
-    Poll,
-    Block,
-    Other,
-}
-
-impl Family {
-    pub const ALL: [Self; 6] =
-        [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block, Self::Other];
-
-    /// From the name alone: the wait is after the receiver's slash, or the receiver's default.
-    pub fn of(method: &str) -> Self {
-        let receiver = method.split('+').next().unwrap_or(method);
-        let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
-        match (receiver, wait) {
-            ("bare-metal", _) => Self::BareMetal,
-            ("can-gw" | "bpf", _) => Self::Kernel,
-            (_, "spin" | "busy-poll" | "chip-poll") | ("port", "") => Self::Spin,
-            (_, "poll") | ("ring" | "canchar-ring", "") => Self::Poll,
-            ("" | "gateway", _) => Self::Other,
-            (name, _) if KNOWN.contains(&name) || method::RECEIVERS.iter().any(|row| row.name == name) => {
-                Self::Block
-            }
-            _ => Self::Other,
-        }
-    }
-
-    /// The class of its colours.
-    pub fn class(self) -> &'static str {
-        ["bare", "kernel", "spin", "poll", "block", "other"][self as usize]
-    }
-
-    pub fn about(self) -> &'static str {
-        [
-            "no operating system",
-            "in the kernel",
-            "user space, busy waiting",
-            "user space, poll",
-            "user space, blocking",
-            "a method that this canter does not know",
-        ][self as usize]
-    }
-
-    pub fn user_space(self) -> bool {
-        (Self::Spin..=Self::Block).contains(&self)
-    }
-}
 
 /// One series with figures, in its place.
 pub struct Row<'a, Figure> {
@@ -110,12 +54,7 @@ pub struct Latencies<'a> {
 }
 
 impl<'a> Latencies<'a> {
-    /// In the order in which the conditions occur.
-    pub fn of(result: &'a ResultFile) -> Vec<Self> {
-        Self::numbered(result, 0)
-    }
-
-    /// The same; the result's first series is number `base` of the page.
+    /// In the order in which the conditions occur; the result's first series is number `base` of the page.
     pub fn numbered(result: &'a ResultFile, base: usize) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (n, series) in
@@ -183,11 +122,11 @@ impl<'a> Latencies<'a> {
     }
 
     pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        unit::ratio(row.figure.p50, self.reference()?.figure.p50)
+        units::ratio(row.figure.p50, self.reference()?.figure.p50)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+        units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// A figure of the paper's if its machine were so much faster that its reference equals ours: same ratio.
@@ -241,11 +180,11 @@ impl<'a> Costs<'a> {
 
     pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
         let positive = |ns: i64| u64::try_from(ns).ok();
-        unit::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
+        units::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
-        unit::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
+        units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// Colours by rank: here the wait hardly matters, and every line is its own method.
@@ -356,6 +295,12 @@ fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
     }
 }
 
+/// The condition, and before it the quantity where it is no gateway's latency.
+pub fn full(group: &Latencies<'_>) -> String {
+    let condition = describe(group.condition);
+    if group.quantity.is_empty() { condition } else { format!("{}: {condition}", group.quantity) }
+}
+
 /// `one frame at a time, 2 bytes`.
 pub fn describe(condition: &Condition) -> String {
     parts(condition).join(", ")
@@ -374,7 +319,7 @@ pub fn distinguish(conditions: &[&Condition]) -> Vec<String> {
 fn parts(condition: &Condition) -> Vec<String> {
     let mut parts = vec![match condition.traffic.as_str() {
         "one-at-a-time" => "one frame at a time".to_owned(),
-        "period" => format!("a frame every {}", unit::round_span(condition.period_ns)),
+        "period" => format!("a frame every {}", units::round_span(condition.period_ns)),
         "load" => format!("{} % bus load", condition.load_percent),
         "flood" => "as many frames as fit (flood)".to_owned(),
         other => other.to_owned(),
@@ -382,7 +327,7 @@ fn parts(condition: &Condition) -> Vec<String> {
     parts.extend(condition.varied.as_ref().map(varied));
     parts.push(condition.variant.clone());
     if condition.len > 0 {
-        parts.push(unit::counted(condition.len.into(), "byte"));
+        parts.push(units::counted(condition.len.into(), "byte"));
     }
     if idle(&condition.load) != "none" {
         parts.push(format!("under {} load", condition.load));
@@ -393,11 +338,11 @@ fn parts(condition: &Condition) -> Vec<String> {
 
 /// `2 048 filters`, `rate 10 000 frames/s`.
 pub fn varied(varied: &Varied) -> String {
-    let value = unit::grouped(varied.value);
+    let value = units::grouped(varied.value);
     match varied.unit.as_str() {
         "" if varied.value == 1 => format!("{value} {}", varied.name.trim_end_matches('s')),
         "" => format!("{value} {}", varied.name),
-        "ns" => format!("{} {}", varied.name, unit::round_span(varied.value)),
+        "ns" => format!("{} {}", varied.name, units::round_span(varied.value)),
         unit => format!("{} {value} {unit}", varied.name),
     }
 }
@@ -434,28 +379,6 @@ mod tests {
             command,
             environment: Environment::default(),
             series: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_family_is_read_off_the_name() {
-        for (method, family) in [
-            ("bare-metal", Family::BareMetal),
-            ("can-gw", Family::Kernel),
-            ("bpf", Family::Kernel),
-            ("read+write", Family::Block),
-            ("read/spin+ring", Family::Spin),
-            ("read/busy-poll+write", Family::Spin),
-            ("ring+write", Family::Poll),
-            ("read/poll+write", Family::Poll),
-            ("canchar/chip-poll+canchar", Family::Spin),
-            ("port+port", Family::Spin),
-            ("io-uring+io-uring", Family::Block),
-            ("gateway", Family::Other),
-            ("teleport+write", Family::Other),
-            ("", Family::Other),
-        ] {
-            assert_eq!(Family::of(method), family, "{method}");
         }
     }
 }

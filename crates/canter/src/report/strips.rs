@@ -3,11 +3,11 @@
 
 use crate::measure::profile::Profile;
 use crate::report::axis::Scale;
-use crate::report::figure;
+use crate::report::plot;
 use crate::report::ranking::{Latencies, Row};
-use crate::report::text::{COLUMNS_MAX, Ink, Style, clip};
-use crate::report::unit;
-use crate::{measure::result::Latency, report::ranking::Family};
+use crate::terminal::{COLUMNS_MAX, Ink, Style, clip};
+use crate::units;
+use crate::{measure::result::Latency, report::family::Family};
 
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Rows of the plot of a single method.
@@ -37,7 +37,7 @@ impl Plot {
         let names = group.rows.iter().map(|row| row.label().chars().count()).max()?.min(NAMES_MAX);
         let left = if group.rows.len() == 1 { 10 } else { names + 4 };
         let width = COLUMNS_MAX - left - 1;
-        let x = figure::time_scale((least, most), (0.0, (width - 1) as f64), true);
+        let x = plot::time_scale((least, most), (0.0, (width - 1) as f64), true);
         Some(Self { x, left, width })
     }
 
@@ -83,7 +83,7 @@ impl Plot {
                 .map(|&m| BLOCKS[level(m, most, 8 * ROWS).saturating_sub(8 * line).min(8)])
                 .collect();
             let label = match line {
-                _ if line == ROWS - 1 => unit::grouped(most),
+                _ if line == ROWS - 1 => units::grouped(most),
                 0 => "1".to_owned(),
                 _ => String::new(),
             };
@@ -92,8 +92,8 @@ impl Plot {
             out.push('\n');
         }
         out.push_str(&self.axis());
-        let worst = format!("{:>width$} worst {}", "", unit::span(row.figure.max), width = self.left - 1);
-        let lost = if lost > 0 { format!(", {} never arrived", unit::grouped(lost)) } else { String::new() };
+        let worst = format!("{:>width$} worst {}", "", units::span(row.figure.max), width = self.left - 1);
+        let lost = if lost > 0 { format!(", {} never arrived", units::grouped(lost)) } else { String::new() };
         out.push_str(&format!("{worst}{lost}\n\n"));
         out
     }
@@ -103,7 +103,7 @@ impl Plot {
         let mut line: Vec<char> = vec![' '; COLUMNS_MAX];
         let mut free = 0;
         for tick in self.x.ticks(self.width / 12) {
-            let label = unit::round_span(tick as u64);
+            let label = units::round_span(tick as u64);
             let at = self.left + self.x.at(tick).round() as usize;
             let long = label.chars().count() + 1;
             if at < free || at + long > COLUMNS_MAX {

@@ -1,15 +1,37 @@
 //! Latency and loss against what was varied: the period between frames (2014, figure 4.4), the number of filters
 //! (2011, figure 9), of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
 
-use crate::measure::result::{Condition, ResultFile};
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{self, Size};
-use crate::report::ranking::{self, Latencies};
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
+use crate::report::plot::{self, Size};
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::report::varied::{Line, Point, Sweep};
+use crate::report::views::{Legend, Lines, Sizes, drawing};
+use crate::units;
 
-/// From so many values on there is something to see.
-const VALUES_MIN: usize = 3;
+pub const FIGURE: Figure = Figure::new("sweep", include_str!("sweep.html"), Views::OfResult(views));
+
+fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+    numbers.sweeps.iter().map(|sweep| View::of(&view(sweep, sizes))).collect()
+}
+
+fn view(sweep: &Sweep, sizes: Sizes) -> Lines {
+    let condition =
+        if sweep.condition.is_empty() { String::new() } else { format!(" ({})", sweep.condition) };
+    let line = |(n, (label, class)): (usize, (String, String))| Legend {
+        number: n + 1,
+        label,
+        class,
+        about: String::new(),
+    };
+    Lines {
+        title: format!("Latency against {}{condition}", sweep.axis),
+        figure: drawing(sizes, |size| sweep.draw(size)),
+        legend: sweep.legend().into_iter().enumerate().map(line).collect(),
+    }
+}
+
 /// Up to so many values each gets its own label, which is so wide.
 const VALUES_LABELLED: usize = 14;
 const LABEL: f64 = 46.0;
@@ -22,32 +44,6 @@ const LATENCY: f64 = 260.0;
 const LOSS: f64 = 90.0;
 const GAP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
-
-/// A series at one value.
-#[derive(Clone, Copy, Debug)]
-struct Point {
-    at: u64,
-    min: u64,
-    p50: u64,
-    p90: u64,
-    /// Share of the frames.
-    lost: f64,
-}
-
-/// One method under the conditions that differ only in what was varied.
-struct Line {
-    label: String,
-    points: Vec<Point>,
-}
-
-/// One figure.
-pub struct Sweep {
-    /// `period`, `filters`.
-    pub axis: String,
-    unit: String,
-    pub condition: String,
-    lines: Vec<Line>,
-}
 
 /// What was varied.
 struct Axis {
@@ -68,60 +64,12 @@ impl Axis {
 }
 
 impl Sweep {
-    /// All that a result has.
-    pub fn of(result: &ResultFile) -> Vec<Self> {
-        let mut sweeps: Vec<(Condition, Self)> = Vec::new();
-        for group in Latencies::of(result) {
-            let Some((axis, unit, at, rest)) = axis(group.condition) else { continue };
-            let same = |sweep: &&mut (Condition, Self)| {
-                sweep.1.axis == axis && ranking::same_condition(&sweep.0, &rest)
-            };
-            let sweep = match sweeps.iter_mut().find(same) {
-                Some(sweep) => sweep,
-                None => {
-                    let condition = ranking::describe(&Condition { traffic: spoken(&rest), ..rest.clone() });
-                    sweeps.push((rest, Self { axis, unit, condition, lines: Vec::new() }));
-                    sweeps.last_mut().expect("it was just pushed")
-                }
-            };
-            sweep.1.add(&group, at);
-        }
-        let mut sweeps: Vec<Self> = sweeps.into_iter().map(|(_, sweep)| sweep).collect();
-        for sweep in &mut sweeps {
-            sweep.lines.retain(|line| line.points.len() >= VALUES_MIN);
-            sweep.lines.iter_mut().for_each(|line| line.points.sort_by_key(|point| point.at));
-        }
-        sweeps.retain(|sweep| !sweep.lines.is_empty());
-        sweeps
-    }
-
-    fn add(&mut self, group: &Latencies<'_>, at: u64) {
-        for row in group.rows.iter().filter(|row| row.repeat <= 1) {
-            let label = ranking::label(row.series);
-            let variant = &group.condition.variant;
-            let label = if variant.is_empty() { label } else { format!("{label}, {variant}") };
-            let place = self.lines.iter().position(|line| line.label == label).unwrap_or_else(|| {
-                self.lines.push(Line { label, points: Vec::new() });
-                self.lines.len() - 1
-            });
-            let (figure, ledger) = (row.figure, &row.series.ledger);
-            let lost = ledger.lost.total() as f64 / ledger.sent.max(1) as f64;
-            self.lines[place].points.push(Point {
-                at,
-                min: figure.min,
-                p50: figure.p50,
-                p90: figure.p90,
-                lost,
-            });
-        }
-    }
-
     /// Names and classes of the lines, for a legend.
-    pub fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<(String, String)> {
         self.lines.iter().enumerate().map(|(n, line)| (line.label.clone(), class(n))).collect()
     }
 
-    pub fn draw(&self, size: Size) -> String {
+    fn draw(&self, size: Size) -> String {
         let right = size.width() - RIGHT;
         let lossy = self.points().any(|point| point.lost > 0.0);
         let bottom = TOP + LATENCY + if lossy { GAP + LOSS } else { 0.0 };
@@ -131,7 +79,7 @@ impl Sweep {
         let ticks = self.ticks(&x, right);
         svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
         for tick in ticks {
-            let label = unit::measured(tick as u64, 0, self.shown_unit());
+            let label = units::measured(tick as u64, 0, self.shown_unit());
             svg.text("tick middle", (x.at(tick), bottom + 16.0), &label);
         }
         let note = if x.even { ", not to scale" } else { "" };
@@ -188,12 +136,12 @@ impl Sweep {
     fn latencies(&self, svg: &mut Svg, x: &Axis, right: f64) {
         let bounds = (self.points().map(|point| point.min).min(), self.points().map(|point| point.p90).max());
         let bounds = (bounds.0.unwrap_or(0), bounds.1.unwrap_or(1));
-        let logarithmic = figure::spread_too_wide(bounds.0, bounds.1);
-        let y = figure::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
+        let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
+        let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
         svg.text("head", (0.0, 10.0), "median, min to p90");
         for tick in y.ticks(6) {
             svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &unit::round_span(tick as u64));
+            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
         }
         for (n, line) in self.lines.iter().enumerate() {
             let mut band = Path::default();
@@ -253,24 +201,4 @@ fn draw_through(path: &mut Path, points: impl Iterator<Item = (f64, f64)>) {
 /// As for system calls: every line is its own method, so every line has its own hue.
 fn class(n: usize) -> String {
     format!("hue-{} dash-{}", n % 7, n / 7 % 4)
-}
-
-/// What a condition varies, in what unit, its value, and the condition without it.
-fn axis(condition: &Condition) -> Option<(String, String, u64, Condition)> {
-    match &condition.varied {
-        Some(varied) => {
-            let rest = Condition { varied: None, variant: String::new(), ..condition.clone() };
-            Some((varied.name.clone(), varied.unit.clone(), varied.value, rest))
-        }
-        None if condition.traffic == "period" => {
-            let rest = Condition { period_ns: 0, variant: String::new(), ..condition.clone() };
-            Some(("period".into(), "ns".into(), condition.period_ns, rest))
-        }
-        None => None,
-    }
-}
-
-/// A period that is the axis is not told again.
-fn spoken(rest: &Condition) -> String {
-    if rest.traffic == "period" && rest.period_ns == 0 { String::new() } else { rest.traffic.clone() }
 }

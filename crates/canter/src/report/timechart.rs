@@ -3,10 +3,10 @@
 
 use crate::measure::result::{Latency, Timeline};
 use crate::report::axis::Scale;
-use crate::report::figure::{self, Size};
+use crate::report::plot::{self, Size};
 use crate::report::ranking::Row;
 use crate::report::svg::{Path, Svg};
-use crate::report::unit;
+use crate::units;
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 16.0;
@@ -32,10 +32,10 @@ pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
         Svg::new(size.width(), bottom + BOTTOM, &format!("Latency of {} against time", row.label()));
     let worst = timeline.slots.iter().max_by_key(|slot| slot[3]);
     let at = worst.map_or(0, |slot| slot[0].saturating_mul(timeline.slot_ns));
-    svg.describe(&format!("worst {} at {}", unit::span(row.figure.max), unit::span(at)));
+    svg.describe(&format!("worst {} at {}", units::span(row.figure.max), units::span(at)));
     for tick in x.ticks(Size::ticks(right - LEFT)) {
         svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
-        svg.text("tick middle", (x.at(tick), bottom + 16.0), &unit::round_span(tick as u64));
+        svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::round_span(tick as u64));
     }
     let columns = columns(timeline, last, right - LEFT);
     latencies(&mut svg, row, &columns, right);
@@ -70,11 +70,11 @@ fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Column)> {
 
 fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], right: f64) {
     let bounds = (row.figure.min, row.figure.max);
-    let logarithmic = figure::spread_too_wide(bounds.0, bounds.1);
-    let y = figure::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
+    let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
+    let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
     for tick in y.ticks(5) {
         svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-        svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &unit::round_span(tick as u64));
+        svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
     }
     svg.text("head", (0.0, 10.0), "latency");
     let mut path = Path::default();
@@ -84,7 +84,7 @@ fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], r
         path.down_to(high);
     }
     svg.plain_path(&format!("spans {}", row.class()), &path);
-    svg.text("value end", (right, 12.0), &format!("worst {}", unit::span(row.figure.max)));
+    svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.figure.max)));
     svg.line("axis", (LEFT, TOP + LATENCY), (right, TOP + LATENCY));
 }
 
@@ -96,7 +96,7 @@ fn losses(svg: &mut Svg, columns: &[(f64, Column)], (top, right): (f64, f64)) {
         path.move_to(x, top + LANE);
         path.down_to(y.at(lost as f64));
     }
-    lane(svg, "lost", &unit::grouped(most), (top, right));
+    lane(svg, "lost", &units::grouped(most), (top, right));
     svg.plain_path("spans lost-spans", &path);
 }
 

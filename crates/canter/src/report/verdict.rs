@@ -2,8 +2,9 @@
 //! terminal, so that it is what one sees.
 
 use crate::measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
+use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Costs, Latencies, Row};
-use crate::report::unit::{self, counted, grouped, span};
+use crate::units::{self, counted, grouped, span};
 use std::collections::BTreeMap;
 
 /// Medians that differ by less than this part of them are of no condition in particular.
@@ -11,8 +12,8 @@ const CLOSE: u64 = 20;
 /// Up to so many conditions, each gets its own sentence.
 const CONDITIONS_TOLD: usize = 3;
 
-pub fn of(result: &ResultFile) -> String {
-    let latencies = Latencies::of(result);
+pub fn of(numbers: &Numbers<'_>) -> String {
+    let Numbers { result, latencies, costs, .. } = numbers;
     let invalid = invalid(result);
     let valid = invalid.is_none();
     let mut sentences: Vec<String> = invalid.into_iter().collect();
@@ -21,11 +22,11 @@ pub fn of(result: &ResultFile) -> String {
     if latencies.len() <= CONDITIONS_TOLD {
         sentences.extend(latencies.iter().zip(&conditions).map(|(group, under)| fastest(group, under)));
     } else {
-        sentences.extend(matrix(&latencies, &conditions));
+        sentences.extend(matrix(latencies, &conditions));
     }
     let measured: Vec<&Series> = latencies.iter().flat_map(Latencies::series).collect();
     sentences.extend(losses(&measured).filter(|_| valid));
-    sentences.extend(Costs::of(result).iter().map(cheapest));
+    sentences.extend(costs.iter().map(cheapest));
     sentences.extend(result.series.iter().filter_map(steepest).take(CONDITIONS_TOLD));
     let missing = ranking::missing(result).len();
     if missing > 0 {
@@ -157,8 +158,8 @@ fn medians(groups: &[Latencies<'_>], conditions: &[String], label: &str) -> Stri
 fn steepest(series: &Series) -> Option<String> {
     let curve = series.curve.as_ref().filter(|_| series.unavailable.is_empty())?;
     let [against, most] = curve.points.iter().max_by_key(|point| point[1])?;
-    let most = unit::measured(*most, curve.decimals, &curve.unit);
-    let against = unit::measured(*against, 0, &curve.against_unit);
+    let most = units::measured(*most, curve.decimals, &curve.unit);
+    let against = units::measured(*against, 0, &curve.against_unit);
     let (quantity, label) = (&curve.quantity, ranking::label(series));
     Some(format!("The {quantity} of {label} is at most {most}, at {} {against}.", curve.against))
 }

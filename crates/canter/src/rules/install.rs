@@ -1,13 +1,12 @@
-//! `apply` and `diff`: the difference between a file and the kernel, and the way from one to the other.
+//! The difference between a file's jobs and the kernel's, and the way from one to the other.
 //!
 //! Jobs are added before others are deleted, so no frame falls between; one that matches an old and a new job in that
 //! moment goes out twice. Where nothing but modifications differs, the kernel replaces them in place, by the user id
 //! that `apply` gives to each job with modifications, and neither happens.
 
+use super::{RuleSet, jobs};
 use crate::{
-    failure::{self, Exit, Failure},
-    gateway::rules::{RuleSet, jobs},
-    options::Common,
+    failure::{self, Failure},
     trouble,
 };
 use canter_io::{
@@ -23,40 +22,6 @@ pub enum Step {
     /// New modifications for a job, which stays in its place; then the old ones.
     Replace(Box<Job>, Box<Job>),
     Delete(Job),
-}
-
-pub fn apply(file: &Path, set: &RuleSet, keep: bool, common: &Common) -> failure::Result {
-    let wanted = jobs(file, set)?;
-    can_gw::available()?;
-    let mut steps = steps(&wanted, &installed()?);
-    if keep {
-        steps.retain(|step| !matches!(step, Step::Delete(_)));
-    }
-    carry_out(&steps)?;
-    if !common.quiet {
-        eprintln!("rules: {}", summary(&steps, wanted.len()));
-    }
-    Ok(Exit::Done)
-}
-
-pub fn diff(file: &Path, set: &RuleSet, common: &Common) -> failure::Result {
-    let wanted = jobs(file, set)?;
-    can_gw::available()?;
-    let steps = steps(&wanted, &installed()?);
-    if common.shows_table() {
-        for step in &steps {
-            let (sign, job) = match step {
-                Step::Add(job) => ('+', job),
-                Step::Replace(job, _) => ('~', &**job),
-                Step::Delete(job) => ('-', job),
-            };
-            println!("{sign} {}", describe(job));
-        }
-    }
-    if !common.quiet {
-        eprintln!("rules: {}", summary(&steps, wanted.len()));
-    }
-    Ok(if steps.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// What the steps do, in a line.
@@ -212,18 +177,6 @@ impl Kernel {
         };
         listed.delete(job)
     }
-}
-
-/// A job in a line.
-fn describe(job: &Job) -> String {
-    let name = |index| {
-        Interface::by_index(index).map_or_else(|_| format!("interface {index}"), |interface| interface.name)
-    };
-    let (set, _) = jobs::to_rules(std::slice::from_ref(job), name);
-    let text = crate::gateway::rules::write::file(&set, |_, _| Vec::new());
-    let route = &set.routes[0];
-    let lines = text.lines().skip(4).collect::<Vec<_>>().join("; "); // the route's own
-    format!("{}: {lines}", route.label())
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::rules::document::{self, Source, instead, line_starts},
-    options::Options,
+    gateway::kind::Method,
+    program::Program,
+    rules::document::{self, Source, instead, line_starts},
     trouble,
 };
-use clap::{Arg, Command, CommandFactory, Parser};
+use clap::{Arg, Command};
 use std::{fs, ops::Range, path::Path};
 use toml::{
     Spanned,
@@ -26,7 +27,8 @@ pub const KEEP_RUNS: &str = "keep-runs";
 const NOT_HERE: &[&str] = &["help", "version", "duration", "count"];
 
 /// A configuration file as it is.
-pub struct Configuration {
+pub struct Configuration<'p> {
+    program: Program<'p>,
     file: String,
     text: String,
     lines: Vec<usize>,
@@ -55,11 +57,12 @@ fn wrong(fault: Box<document::Fault>) -> Failure {
     Failure::new(Exit::Usage, fault.to_string())
 }
 
-impl Configuration {
+impl<'p> Configuration<'p> {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
-        Ok(Self { file: path.display().to_string(), lines: line_starts(&text), text })
+        let lines = line_starts(&text);
+        Ok(Self { program: *program, file: path.display().to_string(), lines, text })
     }
 
     fn source(&self) -> Source<'_> {
@@ -119,9 +122,9 @@ impl Configuration {
             let others = if known.is_empty() { String::new() } else { instead(name, &known) };
             return Err(Failure::new(Exit::Usage, format!("{}: no [{kind}.{name}]{others}", self.file)));
         };
-        let mut options = Options::command();
-        options.build(); // so that each command has the common options too
-        let command = options.find_subcommand(kind).expect("each kind is a command");
+        let mut program = self.program.definition();
+        program.build(); // so that each command has the common options too
+        let command = program.find_subcommand(kind).expect("each kind is a command");
         let part = self.words(command, table).map_err(wrong)?;
         self.understand(&part.words).map_err(|why| {
             let place = self.source().place(span);
@@ -134,7 +137,7 @@ impl Configuration {
     /// What the command says to it, in one line without its usage.
     fn understand(&self, words: &[String]) -> std::result::Result<(), String> {
         let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
-        let Err(error) = Options::try_parse_from(all) else { return Ok(()) };
+        let Err(error) = self.program.read(all) else { return Ok(()) };
         let text = error.to_string();
         let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         Err(lines.join(" ").trim_start_matches("error: ").to_owned())
@@ -159,7 +162,7 @@ impl Configuration {
             let value = table.iter().find(|(key, _)| key.get_ref() == key_of(arg)).map(|(_, value)| value);
             match value {
                 Some(value) => self.add(arg, value, &mut part.words)?,
-                None if key_of(arg) == "wait-for-interface" && !in_the_kernel(table) => {
+                None if key_of(arg) == "wait-for-interface" && !cannot_wait(table) => {
                     part.words.push("--wait-for-interface".to_owned());
                 }
                 None => {}
@@ -233,12 +236,11 @@ fn word(arg: &Arg, text: &str) -> String {
     }
 }
 
-/// can-gw cannot wait for an interface, canter-rules.service does that; bpf and bare-metal neither.
-fn in_the_kernel(table: &DeTable<'_>) -> bool {
+/// Whether the part is a gateway that cannot wait for interfaces. For can-gw's, canter-rules.service does.
+fn cannot_wait(table: &DeTable<'_>) -> bool {
     let method = table.iter().find(|(key, _)| key.get_ref() == "method").map(|(_, value)| value.get_ref());
-    method
-        .and_then(DeValue::as_str)
-        .is_some_and(|method| matches!(method, "can-gw" | "kernel" | "bpf" | "bare-metal" | "rtems"))
+    let method = method.and_then(DeValue::as_str).and_then(|name| name.parse::<Method>().ok());
+    method.is_some_and(|method| !method.kind.waits_for_interfaces)
 }
 
 fn text(value: &DeValue<'_>) -> Option<String> {
@@ -256,8 +258,13 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn configuration(text: &str) -> Configuration {
-        Configuration { file: "c.toml".to_owned(), text: text.to_owned(), lines: line_starts(text) }
+    fn configuration(text: &str) -> Configuration<'static> {
+        Configuration {
+            program: Program(crate::cli::COMMANDS),
+            file: "c.toml".to_owned(),
+            text: text.to_owned(),
+            lines: line_starts(text),
+        }
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! The kernel's gateway kept as a rule file says. The kernel deletes jobs with their interfaces, and knows interfaces by
 //! numbers that are new each time they come: so somebody has to put the jobs back.
 
-use super::{configuration, supervisor::Supervisor};
+use super::configuration;
 use crate::{
     failure::{self, Failure},
-    gateway::rules::RuleSet,
     options::Common,
+    reminder::Reminder,
     rules::{
+        RuleSet,
         install::{self, Step},
-        routes,
+        read::routes,
     },
-    trouble::{self, Reminder},
+    supervisor::Supervisor,
+    trouble,
 };
 use canter_io::{
     Interface,

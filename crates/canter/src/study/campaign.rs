@@ -14,7 +14,7 @@ use crate::{
     measure::result::ResultFile,
     report, trouble,
 };
-use canter_io::sys::clock;
+use canter_io::clock;
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},

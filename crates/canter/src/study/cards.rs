@@ -2,17 +2,12 @@
 //! works with, and afterwards the kernel's own driver has them again.
 
 use super::side::Order;
-use crate::{
-    failure::{self, Failure},
-    gateway::Method,
+use crate::{failure, gateway::kind::Method};
+use canter_io::{
+    carrier::table::{CANCHAR, NETWORK},
+    pci::Lent,
 };
-use canter_io::pci::Lent;
-use std::fs;
 
-/// The driver of the kernel that makes a card an interface.
-const SOCKETS: &str = "kvaser_pci";
-/// The one that makes it a character device.
-const CANCHAR: &str = "canchar_kvaser_pci";
 /// bit/s, part of the name of a card that has no driver.
 const BITRATE: u32 = 1_000_000;
 
@@ -26,37 +21,20 @@ pub struct Fitted {
 /// The gateway's two cards as the order's method wants them; the inner `Err`: the machine cannot do it, and why.
 pub fn fit(addresses: &[String; 2], order: &Order) -> failure::Result<Result<Vec<Fitted>, String>> {
     let method: Method = order.method.parse()?;
-    let rows = match method {
-        Method::Pair(pair) => [pair.receive.row.name, pair.transmit.row.name],
-        Method::CanGw => ["can-gw"; 2],
-        Method::Bpf => ["bpf"; 2],
-        Method::BareMetal => ["bare-metal"; 2], // canbare takes them from the kernel's driver
+    let cards = match method.pair {
+        Some(pair) => [pair.receive.row.carriers, pair.transmit.row.carriers]
+            .map(|carriers| carriers.iter().find_map(|carrier| carrier.card)),
+        None => [if method.kind.devices { CANCHAR.card } else { NETWORK.card }; 2],
     };
     let mut fitted = Vec::new();
-    for (address, row) in addresses.iter().zip(rows) {
-        let driver = driver_of(row);
-        match Lent::to(driver, address) {
-            Ok(lent) => fitted.push(Fitted { name: name(address, driver)?, _lent: lent }),
+    for (address, card) in addresses.iter().zip(cards) {
+        let Some(card) = card else {
+            return Ok(Err(format!("{}: no card carries its frames", order.method)));
+        };
+        match Lent::to(card.driver, address) {
+            Ok(lent) => fitted.push(Fitted { name: (card.name)(address, BITRATE)?, _lent: lent }),
             Err(error) => return Ok(Err(error.to_string())),
         }
     }
     Ok(Ok(fitted))
-}
-
-fn driver_of(row: &str) -> Option<&'static str> {
-    match row {
-        "port" => None,
-        "canchar" | "canchar-ring" => Some(CANCHAR),
-        _ => Some(SOCKETS),
-    }
-}
-
-/// What the driver has made of the card.
-fn name(address: &str, driver: Option<&str>) -> failure::Result<String> {
-    let Some(driver) = driver else { return Ok(format!("port:{address}@{BITRATE}")) };
-    let (class, prefix) = if driver == CANCHAR { ("canchar", "/dev/") } else { ("net", "") };
-    let folder = format!("/sys/bus/pci/devices/{address}/{class}");
-    let mut entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let entry = entries.next().ok_or_else(|| Failure::failed(format!("{folder}: no device of {driver}")))?;
-    Ok(format!("{prefix}{}", entry.file_name().to_string_lossy()))
 }

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    lab::Bus,
     measure::result::Paper,
     meter::syscalls,
     trouble,
@@ -56,6 +55,30 @@ pub enum Set {
     Matrix,
     /// No figure of the papers: by its name only.
     Bench,
+}
+
+/// What joins the interfaces of the papers' testbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bus {
+    /// QEMU's CAN bus between the cards, on which a frame takes no time.
+    #[default]
+    Sja1000,
+    /// canwire's: bits, arbitration, hardware stamps.
+    Wire,
+    /// As sja1000, and canprobe measures.
+    Probe,
+}
+
+impl Bus {
+    /// The lab's module that makes the bus or measures on it.
+    pub fn module(self) -> Option<&'static str> {
+        match self {
+            Self::Sja1000 => None,
+            Self::Wire => Some("canwire"),
+            Self::Probe => Some("canprobe"),
+        }
+    }
 }
 
 /// The machine it is measured on.
@@ -177,7 +200,18 @@ struct Point {
 impl Study {
     /// All there are.
     pub fn all() -> failure::Result<Vec<Self>> {
-        catalogue::FILES.iter().map(|(name, text)| Self::read(name, text)).collect()
+        let all: failure::Result<Vec<Self>> =
+            catalogue::FILES.iter().map(|(name, text)| Self::read(name, text)).collect();
+        let mut all = all?;
+        all.sort_by_key(Self::order);
+        Ok(all)
+    }
+
+    /// Its place among all: by the paper, the numbers of its figures, and its name; those of no paper last.
+    fn order(&self) -> (bool, String, Vec<u32>, String) {
+        let (paper, figures) = self.source.split_once(',').unwrap_or((&self.source, ""));
+        let numbers = figures.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok());
+        (self.source.is_empty(), paper.to_owned(), numbers.collect(), self.name.clone())
     }
 
     /// The one of that name, or of that file.
@@ -197,7 +231,7 @@ impl Study {
 
     fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |what: String| Failure::failed(format!("{name}: study file: {what}"));
-        let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
+        let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
         let kind = match (file.syscalls, file.latency, file.ping, file.missing) {
             (Some(plan), None, None, None) => Kind::Syscalls(plan.setup()),
             (None, Some(plan), None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
@@ -286,10 +320,19 @@ impl PingPlan {
     }
 }
 
+/// `line 7: unknown field …`.
+fn in_one_line(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message().trim().replace('\n', " ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::Method;
+    use crate::gateway::kind::Method;
 
     #[test]
     fn every_study_file_reads_and_bears_its_own_name() {
@@ -300,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn every_file_in_the_folder_of_studies_is_in_the_catalogue() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
-        let files = fs::read_dir(folder).expect("the folder is there").flatten();
-        let names =
-            files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".toml")?.to_owned()));
-        for name in names {
-            assert!(catalogue::FILES.iter().any(|(known, _)| *known == name), "{name}");
-        }
+    fn studies_are_in_the_order_of_the_papers_and_of_their_figures() {
+        let studies = Study::all().unwrap_or_else(|failure| panic!("{failure}"));
+        let place = |name: &str| studies.iter().position(|study| study.name == name);
+        let order =
+            ["2010-fig5", "2010-fig12", "2011-fig4", "2011-fig10", "2014-fig4.2", "wccd-table1", "wccd-fig7"];
+        let places: Vec<_> = order.map(|name| place(name).unwrap_or_else(|| panic!("{name}"))).into();
+        assert!(places.is_sorted(), "{places:?}");
+        assert_eq!(studies.last().map(|study| study.source.as_str()), Some(""), "those of no paper are last");
     }
 
     #[test]
@@ -336,11 +379,12 @@ mod tests {
             (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: one-at-a-time, "),
             (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),
             (&latency.replace("[2]", "[1]"), "lens: "),
-            (&format!("{latency}weather = 1\n"), "unknown field `weather`"),
+            (&format!("{latency}weather = 1\n"), "line 12: unknown field `weather`"),
         ] {
             let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);
             let error = error.unwrap_or_else(|| panic!("{more} was taken"));
             assert!(error.starts_with("x.toml: study file: ") && error.contains(says), "{more}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
         }
     }
 }

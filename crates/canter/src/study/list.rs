@@ -1,12 +1,12 @@
 //! `canter study list`: what there is, what can run on this machine, and why not the rest.
 
 use super::{
-    definition::{Kind, Lab, Set, Study},
+    definition::{Bus, Kind, Lab, Set, Study},
     ethernet, unit,
 };
 use crate::{
     failure::{self, Exit},
-    lab::{self, Bus},
+    lab,
 };
 
 pub fn print() -> failure::Result {

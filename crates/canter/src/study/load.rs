@@ -1,49 +1,61 @@
 //! What else a machine does while it is measured. Each load is a process of its own that runs until it is ended:
 //! `ping` of iputils, or this program (`canter study load NAME`), so that nothing of it is in the meter.
 
-use super::ethernet::{self, Ethernet};
+mod cpu;
+mod disk;
+mod ethernet;
+mod row;
+mod table;
+
+use super::ethernet::{Ethernet, ping_is_there};
 use crate::failure::{self, Failure};
-use serde::{Deserialize, Serialize};
+use row::{CANTER, Line, Row};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{
-    fs::{self, File},
-    io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
-    os::unix::net::UnixStream,
-    path::{Path, PathBuf},
+    fmt, fs, io,
     process::{Child, Command, Stdio},
     str::FromStr,
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
+use table::LOADS;
 
 /// A load by its name in study files and results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Load {
-    #[default]
-    None,
-    /// The pattern of `hackbench --threads`: groups of threads that send each other short messages.
-    Cpu,
-    /// `ping -f -s 60000` to the gateway's network card.
-    EthernetReceive,
-    /// `ping -f -s 60000` from the gateway's network card.
-    EthernetSend,
-    /// A TCP stream to the gateway, as fast as it goes.
-    EthernetTcp,
-    /// A file written, synchronised and deleted again and again.
-    Disk,
-}
-
-const NAMES: [&str; 6] = ["none", "cpu", "ethernet-receive", "ethernet-send", "ethernet-tcp", "disk"];
+#[derive(Clone, Copy)]
+pub struct Load(&'static Row);
 
 impl Load {
     pub fn name(self) -> &'static str {
-        NAMES[self as usize]
+        self.0.name
     }
 
     pub fn is_ethernet(self) -> bool {
-        matches!(self, Self::EthernetReceive | Self::EthernetSend | Self::EthernetTcp)
+        self.0.ethernet
+    }
+
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl Default for Load {
+    /// None.
+    fn default() -> Self {
+        Self(&LOADS[0])
+    }
+}
+
+impl PartialEq for Load {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Load {}
+
+impl fmt::Debug for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -51,10 +63,21 @@ impl FromStr for Load {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all =
-            [Self::None, Self::Cpu, Self::EthernetReceive, Self::EthernetSend, Self::EthernetTcp, Self::Disk];
-        let found = all.into_iter().find(|load| load.name() == text);
-        found.ok_or_else(|| format!("{text}: no such load ({})", NAMES.join(", ")))
+        let found = LOADS.iter().find(|load| load.name == text).map(Self);
+        let names = || LOADS.iter().map(|load| load.name).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| format!("{text}: no such load ({})", names()))
+    }
+}
+
+impl Serialize for Load {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Load {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
@@ -93,17 +116,17 @@ pub fn start(
     part: Part,
 ) -> failure::Result<Result<Running, String>> {
     let mut running = Running::default();
-    let Some(lines) = lines(load, ethernet) else {
+    if load.is_ethernet() && ethernet.is_none() {
         return Ok(Err(format!("load {}: needs two network cards (canter lab --net)", load.name())));
-    };
+    }
     if load.is_ethernet()
-        && let Err(why) = ethernet::ping_is_there()
+        && let Err(why) = ping_is_there()
     {
         return Ok(Err(why));
     }
     let program = super::program()?;
     let here = |line: &Line| part == Part::Both || line.on_gateway == (part == Part::Gateway);
-    for Line { words, on_gateway } in lines.into_iter().filter(here) {
+    for Line { words, on_gateway } in (load.0.lines)(ethernet).into_iter().filter(here) {
         let processor = match on_gateway {
             true => processor,
             false => processor.map(|_| super::testbed::SENDER_CPU),
@@ -149,144 +172,11 @@ fn failed(load: Load, error: io::Error) -> Failure {
     Failure::failed(format!("load {}: start: {error}", load.name()))
 }
 
-/// This program, in a [`Line`].
-const CANTER: &str = "canter";
-
-/// A command of a load.
-struct Line {
-    words: Vec<String>,
-    on_gateway: bool,
-}
-
-/// `None`: there is no Ethernet for it.
-fn lines(load: Load, ethernet: Option<&Ethernet>) -> Option<Vec<Line>> {
-    let gateway = |words: &[&str]| Line {
-        words: words.iter().map(|&word| word.to_owned()).collect(),
-        on_gateway: true,
-    };
-    let own = |name: &str| gateway(&[CANTER, "study", "load", name]);
-    Some(match load {
-        Load::None => Vec::new(),
-        Load::Cpu => vec![own("cpu")],
-        Load::Disk => vec![own("disk")],
-        Load::EthernetReceive => {
-            let ethernet = ethernet?;
-            let words =
-                ethernet.on_the_other_side(&["ping", "-f", "-q", "-s", "60000", &ethernet.gateway_address]);
-            vec![Line { words, on_gateway: false }]
-        }
-        Load::EthernetSend => vec![gateway(&["ping", "-f", "-q", "-s", "60000", &ethernet?.other_address])],
-        Load::EthernetTcp => {
-            let ethernet = ethernet?;
-            let source = [CANTER, "study", "load", "tcp-source", "--to", &ethernet.gateway_address];
-            let words = ethernet.on_the_other_side(&source);
-            vec![own("tcp-sink"), Line { words, on_gateway: false }]
-        }
-    })
-}
-
 /// The work of `canter study load NAME`; returns only when something fails.
 pub fn work(name: &str, to: Option<&str>) -> failure::Result<()> {
-    let done = match (name, to) {
-        ("cpu", _) => messages(),
-        ("disk", _) => disk(),
-        ("tcp-sink", _) => tcp_sink(),
-        ("tcp-source", Some(to)) => tcp_source(to),
-        _ => return Err(Failure::new(failure::Exit::Usage, format!("{name}: no such load"))),
+    let known = LOADS.iter().flat_map(|load| load.work).find(|(known, _)| *known == name);
+    let Some((_, work)) = known else {
+        return Err(Failure::new(failure::Exit::Usage, format!("{name}: no such load")));
     };
-    done.map_err(|error| Failure::failed(format!("load {name}: {error}")))
-}
-
-/// As hackbench has them: groups, senders and receivers of a group, bytes of a message.
-const GROUPS: usize = 2;
-const THREADS: usize = 20;
-const MESSAGE: usize = 100;
-
-/// Every sender of a group sends to every receiver of it, without end.
-fn messages() -> io::Result<()> {
-    let mut senders = Vec::new();
-    for _ in 0..GROUPS {
-        let mut ends = Vec::new();
-        for _ in 0..THREADS {
-            let (mut receiver, sender) = UnixStream::pair()?;
-            ends.push(sender);
-            thread::spawn(move || {
-                let mut message = [0; MESSAGE];
-                while receiver.read_exact(&mut message).is_ok() {}
-            });
-        }
-        let ends = Arc::new(ends);
-        for _ in 0..THREADS {
-            let ends = Arc::clone(&ends);
-            senders.push(thread::spawn(move || {
-                while ends.iter().all(|end| (&*end).write_all(&[0; MESSAGE]).is_ok()) {}
-            }));
-        }
-    }
-    senders.into_iter().for_each(|sender| drop(sender.join()));
-    Err(io::ErrorKind::BrokenPipe.into())
-}
-
-const FILE_BYTES: usize = 1 << 20;
-
-/// Writes to the fastest place that keeps a file: in the lab a file system on a loop device in memory.
-fn disk() -> io::Result<()> {
-    let folder = if crate::measure::environment::in_lab() { loop_device()? } else { std::env::temp_dir() };
-    let path = folder.join(format!("canter-load-{}", std::process::id()));
-    let block = vec![0x55; FILE_BYTES];
-    loop {
-        let mut file = File::create(&path)?;
-        file.write_all(&block)?;
-        file.sync_all()?;
-        drop(file);
-        fs::remove_file(&path)?;
-    }
-}
-
-/// There is no disk in the lab: ext4 on a loop device on a file in memory has everything but the disk's interrupts.
-fn loop_device() -> io::Result<PathBuf> {
-    let folder = Path::new("/tmp/canter-disk");
-    if folder.exists() {
-        return Ok(folder.to_owned());
-    }
-    let image = "/tmp/canter-disk.img";
-    File::create(image)?.set_len(64 << 20)?;
-    let run =
-        |words: &[&str]| match Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status()? {
-            status if status.success() => Ok(()),
-            status => Err(io::Error::other(format!("{}: {status}", words.join(" ")))),
-        };
-    run(&["modprobe", "-a", "loop", "ext4"])?;
-    run(&["mkfs.ext4", "-q", "-F", image])?;
-    fs::create_dir(folder)?;
-    run(&["mount", "-o", "loop", image, "/tmp/canter-disk"])?;
-    Ok(folder.to_owned())
-}
-
-/// The discard service's number with a 1 before it.
-const PORT: u16 = 10009;
-
-fn tcp_sink() -> io::Result<()> {
-    let mut bytes = vec![0; 1 << 16];
-    for stream in TcpListener::bind(("0.0.0.0", PORT))?.incoming() {
-        let mut stream = stream?;
-        while stream.read(&mut bytes)? > 0 {}
-    }
-    Ok(())
-}
-
-fn tcp_source(to: &str) -> io::Result<()> {
-    const TRIES: u32 = 100;
-    let connect = |_| {
-        let stream = TcpStream::connect((to, PORT));
-        if stream.is_err() {
-            thread::sleep(Duration::from_millis(1)); // the sink has just been started
-        }
-        stream.ok()
-    };
-    let mut stream = (0..TRIES).find_map(connect).ok_or(io::ErrorKind::ConnectionRefused)?;
-    let bytes = vec![0x55; 1 << 16];
-    loop {
-        stream.write_all(&bytes)?;
-    }
+    work(to).map_err(|error| Failure::failed(format!("load {name}: {error}")))
 }

@@ -11,7 +11,7 @@ use crate::{
     failure::{self, Failure},
     measure::result::{Condition, ResultFile, Series},
 };
-use canter_io::{Interface, sys::process};
+use canter_io::{Interface, process};
 use std::{
     io::{BufRead, BufReader},
     process::{Command, Stdio},

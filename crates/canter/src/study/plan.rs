@@ -1,15 +1,8 @@
 //! What a latency study measures: every combination of its conditions is a case, and makes a series.
 
 use super::{load::Load, rules::Rules};
-use crate::{
-    gateway::Method,
-    measure::{duration, result::Condition},
-    traffic::pattern::Traffic,
-};
+use crate::{duration, gateway::kind::Method, measure::result::Condition, traffic::pattern::Traffic};
 use serde::Deserialize;
-
-/// Gateways that others have and this version has not: told as such, not measured.
-const ABSENT: [&str; 1] = ["bpf"];
 
 /// No gateway: the exact instrument's second card is on the bus of the first, and what it shows is how long an interrupt
 /// takes from its cause to its handler.
@@ -64,7 +57,7 @@ fn one_at_a_time() -> Vec<String> {
 }
 
 pub fn no_load() -> Vec<String> {
-    vec![Load::None.name().to_owned()]
+    vec![Load::default().name().to_owned()]
 }
 
 fn all_frames() -> Vec<String> {
@@ -115,7 +108,7 @@ pub struct Case {
 impl LatencyFile {
     pub fn plan(self) -> Result<LatencyPlan, String> {
         for method in &self.methods {
-            if method != NOTHING && !ABSENT.contains(&method.as_str()) {
+            if method != NOTHING {
                 method.parse::<Method>().map_err(|error| error.to_string())?;
             }
         }
@@ -192,7 +185,7 @@ impl Case {
     /// `can-gw, flood, load cpu, eff=80`: for people who wait.
     pub fn label(&self) -> String {
         let mut words = vec![self.method.clone(), self.traffic.to_string()];
-        if self.load != Load::None {
+        if !self.load.is_none() {
             words.push(format!("load {}", self.load.name()));
         }
         if self.rules != Rules::All {
@@ -207,7 +200,7 @@ impl Case {
 
     /// How much longer than the plainest it takes, by experience: what the time left is made of.
     pub fn weight(&self) -> u64 {
-        let work = if self.load == Load::None { 2 } else { 8 };
+        let work = if self.load.is_none() { 2 } else { 8 };
         work + self.rules.jobs() / 128
     }
 }

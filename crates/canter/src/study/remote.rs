@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::counts::Counts,
+    interrupt::interrupt_flag,
     options::Common,
-    trouble::interrupt_flag,
+    rules::counts::Counts,
 };
 use canter_io::Interface;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};

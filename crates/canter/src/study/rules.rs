@@ -198,7 +198,7 @@ fn filters(filter: Filter, count: u32, from: &str, to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{failure::Failure, gateway::rules::read};
+    use crate::{failure::Failure, rules::read};
 
     const ALL: [&str; 12] = [
         "all",

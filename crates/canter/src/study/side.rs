@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     failure::{self, Failure},
-    gateway::{child, counts::Counts},
+    gateway::{child, kind::Method},
+    rules::counts::Counts,
 };
 use canter_io::Interface;
 use serde::{Deserialize, Serialize};
@@ -256,7 +257,8 @@ fn start(
     if order.method == NOTHING {
         return Ok(Ok(Gateway::Nothing));
     }
-    if let (Some(file), "can-gw") = (file, order.method.as_str()) {
+    let stands = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);
+    if let (Some(file), true) = (file, stands) {
         let output = canter()?
             .args(["rules", "apply", "--quiet"])
             .arg(file)

@@ -6,7 +6,7 @@
 //! (`bus = "probe"`) can0 and can2 are its cards, and the gateway has its cards by the driver that its method needs.
 
 use super::{
-    definition::Study,
+    definition::{Bus, Study},
     load::Load,
     load_curve,
     plan::{Case, LatencyPlan, NOTHING},
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     failure::{self, Exit, Failure},
-    gateway::{Method, paper_name},
-    lab::{Bus, topology},
+    gateway::{kind::Method, table::paper_name},
+    lab::topology,
     measure::result::Series,
     meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
     options::Common,
@@ -185,7 +185,7 @@ pub fn measure(
     let mut floor_ns = None;
     for (number, case) in cases.iter().enumerate() {
         if number == 0 {
-            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::None, 0))?;
+            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::default(), 0))?;
         }
         let mut one = bed.case(plan, case, side)?;
         one.floor_ns = floor_ns.or(one.floor_ns);
@@ -213,7 +213,7 @@ impl Bed {
     /// may be one that never sleeps. No progress bar: this runs where nobody looks.
     fn meter(&self, load: Load, gateways: u8) -> Common {
         const PRIORITY: u8 = 95;
-        let realtime = (load != Load::None || gateways > 0).then_some(PRIORITY);
+        let realtime = (!load.is_none() || gateways > 0).then_some(PRIORITY);
         Common { cpu: self.processor, realtime, quiet: true, ..Common::default() }
     }
 
@@ -276,7 +276,7 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = match method {
-            Ok(method) if !method.keeps_interfaces() => Vec::new(),
+            Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
             _ => side.interfaces()?,
         };
         let measured =

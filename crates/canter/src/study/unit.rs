@@ -1,12 +1,13 @@
 //! What is run: a study on a kernel is a unit and makes a result file. Units of one machine share a boot.
 
 use super::{
-    definition::{ClockName, Kind, Lab, Set, Study},
+    definition::{Bus, ClockName, Kind, Lab, Set, Study},
     plan::Case,
 };
 use crate::{
     failure::{self, Exit, Failure},
-    lab::{Bus, Clock, Machine},
+    gateway::kind::{Method, Place},
+    lab::{self, Clock, Machine},
 };
 use std::time::Duration;
 
@@ -95,11 +96,11 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
                 boot
             }
         };
-        if unit.study.lab.bus != Bus::default() {
-            boot.machine.bus = unit.study.lab.bus;
+        let bare_metal = needs_bare_metal(&unit.study.kind).then_some("canbare");
+        for module in unit.study.lab.bus.module().into_iter().chain(bare_metal) {
+            boot.machine.load(module_of_ours(module, "")?);
         }
         boot.machine.net |= needs_ethernet(&unit.study.kind);
-        boot.machine.bare_metal |= needs_bare_metal(&unit.study.kind);
         boot.units.push(unit);
     }
     Ok(boots.into_iter().map(|(_, boot)| boot).collect())
@@ -115,21 +116,26 @@ pub fn needs_ethernet(kind: &Kind) -> bool {
 
 /// One processor more, which Linux does not get.
 fn needs_bare_metal(kind: &Kind) -> bool {
-    matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(|method| method == "bare-metal"))
+    let bare =
+        |name: &String| name.parse::<Method>().is_ok_and(|method| method.kind.place == Place::BareMetal);
+    matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(bare))
 }
 
 fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
-    let canchar = lab.canchar.as_deref().map(str::parse).transpose();
-    let canchar = canchar.map_err(|error| Failure::new(Exit::Usage, format!("study: canchar: {error}")))?;
+    let canchar = lab.canchar.as_deref().map(|devices| module_of_ours("canchar", devices)).transpose()?;
     Ok(Machine {
         kernel,
         clock: if lab.clock == ClockName::Virtual { Clock::Virtual } else { Clock::Real },
         shift: lab.shift,
         cpus: lab.cpus,
-        canchar,
+        modules: canchar.into_iter().collect(),
         timeout: TIMEOUT,
         ..Machine::default()
     })
+}
+
+fn module_of_ours(name: &str, value: &str) -> failure::Result<lab::Chosen> {
+    lab::module(name, value).map_err(|error| Failure::new(Exit::Usage, format!("study: {name}: {error}")))
 }
 
 #[cfg(test)]
@@ -152,8 +158,9 @@ mod tests {
         let mut machines: Vec<String> = boots
             .iter()
             .map(|Boot { machine, .. }| {
-                let exact = machine.bus == Bus::Probe;
-                format!("{} {} {} {:?} {exact}", machine.kernel, machine.cpus, machine.shift, machine.canchar)
+                let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
+                let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
+                format!("{} {} {} {modules:?}", machine.kernel, machine.cpus, machine.shift)
             })
             .collect();
         machines.sort();

@@ -7,10 +7,10 @@ use canter_io::{
     capture_devices::CaptureDevices,
     capture_ring::CaptureRing,
     captured::Captured,
+    carrier::Access,
     frame::EFF_MASK,
-    interface::Kind,
     method::{Receive, ReceiveMethod, ReceiveOptions},
-    sys::poll,
+    poll,
 };
 use std::{collections::BTreeMap, io, os::fd::BorrowedFd};
 
@@ -67,7 +67,7 @@ impl Source {
     /// Opens what has come up, and forgets what has gone.
     pub fn follow(&mut self, interfaces: &[Interface]) -> canter_io::Result<()> {
         self.forget_devices(interfaces);
-        let devices = interfaces.iter().filter(|one| one.kind == Kind::Canchar && one.up);
+        let devices = interfaces.iter().filter(|one| one.carrier.access == Access::File && one.up);
         for device in devices {
             if !self.devices.is_open(device.index) {
                 self.devices.add(device).or_else(unless_gone)?;

@@ -3,7 +3,7 @@
 mod buses;
 
 use super::census::{Census, Key, Row};
-use crate::report::unit;
+use crate::units;
 pub use buses::Buses;
 use canter_io::frame::{EFF_FLAG, EFF_MASK};
 use clap::ValueEnum;
@@ -223,7 +223,7 @@ fn cells(cells: [impl AsRef<str>; 5]) -> String {
 fn row_line(census: &Census, key: &Key, row: &Row, width: usize) -> Line {
     let frame = &row.frame;
     let len = format!("{}{}", frame.len, if frame.is_fd() { " FD" } else { "" });
-    let span = |ns: Option<u64>| ns.map_or("–".to_owned(), unit::span);
+    let span = |ns: Option<u64>| ns.map_or("–".to_owned(), units::span);
     let cells = cells([
         len,
         format!("{:.1}", row.frames_per_s),

@@ -6,7 +6,7 @@ use super::{
     source::Periodic,
     table::{Document, Table},
 };
-use crate::{failure, measure::duration, trouble};
+use crate::{duration, failure, trouble};
 use canter_io::frame::{BRS, BitRate, SFF_MASK};
 use std::{fs, path::Path};
 

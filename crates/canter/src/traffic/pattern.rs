@@ -1,8 +1,12 @@
 //! When frames are sent: `one-at-a-time`, `period=120us`, `load=50%`, `burst=20/100ms`, `ramp=100..5000/10s`, `flood`.
 
-use super::schedule::{RAMP_NS_MAX, RAMP_RATE_MAX};
-use crate::measure::duration;
+use crate::duration;
 use std::{fmt, str::FromStr};
+
+/// The highest rate of a ramp, in frames/s. A full bus of 1 Mbit/s carries 21 277.
+pub const RAMP_RATE_MAX: u32 = 1_000_000;
+/// The longest ramp. Both bounds together keep its arithmetic within 128 bits.
+pub const RAMP_NS_MAX: u64 = 3_600_000_000_000;
 
 /// When frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,6 @@
 
 use super::pattern::Traffic;
 
-/// The highest rate of a ramp, in frames/s. A full bus of 1 Mbit/s carries 21 277.
-pub const RAMP_RATE_MAX: u32 = 1_000_000;
-/// The longest ramp. Both bounds together keep its arithmetic within 128 bits.
-pub const RAMP_NS_MAX: u64 = 3_600_000_000_000;
-
 const SECOND_NS: u128 = 1_000_000_000;
 
 /// The deadlines of a [`Traffic`], one frame after the other.
@@ -68,6 +63,7 @@ fn ramp_ns(from: u128, to: u128, over_ns: u128, frames: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::pattern::{RAMP_NS_MAX, RAMP_RATE_MAX};
     use proptest::prelude::*;
 
     /// The deadlines of the first frames, each of which takes `frame_ns`.

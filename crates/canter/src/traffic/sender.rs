@@ -2,16 +2,16 @@
 //! every frame and how late it was.
 
 use crate::{
-    measure::{duration, histogram::Histogram, result::Latency},
-    report::unit,
-    trouble,
+    duration,
+    measure::{histogram::Histogram, result::Latency},
+    trouble, units,
 };
 use canter_io::{
-    Error, Frame, Interface,
+    Error, Frame, Interface, clock,
     frame::BitRate,
     interface::{State, remedy},
     method::{Echo, Transmit, TransmitMethod, TransmitOptions},
-    sys::{clock, poll},
+    poll,
 };
 use serde::Serialize;
 use std::{
@@ -189,7 +189,7 @@ impl Sender {
             }
             Ok(_) => "its queue stays full: is anybody else on the bus?".to_owned(),
         };
-        let patience = unit::round_span(self.patience_ns);
+        let patience = units::round_span(self.patience_ns);
         eprintln!("canter: {name}: send: no room for {patience} ({why}); goes on when there is");
     }
 
@@ -305,14 +305,14 @@ impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.0.iter().map(|one| one.interface.chars().count()).max().unwrap_or(0).max(9);
         let limit = self.0.first().map_or(LATE_NS, |one| one.late_limit_ns);
-        let over = format!("> {}", unit::round_span(limit));
+        let over = format!("> {}", units::round_span(limit));
         let head = ["sent", "refused", "frames/s", "load", "late p50", "p99", "max", &over];
         write!(f, "{:width$}", "interface")?;
         head.iter().try_for_each(|name| write!(f, " {name:>10}"))?;
         writeln!(f)?;
         for one in self.0 {
             let Latency { count, p50, p99, max, .. } = one.late_ns;
-            let span = |ns| if count > 0 { unit::span(ns) } else { "–".to_owned() };
+            let span = |ns| if count > 0 { units::span(ns) } else { "–".to_owned() };
             let cells = [
                 one.sent.to_string(),
                 one.refused.to_string(),

@@ -1,8 +1,8 @@
 //! `canter wire add`, `delete` and `set`: nodes, and what is set for their bus.
 
 use crate::{
-    failure::{self, Exit, Failure},
-    measure::duration,
+    duration,
+    failure::{self, Exit},
 };
 use canter_io::{
     Interface,
@@ -138,23 +138,6 @@ pub fn set(arguments: &SetArguments) -> failure::Result {
         wire::set_seed(&arguments.bus, seed)?;
     }
     Ok(Exit::Done)
-}
-
-/// The bus of a node's interface, or the bus of that name.
-pub fn bus_of(name: &str) -> failure::Result<String> {
-    wire::available()?;
-    if let Some(node) = wire::nodes()?.into_iter().find(|node| node.name == name) {
-        return Ok(node.bus);
-    }
-    if wire::buses()?.iter().any(|bus| bus.name == name) {
-        return Ok(name.to_owned());
-    }
-    let why = if Interface::find(name).is_ok() {
-        "is no node of a virtual wire, so there is nothing to look into"
-    } else {
-        "there is no such node or bus"
-    };
-    Err(Failure::failed(format!("{name}: {why} (canter wire list; canter wire add {name} --bus A)")))
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! `canter wire source`: traffic that the kernel itself sends, by a hard timer.
 
 use crate::{
+    canwire, duration,
     failure::{self, Exit, Failure},
-    measure::duration,
+    interrupt::interrupt_flag,
     options::Common,
     traffic::pattern::Traffic,
-    trouble::{self, interrupt_flag},
+    trouble,
 };
 use canter_io::{
-    Frame, LogLine,
+    Frame, LogLine, clock,
     frame::BitRate,
-    netlink::wire::{self, Pace, Random, Source},
-    sys::clock,
+    netlink::wire::{self, Random, Source},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use std::{
@@ -130,7 +130,7 @@ impl StartArguments {
     }
 
     fn source(&self) -> failure::Result<Source> {
-        let (pace, burst) = pace(self.traffic)?.ok_or_else(|| {
+        let (pace, burst) = canwire::pace(self.traffic)?.ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
                 "--traffic one-at-a-time: a source does not know when a frame has arrived (period=…)",
@@ -156,21 +156,6 @@ impl StartArguments {
             rate: self.bitrate.map(|nominal| BitRate { nominal, data: self.dbitrate.unwrap_or(nominal) }),
         })
     }
-}
-
-/// The pace of a traffic and how many frames each time has; `None` for one that depends on arrivals.
-pub fn pace(traffic: Traffic) -> failure::Result<Option<(Pace, u32)>> {
-    Ok(match traffic {
-        Traffic::OneAtATime => None,
-        Traffic::Period(ns) => Some((Pace::Period(ns), 1)),
-        Traffic::Load(percent) => Some((Pace::Load(percent * 10), 1)),
-        Traffic::Burst { frames, every_ns } => Some((Pace::Period(every_ns), frames)),
-        Traffic::Flood => Some((Pace::Always, 1)),
-        Traffic::Ramp { .. } => {
-            let why = format!("--traffic {traffic}: a wire's source has no ramp (canter generate has)");
-            return Err(Failure::new(Exit::Usage, why));
-        }
-    })
 }
 
 /// How often it is looked whether a source has ended.

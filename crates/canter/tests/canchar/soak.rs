@@ -7,11 +7,9 @@ use super::{
 use crate::testbed::cards_up;
 use canter_io::{
     Batch, Interface,
+    canchar::{Device, OVERWRITE, Options, POLL_CHIP, RawFrame},
     method::{ReceiveMethod, ReceiveOptions},
-    sys::{
-        canchar::{Device, OVERWRITE, Options, POLL_CHIP, RawFrame},
-        thread::Worker,
-    },
+    thread::Worker,
 };
 use std::{
     io,

@@ -3,7 +3,7 @@
 use canter_io::{
     Frame,
     netlink::wire::{self, Pace, Source},
-    sys::thread,
+    thread,
 };
 use std::{
     fs,

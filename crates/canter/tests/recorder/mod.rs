@@ -5,7 +5,7 @@
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
     method::{Transmit, TransmitMethod, TransmitOptions},
-    sys::process,
+    process,
 };
 use serde_json::Value;
 use std::{

@@ -258,7 +258,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let since = Instant::now();
         if let Ok(None) = self.child.try_wait() {
-            let _ = canter_io::sys::process::terminate(&self.child);
+            let _ = canter_io::process::terminate(&self.child);
         }
         while let Ok(None) = self.child.try_wait() {
             if since.elapsed() > PROMPT {

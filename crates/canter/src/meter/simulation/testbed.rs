@@ -2,16 +2,14 @@
 //! that moves from event to event. Only how long the gateway takes is made up.
 
 use crate::{
-    gateway::{
-        counts::{Counts, Step},
-        route::{ROOM_AGAIN_NS, Route},
-    },
+    gateway::route::{ROOM_AGAIN_NS, Route, Step},
     measure::result::Ledger,
     meter::{
         experiment::{Arrival, Experiment, Outcome, Port, Sending, Surroundings},
         latency::Account,
         matcher::Tally,
     },
+    rules::counts::Counts,
     traffic::{
         pattern::Traffic,
         template::{self, Template},

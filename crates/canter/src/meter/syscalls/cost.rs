@@ -8,9 +8,10 @@ use crate::{
 use canter_io::{
     Batch, Frame, Interface, Result,
     batch::BATCH_FRAMES,
+    carrier::{Access, Carrier},
+    clock,
     frame::CAN_MTU,
     method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions},
-    sys::clock,
 };
 use std::{
     io,
@@ -65,7 +66,13 @@ impl Links {
         };
         let found = [Interface::find(near)?, Interface::find(far)?];
         found.iter().try_for_each(refuse_down)?;
-        Ok(Self { receiving: found.clone(), sending: found, sender: "canchar", reader: "canchar/spin" })
+        Ok(Self::between(found.clone(), found))
+    }
+
+    /// By the methods that fit what carries the frames.
+    fn between(receiving: [Interface; 2], sending: [Interface; 2]) -> Self {
+        let usual = sending[0].carrier.usual;
+        Self { receiving, sending, sender: usual.transmit, reader: usual.receive_spinning }
     }
 }
 
@@ -104,7 +111,7 @@ impl Bench {
     ) -> failure::Result<Self> {
         let mut made = Vec::new();
         let devices =
-            interface.filter(|name| name.starts_with("/dev/")).map(Links::of_devices).transpose()?;
+            interface.filter(|names| super::are_devices(names)).map(Links::of_devices).transpose()?;
         let vcan = match interface.filter(|_| devices.is_none()) {
             Some(name) => {
                 let vcan = Interface::find(name)?;
@@ -117,23 +124,24 @@ impl Bench {
         let mut far = Interface::find(VXCAN[1])?; // goes with the near end
         set_classic(&mut far)?;
         let receiving = [vcan.clone(), vcan];
-        let sockets = Links { receiving, sending: [near, far], sender: "write", reader: "recvmmsg/spin" };
+        let sockets = Links::between(receiving, [near, far]);
         Ok(Self { sockets, devices, made, frame, interrupted, clock_ns: clock_ns() })
     }
 
-    /// Those that the method of this name works on.
-    fn links(&self, method: &str) -> &Links {
-        self.devices.as_ref().filter(|_| method.starts_with("canchar")).unwrap_or(&self.sockets)
+    /// Those that a method of these carriers works on.
+    fn links(&self, carriers: &[&Carrier]) -> &Links {
+        let on_devices = carriers.iter().any(|carrier| carrier.access == Access::File);
+        self.devices.as_ref().filter(|_| on_devices).unwrap_or(&self.sockets)
     }
 
-    /// What a receiver of this name is measured on.
-    pub fn heard(&self, method: &str) -> &Interface {
-        &self.links(method).receiving[1]
+    /// What a receiver of these carriers is measured on.
+    pub fn heard(&self, carriers: &[&Carrier]) -> &Interface {
+        &self.links(carriers).receiving[1]
     }
 
-    /// What a sender of this name is measured on.
-    pub fn sent_on(&self, method: &str) -> &Interface {
-        &self.links(method).sending[0]
+    /// What a sender of these carriers is measured on.
+    pub fn sent_on(&self, carriers: &[&Carrier]) -> &Interface {
+        &self.links(carriers).sending[0]
     }
 
     pub fn interfaces(&self) -> Vec<Interface> {
@@ -154,7 +162,7 @@ impl Bench {
         queue: u64,
         batch: usize,
     ) -> failure::Result<Run> {
-        let links = self.links(method.row.name);
+        let links = self.links(method.row.carriers);
         let nobody = self.queue_all(links, frames, queue, batch, None)?;
         let somebody = self.queue_all(links, frames, queue, batch, Some(method))?;
         let delivery_ns = somebody.sending_ns as i64 - nobody.sending_ns as i64;
@@ -209,7 +217,7 @@ impl Bench {
         heard: bool,
     ) -> failure::Result<(u64, u64)> {
         self.refuse_interrupted()?;
-        let links = self.links(method.row.name);
+        let links = self.links(method.row.carriers);
         let [near, far] = &links.sending;
         let mut sender = method.open(near, &TransmitOptions::default())?;
         let options = ReceiveOptions { queue_frames: Some(frames as u32 + 1), ..ReceiveOptions::default() };

@@ -2,8 +2,8 @@
 
 use super::{Compared, Comparison, Figure, FigureKind, Verdict};
 use crate::measure::result::ClockKind;
-use crate::report::text::{self, GREEN, Ink, RED, Style, Table, YELLOW};
-use crate::report::unit;
+use crate::terminal::{self, GREEN, Ink, RED, Style, Table, YELLOW};
+use crate::units;
 
 impl Verdict {
     pub fn name(self) -> &'static str {
@@ -44,18 +44,18 @@ pub fn text(comparison: &Comparison, ink: Ink) -> String {
     let mut out = String::new();
     let both: Vec<&Compared> = comparison.series.iter().filter(|series| !series.figures.is_empty()).collect();
     for group in both.chunk_by(|a, b| a.heading == b.heading) {
-        text::paragraph(&mut out, &format!("{}:", group[0].heading), "", ink, Style::Plain);
+        terminal::paragraph(&mut out, &format!("{}:", group[0].heading), "", ink, Style::Plain);
         table(&mut out, group, ink);
     }
     for series in comparison.series.iter().filter(|series| series.figures.is_empty()) {
         let note = if series.note.is_empty() { String::new() } else { format!(" ({})", series.note) };
         let line = format!("{}, {}: {}{note}", series.heading, series.label, series.verdict.name());
-        text::paragraph(&mut out, &line, "    ", ink, series.verdict.style());
+        terminal::paragraph(&mut out, &line, "    ", ink, series.verdict.style());
     }
     let bad = comparison.count(Verdict::Regression) + comparison.count(Verdict::Invalid) > 0;
     let style = if bad { RED } else { Style::Bold };
-    text::paragraph(&mut out, &sentence(comparison), "", ink, style);
-    text::paragraph(&mut out, &method(comparison), "", ink, Style::Faint);
+    terminal::paragraph(&mut out, &sentence(comparison), "", ink, style);
+    terminal::paragraph(&mut out, &method(comparison), "", ink, Style::Faint);
     out
 }
 
@@ -88,7 +88,7 @@ pub fn numbers(figure: &Figure) -> [String; 4] {
     match figure.kind {
         FigureKind::Ns | FigureKind::Ratio => {
             let ns = |value: f64| {
-                if figure.kind == FigureKind::Ns { unit::span(value as u64) } else { String::new() }
+                if figure.kind == FigureKind::Ns { units::span(value as u64) } else { String::new() }
             };
             let times = |value: f64| format!("{value:.3}×");
             let interval = format!("{:.3}…{:.3}×", change.low, change.high);

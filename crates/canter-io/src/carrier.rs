@@ -1,0 +1,279 @@
+//! What can carry frames: the seam between an [`Interface`] and what stands behind its name.
+//!
+//! | names | carrier | reached by |
+//! | --- | --- | --- |
+//! | `can0`, `vcan0` | an interface of the kernel's network | sockets and packet rings |
+//! | `/dev/canchar0` | a character device of the module canchar | its file |
+//! | `port:0000:00:07.0` | a card that no driver has | this process, through I/O ports |
+//! | `sim:world/bus` | a bus in the memory of this process | this process |
+//!
+//! A [`Carrier`] is a row of a table ([`table::CARRIERS`]); an [`Interface`] keeps the row that found it, and its
+//! methods ([`crate::interface`]) call the row's functions. To add a carrier: a file in `carrier/` and a row in
+//! `carrier/table.rs`. A program may pass [`Interface::find_among`] a table with rows of its own.
+
+pub(crate) mod canchar;
+pub(crate) mod network;
+pub(crate) mod port;
+mod sim;
+pub mod table;
+
+use crate::{
+    Error, Result,
+    frame::CANFD_MTU,
+    netlink::{
+        controller::{BitTiming, Controller},
+        counters::Counters,
+    },
+};
+use std::fmt;
+
+/// What the kernel, or we, call this kind of interface.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A controller, driven through the kernel's can-dev.
+    Can,
+    /// Virtual: what is sent comes back to all sockets of the interface.
+    Vcan,
+    /// One end of a virtual pair, like a cable.
+    Vxcan,
+    /// A controller as a character device, /dev/canchar0: the kernel's network stack knows nothing of it.
+    Canchar,
+    /// A card that the process which opens it drives itself, `port:0000:00:07.0`: the kernel has no driver for it.
+    Port,
+    /// A bus in the memory of this process, `sim:world/bus`.
+    Sim,
+    /// Another kind, by the kernel's name for it; empty when it has none.
+    Other(String),
+}
+
+impl Kind {
+    /// From `IFLA_INFO_KIND`.
+    pub(crate) fn from_name(name: &str) -> Self {
+        match name {
+            "can" => Self::Can,
+            "vcan" => Self::Vcan,
+            "vxcan" => Self::Vxcan,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// The kernel's name for it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Can => "can",
+            Self::Vcan => "vcan",
+            Self::Vxcan => "vxcan",
+            Self::Canchar => "canchar",
+            Self::Port => "port",
+            Self::Sim => "sim",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A CAN interface, as it was when it was last looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name: `can0`.
+    pub name: String,
+    /// Its index, as received frames name it; 0 for [`Kind::Sim`].
+    pub index: u32,
+    /// The largest frame it takes, in bytes: 16 classic, 72 FD, more for XL.
+    pub mtu: u32,
+    /// What kind of interface it is.
+    pub kind: Kind,
+    /// It was brought up (`IFF_UP`).
+    pub up: bool,
+    /// It can carry frames (`IFF_RUNNING`): up and, of a controller, not off the bus. The kernel reports this from a
+    /// work queue, up to a second after [`up`](Self::up); frames can be sent before.
+    pub running: bool,
+    /// The driver sends own frames back when they were on the bus (`IFF_ECHO`); otherwise the kernel does, at once.
+    pub echo: bool,
+    /// The driver of the device behind it (sysfs), `kvaser_pci`; virtual interfaces have none.
+    pub driver: Option<String>,
+    /// The queueing discipline: `pfifo_fast`, `noqueue`.
+    pub qdisc: String,
+    /// How many frames may wait to be sent (`txqueuelen`).
+    pub tx_queue_len: u32,
+    /// The index of a vxcan's other end, in its own network namespace.
+    pub peer: Option<u32>,
+    /// State and bit timing of a controller; virtual interfaces have none.
+    pub controller: Option<Controller>,
+    /// The row that found it.
+    pub carrier: &'static Carrier,
+}
+
+impl Interface {
+    /// Whether the kernel's sockets reach it: it is neither simulated, nor a canchar device, nor driven from user space.
+    pub fn has_sockets(&self) -> bool {
+        self.carrier.access == Access::Sockets
+    }
+
+    /// Whether it takes FD frames: its mtu is 72 or more.
+    pub fn supports_fd(&self) -> bool {
+        self.mtu as usize >= CANFD_MTU
+    }
+
+    /// The bit rate in bit/s, of a controller that has one set.
+    pub fn bitrate(&self) -> Option<u32> {
+        self.controller.as_ref().map(|controller| controller.timing.bitrate).filter(|&bitrate| bitrate != 0)
+    }
+
+    /// The bit rate of the data phase in bit/s, of a controller that has FD on.
+    pub fn data_bitrate(&self) -> Option<u32> {
+        let timing = self.controller.as_ref().filter(|controller| controller.is_fd())?.data_timing?;
+        Some(timing.bitrate).filter(|&bitrate| bitrate != 0)
+    }
+}
+
+/// Who hands its frames out, and therefore how a program that wants all of them gets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The kernel's network: CAN sockets and packet rings.
+    Sockets,
+    /// An open file for each program and device.
+    File,
+    /// Only this process, by the carrier's own method.
+    Process,
+}
+
+/// The methods that fit a carrier unless another one is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsualMethods {
+    /// Receives.
+    pub receive: &'static str,
+    /// Receives without ever sleeping, many frames a call: for instruments, which want each frame's stamp.
+    pub receive_spinning: &'static str,
+    /// Sends, one frame at a time.
+    pub transmit: &'static str,
+}
+
+/// What to type so that frames move through an interface again.
+#[derive(Clone, Copy)]
+pub struct Remedies {
+    /// Brings the interface of this name up; with `true`, sets a bit rate too.
+    pub up: fn(name: &str, set_rate: bool) -> String,
+    /// Whether a bit rate must be set before the interface can be up.
+    pub needs_rate: fn(&Interface) -> bool,
+    /// Starts a controller that is off the bus.
+    pub restart: fn(name: &str) -> String,
+    /// Lets a controller start 100 ms after it went off the bus, each time.
+    pub restart_always: fn(name: &str) -> String,
+}
+
+/// A card of the PCI bus, as a carrier makes interfaces of it.
+#[derive(Clone, Copy)]
+pub struct PciCard {
+    /// The driver that a Kvaser PCI card must have; `None`: none may have it.
+    pub driver: Option<&'static str>,
+    /// The name of what stands for the card at this address; a bit rate in bit/s where it is part of the name.
+    pub name: fn(address: &str, bitrate: u32) -> Result<String>,
+}
+
+/// One way in which frames are carried: a row of a table.
+///
+/// [`Carrier::PLAIN`] fills the columns in which a carrier is like a bus in memory.
+#[derive(Clone, Copy)]
+pub struct Carrier {
+    /// Its name, unique in a table.
+    pub name: &'static str,
+    /// What its interfaces are, with the article, for sentences: `a canchar device`.
+    pub about: &'static str,
+    /// How the names of its interfaces begin. Rows are tried in the table's order; an empty prefix fits every name.
+    pub prefix: &'static str,
+    /// Who hands its frames out.
+    pub access: Access,
+    /// The methods that fit it.
+    pub usual: UsualMethods,
+    /// How it uses a PCI card; `None`: it does not.
+    pub card: Option<PciCard>,
+    /// What to type when frames do not move.
+    pub remedies: Remedies,
+    /// Finds the interface of this name, which begins with the prefix. The row is for [`Interface::carrier`].
+    pub find: fn(&str, &'static Carrier) -> Result<Interface>,
+    /// Reads all that is known of it again.
+    pub refresh: fn(&mut Interface) -> Result<()>,
+    /// Reads the controller's state again, and more where that costs no more.
+    pub refresh_state: fn(&mut Interface) -> Result<()>,
+    /// What it has counted so far.
+    pub counters: fn(&Interface) -> Result<Counters>,
+    /// Brings it up (`true`) or down, and reads it again.
+    pub set_up: fn(&mut Interface, bool) -> Result<()>,
+    /// Sets the largest frame in bytes.
+    pub set_mtu: fn(&mut Interface, u32) -> Result<()>,
+    /// Sets how many frames may wait to be sent.
+    pub set_tx_queue_len: fn(&mut Interface, u32) -> Result<()>,
+    /// Sets bit rate and modes. The timing is free of contradictions.
+    pub set_bit_timing: fn(&mut Interface, &BitTiming) -> Result<()>,
+    /// Deletes it.
+    pub delete: fn(&Interface) -> Result<()>,
+}
+
+impl Carrier {
+    /// A carrier whose interfaces are always up, count nothing and have no settings: what a row starts from.
+    pub const PLAIN: Self = Self {
+        name: "",
+        about: "",
+        prefix: "",
+        access: Access::Process,
+        usual: UsualMethods { receive: "", receive_spinning: "", transmit: "" },
+        card: None,
+        remedies: Remedies {
+            up: |name, _| format!("bring {name} up"),
+            needs_rate: |_| false,
+            restart: |name| format!("bring {name} down and up again"),
+            restart_always: |name| format!("bring {name} down and up again, each time"),
+        },
+        find: |name, _| {
+            let none = std::io::Error::from_raw_os_error(libc::ENODEV);
+            Err(Error::new(name, "find", none))
+        },
+        refresh: |_| Ok(()),
+        refresh_state: |_| Ok(()),
+        counters: |_| Ok(Counters::default()),
+        set_up: |_, _| Ok(()),
+        set_mtu: |interface, _| Err(no_such_setting(interface, "set mtu")),
+        set_tx_queue_len: |interface, _| Err(no_such_setting(interface, "set txqueuelen")),
+        set_bit_timing: |interface, _| {
+            let why = format!("a {} has no bit rate", interface.kind);
+            Err(Error::unsupported(&interface.name, "set bit rate", why))
+        },
+        delete: |_| Ok(()),
+    };
+
+    /// The row of `table` whose prefix fits `name`.
+    pub fn of(name: &str, table: &[&'static Self]) -> Option<&'static Self> {
+        table.iter().copied().find(|row| name.starts_with(row.prefix))
+    }
+}
+
+impl PartialEq for Carrier {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Carrier {}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+fn no_such_setting(interface: &Interface, step: &'static str) -> Error {
+    let why = format!("a {} interface has no such setting", interface.kind);
+    Error::unsupported(&interface.name, step, why)
+}
+
+/// A controller stays when its interface goes: the kernel would report success and do nothing.
+fn refuse_to_delete(interface: &Interface) -> Result<()> {
+    Err(Error::unsupported(&interface.name, "delete", "a controller's interface cannot be deleted")
+        .hint("bring it down, or remove its driver's module"))
+}

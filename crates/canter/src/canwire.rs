@@ -1,0 +1,42 @@
+//! What several commands ask of canwire's virtual wires: which bus a name means, and at what pace its source sends.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    traffic::pattern::Traffic,
+};
+use canter_io::{
+    Interface,
+    netlink::wire::{self, Pace},
+};
+
+/// The bus of a node's interface, or the bus of that name.
+pub fn bus_of(name: &str) -> failure::Result<String> {
+    wire::available()?;
+    if let Some(node) = wire::nodes()?.into_iter().find(|node| node.name == name) {
+        return Ok(node.bus);
+    }
+    if wire::buses()?.iter().any(|bus| bus.name == name) {
+        return Ok(name.to_owned());
+    }
+    let why = if Interface::find(name).is_ok() {
+        "is no node of a virtual wire, so there is nothing to look into"
+    } else {
+        "there is no such node or bus"
+    };
+    Err(Failure::failed(format!("{name}: {why} (canter wire list; canter wire add {name} --bus A)")))
+}
+
+/// The pace of a traffic and how many frames each time has; `None` for one that depends on arrivals.
+pub fn pace(traffic: Traffic) -> failure::Result<Option<(Pace, u32)>> {
+    Ok(match traffic {
+        Traffic::OneAtATime => None,
+        Traffic::Period(ns) => Some((Pace::Period(ns), 1)),
+        Traffic::Load(percent) => Some((Pace::Load(percent * 10), 1)),
+        Traffic::Burst { frames, every_ns } => Some((Pace::Period(every_ns), frames)),
+        Traffic::Flood => Some((Pace::Always, 1)),
+        Traffic::Ramp { .. } => {
+            let why = format!("--traffic {traffic}: a wire's source has no ramp (canter generate has)");
+            return Err(Failure::new(Exit::Usage, why));
+        }
+    })
+}

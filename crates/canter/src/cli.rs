@@ -1,0 +1,21 @@
+//! The command line: reads it, runs its command and exits with its code (`failure::Exit`).
+
+mod table;
+
+use crate::program::Program;
+use std::{env, process::ExitCode};
+
+pub use table::COMMANDS;
+
+/// The program.
+pub fn main() -> ExitCode {
+    let program = Program(COMMANDS);
+    let given = program.read(env::args_os()).unwrap_or_else(|error| error.exit());
+    match program.run(&given) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprintln!("canter: {failure}");
+            failure.exit.into()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The kernel's own gateway, `can-gw`: its jobs exist while this command runs.
+
+use super::{
+    detached::{self, Detached},
+    kind::{Ended, Kind, Place, Refusal, Request},
+    refusal,
+};
+use crate::{
+    failure,
+    rules::{counts::Counts, jobs},
+};
+use canter_io::{
+    Interface,
+    method::Capabilities,
+    netlink::can_gw::{self, CanGateway, Job, JobCounters},
+};
+
+pub const CAN_GW: Kind = Kind {
+    name: "can-gw",
+    paper_name: "kernel",
+    about: "the kernel's own gateway: no process takes part",
+    example: "in the kernel itself",
+    pairs: false,
+    place: Place::Kernel,
+    capabilities: Capabilities { fd: true, batch: false, origin: false },
+    devices: false,
+    rules_apply: true,
+    waits_for_interfaces: false, // canter-rules.service does
+    takes_hops: true,
+    check: || Ok(can_gw::available()?),
+    check_between,
+    refuses: &[
+        Refusal {
+            when: refusal::several_filters_or_error_frames,
+            why: "a job has one filter and forwards no error frames (give one filter, or take a user-space pair)",
+        },
+        Refusal {
+            when: refusal::filter_beside_rules,
+            why: "--filter beside --rules (write it into the file, or take a user-space pair)",
+        },
+        Refusal {
+            when: refusal::backlog,
+            why: "it cannot wait for room, and drops what finds none (take a user-space pair)",
+        },
+        Refusal {
+            when: refusal::stats_or_waiting,
+            why: "--stats and --wait-for-interface are of user-space pairs (canter rules list has the counters)",
+        },
+    ],
+    run: |request| detached::run(request, Jobs::open),
+};
+
+fn check_between(from: &Interface, to: &Interface) -> failure::Result<()> {
+    if let Some(other) = [from, to].into_iter().find(|one| !one.has_sockets()) {
+        let why = "the kernel's gateway reaches interfaces of the network only (take a user-space pair)";
+        return Err(CAN_GW.unable(format!("{}: {why}", other.name)));
+    }
+    Ok(can_gw::available()?)
+}
+
+/// The jobs of all directions.
+struct Jobs {
+    gateways: Vec<CanGateway>,
+    /// Each with its direction's number.
+    jobs: Vec<(usize, Job)>,
+}
+
+impl Jobs {
+    fn open(request: &Request<'_>) -> failure::Result<Self> {
+        can_gw::available()?;
+        // All that can be refused is refused before the first job works.
+        let jobs = jobs(request)?;
+        let gateways = CanGateway::open_all(jobs.iter().map(|(_, job)| job.clone()).collect())?;
+        Ok(Self { gateways, jobs })
+    }
+}
+
+impl Detached for Jobs {
+    /// The counters of each job.
+    type Seen = Vec<JobCounters>;
+
+    const ENDING: &'static str = "deleting its jobs";
+
+    /// The kernel deletes jobs with their interfaces, and leaves them alone when an interface goes down.
+    fn look(&self, seen: &mut Self::Seen) -> Result<(), String> {
+        seen.resize(self.gateways.len(), JobCounters::default());
+        let now = CanGateway::counters_of(&self.gateways).map_err(|error| error.to_string())?;
+        for ((gateway, seen), now) in self.gateways.iter().zip(seen).zip(now) {
+            *seen = now.ok_or_else(|| gateway.gone().to_string())?;
+        }
+        Ok(())
+    }
+
+    fn status(&self, seen: &Self::Seen) -> String {
+        let handled = seen.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
+        format!("{handled} frames handed on by can-gw")
+    }
+
+    fn end(self, mut seen: Self::Seen, directions: usize) -> failure::Result<(Vec<Counts>, Ended)> {
+        seen.resize(self.gateways.len(), JobCounters::default());
+        let mut counts = vec![Counts::default(); directions];
+        let last = CanGateway::counters_of(&self.gateways)?;
+        let gone = self.gateways.iter().zip(&last).find(|(_, last)| last.is_none());
+        let gone = gone.map(|(gateway, _)| gateway.gone());
+        let deleted = CanGateway::delete_all(self.gateways);
+        for ((last, seen), (direction, job)) in last.into_iter().zip(seen).zip(&self.jobs) {
+            // A job that has gone took its counters along.
+            add(&mut counts[*direction], job, last.unwrap_or(seen));
+        }
+        let failed = gone.or(deleted.err());
+        Ok((counts, failed.map_or(Ok(()), |error| Err(error.to_string()))))
+    }
+}
+
+/// Adds a job's counters. can-gw never counts what its filter leaves out.
+fn add(counts: &mut Counts, job: &Job, counters: JobCounters) {
+    counts.transmitted += u64::from(counters.handled);
+    counts.drop_as(counters.dropped.into(), |drops| &mut drops.no_room);
+    if only_hops_delete(job) {
+        counts.filtered += u64::from(counters.deleted);
+    } else {
+        counts.drop_as(counters.deleted.into(), |drops| &mut drops.too_long);
+    }
+    counts.received = counts.transmitted + counts.filtered + counts.dropped;
+}
+
+/// What a job deletes has too many bytes or has been forwarded often enough. The latter is what a hop limit is for:
+/// in two directions over a vcan each job hears what the other has sent.
+fn only_hops_delete(job: &Job) -> bool {
+    let changes_len = [&job.and, &job.or, &job.xor, &job.set].iter().any(|change| change.len.is_some());
+    job.hops_max.is_some() && !changes_len
+}
+
+/// The jobs of all directions, each with its direction's number.
+fn jobs(request: &Request<'_>) -> failure::Result<Vec<(usize, Job)>> {
+    let filters = request.filters();
+    let mut all = Vec::new();
+    for (at, direction) in request.directions.iter().enumerate() {
+        let (from, to) = (Interface::find(&direction.from)?, Interface::find(&direction.to)?);
+        check_between(&from, &to)?;
+        let mut route = direction.rules();
+        if direction.policy.is_none() {
+            route.policy.rules[0].filters = filters.list.clone();
+        }
+        let jobs = jobs::of_route(&route, &from, &to)
+            .map_err(|faults| CAN_GW.inexpressible(direction, &route.policy, &faults))?;
+        all.extend(jobs.into_iter().map(|(_, job)| (at, job)));
+    }
+    Ok(all)
+}

@@ -1,0 +1,210 @@
+//! What a gateway of one kind is: a row of `table.rs`. To add one: a file with its row, and its name in the table.
+
+use super::{
+    account::RouteAccount,
+    backlog::WhenFull,
+    plan::{Direction, Ends},
+};
+use crate::{
+    failure::{self, Failure},
+    options::Common,
+    rules::{Policy, jobs::Inexpressible},
+    supervisor::Supervisor,
+};
+use canter_io::{
+    Filters, Interface,
+    batch::BATCH_FRAMES,
+    method::{Capabilities, Pair},
+};
+use clap::Args;
+use std::fmt;
+
+/// A row of the table.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// As `--method` takes it.
+    pub name: &'static str,
+    /// Its name in the 2014 paper; empty when the paper has none.
+    pub paper_name: &'static str,
+    /// One line for `canter methods`.
+    pub about: &'static str,
+    /// What it does, for an example of `canter gateway --help`.
+    pub example: &'static str,
+    /// Whether its names are those of pairs of methods, RECEIVER+TRANSMITTER.
+    pub pairs: bool,
+    pub place: Place,
+    pub capabilities: Capabilities,
+    /// Whether its ends are canchar devices, for studies that give each method its cards by a driver.
+    pub devices: bool,
+    /// Whether `canter rules apply` installs its routes too, which then work without a process.
+    pub rules_apply: bool,
+    /// Whether it can wait for interfaces that do not exist, are down or have gone.
+    pub waits_for_interfaces: bool,
+    /// Whether rules may ask for more hops than one, or it refuses them by itself.
+    pub takes_hops: bool,
+    /// Why this machine cannot run it.
+    pub check: fn() -> failure::Result<()>,
+    /// Why it cannot route between two interfaces.
+    pub check_between: fn(&Interface, &Interface) -> failure::Result<()>,
+    /// What it cannot do of what the command line may ask for; the first that applies is reported.
+    pub refuses: &'static [Refusal],
+    /// Routes until stopped, or until it fails.
+    pub run: fn(&Request<'_>) -> failure::Result<Outcome>,
+}
+
+/// Where a gateway works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    UserSpace,
+    Kernel,
+    /// On a processor without an operating system, which has the cards: their interfaces do not exist meanwhile.
+    BareMetal,
+}
+
+impl Kind {
+    /// Whether its interfaces exist while it works.
+    pub fn keeps_interfaces(&self) -> bool {
+        self.place != Place::BareMetal
+    }
+
+    /// Refuses what it cannot do.
+    pub fn refuse(&self, request: &Request<'_>) -> failure::Result<()> {
+        match self.refuses.iter().find(|refusal| (refusal.when)(request)) {
+            Some(refusal) => Err(self.unable(refusal.why)),
+            None => Ok(()),
+        }
+    }
+
+    /// The rules of a direction that it cannot express.
+    pub fn inexpressible(&self, direction: &Direction, policy: &Policy, faults: &[Inexpressible]) -> Failure {
+        let line = |fault: &Inexpressible| {
+            format!("{}: {}: {}", direction.label(), policy.rules[fault.rule].label(fault.rule), fault.why)
+        };
+        let lines: Vec<_> = faults.iter().map(line).collect();
+        self.unable(lines.join("; "))
+    }
+
+    pub fn unable(&self, why: impl fmt::Display) -> Failure {
+        Failure::unable(format!("{}: {why}", self.name))
+    }
+}
+
+/// A request that a kind of gateway cannot fulfil, and why.
+pub struct Refusal {
+    pub when: fn(&Request<'_>) -> bool,
+    /// One sentence, with the way out in parentheses.
+    pub why: &'static str,
+}
+
+/// A kind of gateway; of pairs, which one.
+#[derive(Clone, Copy)]
+pub struct Method {
+    pub kind: &'static Kind,
+    /// `None`, where the kind is of pairs: what the interfaces usually have.
+    pub pair: Option<Pair>,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pair {
+            Some(pair) => pair.fmt(f),
+            None => f.write_str(self.kind.name),
+        }
+    }
+}
+
+/// How frames are to be handled, as the command line says.
+#[derive(Args, Clone, Debug)]
+pub struct Settings {
+    /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
+    #[arg(long, short, value_name = "FILTERS")]
+    pub filter: Option<Filters>,
+    /// Frames a batch, at most
+    #[arg(long, default_value_t = BATCH_FRAMES, value_name = "FRAMES", value_parser = batch_frames)]
+    pub batch: usize,
+    /// Frames that the receive queue holds; the system's own size unless given
+    #[arg(long, value_name = "FRAMES")]
+    pub queue: Option<u32>,
+    /// What happens while the output has no room
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+    pub when_full: WhenFull,
+    /// Frames that wait for room leave by priority, and the least urgent gives way
+    #[arg(long)]
+    pub priority: bool,
+    /// Frames that may wait for room, with drop-new and drop-old
+    #[arg(long, default_value_t = 256, value_name = "FRAMES", value_parser = backlog_frames)]
+    pub backlog: usize,
+    /// Print the counts so often
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub stats: Option<u64>,
+    /// Wait for interfaces that are not there, down or gone, instead of ending
+    #[arg(long)]
+    pub wait_for_interface: bool,
+}
+
+fn backlog_frames(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(frames @ 1..=1_000_000) => Ok(frames),
+        _ => Err("1…1000000 frames".to_owned()),
+    }
+}
+
+/// A duration of at least 10 ms, in ns.
+fn interval(text: &str) -> Result<u64, String> {
+    crate::duration::parse_ns(text)
+        .and_then(|ns| if ns < 10_000_000 { Err("at least 10ms".into()) } else { Ok(ns) })
+}
+
+fn batch_frames(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(frames @ 1..=1024) => Ok(frames),
+        _ => Err("1…1024 frames".to_owned()),
+    }
+}
+
+/// What a gateway is to do.
+pub struct Request<'a> {
+    pub method: Method,
+    /// As the command line has them, to read the rule file again.
+    pub ends: &'a Ends,
+    pub directions: &'a [Direction],
+    pub settings: &'a Settings,
+    pub common: &'a Common,
+}
+
+impl Request<'_> {
+    /// The filters of the command line; none: every frame.
+    pub fn filters(&self) -> Filters {
+        self.settings.filter.clone().unwrap_or_default()
+    }
+
+    /// The method that was asked for, or those that the interfaces have.
+    pub fn method_name(&self) -> String {
+        if self.method.pair.is_some() || !self.method.kind.pairs {
+            return self.method.to_string();
+        }
+        let usual = |one: &Direction| Some(one.usual_pair().ok()?.to_string());
+        let mut names: Vec<_> = self.directions.iter().filter_map(usual).collect();
+        names.dedup();
+        names.join(", ")
+    }
+
+    /// Reports that frames are routed from now on: other programs wait for this line.
+    pub fn announce(&self) {
+        let routes: Vec<_> = self.directions.iter().map(Direction::label).collect();
+        let routes = format!("{} by {}", routes.join(", "), self.method_name());
+        if !self.common.quiet {
+            eprintln!("gateway: {routes}; Ctrl-C ends it");
+        }
+        Supervisor::find().ready(&routes);
+    }
+}
+
+/// Why a gateway ended by itself, if it did.
+pub type Ended = Result<(), String>;
+
+/// What a gateway did.
+pub struct Outcome {
+    pub routes: Vec<RouteAccount>,
+    pub ended: Ended,
+}

@@ -1,0 +1,310 @@
+//! Gateways in user space, by any pair of methods: a thread for each direction, and this one for signals, new rules and
+//! counts.
+
+use super::{
+    account::{RouteAccount, RuleAccount},
+    backlog::{Backlog, WhenFull},
+    control::Control,
+    kind::{Ended, Kind, Outcome, Place, Request},
+    plan::{self, Direction},
+    route::{Route, Side},
+    watch,
+};
+use crate::{
+    failure::{self, Failure},
+    reminder::Reminder,
+    rules::{counts::Counts, engine::Engine},
+    supervisor::Supervisor,
+    trouble::{explain, refuse_down},
+};
+use canter_io::{
+    Interface, clock,
+    method::{Capabilities, Pair, ReceiveOptions, TransmitOptions, Wait},
+    thread::{self, Worker},
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::{Handle, Signals},
+};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// How often to look whether an interface has come back.
+const LOOK_NS: u64 = 100_000_000;
+
+/// How soon a route that was asked whether it works is asked again.
+const ANSWER_NS: u64 = 20_000_000;
+
+/// The directions' threads, by their labels.
+type Workers = Arc<Vec<(String, Worker<(RouteAccount, Ended)>)>>;
+
+/// What a direction's thread needs.
+struct Job {
+    direction: Direction,
+    pair: Pair,
+    options: ReceiveOptions,
+    batch: usize,
+    backlog: (WhenFull, bool, usize),
+    waits_for_interface: bool,
+    quiet: bool,
+    control: Control,
+}
+
+pub const PAIRS: Kind = Kind {
+    name: "RECEIVER+TRANSMITTER",
+    paper_name: "", // each pair has its own
+    about: "in user space, by any receiver and any transmitter",
+    example: "in user space",
+    pairs: true,
+    place: Place::UserSpace,
+    capabilities: Capabilities { fd: true, batch: true, origin: true },
+    devices: false, // each method has its own ends
+    rules_apply: false,
+    waits_for_interfaces: true,
+    takes_hops: false,
+    check: || Ok(()),
+    check_between: |_, _| Ok(()),
+    refuses: &[],
+    run,
+};
+
+/// Routes until stopped, or until a direction fails; by one pair, or by what the interfaces have.
+fn run(request: &Request<'_>) -> failure::Result<Outcome> {
+    let jobs: Vec<Job> =
+        request.directions.iter().map(|one| Job::new(request, one)).collect::<failure::Result<_>>()?;
+    let mut routes = Vec::new();
+    for job in &jobs {
+        let route = if request.settings.wait_for_interface { None } else { Some(job.open()?) };
+        routes.push(route);
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
+    let controls: Vec<_> = jobs.iter().map(|job| (job.direction.label(), job.control.clone())).collect();
+    let mut workers = Vec::new();
+    for (job, route) in jobs.into_iter().zip(routes) {
+        let ended = signals.handle();
+        let name = job.direction.label();
+        let worker = Worker::start("gateway", move |stop| job.work(route, stop, &ended));
+        workers.push((name, worker.map_err(not_started)?));
+    }
+    let _ = thread::stand_back(); // only later than it might be, should it be refused
+    request.announce();
+    let workers = Arc::new(workers);
+    let routes: Vec<_> = controls.iter().map(|(_, control)| control.clone()).collect();
+    let watch = watch::start(request.directions, &routes)?;
+    let supervised = supervise(&workers, routes)?;
+    let stats = request.settings.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
+    // SIGHUP renews the rules; any other signal, or a worker that has ended, is the end.
+    while signals.forever().next() == Some(SIGHUP) {
+        renew(request, &controls);
+    }
+    Supervisor::find().stopping("sending what has come");
+    for worker in [supervised, stats, watch].into_iter().flatten() {
+        worker.stop();
+    }
+    Ok(collect(Arc::into_inner(workers).unwrap_or_default()))
+}
+
+fn not_started(error: io::Error) -> Failure {
+    Failure::failed(format!("gateway: start: {error}"))
+}
+
+/// Tells who started it how it goes. The watchdog hears nothing unless every route comes by when it is asked: a
+/// receiver that blocks is interrupted for it.
+fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Option<Worker<()>>> {
+    let mut supervisor = Supervisor::find();
+    if !supervisor.is_there() {
+        return Ok(None);
+    }
+    let workers = Arc::clone(workers);
+    let work = move |stop: &AtomicBool| {
+        while !stop.load(Ordering::Acquire) {
+            controls.iter().for_each(Control::ask);
+            while !controls.iter().all(Control::has_answered) && !stop.load(Ordering::Acquire) {
+                workers.iter().for_each(|(_, worker)| worker.interrupt());
+                clock::sleep_until_ns(clock::monotonic_ns() + ANSWER_NS);
+            }
+            let counts: Vec<Counts> = controls.iter().map(Control::counts).collect();
+            let sum = counts.iter().fold(Counts::default(), |sum, counts| sum.and(counts));
+            supervisor.alive(&sum.to_string());
+            clock::sleep_until_ns(clock::monotonic_ns() + supervisor.period().as_nanos() as u64);
+        }
+    };
+    let started = Worker::start("supervise", work);
+    started.map(Some).map_err(not_started)
+}
+
+/// Stops all, and answers what each did and the first failure.
+fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> Outcome {
+    let mut ended = Ok(());
+    let accounts = workers.into_iter().map(|(_, worker)| {
+        let (account, outcome) = worker.stop();
+        ended = std::mem::replace(&mut ended, Ok(())).and(outcome);
+        account
+    });
+    Outcome { routes: accounts.collect(), ended }
+}
+
+/// Prints the counts of every direction from time to time.
+fn show(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Worker<()>> {
+    let work = move |stop: &AtomicBool| {
+        let mut due_ns = clock::monotonic_ns();
+        while !stop.load(Ordering::Acquire) {
+            due_ns += every_ns;
+            clock::sleep_until_ns(due_ns);
+            if !stop.load(Ordering::Acquire) {
+                controls
+                    .iter()
+                    .for_each(|(label, control)| eprintln!("gateway: {label}: {}", control.counts()));
+            }
+        }
+    };
+    Worker::start("stats", work).map_err(not_started)
+}
+
+/// Reads the rule file again. What is wrong with it is said, and the old rules stay.
+fn renew(request: &Request<'_>, controls: &[(String, Control)]) {
+    let Some(path) = &request.ends.rules else {
+        eprintln!("gateway: SIGHUP: there is no --rules file to read again");
+        return;
+    };
+    let path = path.display();
+    let new = match plan::directions(request.ends, PAIRS.takes_hops) {
+        Ok(new) => new,
+        Err(failure) => return eprintln!("gateway: {failure}; the rules stay as they were"),
+    };
+    let ends = |directions: &[Direction]| directions.iter().map(Direction::label).collect::<Vec<_>>();
+    if ends(&new) != ends(request.directions) {
+        return eprintln!(
+            "gateway: {path}: has other routes than before; the rules stay as they were (start anew)"
+        );
+    }
+    for (direction, (_, control)) in new.iter().zip(controls) {
+        if let Some(policy) = &direction.policy {
+            control.hand_over(Engine::new(policy, request.settings.batch));
+        }
+    }
+    eprintln!("gateway: {path}: read again");
+}
+
+impl Job {
+    fn new(request: &Request<'_>, direction: &Direction) -> failure::Result<Self> {
+        let Request { settings, .. } = request;
+        let options = ReceiveOptions {
+            filters: request.filters(),
+            queue_frames: settings.queue,
+            deaf_to_marked: direction.deaf,
+            ..ReceiveOptions::default()
+        };
+        Ok(Self {
+            direction: direction.clone(),
+            pair: request.method.pair.map_or_else(|| direction.usual_pair(), Ok)?,
+            options,
+            batch: settings.batch,
+            backlog: (settings.when_full, settings.priority, settings.backlog),
+            waits_for_interface: settings.wait_for_interface,
+            quiet: request.common.quiet,
+            control: Control::new(settings.stats.is_some()),
+        })
+    }
+
+    /// Opens both sides.
+    fn open(&self) -> failure::Result<Route> {
+        let Direction { from, to, .. } = &self.direction;
+        let (from, to) = (Interface::find(from)?, Interface::find(to)?);
+        for interface in [&from, &to] {
+            refuse_down(interface)?;
+        }
+        self.pair.receive.check(&from)?;
+        self.pair.transmit.check(&to)?;
+        let receive = self.pair.receive.open(&from, &self.options)?;
+        let (policy, by_priority, frames) = self.backlog;
+        let backlog = Backlog::new(policy, by_priority, frames);
+        let options = TransmitOptions {
+            echo: self.direction.echo(),
+            marked: self.direction.marked,
+            no_wait: backlog.is_some(),
+        };
+        let transmit = self.pair.transmit.open(&to, &options)?;
+        let mut route = Route::new(receive, transmit, self.batch, self.pair.receive.wait == Wait::Spin);
+        route.engine = self.direction.policy.as_ref().map(|policy| Engine::new(policy, self.batch));
+        route.backlog = backlog;
+        route.control = Some(self.control.clone());
+        Ok(route)
+    }
+
+    /// Routes until stopped; opens anew what has gone, if it is to wait for it.
+    fn work(self, route: Option<Route>, stop: &AtomicBool, ended: &Handle) -> (RouteAccount, Ended) {
+        let mut counts = Counts::default();
+        let mut route = route;
+        let mut engine = None;
+        loop {
+            let mut working = match route.take() {
+                Some(route) => route,
+                None => match self.wait_for_interfaces(stop, &mut engine) {
+                    Some(route) => route,
+                    None => return (self.account(counts, engine.as_ref()), Ok(())),
+                },
+            };
+            working.counts = counts;
+            let outcome = working.run(stop);
+            counts = working.counts;
+            engine = working.engine.take();
+            let Err((side, error)) = outcome else { return (self.account(counts, engine.as_ref()), Ok(())) };
+            let why = match side {
+                Side::In => explain(&self.direction.from, "receive", error),
+                Side::Out => explain(&self.direction.to, "send", error),
+            };
+            if !self.waits_for_interface {
+                ended.close();
+                return (self.account(counts, engine.as_ref()), Err(why.to_string()));
+            }
+            self.say(&format!("{why}; waiting for it"));
+        }
+    }
+
+    /// Tries until both interfaces are there and up.
+    fn wait_for_interfaces(&self, stop: &AtomicBool, engine: &mut Option<Engine>) -> Option<Route> {
+        let mut reminder = Reminder::default();
+        while !stop.load(Ordering::Acquire) {
+            self.control.answer(&Counts::default(), None);
+            match self.open() {
+                Ok(mut route) => {
+                    route.engine = engine.take().or(route.engine);
+                    self.say(&format!("{}: routing", self.direction.label()));
+                    return Some(route);
+                }
+                Err(failure) => {
+                    if reminder.is_due(&failure.message) {
+                        self.say(&format!("{failure}; waiting"));
+                    }
+                }
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+        }
+        None
+    }
+
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            eprintln!("gateway: {line}");
+        }
+    }
+
+    fn account(&self, counts: Counts, engine: Option<&Engine>) -> RouteAccount {
+        let policy = self.direction.policy.iter().flat_map(|policy| &policy.rules);
+        let labels = policy.enumerate().map(|(at, rule)| rule.label(at));
+        let rules = engine.map(Engine::counts).unwrap_or_default();
+        RouteAccount {
+            from: self.direction.from.clone(),
+            to: self.direction.to.clone(),
+            counts,
+            rules: labels.zip(rules).map(|(name, counts)| RuleAccount { name, counts }).collect(),
+        }
+    }
+}

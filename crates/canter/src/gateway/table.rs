@@ -1,0 +1,58 @@
+//! The table of gateways, and how a name finds its row.
+
+use super::{
+    bare_metal::BARE_METAL,
+    bpf::BPF,
+    can_gw::CAN_GW,
+    kind::{Kind, Method},
+    pairs::PAIRS,
+};
+use canter_io::{Error, method::table::PAPER_PAIRS};
+use std::str::FromStr;
+
+/// In the order of `canter methods`.
+pub static GATEWAYS: &[Kind] = &[PAIRS, CAN_GW, BPF, BARE_METAL];
+
+/// The method of a name: a row's own, the paper's, or a pair.
+///
+/// # Errors
+/// There is none of this name.
+pub fn find(name: &str, table: &'static [Kind]) -> Result<Method, Error> {
+    if let Some(kind) = kind(name, table) {
+        return Ok(Method { kind, pair: None });
+    }
+    let pair = name.parse()?;
+    let kind = table
+        .iter()
+        .find(|kind| kind.pairs)
+        .ok_or_else(|| Error::unsupported(name, "method", "no gateway here is a pair of methods"))?;
+    Ok(Method { kind, pair: Some(pair) })
+}
+
+/// What works unless another method is asked for: the pair that the interfaces usually have.
+pub fn usual() -> Method {
+    Method { kind: &PAIRS, pair: None }
+}
+
+/// The row of a name that is not a pair's.
+fn kind(name: &str, table: &'static [Kind]) -> Option<&'static Kind> {
+    let named =
+        |kind: &&Kind| !kind.pairs && !name.is_empty() && [kind.name, kind.paper_name].contains(&name);
+    table.iter().find(named)
+}
+
+/// The name of a method in the 2014 paper; empty when the paper has none.
+pub fn paper_name(method: &str) -> &'static str {
+    match kind(method, GATEWAYS) {
+        Some(kind) => kind.paper_name,
+        None => PAPER_PAIRS.iter().find(|(_, ours)| *ours == method).map_or("", |(paper, _)| paper),
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        find(name, GATEWAYS)
+    }
+}

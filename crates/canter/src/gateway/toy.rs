@@ -1,0 +1,37 @@
+//! A gateway for tests: it hands on three frames of each direction at once, and ends.
+
+use super::{
+    account::RouteAccount,
+    kind::{Kind, Outcome, Place, Refusal},
+    refusal,
+    table::GATEWAYS,
+};
+use crate::rules::counts::Counts;
+use canter_io::method::Capabilities;
+
+pub const TOY: Kind = Kind {
+    name: "toy",
+    paper_name: "toy-of-2014",
+    about: "three frames and no bus",
+    example: "in a test",
+    pairs: false,
+    place: Place::Kernel,
+    capabilities: Capabilities { fd: false, batch: true, origin: false },
+    devices: false,
+    rules_apply: false,
+    waits_for_interfaces: false,
+    takes_hops: false,
+    check: || Err(TOY.unable("exists in tests only")),
+    check_between: |_, _| Ok(()),
+    refuses: &[Refusal { when: refusal::several_directions, why: "it has one direction" }],
+    run: |request| {
+        let counts = Counts { received: 3, transmitted: 3, ..Counts::default() };
+        let routes = request.directions.iter().map(|direction| RouteAccount::of(direction, counts));
+        Ok(Outcome { routes: routes.collect(), ended: Ok(()) })
+    },
+};
+
+/// The table with the toy.
+pub fn table() -> &'static [Kind] {
+    Box::leak([GATEWAYS, &[TOY]].concat().into())
+}

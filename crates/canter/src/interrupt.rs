@@ -1,0 +1,14 @@
+//! Ctrl-C, as a flag that a loop looks at.
+
+use crate::failure::{self, Failure};
+use std::sync::{Arc, atomic::AtomicBool};
+
+/// Set by SIGINT and SIGTERM.
+pub fn interrupt_flag() -> failure::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))
+            .map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    }
+    Ok(flag)
+}

@@ -1,0 +1,138 @@
+//! The virtual machine: what it is, and how a command in it ended.
+
+use super::{arch::Arch, module::Chosen};
+use clap::ValueEnum;
+use std::{path::PathBuf, time::Duration};
+
+/// What a second is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Clock {
+    Real,    // the host's time; figures are as noisy as the host
+    Virtual, // counted instructions (QEMU's icount); figures repeat
+}
+
+/// What executes the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Accel {
+    Auto,
+    Tcg,
+    Kvm,
+}
+
+impl Accel {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto | Self::Tcg => "tcg",
+            Self::Kvm => "kvm",
+        }
+    }
+}
+
+/// A machine to run commands in.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// A series (`6.12-rt`) or the path of a tree.
+    pub kernel: String,
+    pub arch: Arch,
+    pub clock: Clock,
+    /// In the virtual clock an instruction takes 2^shift ns.
+    pub shift: u8,
+    pub cpus: u8,
+    /// As QEMU reads it: `2G`.
+    pub memory: String,
+    /// SJA1000 cards, 0…5.
+    pub cards: u8,
+    /// CAN FD cards of two channels, 0…2.
+    pub fd_cards: u8,
+    /// Kernel modules of ours, in the order to load them.
+    pub modules: Vec<Chosen>,
+    /// Two network cards on one hub.
+    pub net: bool,
+    /// systemd is process 1.
+    pub systemd: bool,
+    /// Folders, beside the current one, in which changes stay.
+    pub shares: Vec<PathBuf>,
+    pub accel: Accel,
+    /// Words for the kernel's command line.
+    pub append: Vec<String>,
+    /// For one boot, from its start to the end of the command.
+    pub timeout: Duration,
+    pub console: Option<PathBuf>,
+    pub quiet: bool,
+    pub verbose: bool,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            kernel: "6.12".to_owned(),
+            arch: Arch::Amd64,
+            clock: Clock::Real,
+            shift: 0,
+            cpus: 1,
+            memory: "2G".to_owned(),
+            cards: 5,
+            fd_cards: 0,
+            modules: Vec::new(),
+            net: false,
+            systemd: false,
+            shares: Vec::new(),
+            accel: Accel::Auto,
+            append: Vec::new(),
+            timeout: Duration::from_secs(600),
+            console: None,
+            quiet: false,
+            verbose: false,
+        }
+    }
+}
+
+/// How a command in the lab ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With its exit code: 128 + N when signal N ended it.
+    Exit(u8),
+    /// This signal reached us, and the guest was ended.
+    Interrupted(i32),
+    /// Nobody reads our output any more, and the guest was ended.
+    OutputClosed,
+}
+
+impl Ended {
+    /// The exit code as a shell would tell it.
+    pub fn code(self) -> u8 {
+        let of_signal = |signal: i32| 128 + u8::try_from(signal).unwrap_or(0);
+        match self {
+            Self::Exit(code) => code,
+            Self::Interrupted(signal) => of_signal(signal),
+            Self::OutputClosed => of_signal(signal_hook::consts::SIGPIPE),
+        }
+    }
+}
+
+impl Machine {
+    /// Adds a module, unless the machine has it.
+    pub fn load(&mut self, chosen: Chosen) {
+        if !self.modules.iter().any(|one| one.module.name() == chosen.module.name()) {
+            self.modules.push(chosen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_has_the_exit_code_that_a_shell_would_tell() {
+        let table = [
+            (Ended::Exit(7), 7),
+            (Ended::Interrupted(2), 130),
+            (Ended::Interrupted(15), 143),
+            (Ended::OutputClosed, 141),
+        ];
+        for (ended, code) in table {
+            assert_eq!(ended.code(), code);
+        }
+    }
+}

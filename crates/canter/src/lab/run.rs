@@ -1,0 +1,230 @@
+//! One run of a command: what it takes from the kernel to the exit code, its folder on the host, and a boot or, where the
+//! first one fails early, two.
+
+use super::{
+    apt,
+    arch::Arch,
+    cache::Cache,
+    fd_driver, foreign,
+    guest::{self, Boot, Outcome},
+    here::Here,
+    initramfs,
+    kernel::{self, Kernel},
+    kvm, lab_failure,
+    machine::{Ended, Machine},
+    out_of_tree, programs,
+    progress::Progress,
+    signals::Signals,
+    streams::Streams,
+};
+use crate::failure::{Failure, Result};
+use canter_io::file;
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+impl Machine {
+    /// Runs a command with our own streams and tells how it ended; an `Err` is a failure of the lab.
+    pub fn run(&self, command: &[String]) -> Result<Ended> {
+        let streams = || Streams::inherited().map_err(|e| lab_failure(format!("standard streams: {e}")));
+        self.run_with(command, streams)
+    }
+
+    /// Runs a command with the streams that `streams` makes: once, or twice when a boot has to be tried again.
+    ///
+    /// One word is a line for bash, several are a program and its arguments. The command's folder is the current
+    /// one; what it writes there stays, all else is thrown away. Blocks until the end; SIGINT, SIGTERM and SIGHUP end
+    /// the guest.
+    pub fn run_with(&self, command: &[String], streams: impl Fn() -> Result<Streams>) -> Result<Ended> {
+        if !cfg!(target_arch = "x86_64") {
+            let here = std::env::consts::ARCH;
+            return Err(Failure::unable(format!(
+                "lab: this machine is {here}: the lab's machine is an x86-64 PC"
+            )));
+        }
+        programs::require(&[&[self.arch.qemu()], programs::ALWAYS].concat())?;
+        let progress = Progress::new(self.quiet);
+        let signals = Signals::catch()?;
+        let done = self.prepare_and_run(command, streams, &signals, &progress);
+        match signals.caught() {
+            // Ctrl-C while a package is downloaded or a driver built ends that first.
+            Some(signal) if done.is_err() => Ok(Ended::Interrupted(signal)),
+            _ => done,
+        }
+    }
+
+    fn prepare_and_run(
+        &self,
+        command: &[String],
+        streams: impl Fn() -> Result<Streams>,
+        signals: &Signals,
+        progress: &Progress,
+    ) -> Result<Ended> {
+        let cache = Cache::open()?;
+        let mut kernel = kernel::find(&self.kernel, self.arch, &cache, progress)?;
+        if self.fd_cards > 0 {
+            fd_driver::add(&mut kernel, &cache, progress)?;
+        }
+        for chosen in &self.modules {
+            out_of_tree::add(chosen, &mut kernel, &cache, progress)?;
+        }
+        let here = Here::find(&self.shares, progress)?;
+        let (root, read_only) = self.root(&kernel, &cache, progress)?;
+        let (folder, _held) = run_folder()
+            .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
+        let run = Run {
+            kernel: &kernel,
+            here: &here,
+            root: &root,
+            read_only: &read_only,
+            folder: folder.path(),
+            token: &token().map_err(|e| lab_failure(format!("random number: {e}")))?,
+            qemu_version: &qemu_version(self.arch)?,
+            signals,
+        };
+        let accel = kvm::choose(self, &cache, run.qemu_version, progress, |machine, streams| {
+            let nothing = ["true".to_owned(), String::new()];
+            match run.boot(machine, &nothing, "probe", streams, progress)? {
+                Outcome::Ended(ended) => Ok(Some(ended)),
+                Outcome::NotBegun(_) | Outcome::Failed(_) => Ok(None),
+            }
+        })?;
+        run.boot_twice(&Self { accel, ..self.clone() }, command, streams, progress)
+    }
+
+    /// What the guest finds as its root; and what else it reads, where that is not the host's.
+    fn root(
+        &self,
+        kernel: &Kernel,
+        cache: &Cache,
+        progress: &Progress,
+    ) -> Result<(PathBuf, Vec<(&'static str, PathBuf)>)> {
+        if self.arch.is_host() {
+            return Ok((PathBuf::from("/"), Vec::new()));
+        }
+        let root = foreign::root(self.arch, cache, progress)?;
+        let modules = kernel.modules.clone().map(|folder| ("modules", folder));
+        let program = foreign::program_folder(self.arch).map(|folder| ("program", folder));
+        if program.is_none() && !self.quiet {
+            let target = self.arch.target();
+            progress.say(&format!("no canter in this machine: cargo build --target {target} makes it"));
+        }
+        Ok((root, modules.into_iter().chain(program).collect()))
+    }
+}
+
+/// All that is the same in every boot of one run.
+struct Run<'a> {
+    kernel: &'a Kernel,
+    here: &'a Here,
+    root: &'a Path,
+    read_only: &'a [(&'static str, PathBuf)],
+    folder: &'a Path,
+    token: &'a str,
+    qemu_version: &'a str,
+    signals: &'a Signals,
+}
+
+impl Run<'_> {
+    /// About one boot in a hundred with several emulated processors dies early (code patching): once more, then.
+    fn boot_twice(
+        &self,
+        machine: &Machine,
+        command: &[String],
+        streams: impl Fn() -> Result<Streams>,
+        progress: &Progress,
+    ) -> Result<Ended> {
+        let outcome = self.boot(machine, command, "first", streams()?, progress)?;
+        let outcome = match outcome {
+            Outcome::NotBegun(_) => {
+                progress.say("boot failed before the command, trying once more");
+                self.boot(machine, command, "second", streams()?, progress)?
+            }
+            outcome => outcome,
+        };
+        match outcome {
+            Outcome::Ended(ended) => Ok(ended),
+            Outcome::NotBegun(failure) | Outcome::Failed(failure) => Err(failure),
+        }
+    }
+
+    /// One boot in a folder of its own.
+    fn boot(
+        &self,
+        machine: &Machine,
+        command: &[String],
+        name: &str,
+        streams: Streams,
+        progress: &Progress,
+    ) -> Result<Outcome> {
+        let folder = self.folder.join(name);
+        fs::create_dir(&folder).map_err(|e| lab_failure(format!("{}: {e}", folder.display())))?;
+        let (here, token) = (self.here, self.token);
+        let session = initramfs::Session {
+            command,
+            folder: &here.folder,
+            shares: &here.shares,
+            token,
+            root: self.root,
+            read_only: self.read_only,
+        };
+        let initramfs = folder.join("initramfs");
+        fs::write(&initramfs, initramfs::build(machine, self.kernel, &session, progress)?)
+            .map_err(|e| lab_failure(format!("{}: {e}", initramfs.display())))?;
+        let console = match &machine.console {
+            Some(file) => std::path::absolute(file).unwrap_or_else(|_| file.clone()),
+            None => folder.join("console"),
+        };
+        File::create(&console).map_err(|e| lab_failure(format!("console {}: {e}", console.display())))?;
+        let boot = Boot {
+            machine,
+            kernel: &self.kernel.image,
+            initramfs: &initramfs,
+            shares: &here.shares,
+            root: self.root,
+            read_only: self.read_only,
+            folder: &folder,
+            console: &console,
+            token,
+            qemu_version: self.qemu_version,
+            signals: self.signals,
+        };
+        guest::boot(&boot, streams)
+    }
+}
+
+const RUN_FOLDER: &str = "canter-lab-";
+
+/// A folder for one run, and a lock on it that ends with us however we end: folders without a holder are swept away.
+fn run_folder() -> io::Result<(tempfile::TempDir, File)> {
+    for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(RUN_FOLDER);
+        if ours
+            && File::open(entry.path().join("lock")).is_ok_and(|lock| file::try_lock(&lock).unwrap_or(false))
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let folder = tempfile::Builder::new().prefix(RUN_FOLDER).tempdir()?;
+    // Locked before it has its name, so that nobody finds it without its holder.
+    let lock = File::create(folder.path().join("new"))?;
+    file::try_lock(&lock)?;
+    fs::rename(folder.path().join("new"), folder.path().join("lock"))?;
+    Ok((folder, lock))
+}
+
+/// Ends a stream: beginning with characters that text does not have, and random, so that no output contains it.
+fn token() -> io::Result<String> {
+    let random = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+    Ok(format!("\u{1}\u{4}{}", random.trim()))
+}
+
+fn qemu_version(arch: Arch) -> Result<String> {
+    let qemu = arch.qemu().0;
+    let output = apt::run(qemu, &["--version"], Path::new("/"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.split("version ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    version.map(str::to_owned).ok_or_else(|| lab_failure(format!("{qemu} --version: {}", text.trim())))
+}

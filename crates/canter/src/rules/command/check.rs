@@ -1,0 +1,144 @@
+//! `check`: a recording through the rules. The engine is the gateway's own; time is that of the recording.
+
+use crate::{
+    failure::{self, Exit, Failure},
+    options::Common,
+    rules::{
+        RouteRules, RuleSet,
+        counts::Counts,
+        document::Place,
+        engine::{Engine, RuleCounts},
+        jobs, read,
+    },
+    trouble,
+};
+use canter_io::{Batch, LogLine, Meta};
+use serde::Serialize;
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+};
+
+/// What the rules of a route did to the recording.
+#[derive(Serialize)]
+struct Checked {
+    from: String,
+    to: String,
+    counts: Counts,
+    rules: Vec<CheckedRule>,
+}
+
+#[derive(Serialize)]
+struct CheckedRule {
+    name: String,
+    line: usize,
+    #[serde(flatten)]
+    counts: RuleCounts,
+    /// Why can-gw cannot do it; empty when it can.
+    not_by_can_gw: String,
+}
+
+struct Route {
+    rules: RouteRules,
+    engine: Engine,
+    counts: Counts,
+}
+
+pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> failure::Result {
+    let mut routes = routes(read::file(file)?);
+    let mut batch = Batch::new(1);
+    if let Some(log) = log {
+        through(log, &mut routes, &mut batch, frames)?;
+    }
+    let checked: Vec<_> = routes.into_iter().map(Checked::of).collect();
+    common.write_json(&checked)?;
+    if common.shows_table() && !frames {
+        checked.iter().for_each(|route| print(route, log.is_some()));
+    }
+    Ok(Exit::Done)
+}
+
+/// Rules without a route get every frame.
+fn routes(set: RuleSet) -> Vec<Route> {
+    let loose = set.loose.map(|policy| {
+        let any = || "any".to_owned();
+        RouteRules { from: any(), to: any(), policy, place: Place::default() }
+    });
+    let route = |rules: RouteRules| {
+        let engine = Engine::new(&rules.policy, 1);
+        Route { rules, engine, counts: Counts::default() }
+    };
+    set.routes.into_iter().chain(loose).map(route).collect()
+}
+
+/// Runs every frame of the log through every route that starts at its interface.
+fn through(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<()> {
+    let file = File::open(path).map_err(|error| trouble::of_file(path, "open", error))?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for (at, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.map_err(|error| trouble::of_file(path, "read", error))?;
+        let parsed = LogLine::parse(&line).map_err(|error| {
+            Failure::failed(format!(
+                "{}:{}:{}: expected {}",
+                path.display(),
+                at + 1,
+                error.position + 1,
+                error.expected
+            ))
+        })?;
+        let Some(parsed) = parsed.filter(|parsed| !parsed.frame.is_error()) else { continue };
+        for route in
+            routes.iter_mut().filter(|route| [parsed.interface, "any"].contains(&route.rules.from.as_str()))
+        {
+            batch.clear();
+            batch.push(&parsed.frame, Meta::default());
+            route.engine.apply(batch, parsed.stamp_ns);
+            route.counts.received += 1;
+            route.counts.transmitted += route.engine.ready() as u64;
+            if frames {
+                for frame in route.engine.outgoing(batch) {
+                    let line = LogLine { interface: &route.rules.to, frame: *frame, ..parsed };
+                    writeln!(out, "{line}")
+                        .map_err(|error| trouble::of_file(Path::new("standard output"), "write", error))?;
+                }
+            }
+        }
+    }
+    out.flush().map_err(|error| trouble::of_file(Path::new("standard output"), "write", error))
+}
+
+impl Checked {
+    fn of(mut route: Route) -> Self {
+        route.counts.take(&mut route.engine.outcome);
+        route.counts.assert_balance();
+        let RouteRules { from, to, policy, .. } = route.rules;
+        let faults = jobs::inexpressible(&policy);
+        let rules = policy.rules.iter().zip(route.engine.counts()).enumerate().map(|(at, (rule, counts))| {
+            let faults = faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.why.as_str());
+            let not_by_can_gw = faults.collect::<Vec<_>>().join("; ");
+            CheckedRule { name: rule.label(at), line: rule.place.line, counts, not_by_can_gw }
+        });
+        Self { from, to, counts: route.counts, rules: rules.collect() }
+    }
+}
+
+fn print(route: &Checked, ran: bool) {
+    println!("{} → {}", route.from, route.to);
+    if ran {
+        println!("  {}", route.counts.without_overrun());
+    }
+    let width = route.rules.iter().map(|rule| rule.name.chars().count()).max().unwrap_or(0);
+    for CheckedRule { name, line, counts, not_by_can_gw } in &route.rules {
+        let RuleCounts { matched, forwarded, changed } = counts;
+        let used = match (ran, matched) {
+            (false, _) => "well formed".to_owned(),
+            (true, 0) => "never used".to_owned(),
+            _ => format!("{matched} matched, {forwarded} forwarded, {changed} changed"),
+        };
+        println!("  {name:width$}  line {line:<4} {used}");
+        if !not_by_can_gw.is_empty() {
+            println!("  {:width$}  not by can-gw: {not_by_can_gw}", "");
+        }
+    }
+}

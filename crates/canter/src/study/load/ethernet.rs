@@ -1,0 +1,82 @@
+//! Loads of a network card: `ping` of iputils in either direction, and a TCP stream of this program.
+
+use super::super::ethernet::Ethernet;
+use super::row::{CANTER, Line, Row};
+use std::{
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
+
+/// `ping -f -s 60000` to the gateway's network card.
+pub const RECEIVE: Row = Row {
+    name: "ethernet-receive",
+    ethernet: true,
+    lines: |ethernet| {
+        let to =
+            |at: &Ethernet| at.on_the_other_side(&["ping", "-f", "-q", "-s", "60000", &at.gateway_address]);
+        ethernet.map(to).map(Line::elsewhere).into_iter().collect()
+    },
+    work: &[],
+};
+
+/// `ping -f -s 60000` from the gateway's network card.
+pub const SEND: Row = Row {
+    name: "ethernet-send",
+    ethernet: true,
+    lines: |ethernet| {
+        let from =
+            |at: &Ethernet| Line::beside_gateway(&["ping", "-f", "-q", "-s", "60000", &at.other_address]);
+        ethernet.map(from).into_iter().collect()
+    },
+    work: &[],
+};
+
+/// A TCP stream to the gateway, as fast as it goes.
+pub const TCP: Row = Row {
+    name: "ethernet-tcp",
+    ethernet: true,
+    lines: |ethernet| {
+        let source = |at: &Ethernet| {
+            let words = [CANTER, "study", "load", "tcp-source", "--to", &at.gateway_address];
+            vec![Line::own("tcp-sink"), Line::elsewhere(at.on_the_other_side(&words))]
+        };
+        ethernet.map(source).unwrap_or_default()
+    },
+    work: &[
+        ("tcp-sink", |_| tcp_sink()),
+        ("tcp-source", |to| match to {
+            Some(to) => tcp_source(to),
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "needs --to ADDRESS")),
+        }),
+    ],
+};
+
+/// The discard service's number with a 1 before it.
+const PORT: u16 = 10009;
+
+fn tcp_sink() -> io::Result<()> {
+    let mut bytes = vec![0; 1 << 16];
+    for stream in TcpListener::bind(("0.0.0.0", PORT))?.incoming() {
+        let mut stream = stream?;
+        while stream.read(&mut bytes)? > 0 {}
+    }
+    Ok(())
+}
+
+fn tcp_source(to: &str) -> io::Result<()> {
+    const TRIES: u32 = 100;
+    let connect = |_| {
+        let stream = TcpStream::connect((to, PORT));
+        if stream.is_err() {
+            thread::sleep(Duration::from_millis(1)); // the sink has just been started
+        }
+        stream.ok()
+    };
+    let mut stream = (0..TRIES).find_map(connect).ok_or(io::ErrorKind::ConnectionRefused)?;
+    let bytes = vec![0x55; 1 << 16];
+    loop {
+        stream.write_all(&bytes)?;
+    }
+}

@@ -1,0 +1,7 @@
+//! The loads, in the order in which messages name them; the first one is none.
+
+use super::{cpu, disk, ethernet, row::Row};
+
+const NONE: Row = Row { name: "none", ethernet: false, lines: |_| Vec::new(), work: &[] };
+
+pub static LOADS: &[Row] = &[NONE, cpu::LOAD, ethernet::RECEIVE, ethernet::SEND, ethernet::TCP, disk::LOAD];

@@ -1,0 +1,202 @@
+//! Text for a terminal of 80 columns: paragraphs, tables, and colour where a terminal reads it.
+
+use crate::units;
+use std::io::IsTerminal;
+
+pub const COLUMNS_MAX: usize = 80;
+const GAP: usize = 2;
+
+/// How a piece of text looks on a terminal; a number is a colour of the terminal's sixteen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    #[default]
+    Plain,
+    Bold,
+    Faint,
+    Colour(u8),
+}
+
+pub const RED: Style = Style::Colour(1);
+pub const GREEN: Style = Style::Colour(2);
+pub const YELLOW: Style = Style::Colour(3);
+
+/// Whether there is colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ink(bool);
+
+impl Ink {
+    /// On a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb.
+    pub fn of_stdout() -> Self {
+        let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self(std::io::stdout().is_terminal() && !asked_not_to && !dumb)
+    }
+
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self(false)
+    }
+
+    #[cfg(test)]
+    pub fn always() -> Self {
+        Self(true)
+    }
+
+    pub fn paint(self, style: Style, text: &str) -> String {
+        let code = match style {
+            _ if !self.0 || text.is_empty() => return text.to_owned(),
+            Style::Plain => return text.to_owned(),
+            Style::Bold => "1".to_owned(),
+            Style::Faint => "2".to_owned(),
+            Style::Colour(number) => format!("{}", 30 + u32::from(number)),
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// Right-aligned columns; a heading that begins with `<` makes a left-aligned one, which also gives way when
+/// the line gets too long. A column without any cell is left out.
+pub struct Table {
+    left: Vec<bool>,
+    rows: Vec<Vec<(String, Style)>>,
+}
+
+impl Table {
+    pub fn new(headings: &[&str]) -> Self {
+        let left = headings.iter().map(|heading| heading.starts_with('<')).collect();
+        let heading = |text: &&str| (text.trim_start_matches('<').to_owned(), Style::Faint);
+        Self { left, rows: vec![headings.iter().map(heading).collect()] }
+    }
+
+    pub fn row<const N: usize>(&mut self, cells: [(String, Style); N]) {
+        let cells = cells.into_iter().map(|(text, style)| (plain(&text).replace('\n', " "), style));
+        self.rows.push(cells.collect());
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let column = |n: usize| self.rows.iter().map(move |row| row[n].0.chars().count());
+        let mut widths: Vec<usize> = (0..self.left.len())
+            .map(|n| if column(n).skip(1).all(|width| width == 0) { 0 } else { column(n).max().unwrap_or(0) })
+            .collect();
+        let total: usize = widths.iter().filter(|&&width| width > 0).map(|width| width + GAP).sum();
+        let mut excess = total.saturating_sub(COLUMNS_MAX);
+        for n in (0..widths.len()).rev().filter(|&n| self.left[n]) {
+            let give = excess.min(widths[n].saturating_sub(12));
+            widths[n] -= give;
+            excess -= give;
+        }
+        widths
+    }
+
+    pub fn print(&self, out: &mut String, ink: Ink) {
+        let widths = self.widths();
+        for row in &self.rows {
+            let (mut line, mut used, mut pending) = (String::new(), 0, 0);
+            for (((cell, style), &width), left) in row.iter().zip(&widths).zip(&self.left) {
+                if width == 0 {
+                    continue;
+                }
+                let cell = clip(cell, width);
+                let blank = width - cell.chars().count();
+                let (before, after) = if *left { (0, blank) } else { (blank, 0) };
+                pending += GAP + before;
+                if !cell.is_empty() {
+                    let room = COLUMNS_MAX.saturating_sub(used + pending);
+                    let cell = clip(&cell, room);
+                    if room > 0 {
+                        line.push_str(&" ".repeat(pending));
+                        line.push_str(&ink.paint(*style, &cell));
+                    }
+                    used += pending + cell.chars().count();
+                    pending = 0;
+                }
+                pending += after;
+            }
+            out.push_str(&line);
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+}
+
+/// At most `width` characters, the last one `…` when something is missing.
+pub fn clip(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    match width {
+        0 => String::new(),
+        _ => text.chars().take(width - 1).chain(['…']).collect(),
+    }
+}
+
+/// Words in lines of at most [`COLUMNS_MAX`]; the lines after the first are indented.
+pub fn paragraph(out: &mut String, text: &str, indent: &str, ink: Ink, style: Style) {
+    let text = plain(text);
+    let mut line = String::new();
+    let mut lines = Vec::new();
+    for word in text.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
+        let width = line.chars().count() + 1 + word.chars().count();
+        if !line.trim().is_empty() && width > COLUMNS_MAX {
+            lines.push(std::mem::replace(&mut line, indent.to_owned()));
+        } else if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&clip(word, COLUMNS_MAX - indent.len()));
+    }
+    if !line.trim().is_empty() {
+        lines.push(line);
+    }
+    for line in lines {
+        out.push_str(&ink.paint(style, &line));
+        out.push('\n');
+    }
+}
+
+/// Thin spaces become plain ones; a control character of a file's never reaches the terminal.
+pub fn plain(text: &str) -> String {
+    let plain = |character: char| match character {
+        units::THIN_SPACE => ' ',
+        '\n' => '\n',
+        _ if character.is_control() => '\u{fffd}',
+        _ => character,
+    };
+    text.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_give_way_when_a_line_gets_too_long() {
+        let mut table = Table::new(&["<method", "<in the paper", "p50"]);
+        table.row(["m".repeat(80), "p".repeat(60), "13.7".into()].map(|cell| (cell, Style::Plain)));
+        let mut out = String::new();
+        table.print(&mut out, Ink::none());
+        assert!(out.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{out}");
+        assert!(out.contains("…  13.7"), "{out}");
+    }
+
+    #[test]
+    fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
+        assert!(!plain("\u{1b}[31mred\u{9b}").contains(['\u{1b}', '\u{9b}']));
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_colour() {
+        let mut out = [String::new(), String::new()];
+        for (out, ink) in out.iter_mut().zip([Ink::none(), Ink::always()]) {
+            let mut table = Table::new(&["<method", "p50"]);
+            table.row([("can-gw".into(), RED), ("13.7".into(), Style::Bold)]);
+            table.print(out, ink);
+            paragraph(out, "one two", "", ink, Style::Bold);
+        }
+        let mut stripped = out[1].clone();
+        for code in ["[0m", "[1m", "[2m", "[31m"] {
+            stripped = stripped.replace(&format!("\u{1b}{code}"), "");
+        }
+        assert_ne!(out[0], out[1]);
+        assert_eq!(out[0], stripped);
+    }
+}
