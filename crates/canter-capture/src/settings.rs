@@ -1,7 +1,7 @@
 //! What is recorded, where to and how.
 
 use crate::{Error, Result, source::Wish, writer::Style};
-use canter_formats::Kind;
+use canter_formats::{FORMATS, Format, by_extension};
 use canter_io::{Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, time::Duration};
 
@@ -22,8 +22,8 @@ pub struct Settings {
     pub interfaces: Vec<InterfaceFilters>,
     /// The file. With rotation, a number goes before its last extension.
     pub output: PathBuf,
-    /// The format; `None`: as the file's name ends, `.log` or `.pcapng`.
-    pub format: Option<Kind>,
+    /// The format, one that can be recorded live; `None`: by the end of the file's name, `.log` or `.pcapng`.
+    pub format: Option<&'static Format>,
     /// Compress by zstd, as it is without asking where the name ends in `.zst`.
     pub zstd: bool,
     /// Write over files that are there.
@@ -85,21 +85,22 @@ impl Settings {
     /// How to write, when the settings make sense.
     pub(crate) fn style(&self) -> Result<Style> {
         let packed = self.output.extension().is_some_and(|end| end == "zst");
-        let bare = if packed { self.output.with_extension("") } else { self.output.clone() };
-        let Some(kind) = self.format.or_else(|| Kind::of(&bare)) else {
+        let format = self.format.or_else(|| by_extension(&self.output, FORMATS));
+        let Some((format, append)) = format.and_then(|format| Some((format, format.append?))) else {
             return Err(Error::UnknownFormat(self.output.clone()));
         };
         if self.keep.is_some() && !self.rotates() {
             return Err(Error::KeepWithoutRotation);
         }
-        if self.hardware_stamps && kind == Kind::Log {
+        if self.hardware_stamps && !format.keeps.is_some_and(|keeps| keeps.hardware_stamps) {
             return Err(Error::NoHardwareStamps(self.output.clone()));
         }
         if self.flush < FLUSH_MIN {
             return Err(Error::FlushTooShort(FLUSH_MIN));
         }
         Ok(Style {
-            kind,
+            format,
+            append,
             ns: self.ns,
             zstd: self.zstd || packed,
             frames_max: self.frames_max,

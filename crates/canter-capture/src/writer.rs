@@ -9,7 +9,7 @@ use crate::{
     merge::{Merge, Piece},
     queue::{Item, Queue},
 };
-use canter_formats::{CandumpLog, Closing, Format, Kind, Pcapng};
+use canter_formats::{Append, Closing, Format};
 use canter_frame::RawRecord;
 use std::{
     collections::VecDeque,
@@ -54,7 +54,9 @@ pub struct Report {
 /// How it writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    pub kind: Kind,
+    pub format: &'static Format,
+    /// Makes the format's appender.
+    pub append: canter_formats::format::MakeAppend,
     /// In a log, stamps of 9 digits.
     pub ns: bool,
     pub zstd: bool,
@@ -68,11 +70,11 @@ pub struct Style {
 }
 
 /// Formats entries and writes them in large pieces.
-struct Output<'a, F> {
+struct Output<'a> {
     style: Style,
     files: Files,
     live: &'a Live,
-    format: F,
+    format: Box<dyn Append>,
     packer: Option<zstd::bulk::Compressor<'static>>,
     names: Vec<String>,
     buffer: Vec<u8>,
@@ -95,13 +97,13 @@ struct Output<'a, F> {
 
 const NO_FRAME: u32 = u32::MAX;
 
-impl<'a, F: Format> Output<'a, F> {
+impl<'a> Output<'a> {
     fn new(files: Files, style: Style, live: &'a Live) -> Self {
         let mut output = Self {
             style,
             files,
             live,
-            format: F::new(style.ns),
+            format: (style.append)(style.ns),
             packer: None,
             names: Vec::new(),
             buffer: Vec::with_capacity(2 * WRITE_BYTES),
@@ -132,7 +134,7 @@ impl<'a, F: Format> Output<'a, F> {
 
     /// The head of a file.
     fn begin(&mut self) {
-        self.format = F::new(self.style.ns);
+        self.format = (self.style.append)(self.style.ns);
         self.format.begin(&mut self.buffer);
         for name in &self.names {
             self.format.interface(&mut self.buffer, name);
@@ -336,14 +338,7 @@ impl<'a, F: Format> Output<'a, F> {
 
 /// Writes what comes through `queue` until its end, but no more than was asked for; then it says that it is enough.
 pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
-    match style.kind {
-        Kind::Log => run_as::<CandumpLog>(queue, live, files, style),
-        Kind::Pcapng => run_as::<Pcapng>(queue, live, files, style),
-    }
-}
-
-fn run_as<F: Format>(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
-    let mut output = Output::<F>::new(files, style, live);
+    let mut output = Output::new(files, style, live);
     let (mut merge, mut items, mut in_vain) = (Merge::default(), VecDeque::new(), 0);
     loop {
         let complete_ns = queue.complete_until();
