@@ -15,7 +15,7 @@ use crate::units::{self, Unit, grouped};
 use serde::Serialize;
 
 pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("costs", include_str!("costs.html"), Views::OfConditions(views)) };
+    Figure { text, ..Figure::new("costs", include_str!("costs.html"), Views::EachCondition(views)) };
 
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;

@@ -13,7 +13,7 @@ use crate::terminal::{Ink, Style, Table, paragraph};
 use crate::units;
 
 pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("curves", include_str!("curves.html"), Views::OfResult(views)) };
+    Figure { text, ..Figure::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
 
 /// So many points of a curve are shown in the terminal.
 const POINTS_MAX: usize = 8;

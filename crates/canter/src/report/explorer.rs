@@ -7,7 +7,7 @@ use crate::report::views::{Drawing, Sizes, drawing};
 use crate::report::{profiles, ranking, verdict};
 use serde::Serialize;
 
-pub const FIGURE: Figure = Figure::new("explorer", include_str!("explorer.html"), Views::OfPage(views));
+pub const FIGURE: Figure = Figure::new("explorer", include_str!("explorer.html"), Views::WholePage(views));
 
 #[derive(Serialize)]
 struct Explorer {

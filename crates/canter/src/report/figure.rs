@@ -24,11 +24,11 @@ pub struct Figure {
 #[derive(Clone, Copy)]
 pub enum Views {
     /// Of all results together: on top of the page.
-    OfPage(fn(&[Numbers<'_>], Sizes) -> Vec<View>),
+    WholePage(fn(&[Numbers<'_>], Sizes) -> Vec<View>),
     /// Of a result across its conditions: first on the page, and last in the terminal, where one looks first.
-    OfResult(fn(&Numbers<'_>, Sizes) -> Vec<View>),
+    EachResult(fn(&Numbers<'_>, Sizes) -> Vec<View>),
     /// One for each condition of a result.
-    OfConditions(fn(&Numbers<'_>, Sizes) -> Vec<View>),
+    EachCondition(fn(&Numbers<'_>, Sizes) -> Vec<View>),
 }
 
 /// Plain values that a template lays out.
@@ -48,11 +48,11 @@ impl Figure {
 
     /// Of a result, if the figure is of one.
     pub fn across(&self, numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-        if let Views::OfResult(of) = self.views { of(numbers, sizes) } else { Vec::new() }
+        if let Views::EachResult(of) = self.views { of(numbers, sizes) } else { Vec::new() }
     }
 
     /// Of a result's conditions, if the figure is of them.
     pub fn by_condition(&self, numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-        if let Views::OfConditions(of) = self.views { of(numbers, sizes) } else { Vec::new() }
+        if let Views::EachCondition(of) = self.views { of(numbers, sizes) } else { Vec::new() }
     }
 }

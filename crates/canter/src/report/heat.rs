@@ -9,7 +9,7 @@ use crate::terminal::clip;
 use crate::units;
 use serde::Serialize;
 
-pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::OfPage(views));
+pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::WholePage(views));
 
 /// All maps are one view, so that what explains them is there once.
 fn views(all: &[Numbers<'_>], _: Sizes) -> Vec<View> {

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub const FIGURE: Figure = Figure {
     definitions: |numbers| numbers.latencies.iter().map(profiles::definitions).collect(),
     text,
-    ..Figure::new("latency", include_str!("latency.html"), Views::OfConditions(views))
+    ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views))
 };
 
 /// So many groups of a section are open at first; one where a figure across the conditions stands before them.

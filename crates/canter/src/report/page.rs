@@ -28,7 +28,7 @@ pub fn render(
     comparison: Option<&Comparison>,
     figures: &[Figure],
 ) -> Result<String, Error> {
-    let names: Vec<String> = figures.iter().map(|figure| template(figure)).collect();
+    let names: Vec<String> = figures.iter().map(template).collect();
     let mut templates = Templates::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -147,8 +147,8 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>, figures: &[Figu
     let clock = |result: &ResultFile| result.environment.clock;
     let clocks = results.windows(2).any(|pair| clock(&pair[0]) != clock(&pair[1]));
     let of_page = |figure: &Figure| match figure.views {
-        Views::OfPage(of) => of(&all, sizes),
-        Views::OfResult(_) | Views::OfConditions(_) => Vec::new(),
+        Views::WholePage(of) => of(&all, sizes),
+        Views::EachResult(_) | Views::EachCondition(_) => Vec::new(),
     };
     let definitions = |figure: &Figure| all.iter().map(figure.definitions).collect::<String>();
     Page {

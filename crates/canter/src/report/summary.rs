@@ -14,7 +14,7 @@ pub fn of(numbers: &Numbers<'_>, figures: &[Figure], ink: Ink) -> String {
     let heading: Vec<&str> = heading.into_iter().filter(|part| !part.is_empty()).collect();
     paragraph(&mut out, &heading.join(": "), "", ink, Style::Bold);
     let (of_conditions, others): (Vec<&Figure>, Vec<&Figure>) =
-        figures.iter().partition(|figure| matches!(figure.views, Views::OfConditions(_)));
+        figures.iter().partition(|figure| matches!(figure.views, Views::EachCondition(_)));
     out.extend(of_conditions.into_iter().chain(others).map(|figure| (figure.text)(numbers, ink)));
     for Missing { series, why, under } in ranking::missing(result) {
         let under = if under.is_empty() { under } else { format!(" ({under})") };

@@ -10,7 +10,7 @@ use crate::report::varied::{Line, Point, Sweep};
 use crate::report::views::{Legend, Lines, Sizes, drawing};
 use crate::units;
 
-pub const FIGURE: Figure = Figure::new("sweep", include_str!("sweep.html"), Views::OfResult(views));
+pub const FIGURE: Figure = Figure::new("sweep", include_str!("sweep.html"), Views::EachResult(views));
 
 fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
     numbers.sweeps.iter().map(|sweep| View::of(&view(sweep, sizes))).collect()

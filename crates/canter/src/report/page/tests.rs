@@ -149,7 +149,7 @@ const TOY: Figure = Figure {
     ..Figure::new(
         "toy",
         "<p class=\"toy\">{{ view.study }}: {{ view.frames }} frames</p>",
-        Views::OfResult(|numbers, _| {
+        Views::EachResult(|numbers, _| {
             let study = &numbers.result.study;
             vec![View::of(&serde_json::json!({ "study": study, "frames": toy_frames(numbers) }))]
         }),
