@@ -59,6 +59,7 @@ const _: () = assert!(std::mem::offset_of!(Frame, flags) == 5 && std::mem::offse
 
 /// Why no frame could be made of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameError {
     /// The identifier has more bits than its format.
     Identifier,

@@ -31,6 +31,7 @@ pub const TEXT_BYTES_MAX: usize = 8 + 2 + 1 + 2 * 64;
 
 /// What should have stood where a text cannot be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Expected {
     /// An identifier.
     Identifier,
@@ -88,6 +89,7 @@ impl fmt::Display for Expected {
 
 /// Why a text is no frame, log line or filter, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextError {
     /// In bytes from the start of the text, from 0.
     pub position: usize,
