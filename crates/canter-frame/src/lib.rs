@@ -1,4 +1,5 @@
-//! CAN frames, classic and FD: their content, their exact duration on the wire, candump's notation, and filters. Runs on any operating system, needs no CAN hardware, has no unsafe code and no dependencies.
+//! CAN frames, classic and FD: their content, their exact duration on the wire, candump's notation, and filters.
+//! Runs on any operating system, needs no CAN hardware, has no unsafe code and no dependencies.
 //!
 //! ```
 //! use canter_frame::{BitRate, Filters, Frame, Identifier};

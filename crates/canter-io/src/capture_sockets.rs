@@ -145,7 +145,7 @@ impl CaptureSockets {
     }
 }
 
-/// Takes what waits on a bus; true when nothing is left.
+/// Receives the waiting frames of a bus; true when none is left.
 fn empty(
     bus: &Bus,
     inbox: &mut Inbox<[u8; CANFD_MTU]>,
