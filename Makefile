@@ -16,7 +16,7 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 
 .PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-if-possible bench bench-python \
+  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -207,10 +207,20 @@ test-debug-kernel: setup
 baremetal:
 	cd baremetal && cargo build --release --locked --target-dir $(CURDIR)/target/baremetal
 
-lint:
+lint: lint-elsewhere
 	cargo fmt --all --check
 	cd baremetal && cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# What other programs use compiles for other systems, without the features that need C.
+ELSEWHERE := wasm32-unknown-unknown x86_64-pc-windows-gnu
+lint-elsewhere:
+	@for target in $(ELSEWHERE); do \
+	  if [ -d "$$(rustc --print target-libdir --target $$target)" ] || timeout 600 rustup target add $$target 2>/dev/null; then \
+	    echo "cargo check -p canter-frame -p canter-formats --no-default-features --target $$target"; \
+	    RUSTFLAGS="-D warnings" cargo check --locked -q -p canter-frame -p canter-formats --no-default-features \
+	      --target $$target || exit 1; \
+	  else echo "lint: $$target: SKIPPED: rustup target add $$target does not work here"; fi; done
 
 # A toolchain of the minimal profile has neither.
 lint-if-possible:

@@ -41,13 +41,15 @@ printf '(1700000000.000001) can0 123#DEADBEEF\n' > "$place/a.log"
 "$canter" convert --quiet "$place/a.blf" -o "$place/b.log"
 cmp "$place/a.log" "$place/b.log"
 
-# Kernels and headers of the cache are used, modules are built anew, from the sources that the packages carry.
+# Kernels and headers of the cache are used, modules are built anew, from the sources that the packages carry. A copy,
+# and not below /tmp: the guest has its own /tmp, and follows no link that leads out of a folder it mounts.
 cache=${CANTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/canter}
-mkdir -p "$cache" "$place/cache"
+rm -rf "$target/cache"
+mkdir -p "$cache" "$target/cache"
 for entry in "$cache"/*; do
-  [ "$(basename "$entry")" = drivers ] || [ ! -e "$entry" ] || ln -s "$entry" "$place/cache/"
+  [ "$(basename "$entry")" = drivers ] || [ ! -e "$entry" ] || cp -a "$entry" "$target/cache/"
 done
-export CANTER_CACHE=$place/cache
+export CANTER_CACHE=$target/cache
 "$canter" lab --quiet --bus wire -- sh -c 'grep -q ^canwire /proc/modules'
 "$canter" lab --quiet --bus probe --canchar virtual -- sh -c 'grep -q ^canprobe /proc/modules && test -e /dev/canchar0'
 "$canter" lab --quiet --bare-metal --bus probe -- sh -c 'grep -q ^canbare /proc/modules'

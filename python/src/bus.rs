@@ -1,12 +1,16 @@
 //! A bus of one or more channels: receives many frames a system call without the GIL, and hands them out one by one.
 
-use crate::message::{self, Maker};
+use crate::{
+    channel::Channel,
+    exception::{failed, refused},
+    message::{self, Maker},
+    waiting::{Deadline, Waiting, seconds},
+};
 use canter_io::{
-    Error, Filter, Filters, Frame, Interface,
+    Error, Filter, Filters, Interface, event,
     filter::EVERY_ERROR,
-    interface::{Counters, Kind},
-    node::{Inbox, Node, NodeOptions, Received},
-    event, poll,
+    node::{Inbox, NodeOptions, Received},
+    poll,
 };
 use pyo3::{
     prelude::*,
@@ -18,7 +22,7 @@ use std::{
     os::fd::{AsFd, AsRawFd},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -27,16 +31,6 @@ use std::{
 const TRY_AGAIN: Duration = Duration::from_micros(500);
 /// How often a receiver looks whether a stopped device runs again, of which nobody tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-struct Channel {
-    node: Node,
-    /// `None`: all interfaces.
-    interface: Option<Interface>,
-    /// What the interface had counted when the bus was opened.
-    before: Counters,
-    /// The errno of a device that is stopped or gone, and has told so; else 0.
-    trouble: AtomicI32,
-}
 
 struct Inside {
     inbox: Inbox,
@@ -246,42 +240,6 @@ impl Bus {
     }
 }
 
-impl Channel {
-    /// An interface by its name; an empty one stands for all.
-    fn open(name: &str, options: &NodeOptions) -> Result<Self, Error> {
-        let interface = if name.is_empty() { None } else { Some(Interface::find(name)?) };
-        let node = Node::open(interface.as_ref(), options)?;
-        let before = node.counters()?;
-        Ok(Self { node, interface, before, trouble: AtomicI32::new(0) })
-    }
-
-    fn name(&self) -> &str {
-        self.interface.as_ref().map_or("any", |interface| &interface.name)
-    }
-
-    fn is_device(&self) -> bool {
-        self.interface.as_ref().is_some_and(|interface| interface.kind == Kind::Canchar)
-    }
-
-    /// What to do about a full transmit queue.
-    fn room(&self) -> String {
-        if self.is_device() {
-            return "send with a timeout".to_owned();
-        }
-        format!("ip link set {} txqueuelen 1000, or send with a timeout", self.name())
-    }
-
-    fn cannot_send(&self, frame: &Frame, error: io::Error) -> Error {
-        let refused = self.is_device() && error.raw_os_error() == Some(libc::EINVAL);
-        let error = Error::moving(self.name(), "send", error);
-        match refused {
-            true if frame.is_fd() => error.hint("a device takes no FD frames"),
-            true if frame.is_error() => error.hint("a device takes no error frames"),
-            _ => error,
-        }
-    }
-}
-
 impl Bus {
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
@@ -451,67 +409,4 @@ fn of_the_network(name: &str) -> Result<Interface, Error> {
     }
     Err(Error::unsupported(name, "send", "any has interfaces of the network only")
         .hint("name it as a channel"))
-}
-
-/// When waiting ends, if ever.
-#[derive(Clone, Copy)]
-struct Deadline(Option<Instant>);
-
-impl Deadline {
-    fn after(timeout: Option<f64>) -> Self {
-        Self(timeout.map(|timeout| Instant::now() + seconds(timeout)))
-    }
-
-    fn left(self) -> Option<Duration> {
-        self.0.map(|deadline| deadline.saturating_duration_since(Instant::now()))
-    }
-}
-
-/// Counts a thread that waits, for as long as it does.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn on(count: &'a AtomicUsize) -> Self {
-        // Before it looks into the queue, so that whoever fills it afterwards knows.
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// As far as a clock goes; negative is none.
-fn seconds(timeout: f64) -> Duration {
-    const LONGEST: Duration = Duration::from_secs(1 << 30);
-    if timeout.is_nan() {
-        return Duration::ZERO;
-    }
-    Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(LONGEST).min(LONGEST)
-}
-
-/// What could not be opened or set: `can.CanInitializationError` with the errno.
-pub fn refused(error: Error) -> PyErr {
-    exception("CanInitializationError", &error)
-}
-
-/// What went wrong while frames moved: `can.CanOperationError` with the errno.
-fn failed(error: Error) -> PyErr {
-    exception("CanOperationError", &error)
-}
-
-fn exception(class: &str, error: &Error) -> PyErr {
-    Python::attach(|py| {
-        let class = match py.import("can").and_then(|can| can.getattr(class)) {
-            Ok(class) => class,
-            Err(missing) => return missing,
-        };
-        match class.call1((error.to_string(), error.source.raw_os_error())) {
-            Ok(value) => PyErr::from_value(value),
-            Err(wrong) => wrong,
-        }
-    })
 }

@@ -1,7 +1,10 @@
 //! The native half of the python-can plug-in: batches of frames from canter-io, one `can.Message` each.
 
 mod bus;
+mod channel;
+mod exception;
 mod message;
+mod waiting;
 
 use pyo3::prelude::*;
 
@@ -17,7 +20,7 @@ mod _native {
 /// The names of all CAN interfaces and canchar devices of this machine.
 #[pyfunction]
 fn interfaces() -> PyResult<Vec<String>> {
-    let list = canter_io::Interface::list().map_err(bus::refused)?;
+    let list = canter_io::Interface::list().map_err(exception::refused)?;
     let all = list.into_iter().chain(canter_io::Interface::devices());
     Ok(all.map(|interface| interface.name).collect())
 }

@@ -1,5 +1,6 @@
 //! Why a recording could not be started. An error names the file or interface, the step that failed and the remedy.
 
+use canter_formats::{FORMATS, list_extensions};
 use std::{fmt, io, path::Path, path::PathBuf, time::Duration};
 
 /// The result of an operation of this crate.
@@ -59,11 +60,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownFormat(path) => {
-                write!(
-                    f,
-                    "{}: which format? (end its name in .log or .pcapng, or set the format)",
-                    path.display()
-                )
+                let names = list_extensions(FORMATS, |format| format.append.is_some(), "or");
+                let path = path.display();
+                write!(f, "{path}: which format? (end its name in {names}, or set the format)")
             }
             Self::KeepWithoutRotation => f.write_str("keep: of what? (rotation by size or age makes files)"),
             Self::NoHardwareStamps(path) => {

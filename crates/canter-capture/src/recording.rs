@@ -12,7 +12,7 @@ use crate::{
     source::Source,
     writer,
 };
-use canter_formats::{Closing, Kind};
+use canter_formats::{Closing, Format};
 use canter_io::{Interface, InterfaceFilters, monitor::Monitor, thread};
 use std::{
     path::{Path, PathBuf},
@@ -31,7 +31,7 @@ struct Shared {
 pub struct Recording {
     shared: Arc<Shared>,
     output: PathBuf,
-    kind: Kind,
+    format: &'static Format,
     queue_bytes: usize,
     receiver: Option<JoinHandle<receiver::Report>>,
     writer: Option<JoinHandle<writer::Report>>,
@@ -67,7 +67,7 @@ impl Recording {
         Ok(Self {
             shared,
             output: output.clone(),
-            kind: style.kind,
+            format: style.format,
             queue_bytes: settings.queue_bytes,
             receiver: Some(receiver),
             writer: Some(writer),
@@ -150,7 +150,7 @@ impl Recording {
 
     fn complete(&self, mut account: Account) -> Account {
         account.file = self.output.display().to_string();
-        account.format = self.kind.name().to_owned();
+        account.format = self.format.name.to_owned();
         account.queue_bytes = self.queue_bytes as u64;
         account.queue_high_water_bytes = self.shared.queue.used().1 as u64;
         account.events = self.shared.live.events(0);

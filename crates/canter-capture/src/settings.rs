@@ -1,7 +1,7 @@
 //! Which interfaces are recorded, to which file and how.
 
 use crate::{Error, Result, source::SourceOptions, writer::Style};
-use canter_formats::Kind;
+use canter_formats::{FORMATS, Format, by_extension};
 use canter_io::{Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, time::Duration};
 
@@ -22,8 +22,8 @@ pub struct Settings {
     pub interfaces: Vec<InterfaceFilters>,
     /// The output file. With rotation, a number is inserted before its extension.
     pub output: PathBuf,
-    /// The format; `None`: chosen by the extension of the output file, `.log` or `.pcapng`.
-    pub format: Option<Kind>,
+    /// The format, one that can be recorded live; `None`: chosen by the extension of the output file, `.log` or `.pcapng`.
+    pub format: Option<&'static Format>,
     /// Compress with zstd. An output file whose name ends in `.zst` is always compressed.
     pub zstd: bool,
     /// Replace existing files.
@@ -85,21 +85,22 @@ impl Settings {
     /// How to write, if the settings do not contradict each other.
     pub(crate) fn style(&self) -> Result<Style> {
         let packed = self.output.extension().is_some_and(|end| end == "zst");
-        let bare = if packed { self.output.with_extension("") } else { self.output.clone() };
-        let Some(kind) = self.format.or_else(|| Kind::of(&bare)) else {
+        let format = self.format.or_else(|| by_extension(&self.output, FORMATS));
+        let Some((format, append)) = format.and_then(|format| Some((format, format.append?))) else {
             return Err(Error::UnknownFormat(self.output.clone()));
         };
         if self.keep.is_some() && !self.rotates() {
             return Err(Error::KeepWithoutRotation);
         }
-        if self.hardware_stamps && kind == Kind::Log {
+        if self.hardware_stamps && !format.keeps.is_some_and(|keeps| keeps.hardware_stamps) {
             return Err(Error::NoHardwareStamps(self.output.clone()));
         }
         if self.flush < FLUSH_MIN {
             return Err(Error::FlushTooShort(FLUSH_MIN));
         }
         Ok(Style {
-            kind,
+            format,
+            append,
             ns: self.ns,
             zstd: self.zstd || packed,
             frames_max: self.frames_max,

@@ -9,7 +9,7 @@ use crate::{
     merge::{Merge, Piece},
     queue::{Item, Queue},
 };
-use canter_formats::{CandumpLog, Closing, Format, Kind, Pcapng};
+use canter_formats::{Append, Closing, Format};
 use canter_frame::RawRecord;
 use std::{
     collections::VecDeque,
@@ -55,7 +55,9 @@ pub struct Report {
 /// The part of the settings that the writer needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    pub kind: Kind,
+    pub format: &'static Format,
+    /// Creates the format's appender.
+    pub append: canter_formats::format::MakeAppend,
     /// In a log, stamps with 9 digits after the decimal point.
     pub ns: bool,
     pub zstd: bool,
@@ -69,11 +71,11 @@ pub struct Style {
 }
 
 /// Formats entries and writes them in large pieces.
-struct Output<'a, F> {
+struct Output<'a> {
     style: Style,
     files: Files,
     live: &'a Live,
-    format: F,
+    format: Box<dyn Append>,
     packer: Option<zstd::bulk::Compressor<'static>>,
     names: Vec<String>,
     buffer: Vec<u8>,
@@ -96,13 +98,13 @@ struct Output<'a, F> {
 
 const NO_FRAME: u32 = u32::MAX;
 
-impl<'a, F: Format> Output<'a, F> {
+impl<'a> Output<'a> {
     fn new(files: Files, style: Style, live: &'a Live) -> Self {
         let mut output = Self {
             style,
             files,
             live,
-            format: F::new(style.ns),
+            format: (style.append)(style.ns),
             packer: None,
             names: Vec::new(),
             buffer: Vec::with_capacity(2 * WRITE_BYTES),
@@ -133,7 +135,7 @@ impl<'a, F: Format> Output<'a, F> {
 
     /// Formats the head of a file.
     fn begin(&mut self) {
-        self.format = F::new(self.style.ns);
+        self.format = (self.style.append)(self.style.ns);
         self.format.begin(&mut self.buffer);
         for name in &self.names {
             self.format.interface(&mut self.buffer, name);
@@ -337,14 +339,7 @@ impl<'a, F: Format> Output<'a, F> {
 
 /// Writes the frames from `queue` until its end. At the frame limit, it sets [`Live::enough`] and counts further frames.
 pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
-    match style.kind {
-        Kind::Log => run_as::<CandumpLog>(queue, live, files, style),
-        Kind::Pcapng => run_as::<Pcapng>(queue, live, files, style),
-    }
-}
-
-fn run_as<F: Format>(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
-    let mut output = Output::<F>::new(files, style, live);
+    let mut output = Output::new(files, style, live);
     let (mut merge, mut items, mut looks_without) = (Merge::default(), VecDeque::new(), 0);
     loop {
         let complete_ns = queue.complete_until();

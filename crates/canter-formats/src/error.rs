@@ -18,7 +18,7 @@ pub enum Error {
         /// What was reported.
         source: io::Error,
     },
-    /// The file is in no format that this crate reads.
+    /// The file is in no format of the table.
     Unknown {
         /// The file.
         thing: String,
@@ -34,11 +34,17 @@ pub enum Error {
         /// Which rule, and the way out.
         reason: String,
     },
+    /// The format cannot be written there: it is only read, or it cannot be compressed or go into a pipe.
+    Unsuitable {
+        /// The file.
+        thing: String,
+        /// Why, and the way out.
+        reason: String,
+    },
 }
 
 impl Error {
-    /// An error of the operating system at a file.
-    pub fn io(path: &Path, step: &'static str, source: io::Error) -> Self {
+    pub(crate) fn io(path: &Path, step: &'static str, source: io::Error) -> Self {
         Self::Io { thing: path.display().to_string(), step, source }
     }
 }
@@ -47,7 +53,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { thing, step, source } => write!(f, "{thing}: {step}: {}", plain(source)),
-            Self::Unknown { thing, reason } => write!(f, "{thing}: {reason}"),
+            Self::Unknown { thing, reason } | Self::Unsuitable { thing, reason } => {
+                write!(f, "{thing}: {reason}")
+            }
             Self::Malformed { thing, place, reason } => write!(f, "{thing}: {place}: {reason}"),
         }
     }
@@ -73,5 +81,20 @@ fn plain(error: &io::Error) -> String {
             first.to_lowercase().chain(text[first.len_utf8()..].chars()).collect()
         }
         _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_of_thing_and_step_and_reason() {
+        let missing = Error::io(Path::new("a.log"), "open", io::Error::from_raw_os_error(2));
+        assert!(missing.to_string().starts_with("a.log: open: "), "{missing}");
+        assert!(!missing.to_string().contains("os error"), "{missing}");
+        assert!(std::error::Error::source(&missing).is_some());
+        let wrong = Error::Malformed { thing: "a".into(), place: "line 2".into(), reason: "no DLC".into() };
+        assert_eq!(wrong.to_string(), "a: line 2: no DLC");
     }
 }

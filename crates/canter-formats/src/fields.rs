@@ -81,6 +81,21 @@ impl Fields {
     }
 }
 
+/// The next length that has a DLC, as the kernel sends it.
+pub fn fd_length(len: usize) -> u8 {
+    (len..=64).find(|&len| dlc_of_len(len).is_some()).unwrap_or(64) as u8
+}
+
+/// The identifier of an error frame of which a file holds no more: a bus error.
+pub const BUS_ERROR: u32 = ERR_FLAG | 0x80;
+
+/// An error frame of which a file holds no more.
+pub fn error_frame() -> Frame {
+    let mut frame = Frame::default();
+    (frame.can_id, frame.len) = (BUS_ERROR, 8);
+    frame
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

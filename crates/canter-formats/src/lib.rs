@@ -1,104 +1,116 @@
-//! What a recording is written as. Only formats that are whole up to their last complete entry wherever they are cut
-//! off, so that neither a crash nor a full disk costs more than what was not written yet.
-
+//! Reads and writes recordings of CAN buses: candump log, pcap, pcapng, Vector ASC and BLF, ASAM MDF4, CSV, Parquet.
+//! Frame by frame, in bounded memory, on any operating system, without unsafe code; no file makes it panic.
+//!
+//! ```
+//! use canter_formats::{FORMATS, Record, WriteOptions, Writer, named};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("drive.blf");
+//! // Write two frames on one bus. The format is a row of the table.
+//! let blf = named("blf", FORMATS).ok_or("no such format")?;
+//! let mut writer = Writer::open(&WriteOptions::new(blf, &path))?;
+//! let bus = writer.interface("can0")?;
+//! let start_ns = 1_700_000_000_000_000_000; // nanoseconds since 1970
+//! for (n, text) in ["123#DEADBEEF", "12345678#01"].iter().enumerate() {
+//!     let stamp_ns = start_ns + n as u64 * 10_000_000;
+//!     writer.frame(&Record { stamp_ns, bus, frame: text.parse()?, direction: None })?;
+//! }
+//! let written = writer.finish()?; // the file gets its name here
+//! assert_eq!(written.files, 1);
+//!
+//! // Read any recording. What the file holds decides the format, not its name.
+//! let mut reader = canter_formats::open(&path)?;
+//! assert_eq!(reader.format().name, "blf");
+//! let mut lines = Vec::new();
+//! while let Some(record) = reader.next_record()? {
+//!     lines.push(format!("{} {} {}", record.stamp_ns - start_ns, reader.name(record.bus), record.frame));
+//! }
+//! assert_eq!(lines, ["0 can0 123#DEADBEEF", "10000000 can0 12345678#01"]);
+//! if let Some(place) = reader.cut() {
+//!     eprintln!("{place}"); // the file ends too early: all complete frames were read
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Formats
+//! | name | what it is | reads | writes | grows | live |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `log` | candump log | yes | yes | yes | yes |
+//! | `pcap` | what tcpdump writes | yes | | | |
+//! | `pcapng` | what Wireshark reads | yes | yes | yes | yes |
+//! | `asc` | Vector's text log | yes | yes | yes | |
+//! | `blf` | Vector's compressed log | yes | yes | | |
+//! | `mf4` | ASAM MDF4, bus logging | yes | yes | | |
+//! | `csv` | a line a frame, as canter writes it | yes | yes | yes | |
+//! | `parquet` | a folder of Parquet files, as canter writes it | yes | yes | | |
+//!
+//! A format that *grows* is written from beginning to end, so it can be compressed (`.zst`) or go into a pipe
+//! ([`Writer::to_stream`]). A *live* one is valid wherever it is cut off: [`Format::append`]. What a format keeps of a
+//! frame is in [`Format::keeps`]; what a file has lost in writing, and of how many frames, in [`Written::not_kept`].
+//!
+//! # A format of your own
+//! A format is one row: [`Format`]. Its decoder implements [`format::Decode`], its encoder [`format::Sink`]. Every entry
+//! point takes the table, so pass [`FORMATS`] and your row; `tests/toy.rs` is a complete example.
+//!
+//! # Features
+//! All are on by default. Without `mdf` or `parquet` that format's row is missing; without `zstd`, files that end in
+//! `.zst` are refused with a sentence that names the feature.
+//! - `zstd`: `.zst`, read and written. Needs a C compiler.
+//! - `parquet`: Parquet data sets, which are compressed by zstd. Needs `zstd`.
+//! - `mdf`: ASAM MDF4.
+//!
+//! # Platforms
+//! Any that has `std`. On `wasm32-unknown-unknown`, which has no files and no C, use `default-features = false`,
+//! [`Reader::from_read`] and [`Writer::to_stream`].
 #![forbid(unsafe_code)]
 
+mod appended;
+mod asc;
+mod blf;
 mod candump_log;
+mod channels;
+mod csv;
 mod error;
 mod fields;
+pub mod format;
 mod hex;
+mod linktype;
+#[cfg(feature = "mdf")]
+mod mdf;
+mod names;
+mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod pcap;
 mod pcapng;
-pub mod read;
-mod systemtime;
-pub mod write;
+mod read;
+mod source;
+mod table;
+mod trouble;
+mod write;
+mod zst;
 
-pub use candump_log::CandumpLog;
+pub use canter_frame::{BusId, Direction, Frame, RawRecord, Record};
 pub use error::{Error, Result};
-pub use pcapng::Pcapng;
+pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
+pub use read::Reader;
+pub use table::{FORMATS, by_extension, list_extensions, named};
+pub use write::Writer;
 
-use canter_frame::RawRecord;
 use std::path::Path;
 
-/// A format by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// What `candump -l` writes, a line a frame
-    Log,
-    /// What Wireshark reads: stamps in ns, the drop counters inside
-    Pcapng,
-}
-
-impl Kind {
-    /// Every one.
-    pub const ALL: [Self; 2] = [Self::Log, Self::Pcapng];
-
-    /// What it is, in a sentence.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Log => "What `candump -l` writes, a line a frame",
-            Self::Pcapng => "What Wireshark reads: stamps in ns, the drop counters inside",
-        }
-    }
-
-    /// By a file's extension.
-    pub fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "log" => Some(Self::Log),
-            "pcapng" => Some(Self::Pcapng),
-            _ => None,
-        }
-    }
-
-    /// As `--format` has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-            Self::Pcapng => "pcapng",
-        }
-    }
-
-    /// A writer of this format; `ns`: a log's stamps have 9 digits.
-    pub fn writer(self, ns: bool) -> Box<dyn Format> {
-        match self {
-            Self::Log => Box::new(CandumpLog::new(ns)),
-            Self::Pcapng => Box::new(Pcapng::default()),
-        }
-    }
-}
-
-/// What is said of an interface at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Closing {
-    /// ns of the real-time clock.
-    pub started_ns: u64,
-    pub ended_ns: u64,
-    /// Frames that the interface has received, by its own count; `None` when it is gone.
-    pub received: Option<u64>,
-    /// Frames lost before the file, as far as they are known to be this interface's; `None` before the end.
-    pub lost: Option<u64>,
-}
-
-/// Appends entries to a buffer. A record's `interface` is here the place of its interface in the order of
-/// [`interface`](Self::interface) calls, from 0.
-pub trait Format: Send {
-    /// A writer; `ns`: a log's stamps have 9 digits.
-    fn new(ns: bool) -> Self
-    where
-        Self: Sized;
-    /// The file's head.
-    fn begin(&mut self, out: &mut Vec<u8>);
-    /// A new interface.
-    fn interface(&mut self, out: &mut Vec<u8>, name: &str);
-    /// A frame; `late`: it comes behind younger ones.
-    fn frame(&mut self, out: &mut Vec<u8>, record: &RawRecord<'_>, late: bool);
-    /// Something to be said with the next frame, where the format has a place for it.
-    fn remark(&mut self, _text: &str) {}
-    /// What is known of each interface at the end, and the verdict.
-    fn finish(&mut self, out: &mut Vec<u8>, interfaces: &[Closing], verdict: &str);
+/// Opens a recording in any format of the built-in table, [`FORMATS`].
+///
+/// # Errors
+/// When it cannot be opened, or is in no known format.
+pub fn open(path: &Path) -> Result<Reader> {
+    Reader::open(path, FORMATS)
 }
 
 #[cfg(test)]
-pub mod examples {
+mod examples {
     use canter_frame::{BusId, Frame, RawRecord};
 
     /// A frame as the kernel lays it out.

@@ -1,21 +1,22 @@
 //! What is written reads back; what is cut off keeps what is whole; nothing in a file makes a reader panic.
 
-use super::{
-    read::{self, Reader},
-    write::{self, Options, Target},
+use crate::{
+    BusId, Direction, FORMATS, Format, Frame, Reader, Record, WriteOptions, Writer,
+    format::{Directions, ErrorFrames},
 };
-use canter_frame::{BusId, Record};
 use canter_frame::{
-    Direction, Frame, Identifier,
+    Identifier,
     frame::{ERR_FLAG, len_of_dlc},
 };
 use proptest::prelude::*;
 use std::{fs, io::Cursor, path::PathBuf};
 use tempfile::TempDir;
 
-/// All that is written.
-const ALL: [Target; 7] =
-    [Target::Log, Target::Pcapng, Target::Asc, Target::Blf, Target::Mf4, Target::Csv, Target::Parquet];
+/// All that are written.
+fn all() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(|format| format.write.is_some())
+}
+
 const NAMES: [&str; 3] = ["can0", "vcan7", "drive"];
 
 fn any_frame() -> impl Strategy<Value = Frame> {
@@ -61,27 +62,20 @@ struct Recording {
 }
 
 impl Recording {
-    fn of(target: Target, entries: &[Record], name: &str) -> Self {
+    fn of(format: &'static Format, entries: &[Record], name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        let options = Options {
-            target,
-            path: path.clone(),
-            ns: true,
-            direction: true,
-            overwrite: false,
-            vehicle: None,
-        };
-        let mut sink = write::open(&options).unwrap();
-        NAMES.iter().for_each(|name| sink.interface(name).unwrap());
-        entries.iter().for_each(|entry| sink.frame(entry).unwrap());
-        sink.finish().unwrap();
+        let options = WriteOptions { ns: true, direction: true, ..WriteOptions::new(format, &path) };
+        let mut writer = Writer::open(&options).unwrap();
+        NAMES.iter().for_each(|name| assert!(writer.interface(name).is_ok()));
+        entries.iter().for_each(|entry| writer.frame(entry).unwrap());
+        writer.finish().unwrap();
         Self { _folder: folder, path }
     }
 
     /// The file to be damaged: of a data set the only part of can0, if it has any.
-    fn file(&self, target: Target) -> Option<PathBuf> {
-        if target != Target::Parquet {
+    fn file(&self, format: &Format) -> Option<PathBuf> {
+        if !format.writes_folder() {
             return Some(self.path.clone());
         }
         let date = fs::read_dir(self.path.join("vehicle=unknown")).ok()?.next()?.unwrap().path();
@@ -100,7 +94,7 @@ struct Seen {
 }
 
 fn seen(bytes: &[u8]) -> Seen {
-    Seen::of(read::from("test", Box::new(Cursor::new(bytes.to_vec()))))
+    Seen::of(Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS))
 }
 
 impl Seen {
@@ -114,7 +108,7 @@ impl Seen {
             }
         };
         loop {
-            match reader.next() {
+            match reader.next_record() {
                 Ok(Some(entry)) => {
                     let name = reader.name(entry.bus).to_owned();
                     seen.frames.push((entry.stamp_ns, name, entry.frame, entry.direction));
@@ -132,28 +126,28 @@ impl Seen {
 }
 
 /// What a format keeps of a frame.
-fn kept(target: Target, entry: &Record) -> Kept {
+fn kept(format: &Format, entry: &Record) -> Kept {
+    let keeps = format.keeps.unwrap();
     let (mut frame, mut direction) = (entry.frame, entry.direction);
-    if matches!(target, Target::Asc | Target::Blf | Target::Mf4) {
+    if keeps.direction == Directions::Known {
         direction = if frame.is_error() { None } else { direction.or(Some(Direction::Received)) };
     }
-    if target == Target::Asc {
+    if !keeps.dlc_above_8 {
         frame.len8_dlc = 0;
-        if frame.is_error() {
-            frame = Frame::default();
-            (frame.can_id, frame.len) = (read::BUS_ERROR, 8);
-        }
+    }
+    if keeps.error_frames == ErrorFrames::Presence && frame.is_error() {
+        frame = crate::fields::error_frame();
     }
     (entry.stamp_ns, NAMES[entry.bus.index()].to_owned(), frame, direction)
 }
 
 /// Frames in the order that a format keeps: MDF and Parquet have a stream for each bus, MDF for each kind too, and of
 /// frames with the same stamp those of one stream come first.
-fn in_order(target: Target, mut frames: Vec<Kept>) -> Vec<Kept> {
+fn in_order(format: &Format, mut frames: Vec<Kept>) -> Vec<Kept> {
     let kind = |frame: &Frame| (frame.is_error(), frame.is_rtr(), frame.is_fd());
-    match target {
-        Target::Mf4 => frames.sort_by_key(|(stamp, name, frame, _)| (*stamp, name.clone(), kind(frame))),
-        Target::Parquet => frames.sort_by_key(|(stamp, name, ..)| (*stamp, name.clone())),
+    match format.name {
+        "mf4" => frames.sort_by_key(|(stamp, name, frame, _)| (*stamp, name.clone(), kind(frame))),
+        "parquet" => frames.sort_by_key(|(stamp, name, ..)| (*stamp, name.clone())),
         _ => {}
     }
     frames
@@ -164,45 +158,45 @@ proptest! {
 
     #[test]
     fn every_format_reads_back_what_was_written(entries in any_entries(40), packed: bool) {
-        for target in ALL {
-            let name = if packed && target.only_grows() { "file.zst" } else { "file" };
-            let recording = Recording::of(target, &entries, name);
-            if target == Target::Parquet && entries.is_empty() {
+        for format in all() {
+            let name = if packed && format.grows && cfg!(feature = "zstd") { "file.zst" } else { "file" };
+            let recording = Recording::of(format, &entries, name);
+            if format.writes_folder() && entries.is_empty() {
                 continue; // no part, no data set
             }
-            let seen = Seen::of(read::open(&recording.path));
+            let seen = Seen::of(crate::open(&recording.path));
             prop_assert_eq!(seen.error, None);
             prop_assert!(!seen.cut);
-            prop_assert!(seen.frames.is_sorted_by_key(|frame| frame.0), "{}", target.name());
-            let want: Vec<_> = entries.iter().map(|entry| kept(target, entry)).collect();
-            prop_assert_eq!(in_order(target, seen.frames), in_order(target, want), "{}", target.name());
+            prop_assert!(seen.frames.is_sorted_by_key(|frame| frame.0), "{}", format.name);
+            let want: Vec<_> = entries.iter().map(|entry| kept(format, entry)).collect();
+            prop_assert_eq!(in_order(format, seen.frames), in_order(format, want), "{}", format.name);
         }
     }
 
     #[test]
     fn a_file_cut_off_anywhere_keeps_what_is_whole(entries in any_entries(12), share in 0.0..1.0f64) {
-        for target in ALL {
-            let Some(file) = Recording::of(target, &entries, "file").file(target).map(fs::read) else { continue };
+        for format in all() {
+            let Some(file) = Recording::of(format, &entries, "file").file(format).map(fs::read) else { continue };
             let whole = file.unwrap();
             let at = (whole.len() as f64 * share) as usize;
             let seen = seen(&whole[..at]);
-            let want: Vec<_> = entries.iter().map(|entry| kept(target, entry)).collect();
-            prop_assert!(want.starts_with(&seen.frames), "{}", target.name());
+            let want: Vec<_> = entries.iter().map(|entry| kept(format, entry)).collect();
+            prop_assert!(want.starts_with(&seen.frames), "{}", format.name);
             // Without its head a file is none.
             prop_assert!(seen.error.is_none() || seen.frames.is_empty() && at < 200, "{:?}", seen.error);
             // Text may end behind any line, and pcapng behind any block, without a sign of it; nothing at all is an
             // empty log.
             let sign = at > 0
-                && match target {
-                    Target::Log | Target::Csv => whole[at - 1] != b'\n',
+                && match format.name {
+                    "log" | "csv" => whole[at - 1] != b'\n',
                     // Its last line says that it is the last, with or without its end.
-                    Target::Asc => whole[at - 1] != b'\n' && !whole[at..].trim_ascii().is_empty(),
-                    Target::Pcapng => false,
+                    "asc" => whole[at - 1] != b'\n' && !whole[at..].trim_ascii().is_empty(),
+                    "pcapng" => false,
                     // Padding may be missing.
-                    Target::Blf | Target::Mf4 => whole[at..].iter().any(|&byte| byte != 0),
-                    Target::Parquet => true,
+                    "blf" | "mf4" => whole[at..].iter().any(|&byte| byte != 0),
+                    _ => true,
                 };
-            prop_assert!(!sign || seen.cut || seen.error.is_some(), "{} at {at}", target.name());
+            prop_assert!(!sign || seen.cut || seen.error.is_some(), "{} at {at}", format.name);
         }
     }
 
@@ -211,8 +205,8 @@ proptest! {
         entries in any_entries(20),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
-        for target in ALL {
-            let Some(file) = Recording::of(target, &entries, "file").file(target).map(fs::read) else { continue };
+        for format in all() {
+            let Some(file) = Recording::of(format, &entries, "file").file(format).map(fs::read) else { continue };
             let mut bytes = file.unwrap();
             for (place, value) in &damage {
                 let at = place.index(bytes.len().max(1));
@@ -314,9 +308,9 @@ DROPCOUNT: dropped 1 CAN frame on 'can0' socket (total drops 13)
 (2.000000) can0 01123#81:03:00000000#1122
 (3.000000) can0 123#00 R
 (4.000000) can0 123#";
-    let mut reader = read::from("test", Box::new(Cursor::new(text))).unwrap();
+    let mut reader = Reader::from_read("test", Box::new(Cursor::new(text)), FORMATS).unwrap();
     let mut frames = 0;
-    while reader.next().unwrap().is_some() {
+    while reader.next_record().unwrap().is_some() {
         frames += 1;
     }
     assert_eq!((frames, reader.lost()), (2, 13));
@@ -388,4 +382,18 @@ fn a_pcapngs_interfaces_have_their_own_names_units_and_offsets_and_a_new_section
         seen.error.as_deref(),
         Some("test: byte 396: a packet of interface 1, which is not in the file")
     );
+}
+
+/// The first page's table of formats, from the rows.
+#[test]
+fn the_first_page_lists_every_format_as_its_row_does() {
+    let page = include_str!("lib.rs");
+    for format in FORMATS {
+        let line = page.lines().find(|line| line.starts_with(&format!("//! | `{}` |", format.name)));
+        let line = line.unwrap_or_else(|| panic!("{} is not on the first page", format.name));
+        let yes: Vec<bool> = line.split('|').skip(3).take(4).map(|cell| cell.trim() == "yes").collect();
+        let can_write = format.write.is_some();
+        let row = [format.read.is_some(), can_write, can_write && format.grows, format.append.is_some()];
+        assert_eq!(yes, row, "{}", format.name);
+    }
 }

@@ -1,165 +1,109 @@
-//! Writes frames as any of the formats that convert knows. Two kinds: those that only grow (log, pcapng, ASC, CSV),
-//! and those that are finished at the end (BLF, MDF, Parquet).
+//! Writes a recording: [`Writer::open`], [`Writer::interface`] for each bus, [`Writer::frame`], [`Writer::finish`].
 
-mod asc;
-mod blf;
-mod channels;
-mod csv;
-mod mdf;
-pub mod output;
-mod parquet;
-mod recorded;
-
-use canter_frame::{BusId, Record};
-pub use csv::HEAD as CSV_HEAD;
-use output::Output;
-use std::{
-    io,
-    path::{Path, PathBuf},
+use crate::{
+    Error, Result,
+    format::{Output, Sink, Write, WriteOptions, Written},
+    output,
 };
+use canter_frame::{BusId, Record};
+use std::{io, path::PathBuf};
 
-/// A format to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// What `candump -l` writes
-    Log,
-    /// What Wireshark reads
-    Pcapng,
-    /// Vector's text log
-    Asc,
-    /// Vector's packed log
-    Blf,
-    /// ASAM MDF4, bus logging
-    Mf4,
-    /// A line a frame, with a head of column names
-    Csv,
-    /// A data set: a folder of Parquet files by vehicle, date and bus
-    Parquet,
+/// A recording being written. Nothing is in its place before [`finish`](Self::finish): dropped without it, the writer
+/// leaves nothing behind. Only into a pipe or a device bytes go at once.
+pub struct Writer {
+    path: PathBuf,
+    sink: Box<dyn Sink>,
+    buses: u32,
 }
 
-impl Target {
-    /// Every one.
-    pub const ALL: [Self; 7] =
-        [Self::Log, Self::Pcapng, Self::Asc, Self::Blf, Self::Mf4, Self::Csv, Self::Parquet];
-
-    /// What it is, in a sentence.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Log => "What `candump -l` writes",
-            Self::Pcapng => "What Wireshark reads",
-            Self::Asc => "Vector's text log",
-            Self::Blf => "Vector's packed log",
-            Self::Mf4 => "ASAM MDF4, bus logging",
-            Self::Csv => "A line a frame, with a head of column names",
-            Self::Parquet => "A data set: a folder of Parquet files by vehicle, date and bus",
-        }
+impl Writer {
+    /// Creates a file, or a folder if the format is one of folders; `-` is the standard output.
+    ///
+    /// # Errors
+    /// When the file exists and may not be replaced, cannot be created, or the format cannot be written there.
+    pub fn open(options: &WriteOptions) -> Result<Self> {
+        let path = &options.path;
+        let sink = match options.format.write {
+            None => return Err(unsuitable(options, "can only be read")),
+            Some(Write::Folder(_)) if output::is_zst(path) => {
+                return Err(unsuitable(options, "is a folder and cannot be compressed"));
+            }
+            Some(Write::Folder(create)) => create(options),
+            Some(Write::File(encode)) => {
+                refuse_growing_only(options, output::is_zst(path), output::is_stream(path))?;
+                Output::create(path, options.overwrite).and_then(|output| encode(output, options))
+            }
+        };
+        Self::new(options, sink)
     }
 
-    /// By a file's extension, in front of `.zst`.
-    pub fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let (_, extension) = name.strip_suffix(".zst").unwrap_or(&name).rsplit_once('.')?;
-        match extension {
-            "log" => Some(Self::Log),
-            "pcapng" => Some(Self::Pcapng),
-            "asc" => Some(Self::Asc),
-            "blf" => Some(Self::Blf),
-            "mf4" => Some(Self::Mf4),
-            "csv" => Some(Self::Csv),
-            "parquet" => Some(Self::Parquet),
-            _ => None,
-        }
+    /// Writes to anything: a socket, memory. The options' path names it in errors, and compresses if it ends in `.zst`.
+    ///
+    /// # Errors
+    /// When the format does not only grow ([`Format::grows`](crate::Format::grows)).
+    pub fn to_stream(stream: Box<dyn io::Write>, options: &WriteOptions) -> Result<Self> {
+        let Some(Write::File(encode)) = options.format.write else {
+            return Err(unsuitable(options, "cannot be written to a stream"));
+        };
+        let zst = output::is_zst(&options.path);
+        refuse_growing_only(options, zst, true)?;
+        Self::new(options, Output::stream(stream, zst).and_then(|output| encode(output, options)))
     }
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-            Self::Pcapng => "pcapng",
-            Self::Asc => "asc",
-            Self::Blf => "blf",
-            Self::Mf4 => "mf4",
-            Self::Csv => "csv",
-            Self::Parquet => "parquet",
-        }
+    fn new(options: &WriteOptions, sink: io::Result<Box<dyn Sink>>) -> Result<Self> {
+        let sink = sink.map_err(|error| Error::io(&options.path, "open", error))?;
+        Ok(Self { path: options.path.clone(), sink, buses: 0 })
     }
 
-    /// Whether it is written from beginning to end, so that it can be packed or go into a pipe.
-    pub fn only_grows(self) -> bool {
-        matches!(self, Self::Log | Self::Pcapng | Self::Asc | Self::Csv)
+    /// Adds a bus by its interface's name. Its frames have the [`BusId`] that this answers; the ids count from 0.
+    ///
+    /// # Errors
+    /// What the operating system reports.
+    pub fn interface(&mut self, name: &str) -> Result<BusId> {
+        self.sink.interface(name).map_err(|error| self.failed(error))?;
+        self.buses += 1;
+        Ok(BusId(self.buses - 1))
+    }
+
+    /// Adds a frame of a bus that was added before.
+    ///
+    /// # Errors
+    /// What the operating system reports; nothing more can be written then.
+    #[inline]
+    pub fn frame(&mut self, record: &Record) -> Result<()> {
+        self.sink.frame(record).map_err(|error| self.failed(error))
+    }
+
+    #[cold]
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io(&self.path, "write", error)
+    }
+
+    /// The channel that stands for a bus, in formats that number them.
+    pub fn channel(&self, bus: BusId) -> Option<u32> {
+        self.sink.channel(bus)
+    }
+
+    /// Ends the recording and puts it in its place.
+    ///
+    /// # Errors
+    /// What the operating system reports; the recording does not exist then.
+    pub fn finish(self) -> Result<Written> {
+        let Self { path, sink, .. } = self;
+        sink.finish().map_err(|error| Error::io(&path, "write", error))
     }
 }
 
-/// What a format could not keep of the frames, and of how many.
-#[derive(Clone, Debug, Default)]
-pub struct NotKept(Vec<(&'static str, u64)>);
-
-impl NotKept {
-    pub fn count(&mut self, what: &'static str) {
-        match self.0.iter_mut().find(|(known, _)| *known == what) {
-            Some((_, count)) => *count += 1,
-            None => self.0.push((what, 1)),
-        }
+/// Refuses compression and streams for a format whose beginning is written at the end.
+fn refuse_growing_only(options: &WriteOptions, zst: bool, stream: bool) -> Result<()> {
+    if options.format.grows || !zst && !stream {
+        return Ok(());
     }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        self.0.iter().copied()
-    }
+    let what = if zst { "cannot be packed" } else { "cannot go into a pipe or a device" };
+    Err(unsuitable(options, &format!("is finished at its beginning and {what} (give a file's name)")))
 }
 
-/// Digits of a stamp that a format cuts off.
-const NS_CUT: &str = "digits of the stamp below 1 µs (--ns keeps them)";
-/// A log's direction, which many readers of logs do not understand.
-const DIRECTION: &str = "the direction (--direction keeps it)";
-/// Formats that know received and sent only.
-const DIRECTION_UNKNOWN: &str = "that the direction is not known (written as received)";
-/// Stamps before the file's beginning.
-const BEFORE_START: &str = "stamps before that of the first frame (written as the first)";
-
-/// What was written.
-#[derive(Clone, Debug, Default)]
-pub struct Written {
-    pub bytes: u64,
-    pub files: u64,
-    pub not_kept: NotKept,
-}
-
-/// Takes frames; an entry's `interface` is the place of its interface in the order of [`interface`](Self::interface)
-/// calls.
-pub trait Sink {
-    /// The next interface.
-    fn interface(&mut self, name: &str) -> io::Result<()>;
-    /// The next frame.
-    fn frame(&mut self, entry: &Record) -> io::Result<()>;
-    /// The channel that stands for an interface, in formats that have numbers.
-    fn channel(&self, bus: BusId) -> Option<u32>;
-    /// Finishes it and puts it in its place.
-    fn finish(self: Box<Self>) -> io::Result<Written>;
-}
-
-/// How something is written.
-pub struct Options {
-    pub target: Target,
-    pub path: PathBuf,
-    /// Stamps of 9 digits in text formats.
-    pub ns: bool,
-    /// In a log, the direction behind each frame that has one.
-    pub direction: bool,
-    pub overwrite: bool,
-    /// The data set's partition.
-    pub vehicle: Option<String>,
-}
-
-/// Opens what is to be written; nothing is in its place before it is finished.
-pub fn open(options: &Options) -> io::Result<Box<dyn Sink>> {
-    if options.target == Target::Parquet {
-        return Ok(Box::new(parquet::DataSet::new(options)?));
-    }
-    let output = Output::create(&options.path, options.overwrite)?;
-    Ok(match options.target {
-        Target::Log | Target::Pcapng => Box::new(recorded::Recorded::new(output, options)?),
-        Target::Asc => Box::new(asc::Asc::new(output, options.ns)),
-        Target::Blf => Box::new(blf::Blf::new(output)?),
-        Target::Mf4 => Box::new(mdf::Mdf::new(output)?),
-        Target::Csv | Target::Parquet => Box::new(csv::Csv::new(output)?),
-    })
+fn unsuitable(options: &WriteOptions, what: &str) -> Error {
+    let thing = options.path.display().to_string();
+    Error::Unsuitable { thing, reason: format!("{} {what}", options.format.name) }
 }

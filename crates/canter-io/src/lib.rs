@@ -41,24 +41,26 @@
 //! # Who imports whom
 //! From the bottom up: a module imports only modules in lines above its own (`tests/layers.rs` checks this):
 //!
-//!     uapi error batch packet_filter
-//!     sys
-//!     pci netlink
-//!     btf port
-//!     carrier
-//!     carrier::network carrier::canchar carrier::port carrier::sim
-//!     carrier::table
-//!     interface
-//!     monitor
-//!     method
-//!     method::can_raw
-//!     method::read_write
-//!     method::mmsg method::packet_ring method::uring method::canchar method::port method::sim
-//!     method::canchar_ring
-//!     method::table
-//!     captured
-//!     capture_ring loss tap redirect node
-//!     capture_sockets capture_devices
+//! ```text
+//! uapi error batch packet_filter
+//! sys
+//! pci netlink
+//! btf port
+//! carrier
+//! carrier::network carrier::canchar carrier::port carrier::sim
+//! carrier::table
+//! interface
+//! monitor
+//! method
+//! method::can_raw
+//! method::read_write
+//! method::mmsg method::packet_ring method::uring method::canchar method::port method::sim
+//! method::canchar_ring
+//! method::table
+//! captured
+//! capture_ring loss tap redirect node
+//! capture_sockets capture_devices
+//! ```
 #![deny(unsafe_code)]
 
 pub mod batch;

@@ -15,12 +15,12 @@ use std::{
 /// Modules by their layers' numbers, 0 on the ground, and whether the layer counts as one module.
 type Layers = BTreeMap<String, (usize, bool)>;
 
-/// The indented block below "From the ground up".
+/// The block of text below "From the ground up".
 fn layers(lib: &str) -> Layers {
     let mut lines = lib.lines().skip_while(|line| !line.contains("From the ground up"));
     lines.next().expect("lib.rs has the list");
-    let block = lines.skip_while(|line| !line.starts_with("//!     "));
-    let block = block.map_while(|line| line.strip_prefix("//!     "));
+    let block = lines.skip_while(|line| *line != "//! ```text").skip(1);
+    let block = block.map_while(|line| line.strip_prefix("//! ").filter(|line| *line != "```"));
     let names = |(layer, line): (usize, &str)| -> Vec<(String, (usize, bool))> {
         let names = line.trim_matches(['(', ')']).split_whitespace();
         names.map(|name| (name.to_owned(), (layer, line.starts_with('(')))).collect()

@@ -9,11 +9,11 @@ mod summary;
 use crate::{
     canwire, duration,
     failure::{self, Exit, Failure},
+    format_names,
     interrupt::interrupt_flag,
     options::Common,
     trouble,
 };
-use canter_formats::Kind;
 use canter_io::{
     clock,
     netlink::wire as netlink,
@@ -71,9 +71,14 @@ fn interval(text: &str) -> Result<u64, String> {
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let bus = canwire::bus_of(&arguments.on)?;
     let recording = arguments.output.as_deref().map(|path| {
-        let usage = format!("{}: which format? (end its name in .log or .pcapng)", path.display());
-        let kind = Kind::of(path).ok_or_else(|| Failure::new(Exit::Usage, usage))?;
-        Recording::create(path, kind)
+        let names = format_names::extensions(format_names::is_live);
+        let usage = format!("{}: which format? (end its name in {names})", path.display());
+        // This recording is not compressed.
+        let format = Some(path).filter(|path| path.extension().is_none_or(|end| end != "zst"));
+        let format = format.and_then(|path| format_names::by_extension(path, format_names::is_live));
+        let append = format.and_then(|format| format.append);
+        let append = append.ok_or_else(|| Failure::new(Exit::Usage, usage))?;
+        Recording::create(path, append(true))
     });
     let stop = interrupt_flag()?;
     let tap = Tap::open(&bus)?;

@@ -1,7 +1,7 @@
 //! Convert: recordings in, one recording or data set out. Inputs are merged by stamp, chosen from, renamed; what is
 //! written is in its place when it is whole, and what the format could not keep is told.
 //!
-//! `formats::read` → `merge` → `choice` → `formats::write` → `report`
+//! `Reader` → `merge` → `choice` → `Writer` → `report`
 
 mod choice;
 mod merge;
@@ -14,10 +14,7 @@ use crate::{
     format_names,
     options::Common,
 };
-use canter_formats::{
-    read::{self, Reader},
-    write::{self, Options, Sink, Target, Written},
-};
+use canter_formats::{Error, Format, Reader, WriteOptions, Writer, Written};
 use canter_frame::BusId;
 use canter_io::InterfaceFilters;
 use choice::{Choice, Rename};
@@ -62,12 +59,11 @@ pub struct Arguments {
     /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
     inputs: Vec<PathBuf>,
-    /// The file, or for Parquet the folder; .log, .pcapng, .asc and .csv also with .zst; `-`: standard output
-    #[arg(long, short, value_name = "OUT")]
+    #[arg(long, short, value_name = "OUT", help = format_names::output_help())]
     output: PathBuf,
     /// The format, whatever the name
     #[arg(long, value_name = "FORMAT", value_parser = format_names::written())]
-    format: Option<Target>,
+    format: Option<&'static Format>,
     /// Write over a file that exists
     #[arg(long)]
     overwrite: bool,
@@ -98,26 +94,26 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let target = target(&arguments)?;
-    let mut report = Report::new(&arguments.output.display().to_string(), target);
-    let readers =
-        arguments.inputs.iter().map(|path| read::open(path)).collect::<canter_formats::Result<Vec<_>>>()?;
+    let format = format(&arguments)?;
+    let mut report = Report::new(&arguments.output.display().to_string(), format);
+    let readers = arguments.inputs.iter().map(|path| canter_formats::open(path));
+    let readers = readers.collect::<canter_formats::Result<Vec<_>>>()?;
     common.apply()?;
-    let options = Options {
-        target,
+    let options = WriteOptions {
+        format,
         path: arguments.output.clone(),
         ns: arguments.ns,
         direction: arguments.direction,
         overwrite: arguments.overwrite,
         vehicle: arguments.vehicle.clone(),
     };
-    let sink = write::open(&options).map_err(|error| unwritten(&options.path, "open", error))?;
+    let writer = Writer::open(&options).map_err(unwritten)?;
     let progress = progress(readers.iter().map(Reader::size).sum(), common);
     let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to);
     let mut conversion = Conversion {
         merge: Merge::new(readers, arguments.sort),
         choice,
-        sink,
+        writer,
         path: &options.path,
         buses: Vec::new(),
     };
@@ -127,46 +123,49 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     conversion.close(&mut report, common)
 }
 
-/// The format: said, or by the name.
-fn target(arguments: &Arguments) -> failure::Result<Target> {
+/// The format: as asked, or by the output's name.
+fn format(arguments: &Arguments) -> failure::Result<&'static Format> {
     let path = &arguments.output;
     let usage = |why: &str| Failure::new(Exit::Usage, format!("{}: {why}", path.display()));
-    let Some(target) = arguments.format.or_else(|| Target::of(path)) else {
-        let names = "end its name in .log, .pcapng, .asc, .blf, .mf4, .csv or .parquet, or give --format";
-        return Err(usage(&format!("which format? ({names})")));
+    let by_name = || format_names::by_extension(path, format_names::is_written);
+    let Some(format) = arguments.format.or_else(by_name) else {
+        let names = format_names::extensions(format_names::is_written);
+        return Err(usage(&format!("which format? (end its name in {names}, or give --format)")));
     };
+    let name = format.name;
     let packed = path.extension().is_some_and(|extension| extension == "zst");
     let stream =
         path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir());
-    if !target.only_grows() && (packed || stream) {
-        let name = target.name();
+    if !format.grows && (packed || stream) {
         let what = if packed { "cannot be packed" } else { "cannot go into a pipe or a device" };
         return Err(usage(&format!("{name} is finished at its beginning and {what} (give a file's name)")));
     }
-    if arguments.vehicle.is_some() && target != Target::Parquet {
-        return Err(usage(&format!("{} has no place for --vehicle (Parquet has)", target.name())));
+    if arguments.vehicle.is_some() && !format.writes_folder() {
+        return Err(usage(&format!("{name} has no place for --vehicle (Parquet has)")));
     }
     if path.as_os_str() != "-"
         && let Some(same) = arguments.inputs.iter().find(|input| same_file(input, path))
     {
         return Err(usage(&format!("is an input too, as {} (choose another -o)", same.display())));
     }
-    Ok(target)
+    Ok(format)
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other && other.is_file())
 }
 
-fn unwritten(path: &Path, step: &'static str, error: io::Error) -> Failure {
-    let way_out = match error.kind() {
+/// Why the output is not there, with the options that are the way out.
+fn unwritten(error: Error) -> Failure {
+    let Error::Io { source, .. } = &error else { return error.into() };
+    let way_out = match source.kind() {
         io::ErrorKind::AlreadyExists => " (--overwrite replaces it)",
         io::ErrorKind::StorageFull => " (nothing was kept; make room, or give -o a place elsewhere)",
         io::ErrorKind::BrokenPipe => " (whoever read it has gone)",
         io::ErrorKind::IsADirectory => " (only --format parquet writes into a folder)",
         _ => "",
     };
-    Failure::failed(crate::trouble::of_file(path, step, error).message + way_out)
+    Failure::failed(format!("{error}{way_out}"))
 }
 
 /// A bar of the inputs' bytes, on a terminal, for what takes long.
@@ -204,7 +203,7 @@ fn watch_signals() -> failure::Result<Arc<AtomicBool>> {
 struct Conversion<'a> {
     merge: Merge,
     choice: Choice<'a>,
-    sink: Box<dyn Sink>,
+    writer: Writer,
     path: &'a Path,
     buses: Vec<Bus>,
 }
@@ -227,10 +226,10 @@ impl Conversion<'_> {
             if bus.index() == self.buses.len() {
                 self.buses.push(Bus::new(self.choice.name(bus)));
                 let name = self.choice.name(bus);
-                self.sink.interface(name).map_err(|error| unwritten(self.path, "write", error))?;
+                self.writer.interface(name).map_err(unwritten)?;
             }
             entry.bus = bus;
-            self.sink.frame(&entry).map_err(|error| unwritten(self.path, "write", error))?;
+            self.writer.frame(&entry).map_err(unwritten)?;
             self.buses[bus.index()].count(&entry);
         }
         report.read = read;
@@ -240,8 +239,8 @@ impl Conversion<'_> {
 
     fn close(self, report: &mut Report, common: &Common) -> failure::Result {
         let channels: Vec<Option<u32>> =
-            (0..self.buses.len()).map(|bus| self.sink.channel(BusId(bus as u32))).collect();
-        let written: Written = self.sink.finish().map_err(|error| unwritten(self.path, "write", error))?;
+            (0..self.buses.len()).map(|bus| self.writer.channel(BusId(bus as u32))).collect();
+        let written: Written = self.writer.finish().map_err(unwritten)?;
         report.close(self.merge.readers(), self.buses, &channels, &written);
         if !common.quiet {
             eprint!("{report}");

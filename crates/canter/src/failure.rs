@@ -1,5 +1,6 @@
 //! How a command ends: its exit code, and the one line that says why.
 
+use canter_formats::{FORMATS, list_extensions};
 use std::fmt;
 
 /// The exit codes of every command.
@@ -80,8 +81,9 @@ impl From<canter_capture::Error> for Failure {
             UnknownFormat(path) => Self::new(
                 Exit::Usage,
                 format!(
-                    "{}: which format? (end its name in .log or .pcapng, or give --format)",
-                    path.display()
+                    "{}: which format? (end its name in {}, or give --format)",
+                    path.display(),
+                    list_extensions(FORMATS, |format| format.append.is_some(), "or")
                 ),
             ),
             KeepWithoutRotation => {

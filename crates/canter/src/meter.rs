@@ -2,8 +2,10 @@
 
 mod cards;
 pub mod experiment;
+pub mod instrument;
 pub mod latency;
 pub mod matcher;
+pub mod measurement;
 pub mod ping;
 pub mod pong;
 #[cfg(test)]

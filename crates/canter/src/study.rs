@@ -26,7 +26,7 @@ mod unit;
 use crate::{
     failure::{self, Exit, Failure},
     measure::result::ResultFile,
-    meter::latency::InstrumentName,
+    meter::instrument::InstrumentName,
     options::Common,
 };
 use campaign::Campaign;

@@ -4,7 +4,7 @@
 
 use super::{line, summary::Report};
 use crate::{failure, trouble};
-use canter_formats::{Closing, Format, Kind};
+use canter_formats::{Append, Closing};
 use canter_frame::{BusId, RawRecord};
 use canter_io::{clock, frame::ERR_FLAG, netlink::wire::Fault, tap::Record};
 use std::{
@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 pub struct Recording {
     path: PathBuf,
     file: File,
-    format: Box<dyn Format>,
+    format: Box<dyn Append>,
     senders: Vec<String>,
     buffer: Vec<u8>,
     started_ns: u64,
@@ -28,9 +28,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub fn create(path: &Path, kind: Kind) -> failure::Result<Self> {
+    pub fn create(path: &Path, mut format: Box<dyn Append>) -> failure::Result<Self> {
         let file = File::create_new(path).map_err(|error| trouble::of_file(path, "create", error))?;
-        let mut format = kind.writer(true);
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         format.begin(&mut buffer);
         let started_ns = clock::realtime_ns();

@@ -11,7 +11,7 @@ use crate::{
     trouble,
 };
 use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
-use canter_formats::Kind;
+use canter_formats::Format;
 use canter_io::{Interface, InterfaceFilters};
 use clap::Args;
 use signal_hook::{
@@ -58,7 +58,7 @@ pub struct Arguments {
     output: PathBuf,
     /// The format, whatever the file's name
     #[arg(long, value_name = "FORMAT", value_parser = format_names::recorded())]
-    format: Option<Kind>,
+    format: Option<&'static Format>,
     /// Compress, whatever the file's name
     #[arg(long)]
     zstd: bool,

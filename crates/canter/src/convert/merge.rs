@@ -1,7 +1,7 @@
 //! Several recordings as one, by stamp. Within a recording the order stays as it is, unless it is to be sorted.
 
 use crate::failure;
-use canter_formats::read::Reader;
+use canter_formats::Reader;
 use canter_frame::{BusId, Record};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -77,17 +77,17 @@ impl Merge {
     #[inline]
     fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
         if let [reader] = self.readers.as_mut_slice() {
-            return Ok(reader.next()?.map(|entry| (0, entry)));
+            return Ok(reader.next_record()?.map(|entry| (0, entry)));
         }
         if !self.begun {
             self.begun = true;
             for (reader, next) in self.readers.iter_mut().zip(&mut self.next) {
-                *next = reader.next()?;
+                *next = reader.next_record()?;
             }
         }
         let ahead = self.next.iter().enumerate().filter_map(|(at, next)| Some((next.as_ref()?.stamp_ns, at)));
         let Some((_, at)) = ahead.min() else { return Ok(None) };
-        let following = self.readers[at].next()?;
+        let following = self.readers[at].next_record()?;
         Ok(std::mem::replace(&mut self.next[at], following).map(|entry| (at, entry)))
     }
 
@@ -130,13 +130,13 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canter_formats::read;
+    use canter_formats::FORMATS;
 
     fn log(stamps: &[u64]) -> Reader {
         let line =
             |stamp: &u64| format!("({:010}.{:09}) can0 123#\n", stamp / 1_000_000_000, stamp % 1_000_000_000);
         let text: String = stamps.iter().map(line).collect();
-        read::from("test", Box::new(std::io::Cursor::new(text))).unwrap()
+        Reader::from_read("test", Box::new(std::io::Cursor::new(text)), FORMATS).unwrap()
     }
 
     fn stamps(mut merge: Merge) -> (Vec<(usize, u64)>, u64) {

@@ -1,9 +1,6 @@
 //! What was converted, in the terminal and as JSON.
 
-use canter_formats::{
-    read::Reader,
-    write::{Target, Written},
-};
+use canter_formats::{Detail, Format, Reader, Written};
 use canter_frame::Record;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -67,17 +64,17 @@ pub struct Report {
     /// Frames of the output's order whose stamp is before that of the frame in front of them.
     pub backwards: u64,
     /// What the output's format could not keep, and of how many frames.
-    not_kept: BTreeMap<&'static str, u64>,
+    not_kept: BTreeMap<String, u64>,
     /// Inputs that end inside of something, and where.
     pub cut_off: Vec<String>,
 }
 
 impl Report {
-    pub fn new(output: &str, target: Target) -> Self {
+    pub fn new(output: &str, format: &Format) -> Self {
         Self {
             inputs: Vec::new(),
             output: output.to_owned(),
-            format: target.name(),
+            format: format.name,
             files: 0,
             bytes: 0,
             read: 0,
@@ -100,7 +97,7 @@ impl Report {
     ) {
         let input = |reader: &Reader| Input {
             file: reader.path().to_owned(),
-            format: reader.kind().name(),
+            format: reader.format().name,
             frames: reader.frames(),
             skipped: reader.skipped().iter().collect(),
             lost: reader.lost(),
@@ -108,7 +105,7 @@ impl Report {
         self.inputs = readers.iter().map(input).collect();
         self.cut_off = readers.iter().filter_map(Reader::cut).map(str::to_owned).collect();
         (self.files, self.bytes) = (written.files, written.bytes);
-        self.not_kept = written.not_kept.iter().collect();
+        self.not_kept = written.not_kept.iter().map(|(detail, count)| (with_option(detail), count)).collect();
         self.frames = buses.iter().map(|bus| bus.frames).sum();
         self.first_ns = buses.iter().filter_map(|bus| Some(bus.range_ns?.0)).min();
         self.last_ns = buses.iter().filter_map(|bus| Some(bus.range_ns?.1)).max();
@@ -131,6 +128,15 @@ impl Report {
             writeln!(f)?;
         }
         Ok(())
+    }
+}
+
+/// A detail that the format does not keep, and the option that keeps it.
+fn with_option(detail: Detail) -> String {
+    match detail {
+        Detail::SubMicrosecond => format!("{detail} (--ns keeps them)"),
+        Detail::Direction => format!("{detail} (--direction keeps it)"),
+        _ => detail.to_string(),
     }
 }
 

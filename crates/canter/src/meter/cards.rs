@@ -4,7 +4,7 @@
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
-    latency::{Instrument, Setup, WireTime},
+    instrument::{Instrument, Setup, WireTime},
     wires::{AHEAD_NS, Asleep, SETTLE_NS, SLEEP_NS_MAX},
 };
 use crate::{

@@ -3,7 +3,7 @@
 
 use super::{
     experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
-    latency::{Instrument, Setup, WireTime},
+    instrument::{Instrument, Setup, WireTime},
 };
 use crate::{
     failure::{self, Exit, Failure},

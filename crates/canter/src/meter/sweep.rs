@@ -2,7 +2,8 @@
 //! a search finds that frames begin to get lost.
 
 use super::{
-    latency::{self, Measured, Setup},
+    instrument::{Setup, UNSET_PERIOD},
+    measurement::{self, Measured},
     through::{self, Through},
 };
 use crate::{
@@ -116,7 +117,7 @@ impl Campaign<'_> {
     /// Of every method two series: at the longest period at which it loses frames, and at the shortest, a hundredth
     /// longer, at which it loses none. Where it loses none at all, the one at the bus's own limit.
     pub fn first_loss(&self) -> failure::Result<Measurements> {
-        let limit_ns = latency::frame_ns(self.setup)?;
+        let limit_ns = measurement::frame_ns(self.setup)?;
         self.each(|method, found| {
             let mut probes = Measurements::default();
             let ends = search(limit_ns, |period_ns| {
@@ -249,20 +250,12 @@ pub fn table(series: &[Series]) -> String {
     text
 }
 
-/// `--traffic`: with `--sweep` and `--first-loss` a period needs no figure.
-pub fn traffic(text: &str) -> Result<Traffic, String> {
-    if text == "period" { Ok(UNSAID) } else { text.parse() }
-}
-
-/// A period that `--sweep` or `--first-loss` says.
-const UNSAID: Traffic = Traffic::Period(0);
-
 /// Refuses a period that nothing says, and another traffic beside periods.
 pub fn refuse_traffic(setup: &Setup, varies_period: bool) -> failure::Result<()> {
     let default = setup.traffic == Traffic::OneAtATime;
     let wrong = match setup.traffic {
-        UNSAID if !varies_period => "--traffic period: which? (period=120us, or --sweep 160us..120us)",
-        traffic if varies_period && traffic != UNSAID && !default => {
+        UNSET_PERIOD if !varies_period => "--traffic period: which? (period=120us, or --sweep 160us..120us)",
+        traffic if varies_period && traffic != UNSET_PERIOD && !default => {
             "--sweep and --first-loss vary a period: --traffic period"
         }
         _ => return Ok(()),

@@ -1,7 +1,10 @@
 //! Gateways that the meter starts itself, one after the other. Only so can it be told where each frame was lost: what a
 //! gateway dropped, and what its own receive queue lost, is in its account and nowhere else.
 
-use super::latency::{self, Measured, Setup};
+use super::{
+    instrument::Setup,
+    measurement::{self, Measured},
+};
 use crate::{
     failure::{self, Exit, Failure},
     gateway::{
@@ -102,7 +105,7 @@ impl Through {
     /// Measures one of them.
     pub fn measure(&self, method: Option<&str>, setup: &Setup, common: &Common) -> failure::Result<Measured> {
         let (Some(ends), Some(method)) = (&self.through, method) else {
-            return latency::measure(setup, common, &[]);
+            return measurement::measure(setup, common, &[]);
         };
         let (rules, cpu) = (self.rules.as_deref(), self.gateway_cpu);
         let names = [ends.from.as_str(), ends.to.as_str()];
@@ -137,7 +140,7 @@ fn measure(
         Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
         _ => vec![Interface::find(from)?, Interface::find(to)?],
     };
-    let measured = latency::measure(setup, common, &ends.iter().collect::<Vec<_>>());
+    let measured = measurement::measure(setup, common, &ends.iter().collect::<Vec<_>>());
     let account = gateway.stop()?;
     let mut measured = measured?;
     measured.series = Series {

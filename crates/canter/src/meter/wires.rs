@@ -5,7 +5,7 @@
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
-    latency::{Instrument, Setup},
+    instrument::{Instrument, Setup},
 };
 use crate::{
     canwire,

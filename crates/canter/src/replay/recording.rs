@@ -1,7 +1,7 @@
 //! The recordings that are replayed: one file after the other, or several merged by their stamps.
 
 use crate::failure;
-use canter_formats::read::{self, Reader};
+use canter_formats::Reader;
 use canter_io::Frame;
 use std::path::PathBuf;
 
@@ -25,8 +25,10 @@ pub struct Recordings {
 
 impl Recordings {
     pub fn open(paths: &[PathBuf]) -> failure::Result<Self> {
-        let readers =
-            paths.iter().map(|path| read::open(path)).collect::<canter_formats::Result<Vec<_>>>()?;
+        let readers = paths
+            .iter()
+            .map(|path| canter_formats::open(path))
+            .collect::<canter_formats::Result<Vec<_>>>()?;
         let heads = vec![None; readers.len()];
         let mut recordings = Self { readers, heads, buses: Vec::new() };
         for at in 0..recordings.readers.len() {
@@ -67,7 +69,7 @@ impl Recordings {
 
     fn read(&mut self, at: usize) -> failure::Result<()> {
         let reader = &mut self.readers[at];
-        self.heads[at] = match reader.next()? {
+        self.heads[at] = match reader.next_record()? {
             None => None,
             Some(entry) => {
                 let name = reader.name(entry.bus);
@@ -90,37 +92,26 @@ mod tests {
 
     #[test]
     fn all_that_convert_writes_is_replayed() {
-        use canter_formats::write::{self, Options, Target};
+        use canter_formats::{FORMATS, WriteOptions, Writer};
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("in.log");
         fs::write(&input, "(1.000000) can0 001#\n(2.000000) can1 002#11\n").unwrap();
-        for target in [Target::Pcapng, Target::Asc, Target::Blf, Target::Mf4, Target::Csv, Target::Parquet] {
-            let path = folder.path().join(target.name());
-            let options = Options {
-                target,
-                path: path.clone(),
-                ns: true,
-                direction: false,
-                overwrite: false,
-                vehicle: None,
-            };
-            let (mut reader, mut sink) = (read::open(&input).unwrap(), write::open(&options).unwrap());
-            ["can0", "can1"].iter().for_each(|name| sink.interface(name).unwrap());
-            while let Some(entry) = reader.next().unwrap() {
-                sink.frame(&entry).unwrap();
+        for format in FORMATS.iter().filter(|format| format.write.is_some()) {
+            let path = folder.path().join(format.name);
+            let options = WriteOptions { ns: true, ..WriteOptions::new(format, &path) };
+            let mut reader = canter_formats::open(&input).unwrap();
+            let mut writer = Writer::open(&options).unwrap();
+            ["can0", "can1"].iter().for_each(|name| assert!(writer.interface(name).is_ok()));
+            while let Some(entry) = reader.next_record().unwrap() {
+                writer.frame(&entry).unwrap();
             }
-            sink.finish().unwrap();
+            writer.finish().unwrap();
             let (mut recordings, mut order) = (Recordings::open(&[path]).unwrap(), Vec::new());
             while let Some(next) = recordings.next().unwrap() {
                 order.push((next.stamp_ns, recordings.buses[next.bus].clone(), next.frame.to_string()));
             }
             let want = [(1_000_000_000, "can0", "001#"), (2_000_000_000, "can1", "002#11")];
-            assert_eq!(
-                order,
-                want.map(|(at, bus, frame)| (at, bus.into(), frame.into())),
-                "{}",
-                target.name()
-            );
+            assert_eq!(order, want.map(|(at, bus, frame)| (at, bus.into(), frame.into())), "{}", format.name);
         }
     }
 

@@ -17,7 +17,10 @@ use crate::{
     gateway::{kind::Method, table::paper_name},
     lab::topology,
     measure::result::Series,
-    meter::latency::{self, InstrumentName, Measured, Setup, WireTime},
+    meter::{
+        instrument::{InstrumentName, Setup, WireTime},
+        measurement::{self, Measured},
+    },
     options::Common,
     traffic::template::Template,
 };
@@ -300,7 +303,8 @@ impl Bed {
 
 /// Measures in a thread of its own, whose priority and processor nobody inherits.
 fn apart(setup: &Setup, meter: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
-    let measured = std::thread::scope(|scope| scope.spawn(|| latency::measure(setup, meter, watched)).join());
+    let measured =
+        std::thread::scope(|scope| scope.spawn(|| measurement::measure(setup, meter, watched)).join());
     measured.unwrap_or_else(|_| Err(Failure::failed("study: the meter panicked")))
 }
 

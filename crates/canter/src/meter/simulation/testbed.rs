@@ -6,8 +6,8 @@ use crate::{
     measure::result::Ledger,
     meter::{
         experiment::{Arrival, Experiment, Outcome, Port, Sending, Surroundings},
-        latency::Account,
         matcher::Tally,
+        measurement::Account,
     },
     rules::counts::Counts,
     traffic::{

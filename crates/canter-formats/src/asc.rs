@@ -1,0 +1,28 @@
+//! Vector ASC: text with a date at its head and a line an event.
+
+mod read;
+mod write;
+
+use crate::format::{BusLabel, Directions, ErrorFrames, Format, Keeps, Stamps, Write};
+
+/// The row of this format.
+pub(crate) const ROW: Format = Format {
+    name: "asc",
+    title: "ASC",
+    about: "Vector's text log",
+    extensions: &["asc"],
+    recognise: Some(read::looks_like),
+    read: Some(|_| Box::new(read::Asc::default())),
+    read_folder: None,
+    write: Some(Write::File(|output, options| Ok(Box::new(write::Asc::new(output, options.ns))))),
+    append: None,
+    grows: true,
+    keeps: Some(Keeps {
+        stamps: Stamps::UsFromFirst,
+        bus: BusLabel::Channel,
+        direction: Directions::Known,
+        error_frames: ErrorFrames::Presence,
+        dlc_above_8: false,
+        hardware_stamps: false,
+    }),
+};

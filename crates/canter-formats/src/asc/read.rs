@@ -1,0 +1,321 @@
+//! Vector ASC: text with a date at its head and a line an event. Its stamps count from that date or, with
+//! `timestamps relative`, from the line before. The date names no time zone; it is taken for UTC, as canter writes it.
+//!
+//! Channels are numbers from 1. A comment `// canter: channel 1 = vcan0`, which canter writes, gives one a name;
+//! without it channel 1 is can0.
+
+use crate::{
+    channels::{self, BusOfChannel},
+    fields::{error_frame, fd_length},
+    format::{Context, Decode, LINE_BYTES_MAX, Line, Source},
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{
+    Direction, Frame, Record,
+    frame::{BRS, EFF_FLAG, EFF_MASK, ESI, FDF, RTR_FLAG, SFF_MASK, len_of_dlc},
+};
+use jiff::{civil, tz::TimeZone};
+use std::str::SplitAsciiWhitespace;
+
+/// In the flags of a `CANFD` line.
+const ASC_RTR: u32 = 1 << 4;
+const ASC_EDL: u32 = 1 << 12;
+
+/// The decoder.
+pub struct Asc {
+    line: u64,
+    radix: u32,
+    relative: bool,
+    start_ns: i128,
+    /// The stamp of the last event, from the start.
+    last_ns: u64,
+    channels: BusOfChannel,
+}
+
+impl Default for Asc {
+    fn default() -> Self {
+        Self {
+            line: 0,
+            radix: 16,
+            relative: false,
+            start_ns: 0,
+            last_ns: 0,
+            channels: BusOfChannel::default(),
+        }
+    }
+}
+
+pub fn looks_like(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().to_ascii_lowercase();
+    line.starts_with(b"date ") || line.starts_with(b"base hex") || line.starts_with(b"base dec")
+}
+
+/// `Sat Nov 22 12:34:56.789 am 2026`, without the day of the week; ns since 1970.
+fn date(text: &str) -> Option<i128> {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    const GERMAN: [(&str, i8); 4] = [("mär", 3), ("mai", 5), ("okt", 10), ("dez", 12)];
+    let lower = text.to_lowercase();
+    let mut words = lower.split_ascii_whitespace().skip(1);
+    let month = words.next()?;
+    let month = MONTHS
+        .iter()
+        .position(|&name| month.starts_with(name))
+        .map(|at| at as i8 + 1)
+        .or_else(|| GERMAN.iter().find(|(name, _)| month.starts_with(name)).map(|&(_, number)| number))?;
+    let day = words.next()?.parse().ok()?;
+    let time = words.next()?;
+    let (half, year) = match words.next()? {
+        half @ ("am" | "pm") => (Some(half), words.next()?),
+        year => (None, year),
+    };
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let mut parts = clock.split(':').map(str::parse::<i8>);
+    let (hour, minute, second) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
+    let hour = match half {
+        Some("am") => hour % 12,
+        Some(_) => hour % 12 + 12,
+        None => hour,
+    };
+    let ns = i32::try_from(fraction_ns(fraction)?).ok()?;
+    let date = civil::DateTime::new(year.parse().ok()?, month, day, hour, minute, second, ns).ok()?;
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond())
+}
+
+/// Digits behind a point, in ns; what is finer is cut off.
+fn fraction_ns(digits: &str) -> Option<u64> {
+    let digits = digits.as_bytes();
+    let value = |ns: u64, &byte: &u8| byte.is_ascii_digit().then(|| ns * 10 + u64::from(byte - b'0'));
+    let ns = digits.iter().take(9).try_fold(0, value)?;
+    Some(ns * 10u64.pow(9 - digits.len().min(9) as u32))
+}
+
+/// `12.345678`, in ns.
+fn stamp_ns(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.')?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction_ns(fraction)?)
+}
+
+fn direction(word: &str) -> Option<Direction> {
+    match word {
+        "Rx" | "rx" => Some(Direction::Received),
+        "Tx" | "tx" => Some(Direction::Sent),
+        _ => None,
+    }
+}
+
+/// What a line is.
+enum Event {
+    Frame(u32, Option<Direction>, Frame),
+    Other(&'static str),
+    Nothing,
+}
+
+impl Asc {
+    /// Takes a line of the head, or of the middle, that is no event.
+    fn note(&mut self, line: &str, context: &mut Context) -> Result<(), Trouble> {
+        let words = line.trim_start_matches('\u{feff}');
+        if let Some(note) = words.strip_prefix("//") {
+            if let Some((channel, name)) = channels::parse_note(note) {
+                self.channels.name(channel, name, &mut context.names)?;
+            }
+            return Ok(());
+        }
+        let lower = words.to_ascii_lowercase();
+        if let Some(text) = lower.strip_prefix("date ").or_else(|| lower.strip_prefix("begin triggerblock")) {
+            match date(text) {
+                Some(ns) => (self.start_ns, self.last_ns) = (ns, 0),
+                None if text.trim_ascii().is_empty() => {}
+                None => return wrong(format!("no date that canter reads: {}", text.trim_ascii())),
+            }
+            return Ok(());
+        }
+        if let Some(base) = lower.strip_prefix("base ") {
+            self.radix = if base.trim_ascii_start().starts_with("dec") { 10 } else { 16 };
+            self.relative = base.contains("relative");
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, line: &str) -> Result<Event, Trouble> {
+        let mut words = line.split_ascii_whitespace();
+        let Some(stamp) = words.next().and_then(stamp_ns) else { return Ok(Event::Nothing) };
+        self.last_ns = if self.relative { self.last_ns.saturating_add(stamp) } else { stamp };
+        match words.next() {
+            Some("CANFD") => self.fd(words),
+            Some(channel) => match channel.parse() {
+                Ok(channel) => self.classic(channel, words, line),
+                Err(_) => Ok(Event::Other("other events")),
+            },
+            None => Ok(Event::Nothing),
+        }
+    }
+
+    /// An identifier; extended ones end in `x`.
+    fn identifier(&self, word: &str) -> Option<u32> {
+        match word.strip_suffix(['x', 'X']) {
+            Some(digits) => {
+                let id = u32::from_str_radix(digits, self.radix).ok()?;
+                (id <= EFF_MASK).then_some(id | EFF_FLAG)
+            }
+            None => u32::from_str_radix(word, self.radix).ok().filter(|&id| id <= SFF_MASK),
+        }
+    }
+
+    fn number(&self, word: Option<&str>) -> Option<u32> {
+        u32::from_str_radix(word?, self.radix).ok()
+    }
+
+    /// Fills `data` with as many words.
+    fn data(&self, words: &mut SplitAsciiWhitespace<'_>, data: &mut [u8]) -> Result<(), Trouble> {
+        for byte in data {
+            match self.number(words.next()).map(u8::try_from) {
+                Some(Ok(value)) => *byte = value,
+                _ => return wrong("a frame with less data than it says (delete the line to read the rest)"),
+            }
+        }
+        Ok(())
+    }
+
+    /// `1  123x  Rx   d 8 01 02 03 04 05 06 07 08`, or `1  ErrorFrame`.
+    fn classic(
+        &self,
+        channel: u32,
+        mut words: SplitAsciiWhitespace<'_>,
+        line: &str,
+    ) -> Result<Event, Trouble> {
+        let Some(id) = words.next() else { return Ok(Event::Nothing) };
+        if id.eq_ignore_ascii_case("ErrorFrame") {
+            return Ok(Event::Frame(channel, None, error_frame()));
+        }
+        let Some(direction) = words.next().and_then(direction) else {
+            return Ok(Event::Other("other events"));
+        };
+        let mut frame = Frame::default();
+        // With a data base the name stands in its place, and the number at the end, decimal.
+        let Some(can_id) = self.identifier(id).or_else(|| named_identifier(line)) else {
+            return wrong(format!("{id} is no identifier (delete the line to read the rest)"));
+        };
+        frame.can_id = can_id;
+        match words.next() {
+            Some("d" | "D") => {
+                let Some(dlc @ 0..=15) = self.number(words.next()) else {
+                    return wrong("a frame without DLC (delete the line to read the rest)");
+                };
+                frame.len = dlc.min(8) as u8;
+                frame.len8_dlc = if dlc > 8 { dlc as u8 } else { 0 };
+                let len = usize::from(frame.len);
+                self.data(&mut words, &mut frame.data[..len])?;
+            }
+            Some("r" | "R") => {
+                frame.can_id |= RTR_FLAG;
+                let dlc = self.number(words.next()).unwrap_or(0);
+                frame.len = dlc.min(8) as u8;
+                frame.len8_dlc = if (9..=15).contains(&dlc) { dlc as u8 } else { 0 };
+            }
+            _ => return Ok(Event::Other("other events")),
+        }
+        Ok(Event::Frame(channel, Some(direction), frame))
+    }
+
+    /// `CANFD 1 Rx 123 [name] 1 0 9 12 01 … 0c duration length flags …`: bit rate switch, error state, DLC, bytes.
+    fn fd(&self, mut words: SplitAsciiWhitespace<'_>) -> Result<Event, Trouble> {
+        let bad =
+            || Trouble::Wrong("a CANFD line that ends too early (delete it to read the rest)".to_owned());
+        let Some(Ok(channel)) = words.next().map(str::parse) else { return Ok(Event::Other("other events")) };
+        let direction = words.next().and_then(direction);
+        let id = words.next().ok_or_else(bad)?;
+        if id.eq_ignore_ascii_case("ErrorFrame") {
+            return Ok(Event::Frame(channel, direction, error_frame()));
+        }
+        let Some(direction) = direction else { return Ok(Event::Other("other events")) };
+        let mut frame = Frame::default();
+        frame.can_id = self.identifier(id).ok_or_else(|| {
+            Trouble::Wrong(format!("{id} is no identifier (delete the line to read the rest)"))
+        })?;
+        let name_or_brs = words.next().ok_or_else(bad)?;
+        let brs =
+            if matches!(name_or_brs, "0" | "1") { name_or_brs } else { words.next().ok_or_else(bad)? };
+        let esi = words.next().ok_or_else(bad)?;
+        let dlc = self.number(words.next()).filter(|&dlc| dlc <= 15).ok_or_else(bad)?;
+        let len: usize = words.next().and_then(|len| len.parse().ok()).ok_or_else(bad)?;
+        if len > 64 {
+            return wrong(format!("a frame of {len} bytes (delete the line to read the rest)"));
+        }
+        self.data(&mut words, &mut frame.data[..len])?;
+        let flags = words.nth(2).and_then(|flags| u32::from_str_radix(flags, 16).ok());
+        let flags = flags.unwrap_or(ASC_EDL);
+        if flags & ASC_EDL != 0 {
+            frame.flags = FDF | if brs == "1" { BRS } else { 0 } | if esi == "1" { ESI } else { 0 };
+            frame.len = fd_length(len);
+        } else {
+            // A classic frame on an FD channel; a remote one has a DLC and no data.
+            frame.len = len.min(8) as u8;
+            if flags & ASC_RTR != 0 {
+                frame.can_id |= RTR_FLAG;
+                frame.len = len_of_dlc(dlc as u8).min(8) as u8;
+            }
+        }
+        Ok(Event::Frame(channel, Some(direction), frame))
+    }
+}
+
+/// `… ID = 291` or `… ID = 291x`.
+fn named_identifier(line: &str) -> Option<u32> {
+    let id = line.rsplit_once(" ID = ")?.1.split_ascii_whitespace().next()?;
+    match id.strip_suffix('x') {
+        Some(digits) => digits.parse().ok().filter(|&id: &u32| id <= EFF_MASK).map(|id| id | EFF_FLAG),
+        None => id.parse().ok().filter(|&id: &u32| id <= SFF_MASK),
+    }
+}
+
+impl Decode for Asc {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        loop {
+            let (length, whole) = match source.line()? {
+                None => return Ok(false),
+                Some(Line::Whole(length)) => (length, true),
+                Some(Line::Last(length)) => (length, false),
+            };
+            self.line += 1;
+            if length >= LINE_BYTES_MAX {
+                return wrong("no line is so long (a damaged file?)");
+            }
+            // Comments may be in any encoding; frames are ASCII.
+            let text = String::from_utf8_lossy(&source.buffered()[..length]);
+            let line = text.trim_ascii();
+            let event = if !whole && !line.eq_ignore_ascii_case("End TriggerBlock") {
+                return Err(Trouble::Cut);
+            } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+                self.event(line)?
+            } else {
+                self.note(line, context)?;
+                Event::Nothing
+            };
+            drop(text);
+            source.consume(length + 1);
+            match event {
+                Event::Nothing => {}
+                Event::Other(what) => context.skipped.count(what),
+                Event::Frame(channel, direction, frame) => {
+                    let Ok(stamp_ns) = u64::try_from(self.start_ns + i128::from(self.last_ns)) else {
+                        return wrong("a stamp outside of 1970…2554");
+                    };
+                    let bus = self.channels.number(channel, &mut context.names)?;
+                    *entry = Record { stamp_ns, bus, frame, direction };
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    fn place(&self, _source: &Source) -> String {
+        format!("line {}", self.line)
+    }
+}

@@ -1,0 +1,30 @@
+//! Vector BLF: a head, and containers of objects, compressed by zlib.
+
+mod layout;
+mod read;
+mod systemtime;
+mod write;
+
+use crate::format::{BusLabel, Directions, ErrorFrames, Format, Keeps, Stamps, Write};
+
+/// The row of this format.
+pub(crate) const ROW: Format = Format {
+    name: "blf",
+    title: "BLF",
+    about: "Vector's packed log",
+    extensions: &["blf"],
+    recognise: Some(|head| head.starts_with(b"LOGG")),
+    read: Some(|_| Box::new(read::Blf::default())),
+    read_folder: None,
+    write: Some(Write::File(|output, _| Ok(Box::new(write::Blf::new(output)?)))),
+    append: None,
+    grows: false,
+    keeps: Some(Keeps {
+        stamps: Stamps::Ns,
+        bus: BusLabel::Channel,
+        direction: Directions::Known,
+        error_frames: ErrorFrames::ClassAndData,
+        dlc_above_8: true,
+        hardware_stamps: false,
+    }),
+};

@@ -1,0 +1,13 @@
+//! What the decoder and the encoder both know of a BLF file's objects.
+
+// Types of objects that are read and written.
+pub const CAN_MESSAGE: u32 = 1;
+pub const LOG_CONTAINER: u32 = 10;
+pub const APP_TEXT: u32 = 65;
+pub const CAN_ERROR_EXT: u32 = 73;
+pub const CAN_FD_MESSAGE: u32 = 100;
+
+/// Bytes of an object's head that all objects have: signature, head's size and version, object's size and type.
+pub const OBJECT_BASE: usize = 16;
+/// Bytes of the head with its stamp.
+pub const OBJECT_HEAD: usize = 32;

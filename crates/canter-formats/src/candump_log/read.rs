@@ -1,0 +1,159 @@
+//! candump's log: a line a frame, by `LogLine`. Lines that start otherwise are comments; of these, candump's DROPCOUNT
+//! lines are counted as frames that the recording has lost.
+
+use crate::{
+    format::{Context, Decode, LINE_BYTES_MAX, Source},
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{Direction, Frame, LogLine, Record, notation::parse_frame};
+
+/// The decoder.
+#[derive(Default)]
+pub struct CandumpLog {
+    line: u64,
+}
+
+/// Text whose first line is a frame, or comments and then a frame; nothing at all is a log without frames.
+pub fn looks_like(head: &[u8]) -> bool {
+    let text = head.iter().all(|&byte| byte == b'\n' || byte == b'\r' || byte == b'\t' || byte >= b' ');
+    let frame = |line: &[u8]| {
+        let rest = line.strip_prefix(b"(").unwrap_or_default();
+        rest.first().is_some_and(u8::is_ascii_digit)
+    };
+    let comment = |line: &&[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b"DROPCOUNT");
+    text && head.split(|&byte| byte == b'\n').find(|line| !comment(line)).is_none_or(frame)
+}
+
+/// `DROPCOUNT: dropped 12 CAN frames on 'can0' socket (total drops 34)`.
+fn dropped(line: &str) -> Option<u64> {
+    line.strip_prefix("DROPCOUNT: dropped ")?.split(' ').next()?.parse().ok()
+}
+
+/// A CAN XL frame's identifier is `VVPPP#`, its next field `FF:`.
+fn is_xl(line: &str) -> bool {
+    let frame = line.split_ascii_whitespace().nth(2).unwrap_or_default().as_bytes();
+    frame.get(5) == Some(&b'#') && frame.get(8) == Some(&b':')
+}
+
+/// What `LogLine` reads of a line, in a fraction of its time; `None` leaves the line to it.
+#[inline]
+fn quick(line: &[u8]) -> Option<(u64, &str, Frame, Option<Direction>)> {
+    let point = line.iter().take(20).position(|&byte| byte == b'.')?;
+    let unit = match (line.get(point + 7), line.get(point + 10)) {
+        (Some(b')'), _) => 1000,
+        (_, Some(b')')) => 1,
+        _ => return None,
+    };
+    let end = if unit == 1 { point + 10 } else { point + 7 };
+    let seconds = digits(line.get(1..point)?)?;
+    let stamp_ns = seconds.checked_mul(1_000_000_000)?.checked_add(digits(&line[point + 1..end])? * unit)?;
+    let mut rest = line.get(end + 2..)?;
+    if line.first() != Some(&b'(') || line[end + 1] != b' ' {
+        return None;
+    }
+    // candump pads names to the width of the longest.
+    while let [b' ', more @ ..] = rest {
+        rest = more;
+    }
+    let name = rest.iter().take(16).position(|&byte| byte == b' ')?;
+    let (interface, frame) = (std::str::from_utf8(&rest[..name]).ok()?, &rest[name + 1..]);
+    if interface.is_empty() || !interface.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let (frame, direction) = match frame {
+        [frame @ .., b' ', b'R'] => (frame, Some(Direction::Received)),
+        [frame @ .., b' ', b'T'] => (frame, Some(Direction::Sent)),
+        frame => (frame, None),
+    };
+    Some((stamp_ns, interface, parse_frame(frame).ok()?, direction))
+}
+
+/// A number of 1…11 digits.
+fn digits(text: &[u8]) -> Option<u64> {
+    let digit = |number: u64, &byte: &u8| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'));
+    if text.is_empty() || text.len() > 11 { None } else { text.iter().try_fold(0, digit) }
+}
+
+impl Decode for CandumpLog {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        loop {
+            // What looks like a frame at the end may be the beginning of a longer one.
+            let Some(length) = source.whole_line(&mut self.line)? else { return Ok(false) };
+            if let Some((stamp_ns, interface, frame, direction)) = quick(&source.buffered()[..length]) {
+                let bus = context.names.number(interface)?;
+                *entry = Record { stamp_ns, bus, frame, direction };
+                source.consume(length + 1);
+                return Ok(true);
+            }
+            let Ok(line) = std::str::from_utf8(&source.buffered()[..length]) else {
+                return wrong("is not text (a damaged file? the lines before it can be kept with head -n)");
+            };
+            let found = match LogLine::parse(line) {
+                Ok(Some(line)) => {
+                    entry.bus = context.names.number(line.interface)?;
+                    (entry.stamp_ns, entry.frame, entry.direction) =
+                        (line.stamp_ns, line.frame, line.direction);
+                    true
+                }
+                Ok(None) => {
+                    match dropped(line) {
+                        Some(count) => context.lost = context.lost.saturating_add(count),
+                        None if line.trim_ascii().is_empty() => {}
+                        None => context.skipped.count("comments"),
+                    }
+                    false
+                }
+                Err(_) if is_xl(line) => {
+                    context.skipped.count("CAN XL frames");
+                    false
+                }
+                Err(_) if length >= LINE_BYTES_MAX => return wrong("no line is so long (a damaged file?)"),
+                Err(error) => return wrong(format!("{error} (delete the line to read the rest)")),
+            };
+            source.consume(length + 1);
+            if found {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn place(&self, _source: &Source) -> String {
+        format!("line {}", self.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn whole(line: &str) -> Option<(u64, &str, Frame, Option<Direction>)> {
+        let line = LogLine::parse(line).ok()??;
+        Some((line.stamp_ns, line.interface, line.frame, line.direction))
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_way_reads_what_the_whole_way_reads_or_nothing(
+            line in "\\([0-9]{1,12}\\.[0-9]{5,10}\\) {1,3}[a-z0-9_.]{0,17} [0-9A-F]{3}(#|##1|#R)([0-9A-F]{2}){0,9}( [RTX])?",
+        ) {
+            if let Some(found) = quick(line.as_bytes()) {
+                prop_assert_eq!(Some(found), whole(&line));
+            }
+        }
+
+        #[test]
+        fn the_quick_way_reads_what_candump_writes(stamp_ns in 0..4_000_000_000_000_000_000u64, data: [u8; 8], ns: bool) {
+            let frame = Frame::classic(canter_frame::Identifier::Sff(0x123), &data).unwrap();
+            let line = LogLine { stamp_ns, interface: "can0", frame, direction: None };
+            let text = if ns { format!("{line:.9}") } else { line.to_string() };
+            prop_assert!(quick(text.as_bytes()).is_some(), "{text}");
+            prop_assert_eq!(quick(text.as_bytes()), whole(&text));
+        }
+    }
+}

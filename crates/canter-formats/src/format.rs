@@ -1,0 +1,341 @@
+//! THE SEAM: what a format of recordings is. A format is one row, [`Format`]: how it is called and recognised, its
+//! decoder ([`Decode`]), its encoder ([`Sink`]), and, if it can be recorded live, its [`Append`].
+//!
+//! Whoever adds a format writes these traits and a row, and adds the row to the table in `table.rs`; another program
+//! passes the table plus its own row to [`Reader::open`](crate::Reader::open).
+
+pub use crate::{
+    names::Names,
+    output::Output,
+    source::{LINE_BYTES_MAX, Line, SNIFF_BYTES, Source, Whole},
+    trouble::Trouble,
+};
+use canter_frame::{BusId, RawRecord, Record};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+/// Whether a file that begins like this is of a format. Gets [`SNIFF_BYTES`] unless the file is shorter.
+pub type Recognise = fn(&[u8]) -> bool;
+/// Makes a decoder for the file at a path. The path is for names only: the bytes come from the [`Source`].
+pub type OpenFile = fn(&Path) -> Box<dyn Decode>;
+/// Makes a decoder for a folder; `None` if this folder is not a recording of the format.
+pub type OpenFolder = fn(&Path) -> Result<Option<Folder>, Trouble>;
+/// Makes an encoder that appends to an output.
+pub type EncodeFile = fn(Output, &WriteOptions) -> io::Result<Box<dyn Sink>>;
+/// Makes an encoder that creates a folder of files.
+pub type EncodeFolder = fn(&WriteOptions) -> io::Result<Box<dyn Sink>>;
+/// Makes an appender; with `true`, text stamps have 9 digits.
+pub type MakeAppend = fn(ns: bool) -> Box<dyn Append>;
+
+/// A format of recordings: a row of the table.
+#[derive(Clone, Copy)]
+pub struct Format {
+    /// Its name in command lines and results: `pcapng`.
+    pub name: &'static str,
+    /// Its name in sentences: `candump log`.
+    pub title: &'static str,
+    /// What it is, in a sentence without a full stop.
+    pub about: &'static str,
+    /// How names of its files end, without the point and in lower case; the usual one first.
+    pub extensions: &'static [&'static str],
+    /// How it is recognised, if it can be read.
+    pub recognise: Option<Recognise>,
+    /// Its decoder, if it can be read.
+    pub read: Option<OpenFile>,
+    /// Its decoder for folders, if a folder can be a recording of this format.
+    pub read_folder: Option<OpenFolder>,
+    /// Its encoder, if it can be written.
+    pub write: Option<Write>,
+    /// Its appender, if it can be recorded live.
+    pub append: Option<MakeAppend>,
+    /// Whether it is written from beginning to end, so that it can be compressed or go into a pipe.
+    pub grows: bool,
+    /// What it keeps of a frame; `None` if it is only read.
+    pub keeps: Option<Keeps>,
+}
+
+impl Format {
+    /// Whether a recording of this format is a folder of files.
+    pub fn writes_folder(&self) -> bool {
+        matches!(self.write, Some(Write::Folder(_)))
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Format").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How a format makes its encoder.
+#[derive(Clone, Copy)]
+pub enum Write {
+    /// A file or a stream: the encoder appends to the output.
+    File(EncodeFile),
+    /// A folder of files, which the encoder creates itself.
+    Folder(EncodeFolder),
+}
+
+/// A folder that is a recording.
+pub struct Folder {
+    /// Its decoder; the source that it gets is empty.
+    pub decoder: Box<dyn Decode>,
+    /// Bytes of all files in it.
+    pub bytes: u64,
+}
+
+/// What a format keeps of a frame. Identifier, flags, length and data are in every format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeps {
+    /// The resolution of stamps.
+    pub stamps: Stamps,
+    /// How a bus is identified.
+    pub bus: BusLabel,
+    /// Whether a frame was received or sent.
+    pub direction: Directions,
+    /// How much of an error frame.
+    pub error_frames: ErrorFrames,
+    /// The DLC of a classic frame where it is above 8.
+    pub dlc_above_8: bool,
+    /// The controller's own stamp, when it is recorded live.
+    pub hardware_stamps: bool,
+}
+
+/// The resolution of stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds; nanoseconds with [`WriteOptions::ns`].
+    Us,
+    /// As [`Stamps::Us`], counted from the first frame, so that none can be before it.
+    UsFromFirst,
+    /// Seconds as a floating-point number, exact to a nanosecond for 26 days.
+    Float,
+}
+
+/// How a bus is identified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusLabel {
+    /// By its name.
+    Name,
+    /// By a number from 1 on; canter keeps the name in a comment.
+    Channel,
+    /// By both.
+    ChannelAndName,
+}
+
+/// Whether a frame was received or sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directions {
+    /// Received, sent, or unknown.
+    All,
+    /// As [`Directions::All`], with [`WriteOptions::direction`] only.
+    Asked,
+    /// Received or sent; an unknown direction becomes received.
+    Known,
+}
+
+/// How much of an error frame is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorFrames {
+    /// All of it, as Linux has it.
+    All,
+    /// The error class and the data.
+    ClassAndData,
+    /// Only that there was one.
+    Presence,
+}
+
+/// A decoder: takes bytes off the source until a frame is complete.
+pub trait Decode: Send {
+    /// Puts the next frame into `entry`; `Ok(false)` at the end.
+    ///
+    /// # Errors
+    /// Why there is no next frame, although the file has not ended properly.
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble>;
+
+    /// Where in the file the decoder is, for people: `line 12`.
+    fn place(&self, source: &Source) -> String {
+        format!("byte {}", source.offset())
+    }
+}
+
+/// What a decoder shares with its reader.
+#[derive(Debug, Default)]
+pub struct Context {
+    /// The buses met so far.
+    pub names: Names,
+    /// Entries that are not frames.
+    pub skipped: Skipped,
+    /// Frames that the recording reports as lost.
+    pub lost: u64,
+}
+
+/// Entries that are not classic or FD frames, by kind.
+#[derive(Clone, Debug, Default)]
+pub struct Skipped(Vec<(&'static str, u64)>);
+
+impl Skipped {
+    /// Counts one of this kind; the kind is a noun in plural: `CAN XL frames`.
+    pub fn count(&mut self, kind: &'static str) {
+        count(&mut self.0, kind);
+    }
+
+    /// How many of each kind.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// How a recording is written. [`WriteOptions::new`] has the usual; change what differs.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// The format.
+    pub format: &'static Format,
+    /// The file, or the folder; `-` is the standard output. `.zst` at the end compresses.
+    pub path: PathBuf,
+    /// Text stamps of 9 digits instead of 6.
+    pub ns: bool,
+    /// In a candump log, the direction behind each frame that has one.
+    pub direction: bool,
+    /// Replace a file that exists.
+    pub overwrite: bool,
+    /// The vehicle: the first partition of a data set.
+    pub vehicle: Option<String>,
+}
+
+impl WriteOptions {
+    /// Writes this format to this path, without options.
+    pub fn new(format: &'static Format, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { format, path, ns: false, direction: false, overwrite: false, vehicle: None }
+    }
+}
+
+/// An encoder: takes frames. A record's `bus` counts the calls of [`interface`](Self::interface), from 0.
+pub trait Sink {
+    /// Adds the next interface.
+    ///
+    /// # Errors
+    /// What the operating system reports.
+    fn interface(&mut self, name: &str) -> io::Result<()>;
+    /// Adds the next frame.
+    ///
+    /// # Errors
+    /// What the operating system reports.
+    fn frame(&mut self, entry: &Record) -> io::Result<()>;
+    /// The channel that stands for a bus, in formats that number them.
+    fn channel(&self, _bus: BusId) -> Option<u32> {
+        None
+    }
+    /// Ends the recording and puts it in its place.
+    ///
+    /// # Errors
+    /// What the operating system reports.
+    fn finish(self: Box<Self>) -> io::Result<Written>;
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Bytes of all files, compressed if they are.
+    pub bytes: u64,
+    /// How many files.
+    pub files: u64,
+    /// What the format could not keep.
+    pub not_kept: NotKept,
+}
+
+/// A detail that a format cannot keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Detail {
+    /// Digits of the stamp below 1 µs; [`WriteOptions::ns`] keeps them.
+    SubMicrosecond,
+    /// The direction; [`WriteOptions::direction`] keeps it.
+    Direction,
+    /// That the direction is not known.
+    DirectionUnknown,
+    /// Stamps before that of the first frame.
+    BeforeStart,
+    /// What an error frame reports.
+    ErrorFrame,
+    /// The DLC of a classic frame above 8.
+    DlcAbove8,
+    /// Something else: a noun, and in parentheses what is written instead.
+    Other(&'static str),
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SubMicrosecond => "digits of the stamp below 1 µs",
+            Self::Direction => "the direction",
+            Self::DirectionUnknown => "that the direction is not known (written as received)",
+            Self::BeforeStart => "stamps before that of the first frame (written as the first)",
+            Self::ErrorFrame => "what error frames tell (written as ErrorFrame)",
+            Self::DlcAbove8 => "DLCs above 8 of classic frames (written as 8)",
+            Self::Other(text) => text,
+        })
+    }
+}
+
+/// Details that a format could not keep, and of how many frames.
+#[derive(Clone, Debug, Default)]
+pub struct NotKept(Vec<(Detail, u64)>);
+
+impl NotKept {
+    /// Counts a frame that loses this detail.
+    pub fn count(&mut self, detail: Detail) {
+        count(&mut self.0, detail);
+    }
+
+    /// Of how many frames each detail is lost.
+    pub fn iter(&self) -> impl Iterator<Item = (Detail, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
+    match counts.iter_mut().find(|(known, _)| *known == kind) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((kind, 1)),
+    }
+}
+
+/// What is known of an interface at the end of a live recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closing {
+    /// When it began, in ns of the real-time clock.
+    pub started_ns: u64,
+    /// When it ended, in ns of the real-time clock.
+    pub ended_ns: u64,
+    /// Frames that the interface has received, by its own count; `None` when it is gone.
+    pub received: Option<u64>,
+    /// Frames lost before the file, as far as they are known to be this interface's; `None` before the end.
+    pub lost: Option<u64>,
+}
+
+/// Appends entries of a live recording to a buffer. The file is valid up to its last complete entry wherever it is cut
+/// off, so that neither a crash nor a full disk costs more than what was not written yet. A record's `bus` counts the
+/// calls of [`interface`](Self::interface), from 0.
+pub trait Append: Send {
+    /// The file's head.
+    fn begin(&mut self, out: &mut Vec<u8>);
+    /// A new interface.
+    fn interface(&mut self, out: &mut Vec<u8>, name: &str);
+    /// A frame; `late`: it comes behind younger ones.
+    fn frame(&mut self, out: &mut Vec<u8>, record: &RawRecord<'_>, late: bool);
+    /// A comment for the next frame, where the format has a place for it.
+    fn remark(&mut self, _text: &str) {}
+    /// What is known of each interface at the end, and the verdict on the recording.
+    fn finish(&mut self, out: &mut Vec<u8>, interfaces: &[Closing], verdict: &str);
+}

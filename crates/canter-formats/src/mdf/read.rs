@@ -1,0 +1,177 @@
+//! ASAM MDF4 bus logging: groups of CAN_DataFrame, CAN_RemoteFrame and CAN_ErrorFrame, as canter, asammdf and loggers
+//! write them. The file is read here and there, each group from its beginning to its end, and the groups' frames are
+//! merged by stamp.
+//!
+//! Only sorted files, in which a data group has one channel group; asammdf sorts others.
+
+mod blocks;
+mod data;
+mod group;
+
+use crate::{
+    channels::BusOfChannel,
+    format::{Context, Decode, Source},
+    trouble::{Trouble, wrong},
+};
+use blocks::Blocks;
+use canter_frame::{BusId, Record};
+use group::Group;
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// Where the header block is.
+const HEADER_AT: u64 = 64;
+/// What canter calls itself in a file.
+const WRITTEN_HERE: &[u8] = b"canter  ";
+
+/// The decoder.
+#[derive(Default)]
+pub struct Mdf {
+    blocks: Option<Blocks>,
+    groups: Option<Groups>,
+}
+
+/// What the file holds, and the next frame of each group.
+struct Groups {
+    start_ns: u64,
+    /// Names of interfaces are the groups', and error frames tell what the kernel told.
+    own: bool,
+    groups: Vec<Group>,
+    /// The interface of each group of ours.
+    buses: Vec<BusId>,
+    channels: BusOfChannel,
+    heads: Vec<Record>,
+    /// Groups by the stamps of their heads.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// A group's data ends before its last frame.
+    cut: bool,
+}
+
+pub fn looks_like(head: &[u8]) -> bool {
+    let name = head.first_chunk::<8>();
+    name.is_some_and(|name| matches!(name, b"MDF     " | b"UnFinMF "))
+}
+
+/// Checks the file's first bytes; whether canter wrote it.
+fn identify(blocks: &mut Blocks) -> Result<bool, Trouble> {
+    let mut head = [0; HEADER_AT as usize];
+    blocks.read(0, &mut head)?;
+    let version = u16::from_le_bytes([head[28], head[29]]);
+    if head.starts_with(b"UnFinMF ") {
+        return wrong("is unfinished MDF (its writer was stopped; asammdf's MDF(…).save(…) finishes it)");
+    }
+    if !(400..500).contains(&version) {
+        return wrong(format!(
+            "is MDF {}.{:02}, not MDF 4 (asammdf converts it)",
+            version / 100,
+            version % 100
+        ));
+    }
+    Ok(head[16..24] == *WRITTEN_HERE)
+}
+
+impl Groups {
+    /// Reads what the file holds, and each group's first frame.
+    fn open(blocks: &mut Blocks, context: &mut Context) -> Result<Self, Trouble> {
+        let own = identify(blocks)?;
+        let header = blocks.block(HEADER_AT, b"HD")?;
+        if own && header.link(1) != 0 {
+            // The last that canter writes: without it the end is missing.
+            blocks.shared_block(header.link(1), b"FH")?;
+        }
+        let groups = Self::list(header.link(0), blocks, context)?;
+        let mut buses = Vec::new();
+        for group in groups.iter().filter(|_| own) {
+            buses.push(context.names.number(&group.name)?);
+        }
+        let mut opened = Self {
+            start_ns: header.u64(0),
+            own,
+            heads: vec![Record::default(); groups.len()],
+            groups,
+            buses,
+            channels: BusOfChannel::default(),
+            order: BinaryHeap::new(),
+            cut: false,
+        };
+        (0..opened.groups.len()).try_for_each(|at| opened.read(at, blocks, context))?;
+        Ok(opened)
+    }
+
+    /// The groups of frames, of the data groups from `next` on.
+    fn list(mut next: u64, blocks: &mut Blocks, context: &mut Context) -> Result<Vec<Group>, Trouble> {
+        let mut groups = Vec::new();
+        while next != 0 {
+            let data_group = blocks.block(next, b"DG")?;
+            next = data_group.link(0);
+            if data_group.link(1) == 0 {
+                continue;
+            }
+            let channel_group = blocks.block(data_group.link(1), b"CG")?;
+            if data_group.u8(0) > 0 && channel_group.link(0) != 0 {
+                return wrong("is not sorted (asammdf's MDF(…).save(…) sorts it)");
+            }
+            match Group::open(&channel_group, data_group.link(2), blocks)? {
+                Some(group) => groups.push(group),
+                None if channel_group.u64(8) > 0 => context.skipped.count("groups that are no CAN frames"),
+                None => {}
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Reads a group's next frame.
+    fn read(&mut self, at: usize, blocks: &mut Blocks, context: &mut Context) -> Result<(), Trouble> {
+        let logged = match self.groups[at].next(self.own, blocks) {
+            Ok(Some(logged)) => logged,
+            Ok(None) => return Ok(()),
+            // The others may have theirs.
+            Err(Trouble::Cut) => {
+                self.cut = true;
+                return Ok(());
+            }
+            Err(other) => return Err(other),
+        };
+        let ns = (logged.seconds * 1e9).round();
+        let stamp_ns = if ns.is_finite() { (ns as i128).saturating_add(self.start_ns.into()) } else { -1 };
+        let Ok(stamp_ns) = u64::try_from(stamp_ns) else { return wrong("a stamp outside of 1970…2554") };
+        let bus = match self.own {
+            true => self.buses[at],
+            false => self.channels.number(logged.channel, &mut context.names)?,
+        };
+        let (frame, direction) = (logged.frame, logged.direction);
+        self.heads[at] = Record { stamp_ns, bus, frame, direction };
+        self.order.push(Reverse((stamp_ns, at)));
+        Ok(())
+    }
+}
+
+impl Decode for Mdf {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        if self.blocks.is_none() {
+            self.blocks = Some(Blocks::new(source.whole()?));
+        }
+        let Some(blocks) = &mut self.blocks else { return Ok(false) };
+        if self.groups.is_none() {
+            self.groups = Some(Groups::open(blocks, context)?);
+        }
+        let Some(groups) = &mut self.groups else { return Ok(false) };
+        match groups.order.pop() {
+            Some(Reverse((_, at))) => {
+                *entry = groups.heads[at];
+                groups.read(at, blocks, context)?;
+                Ok(true)
+            }
+            None if groups.cut => Err(Trouble::Cut),
+            None => Ok(false),
+        }
+    }
+
+    fn place(&self, _source: &Source) -> String {
+        format!("byte {}", self.blocks.as_ref().map_or(0, |blocks| blocks.at))
+    }
+}

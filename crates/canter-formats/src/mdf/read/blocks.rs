@@ -1,0 +1,152 @@
+//! Blocks of MDF 4: `##` and two letters, length, count of links, links, data. Little endian.
+
+use crate::{
+    format::Whole,
+    linktype::Order,
+    trouble::{Trouble, wrong},
+};
+use std::collections::HashSet;
+
+pub const LE: Order = Order::Little;
+const HEAD_BYTES: u64 = 24;
+/// No block that is read as a whole is longer; writers split data into blocks of up to 4 MB.
+pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
+
+/// The file, and which of its blocks were met.
+pub struct Blocks {
+    whole: Whole,
+    /// Every block belongs to one list: one that is met again would lead in a circle.
+    met: HashSet<u64>,
+    /// The last one that was asked for.
+    pub at: u64,
+}
+
+/// Where a block is and what it is.
+#[derive(Clone, Copy)]
+pub struct Head {
+    pub kind: [u8; 2],
+    at: u64,
+    length: u64,
+    links: u64,
+}
+
+impl Head {
+    /// Where its data begins, behind the links, and where it ends.
+    pub fn data(&self) -> (u64, u64) {
+        (self.at + HEAD_BYTES + 8 * self.links, self.at + self.length)
+    }
+}
+
+/// A block that was read as a whole.
+pub struct Block {
+    pub links: Vec<u64>,
+    pub data: Vec<u8>,
+}
+
+impl Block {
+    /// 0: there is none.
+    pub fn link(&self, place: usize) -> u64 {
+        self.links.get(place).copied().unwrap_or(0)
+    }
+
+    pub fn u64(&self, at: usize) -> u64 {
+        u64::from(LE.word(&self.data, at + 4)) << 32 | u64::from(LE.word(&self.data, at))
+    }
+
+    pub fn f64(&self, at: usize) -> f64 {
+        f64::from_bits(self.u64(at))
+    }
+
+    pub fn u32(&self, at: usize) -> u32 {
+        LE.word(&self.data, at)
+    }
+
+    pub fn u8(&self, at: usize) -> u8 {
+        self.data.get(at).copied().unwrap_or(0)
+    }
+}
+
+impl Blocks {
+    pub fn new(whole: Whole) -> Self {
+        Self { whole, met: HashSet::new(), at: 0 }
+    }
+
+    /// Fills `bytes`; a file that ends before was cut off.
+    pub fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), Trouble> {
+        Ok(self.whole.read(at, bytes)?)
+    }
+
+    /// The head of a block that other blocks may lead to as well: a text, a source.
+    fn shared(&mut self, at: u64) -> Result<Head, Trouble> {
+        self.at = at;
+        let mut head = [0; HEAD_BYTES as usize];
+        if at.checked_add(HEAD_BYTES).is_none_or(|end| end > self.whole.length) {
+            return Err(Trouble::Cut);
+        }
+        self.read(at, &mut head)?;
+        let [b'#', b'#', a, b, ..] = head else {
+            return wrong("no block where one must be (a damaged file?)");
+        };
+        let word = |at| u64::from(LE.word(&head, at + 4)) << 32 | u64::from(LE.word(&head, at));
+        let (length, links) = (word(8), word(16));
+        if length < HEAD_BYTES || links > (length - HEAD_BYTES) / 8 {
+            return wrong(format!("a block of {length} bytes with {links} links (a damaged file?)"));
+        }
+        if length > self.whole.length - at {
+            return Err(Trouble::Cut);
+        }
+        Ok(Head { kind: [a, b], at, length, links })
+    }
+
+    /// The head of a block that is met once.
+    pub fn head(&mut self, at: u64) -> Result<Head, Trouble> {
+        if !self.met.insert(at) {
+            self.at = at;
+            return wrong("two ways lead to this block (a damaged file?)");
+        }
+        self.shared(at)
+    }
+
+    /// Reads a block's links and data.
+    pub fn body(&mut self, head: Head) -> Result<Block, Trouble> {
+        let length = head.length - HEAD_BYTES;
+        if length > BLOCK_BYTES_MAX {
+            return wrong(format!("a block of {length} bytes, which is too large (a damaged file?)"));
+        }
+        let mut bytes = vec![0; length as usize];
+        self.read(head.at + HEAD_BYTES, &mut bytes)?;
+        let data = bytes.split_off(8 * head.links as usize);
+        let link = |link: &[u8]| u64::from(LE.word(link, 4)) << 32 | u64::from(LE.word(link, 0));
+        Ok(Block { links: bytes.chunks_exact(8).map(link).collect(), data })
+    }
+
+    /// The block of a kind at a place.
+    pub fn block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
+        let head = self.head(at)?;
+        self.of_kind(head, kind)
+    }
+
+    /// As [`block`](Self::block), of those that others may lead to as well.
+    pub fn shared_block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
+        let head = self.shared(at)?;
+        self.of_kind(head, kind)
+    }
+
+    fn of_kind(&mut self, head: Head, kind: &[u8; 2]) -> Result<Block, Trouble> {
+        if head.kind != *kind {
+            let (is, must) = (String::from_utf8_lossy(&head.kind), String::from_utf8_lossy(kind));
+            return wrong(format!("a block {is:?} where one of {must:?} must be (a damaged file?)"));
+        }
+        self.body(head)
+    }
+
+    /// A text; nothing when there is none.
+    pub fn text(&mut self, at: u64) -> Result<String, Trouble> {
+        if at == 0 {
+            return Ok(String::new());
+        }
+        let data = self.shared_block(at, b"TX")?.data;
+        let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
+        Ok(String::from_utf8_lossy(&data[..end]).into_owned())
+    }
+}

@@ -1,0 +1,121 @@
+//! The bytes of a group, which may be in one block (`DT`, `SD`), deflated (`DZ`), or in lists of these (`DL`, `HL`).
+
+use super::blocks::{BLOCK_BYTES_MAX, Blocks};
+use crate::trouble::{Trouble, wrong};
+use flate2::read::ZlibDecoder;
+use std::{collections::VecDeque, io::Read};
+
+/// How much of a block that is not deflated is read at once.
+const READ_BYTES: u64 = 256 << 10;
+
+/// The bytes, from beginning to end.
+#[derive(Default)]
+pub struct Data {
+    /// Blocks to come.
+    links: VecDeque<u64>,
+    /// The next list of blocks.
+    list: u64,
+    /// What is left to read of a block that is not deflated.
+    plain: (u64, u64),
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Data {
+    /// What `link` leads to; 0 to nothing.
+    pub fn new(link: u64) -> Self {
+        Self { links: (link != 0).then_some(link).into_iter().collect(), ..Self::default() }
+    }
+
+    /// The next `count` bytes; a file that has no more of them was cut off.
+    #[inline]
+    pub fn take(&mut self, count: usize, blocks: &mut Blocks) -> Result<&[u8], Trouble> {
+        while self.buffer.len() - self.at < count {
+            self.fill(blocks)?;
+        }
+        self.at += count;
+        Ok(&self.buffer[self.at - count..self.at])
+    }
+
+    #[cold]
+    fn fill(&mut self, blocks: &mut Blocks) -> Result<(), Trouble> {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let (start, end) = self.plain;
+        if start < end {
+            let (there, now) = (self.buffer.len(), READ_BYTES.min(end - start));
+            self.buffer.resize(there + now as usize, 0);
+            self.plain.0 += now;
+            return blocks.read(start, &mut self.buffer[there..]);
+        }
+        let Some(link) = self.links.pop_front() else {
+            if self.list == 0 {
+                return Err(Trouble::Cut);
+            }
+            let list = blocks.block(self.list, b"DL")?;
+            self.list = list.link(0);
+            self.links.extend(list.links.iter().skip(1).filter(|&&link| link != 0));
+            return Ok(());
+        };
+        let head = blocks.head(link)?;
+        match &head.kind {
+            b"DT" | b"SD" => self.plain = head.data(),
+            b"DZ" => unpack(&blocks.body(head)?.data, &mut self.buffer)?,
+            b"HL" => self.list = blocks.body(head)?.link(0),
+            b"DL" => {
+                let list = blocks.body(head)?;
+                self.list = list.link(0);
+                self.links.extend(list.links.iter().skip(1).filter(|&&link| link != 0));
+            }
+            b"LD" | b"DV" => {
+                return wrong("stores data by columns, as MDF 4.2 may (save it as MDF 4.11 to read it here)");
+            }
+            other => {
+                let kind = String::from_utf8_lossy(other);
+                return wrong(format!("a block {kind:?} where data must be (a damaged file?)"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends what a `DZ` block holds: deflated, perhaps transposed before.
+fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
+    let damaged = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
+    let Some((head, packed)) = block.split_at_checked(24) else {
+        return Err(damaged("a block without its head"));
+    };
+    let number =
+        |at: usize| head[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    let (length, packed_length) = (number(8), number(16));
+    let width = number(0) >> 32;
+    if length > BLOCK_BYTES_MAX {
+        return Err(damaged("a block that is too large"));
+    }
+    let packed = usize::try_from(packed_length).ok().and_then(|length| packed.get(..length));
+    let packed = packed.ok_or_else(|| damaged("a block that is shorter than what it holds"))?;
+    let mut bytes = Vec::new();
+    let unpacked = ZlibDecoder::new(packed).take(length + 1).read_to_end(&mut bytes);
+    if unpacked.is_err() || bytes.len() as u64 != length {
+        return Err(damaged("a block that cannot be unpacked"));
+    }
+    match head[2] {
+        0 => out.append(&mut bytes),
+        1 if width > 0 => transpose(&bytes, width as usize, out),
+        _ => return Err(damaged("a block packed in a way that canter does not know")),
+    }
+    Ok(())
+}
+
+/// Appends records whose columns are `bytes`; what is no whole record stands behind them as it is.
+fn transpose(bytes: &[u8], width: usize, out: &mut Vec<u8>) {
+    let (start, rows) = (out.len(), bytes.len() / width);
+    out.resize(start + rows * width, 0);
+    let records = &mut out[start..];
+    for (at, column) in bytes.chunks_exact(rows.max(1)).take(width).enumerate() {
+        for (record, &byte) in records.chunks_exact_mut(width).zip(column) {
+            record[at] = byte;
+        }
+    }
+    out.extend_from_slice(&bytes[rows * width..]);
+}

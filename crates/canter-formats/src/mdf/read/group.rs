@@ -1,0 +1,363 @@
+//! A channel group of bus logging: which channels a record has, and the frame that they make.
+
+use super::{
+    blocks::{Block, Blocks},
+    data::Data,
+};
+use crate::{
+    fields::{Fields, error_frame, fd_length},
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{
+    Direction, Frame,
+    frame::{EFF_MASK, SFF_MASK, dlc_of_len, len_of_dlc},
+};
+
+/// What the frames of a group are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Remote,
+    Error,
+}
+
+/// As the standard calls the channel that is a frame; its members are called `CAN_DataFrame.ID` and so on.
+const KINDS: [(&str, Kind); 3] =
+    [("CAN_DataFrame", Kind::Data), ("CAN_RemoteFrame", Kind::Remote), ("CAN_ErrorFrame", Kind::Error)];
+
+/// CN: the channel's values are elsewhere, as many bytes as each has.
+const VARIABLE_LENGTH: u8 = 1;
+const TIME: u8 = 2;
+/// CN: kinds of data.
+const FLOATING: u8 = 4;
+const UNSIGNED: u8 = 0;
+/// CC: `a + b * x`.
+const LINEAR: u8 = 1;
+/// A record holds a frame and what a logger adds to it.
+const RECORD_BYTES_MAX: u64 = 64 << 10;
+
+/// A channel of a group.
+struct Channel {
+    name: String,
+    kind: u8,
+    data: u8,
+    bit: u8,
+    byte: u32,
+    bits: u32,
+    conversion: u64,
+    /// Where values of variable length are.
+    values: u64,
+}
+
+/// Where a number is in a record: so many bits from `bit` of `byte` on.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    byte: usize,
+    bytes: usize,
+    bit: u8,
+    mask: u64,
+}
+
+impl Place {
+    #[inline]
+    fn of(self, record: &[u8]) -> u64 {
+        let bytes = &record[self.byte..self.byte + self.bytes];
+        let number = bytes.iter().rev().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
+        (number >> self.bit) as u64 & self.mask
+    }
+}
+
+/// Where the time is, and what it is in seconds.
+enum Time {
+    Double(usize),
+    Single(usize),
+    Scaled(Place, f64, f64),
+}
+
+/// Where the payload is.
+enum Payload {
+    None,
+    /// From a byte on, so many at most.
+    Inside(usize, usize),
+    /// In blocks of its own, at a place that the record tells.
+    Apart {
+        place: Place,
+        data: Data,
+        passed: u64,
+    },
+}
+
+/// The group, at its next record.
+pub struct Group {
+    kind: Kind,
+    /// Its own name.
+    pub name: String,
+    records: Data,
+    record_bytes: usize,
+    left: u64,
+    time: Time,
+    channel: Option<Place>,
+    id: Place,
+    extended: Option<Place>,
+    dlc: Option<Place>,
+    len: Option<Place>,
+    direction: Option<Place>,
+    fd: Option<Place>,
+    brs: Option<Place>,
+    esi: Option<Place>,
+    payload: Payload,
+}
+
+/// A frame with its time in seconds since the file's beginning.
+pub struct Logged {
+    pub seconds: f64,
+    pub channel: u32,
+    pub frame: Frame,
+    pub direction: Option<Direction>,
+}
+
+/// All channels of a list, those that others are made of among them.
+fn channels(first: u64, blocks: &mut Blocks, found: &mut Vec<Channel>) -> Result<(), Trouble> {
+    let mut lists = vec![first];
+    while let Some(mut next) = lists.pop() {
+        while next != 0 {
+            let head = blocks.head(next)?;
+            // An array's description says how its elements lie, which for bytes is one behind the other.
+            if head.kind != *b"CN" {
+                break;
+            }
+            let block = blocks.body(head)?;
+            lists.extend(Some(block.link(1)).filter(|&link| link != 0));
+            found.push(Channel {
+                name: blocks.text(block.link(2))?,
+                kind: block.u8(0),
+                data: block.u8(2),
+                bit: block.u8(3),
+                byte: block.u32(4),
+                bits: block.u32(8),
+                conversion: block.link(4),
+                values: block.link(5),
+            });
+            next = block.link(0);
+        }
+    }
+    Ok(())
+}
+
+impl Channel {
+    fn place(&self, record_bytes: usize) -> Result<Place, Trouble> {
+        let bytes = (u64::from(self.bit) + u64::from(self.bits)).div_ceil(8) as usize;
+        let fits = (self.byte as usize).checked_add(bytes).is_some_and(|end| end <= record_bytes);
+        if !fits || !(1..=64).contains(&self.bits) || self.bit > 7 {
+            return wrong(format!("channel {}: not within its record (a damaged file?)", self.name));
+        }
+        if self.data != UNSIGNED && self.bits > 8 {
+            return wrong(format!(
+                "channel {}: is no little-endian number, which canter cannot read",
+                self.name
+            ));
+        }
+        let mask = u64::MAX >> (64 - self.bits);
+        Ok(Place { byte: self.byte as usize, bytes, bit: self.bit, mask })
+    }
+
+    fn time(&self, record_bytes: usize, blocks: &mut Blocks) -> Result<Time, Trouble> {
+        let end = |bytes| (self.byte as usize).checked_add(bytes).is_some_and(|end| end <= record_bytes);
+        match (self.data, self.bits) {
+            (FLOATING, 64) if end(8) => return Ok(Time::Double(self.byte as usize)),
+            (FLOATING, 32) if end(4) => return Ok(Time::Single(self.byte as usize)),
+            _ => {}
+        }
+        let place = self.place(record_bytes)?;
+        if self.conversion == 0 {
+            return Ok(Time::Scaled(place, 0.0, 1.0));
+        }
+        let conversion = blocks.shared_block(self.conversion, b"CC")?;
+        match conversion.u8(0) {
+            0 => Ok(Time::Scaled(place, 0.0, 1.0)),
+            LINEAR => Ok(Time::Scaled(place, conversion.f64(24), conversion.f64(32))),
+            other => wrong(format!("a time with a conversion of type {other}, which canter cannot read")),
+        }
+    }
+
+    fn payload(&self, record_bytes: usize) -> Result<Payload, Trouble> {
+        if self.kind == VARIABLE_LENGTH {
+            let place = Self { data: UNSIGNED, name: self.name.clone(), ..*self }.place(record_bytes)?;
+            return Ok(Payload::Apart { place, data: Data::new(self.values), passed: 0 });
+        }
+        match record_bytes.checked_sub(self.byte as usize) {
+            // Of an array of bytes `bits` has one element only: what the record has room for.
+            Some(room) => Ok(Payload::Inside(
+                self.byte as usize,
+                if self.bits > 8 { room.min(self.bits as usize / 8) } else { room },
+            )),
+            None => wrong(format!("channel {}: not within its record (a damaged file?)", self.name)),
+        }
+    }
+}
+
+impl Group {
+    /// The group that `block` describes, its records in `data`; `None` when these are no CAN frames.
+    pub fn open(block: &Block, data: u64, blocks: &mut Blocks) -> Result<Option<Self>, Trouble> {
+        let mut all = Vec::new();
+        channels(block.link(1), blocks, &mut all)?;
+        let of_frame = |name: &str| {
+            all.iter()
+                .any(|channel| channel.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+        };
+        let Some(&(frame, kind)) = KINDS.iter().find(|(name, _)| of_frame(name)) else { return Ok(None) };
+        // Bytes that say which of a record's values are invalid stand behind them.
+        let (data_bytes, invalid_bytes) = (u64::from(block.u32(24)), u64::from(block.u32(28)));
+        let record_bytes = data_bytes + invalid_bytes;
+        if record_bytes > RECORD_BYTES_MAX {
+            return wrong(format!("records of {record_bytes} bytes (a damaged file?)"));
+        }
+        let width = data_bytes as usize;
+        let member = |name: &str| {
+            let is = |channel: &&Channel| {
+                channel.name.strip_prefix(frame).and_then(|rest| rest.strip_prefix('.')) == Some(name)
+            };
+            all.iter().find(is)
+        };
+        let place = |name: &str| member(name).map(|channel| channel.place(width)).transpose();
+        let Some(time) = all.iter().find(|channel| channel.kind == TIME) else {
+            return wrong("a group of frames without a time (a damaged file?)");
+        };
+        let Some(id) = place("ID")? else {
+            return wrong("a group of frames without identifiers (a damaged file?)");
+        };
+        let payload = match (kind, member("DataBytes")) {
+            (Kind::Remote, _) | (_, None) => Payload::None,
+            (_, Some(channel)) => channel.payload(width)?,
+        };
+        let time = time.time(width, blocks)?;
+        Ok(Some(Self {
+            kind,
+            name: blocks.text(block.link(2))?,
+            records: Data::new(data),
+            record_bytes: record_bytes as usize,
+            left: block.u64(8),
+            time,
+            channel: place("BusChannel")?,
+            id,
+            extended: place("IDE")?,
+            dlc: place("DLC")?,
+            len: place("DataLength")?,
+            direction: place("Dir")?,
+            fd: place("EDL")?,
+            brs: place("BRS")?,
+            esi: place("ESI")?,
+            payload,
+        }))
+    }
+
+    /// The next frame; `told`: an error frame's identifier has the kernel's error classes, as canter writes it.
+    #[inline]
+    pub fn next(&mut self, told: bool, blocks: &mut Blocks) -> Result<Option<Logged>, Trouble> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let record = self.records.take(self.record_bytes, blocks)?;
+        self.left -= 1;
+        let number = |place: Option<Place>| place.map(|place| place.of(record));
+        let flag = |place| number(place).unwrap_or(0) != 0;
+        let seconds = match self.time {
+            Time::Double(at) => f64::from_le_bytes(array(&record[at..])),
+            Time::Single(at) => f32::from_le_bytes(array(&record[at..])).into(),
+            Time::Scaled(place, offset, factor) => offset + factor * place.of(record) as f64,
+        };
+        let raw_id = self.id.of(record) as u32;
+        let id = raw_id & EFF_MASK;
+        // Without a flag of its own it is the highest bit, or the number.
+        let extended = number(self.extended).map_or(raw_id > SFF_MASK, |flag| flag != 0);
+        let fields = Fields {
+            id,
+            extended,
+            rtr: self.kind == Kind::Remote,
+            fd: flag(self.fd) && self.kind == Kind::Data,
+            brs: flag(self.brs),
+            esi: flag(self.esi),
+            error: self.kind == Kind::Error,
+            dlc: number(self.dlc).or(number(self.len)).unwrap_or(0).min(255) as u8,
+            len: number(self.len).unwrap_or(u64::MAX).min(255) as u8,
+        };
+        let channel = number(self.channel).unwrap_or(1) as u32;
+        let direction = match number(self.direction) {
+            _ if fields.error => None,
+            None => None,
+            Some(0) => Some(Direction::Received),
+            Some(_) => Some(Direction::Sent),
+        };
+        let mut bytes = [0; 64];
+        let there = match &mut self.payload {
+            Payload::None => 0,
+            Payload::Inside(start, room) => copy(&mut bytes, &record[*start..*start + *room]),
+            Payload::Apart { place, data, passed } => {
+                let at = place.of(record);
+                apart(at, data, passed, &mut bytes, blocks)?
+            }
+        };
+        let frame = if fields.error && !told { error_frame() } else { frame(fields, &bytes[..there])? };
+        Ok(Some(Logged { seconds, channel, frame, direction }))
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
+}
+
+fn copy(to: &mut [u8; 64], from: &[u8]) -> usize {
+    let count = from.len().min(to.len());
+    to[..count].copy_from_slice(&from[..count]);
+    count
+}
+
+/// Reads a payload that is kept apart: its length and its bytes, which follow those of the record before.
+fn apart(
+    at: u64,
+    data: &mut Data,
+    passed: &mut u64,
+    bytes: &mut [u8; 64],
+    blocks: &mut Blocks,
+) -> Result<usize, Trouble> {
+    if at < *passed || at - *passed > RECORD_BYTES_MAX {
+        return wrong("payloads that are not in the order of their frames, which canter cannot read");
+    }
+    data.take((at - *passed) as usize, blocks)?;
+    let length = u32::from_le_bytes(array(data.take(4, blocks)?));
+    if u64::from(length) > RECORD_BYTES_MAX {
+        return wrong(format!("a payload of {length} bytes (a damaged file?)"));
+    }
+    *passed = at + 4 + u64::from(length);
+    Ok(copy(bytes, data.take(length as usize, blocks)?))
+}
+
+/// The frame of columns whose lengths may be told by the DLC alone, or the DLC by the length.
+fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
+    let damaged = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
+    if fields.rtr {
+        fields.len = 0;
+        return fields.frame(&[]).map_err(damaged);
+    }
+    let of_dlc = |fields: &Fields| match fields.fd {
+        true => len_of_dlc(fields.dlc & 15),
+        false => usize::from(fields.dlc.min(8)),
+    };
+    let len = if fields.len == u8::MAX { of_dlc(&fields) } else { fields.len.into() };
+    if len > if fields.fd { 64 } else { 8 } {
+        return Err(damaged(&format!("a frame of {len} bytes")));
+    }
+    if data.len() < len {
+        return Err(damaged("a frame with less data than it says"));
+    }
+    let mut bytes = [0; 64];
+    bytes[..len].copy_from_slice(&data[..len]);
+    if fields.fd {
+        fields.len = fd_length(len);
+        fields.dlc = dlc_of_len(fields.len.into()).unwrap_or(15);
+    } else {
+        fields.len = len as u8;
+        fields.dlc = if len == 8 && (9..=15).contains(&fields.dlc) { fields.dlc } else { fields.len };
+    }
+    fields.frame(&bytes[..fields.len.into()]).map_err(damaged)
+}

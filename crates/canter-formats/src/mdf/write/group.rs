@@ -1,0 +1,214 @@
+//! A channel group of bus logging: the frames of one kind of one bus.
+
+use super::blocks::{Block, Channel, put, text};
+use crate::{fields::Fields, format::Output};
+use canter_frame::Frame;
+use flate2::{Compression, write::ZlibEncoder};
+use std::io::{self, Write};
+
+/// The kinds of frames that have groups of their own. FD frames are apart from classic ones, whose records are shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Data,
+    FdData,
+    Remote,
+    Error,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Data, Self::FdData, Self::Remote, Self::Error];
+
+    pub fn of(fields: &Fields) -> Self {
+        match fields {
+            Fields { error: true, .. } => Self::Error,
+            Fields { rtr: true, .. } => Self::Remote,
+            Fields { fd: true, .. } => Self::FdData,
+            _ => Self::Data,
+        }
+    }
+
+    /// As the standard calls them.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Data | Self::FdData => "CAN_DataFrame",
+            Self::Remote => "CAN_RemoteFrame",
+            Self::Error => "CAN_ErrorFrame",
+        }
+    }
+
+    fn data_bytes(self) -> usize {
+        match self {
+            Self::Remote => 0,
+            Self::FdData => 64,
+            Self::Data | Self::Error => 8,
+        }
+    }
+
+    fn record_bytes(self) -> usize {
+        HEAD_BYTES + self.data_bytes()
+    }
+}
+
+/// A record's bytes in front of the data: the time, and the members below.
+const HEAD_BYTES: usize = 8 + 12;
+/// A member's name, its place and its bits.
+const MEMBERS: [(&str, u32, u32); 9] = [
+    ("BusChannel", 8, 8),
+    ("ID", 9, 32),
+    ("IDE", 13, 8),
+    ("DLC", 14, 8),
+    ("DataLength", 15, 8),
+    ("Dir", 16, 8),
+    ("EDL", 17, 8),
+    ("BRS", 18, 8),
+    ("ESI", 19, 8),
+];
+
+/// About how much of records goes into a data block; the standard allows 4 MB.
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// CG flags: bus event, plain bus event.
+const BUS_EVENT: u16 = 0b110;
+/// SI: a bus, and that it is CAN.
+const SOURCE_BUS: u8 = 2;
+const BUS_CAN: u8 = 2;
+/// DZ: transposed, then deflated.
+const TRANSPOSED: u8 = 1;
+
+/// The group.
+pub struct Group {
+    kind: Kind,
+    count: u64,
+    records: Vec<u8>,
+    columns: Vec<u8>,
+    /// Where its data blocks are, and where the records of each begin.
+    blocks: Vec<(u64, u64)>,
+    written: u64,
+}
+
+impl Group {
+    pub fn new(kind: Kind) -> Self {
+        let (records, columns, blocks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kind, count: 0, records, columns, blocks, written: 0 }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    #[inline]
+    pub fn push(&mut self, seconds: f64, channel: u8, fields: &Fields, sent: bool, frame: &Frame) {
+        let id = fields.id.to_le_bytes();
+        let flags = [fields.extended, false, false, sent, fields.fd, fields.brs, fields.esi].map(u8::from);
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&seconds.to_le_bytes());
+        head[8] = channel;
+        head[9..13].copy_from_slice(&id);
+        head[13..].copy_from_slice(&flags);
+        (head[14], head[15]) = (fields.dlc, fields.len);
+        self.records.extend_from_slice(&head);
+        let data = &frame.data()[..usize::from(fields.len).min(self.kind.data_bytes())];
+        self.records.extend_from_slice(data);
+        self.records.extend_from_slice(&[0; 64][..self.kind.data_bytes() - data.len()]);
+        self.count += 1;
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.records.len() >= BLOCK_BYTES
+    }
+
+    /// Writes the records as a data block.
+    pub fn write(&mut self, output: &mut Output) -> io::Result<()> {
+        let (width, length) = (self.kind.record_bytes(), self.records.len());
+        let rows = length / width;
+        self.columns.resize(length, 0);
+        for (row, record) in self.records.chunks_exact(width).enumerate() {
+            for (column, &byte) in record.iter().enumerate() {
+                self.columns[column * rows + row] = byte;
+            }
+        }
+        let mut packer = ZlibEncoder::new(Vec::with_capacity(length / 4), Compression::fast());
+        packer.write_all(&self.columns)?;
+        let packed = packer.finish()?;
+        let block = Block::new(b"DZ", &[])
+            .bytes(b"DT")
+            .bytes(&[TRANSPOSED, 0])
+            .u32(width as u32)
+            .u64(length as u64)
+            .u64(packed.len() as u64)
+            .bytes(&packed);
+        let place = put(output, &block.done());
+        self.blocks.push((place, self.written));
+        self.written += length as u64;
+        self.records.clear();
+        output.ready()
+    }
+
+    /// Writes what is left, and the list of the data blocks; tells where that is.
+    pub fn finish(&mut self, output: &mut Output) -> io::Result<u64> {
+        if !self.records.is_empty() {
+            self.write(output)?;
+        }
+        let mut links = vec![0];
+        links.extend(self.blocks.iter().map(|&(place, _)| place));
+        let mut list = Block::new(b"DL", &links).bytes(&[0; 4]).u32(self.blocks.len() as u32);
+        for &(_, offset) in &self.blocks {
+            list = list.u64(offset);
+        }
+        let list = put(output, &list.done());
+        let head = Block::new(b"HL", &[list]).u16(0).bytes(&[TRANSPOSED, 0, 0, 0, 0, 0]);
+        Ok(put(output, &head.done()))
+    }
+
+    /// Writes what the group is; tells where.
+    pub fn describe(&self, output: &mut Output, interface: &str) -> u64 {
+        let frame = self.frame(output);
+        let time = Channel {
+            name: "Timestamp".to_owned(),
+            kind: 2,
+            data: 4,
+            byte: 0,
+            bits: 64,
+            unit: Some("s"),
+            members: 0,
+        };
+        let first = time.put(output, frame);
+        let name = text(output, b"TX", interface);
+        let path = text(output, b"TX", interface);
+        let source = Block::new(b"SI", &[name, path, 0]).bytes(&[SOURCE_BUS, BUS_CAN, 0, 0, 0, 0, 0, 0]);
+        let source = put(output, &source.done());
+        let group = Block::new(b"CG", &[0, first, name, source, 0, 0])
+            .u64(0)
+            .u64(self.count)
+            .u16(BUS_EVENT)
+            .u16(b'.'.into())
+            .u32(0)
+            .u32(self.kind.record_bytes() as u32)
+            .u32(0);
+        put(output, &group.done())
+    }
+
+    /// The channel that is a frame, with its members.
+    fn frame(&self, output: &mut Output) -> u64 {
+        let (name, data_bytes) = (self.kind.name(), self.kind.data_bytes() as u32);
+        let member = |member: &str, data, byte, bits| Channel {
+            name: format!("{name}.{member}"),
+            kind: 0,
+            data,
+            byte,
+            bits,
+            unit: None,
+            members: 0,
+        };
+        let mut members = 0;
+        if data_bytes > 0 {
+            members = member("DataBytes", 10, HEAD_BYTES as u32, 8 * data_bytes).put(output, members);
+        }
+        for &(part, byte, bits) in MEMBERS.iter().rev() {
+            members = member(part, 0, byte, bits).put(output, members);
+        }
+        let bits = 8 * (self.kind.record_bytes() as u32 - 8);
+        let frame = Channel { name: name.to_owned(), kind: 0, data: 10, byte: 8, bits, unit: None, members };
+        frame.put(output, 0)
+    }
+}

@@ -1,0 +1,224 @@
+//! Parquet as canter writes it: a file, or a data set of them, `vehicle=V/date=YYYY-MM-DD/bus=can0/part-STAMP.parquet`.
+//! The parts' frames are merged by stamp; a part is opened when its turn comes, which its name tells.
+//!
+//! By the column readers of the `parquet` crate. What that does with a damaged file is not in our hands, so it works
+//! behind a fence: a panic there is an error here.
+
+mod columns;
+mod fence;
+
+use crate::{
+    format::{Context, Decode, Folder, Source},
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{BusId, Record};
+use columns::Columns;
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+const MAGIC: &[u8; 4] = b"PAR1";
+/// Folders in folders: those of a data set are three.
+const DEPTH_MAX: usize = 8;
+
+/// The decoder.
+pub struct Parquet {
+    /// Parts to come, by the stamps in their names.
+    coming: VecDeque<Part>,
+    /// The only part is the source itself.
+    single: bool,
+    open: Vec<Open>,
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The part being read, for who is told of an error.
+    at: String,
+    /// A part that was cut off: of it nothing can be read, but of the others all.
+    cut: Option<String>,
+}
+
+/// A file of a data set.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    first_ns: u64,
+    path: PathBuf,
+}
+
+/// A part that is being read, and its next frame.
+struct Open {
+    name: String,
+    bus: BusId,
+    columns: Columns,
+    head: Record,
+}
+
+pub fn looks_like(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// The value of a partition that a path is in: of `bus` in `…/bus=can0/…` it is can0.
+fn partition(path: &Path, key: &str) -> Option<String> {
+    let value = |part: &str| Some(part.strip_prefix(key)?.strip_prefix('=')?.to_owned());
+    let mut parts = path.parent()?.components().rev();
+    let value = parts.find_map(|part| value(part.as_os_str().to_str()?))?;
+    // Percent signs, as Hive writes them.
+    let mut bytes = Vec::new();
+    let mut rest = value.as_bytes();
+    while let [first, more @ ..] = rest {
+        let code = |hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok();
+        let escaped = more.get(..2).filter(|_| *first == b'%').and_then(code);
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &more[2..] } else { more };
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// All parts below a folder.
+fn parts(folder: &Path, depth: usize, found: &mut Vec<Part>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            if depth < DEPTH_MAX {
+                parts(&path, depth + 1, found)?;
+            }
+        } else if let Some(name) = name.strip_suffix(".parquet")
+            && !name.starts_with('.')
+        {
+            let stamp = name.strip_prefix("part-").and_then(|stamp| stamp.parse().ok());
+            found.push(Part { first_ns: stamp.unwrap_or(0), path });
+        }
+    }
+    Ok(())
+}
+
+impl Parquet {
+    /// One file, that of the source.
+    pub fn file(path: &Path) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Self::new(vec![Part { first_ns: 0, path }], true)
+    }
+
+    /// A data set; `None` when there is no Parquet file in the folder.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, or when it has the frames of several vehicles.
+    pub fn folder(folder: &Path) -> Result<Option<Folder>, Trouble> {
+        let mut found = Vec::new();
+        // Partitions may be above the folder that was given.
+        parts(&folder.canonicalize()?, 0, &mut found)?;
+        let mut vehicles: Vec<_> = found.iter().map(|part| partition(&part.path, "vehicle")).collect();
+        vehicles.sort();
+        vehicles.dedup();
+        if let [Some(first), .., _] = vehicles.as_slice() {
+            return wrong(format!(
+                "has the drives of {} vehicles (name one: its folder vehicle={first})",
+                vehicles.len()
+            ));
+        }
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let set = Self::new(found, false);
+        Ok(Some(Folder { bytes: set.bytes(), decoder: Box::new(set) }))
+    }
+
+    fn new(mut parts: Vec<Part>, single: bool) -> Self {
+        parts.sort();
+        let (coming, at) = (parts.into(), String::new());
+        Self { coming, single, open: Vec::new(), order: BinaryHeap::new(), at, cut: None }
+    }
+
+    /// Bytes of all parts.
+    fn bytes(&self) -> u64 {
+        self.coming.iter().filter_map(|part| Some(part.path.metadata().ok()?.len())).sum()
+    }
+
+    /// Opens the next part.
+    fn open(&mut self, source: &mut Source, context: &mut Context) -> Result<(), Trouble> {
+        let Some(Part { path, .. }) = self.coming.pop_front() else { return Ok(()) };
+        let file = if self.single {
+            source.whole()?.file
+        } else {
+            self.at = format!("{}: ", path.display());
+            let file = File::open(&path)?;
+            source.count(file.metadata()?.len());
+            file
+        };
+        let name = partition(&path, "bus").unwrap_or_else(|| "any".to_owned());
+        let columns = match Columns::open(file) {
+            Err(Trouble::Cut) => {
+                self.cut = Some(self.at.clone());
+                return Ok(());
+            }
+            columns => columns?,
+        };
+        let bus = context.names.number(&name)?;
+        self.open.push(Open { name: self.at.clone(), bus, columns, head: Record::default() });
+        self.read(self.open.len() - 1)
+    }
+
+    /// Reads an open part's next frame.
+    fn read(&mut self, at: usize) -> Result<(), Trouble> {
+        let part = &mut self.open[at];
+        if part.columns.next(&mut part.head).inspect_err(|_| self.at.clone_from(&part.name))? {
+            part.head.bus = part.bus;
+            self.order.push(Reverse((part.head.stamp_ns, at)));
+        } else {
+            part.columns.close();
+        }
+        Ok(())
+    }
+
+    /// Whether the next part may have the next frame.
+    fn is_due(&self) -> bool {
+        let first = self.coming.front().map(|part| part.first_ns);
+        match (first, self.order.peek()) {
+            (Some(first_ns), Some(Reverse((stamp_ns, _)))) => first_ns <= *stamp_ns,
+            (first, _) => first.is_some(),
+        }
+    }
+}
+
+impl Decode for Parquet {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        while self.is_due() {
+            self.open(source, context)?;
+        }
+        let Some(Reverse((_, at))) = self.order.pop() else {
+            let Some(cut) = self.cut.take() else { return Ok(false) };
+            self.at = cut;
+            return Err(Trouble::Cut);
+        };
+        *entry = self.open[at].head;
+        self.read(at)?;
+        Ok(true)
+    }
+
+    fn place(&self, _source: &Source) -> String {
+        let rows: u64 =
+            self.open.iter().filter(|part| part.name == self.at).map(|part| part.columns.rows()).sum();
+        format!("{}row {rows}", self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_are_read_off_a_path_and_percent_signs_are_undone() {
+        let path = Path::new("/data/bus=x/vehicle=V%2017%2Fa/date=2026-11-22/bus=can%/part-1.parquet");
+        let value = |key| partition(path, key);
+        assert_eq!(value("vehicle").as_deref(), Some("V 17/a"));
+        assert_eq!(value("bus").as_deref(), Some("can%"), "the one that is nearest");
+        assert_eq!(value("driver"), None);
+    }
+}

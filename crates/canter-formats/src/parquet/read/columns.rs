@@ -1,0 +1,299 @@
+//! A Parquet file's rows, some thousand at a time.
+
+use super::{MAGIC, fence};
+use crate::{
+    fields::Fields,
+    source::read_at,
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{Direction, Record};
+use parquet::{
+    basic::{LogicalType, TimeUnit, TimestampType, Type},
+    column::reader::{ColumnReaderImpl, get_typed_column_reader},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
+    errors::ParquetError,
+    file::reader::{FileReader, RowGroupReader, SerializedFileReader},
+};
+use std::{fs::File, io};
+
+/// Rows that are unpacked at once: of each column a page or two, not a row group, which others make large.
+const BATCH_ROWS: u64 = 8192;
+/// Flags, in the order of their columns.
+const FLAGS: [&str; 6] = ["extended", "rtr", "fd", "brs", "esi", "error"];
+
+/// Where our columns are in a file.
+#[derive(Clone, Copy)]
+struct Places {
+    stamp: usize,
+    /// How many ns a unit of the stamp is.
+    unit_ns: u64,
+    id: usize,
+    flags: [usize; 6],
+    dlc: usize,
+    len: usize,
+    data: usize,
+    direction: usize,
+}
+
+/// Rows being handed out, by column.
+#[derive(Default)]
+struct Batch {
+    stamps: Vec<i64>,
+    ids: Vec<i32>,
+    flags: [Vec<bool>; 6],
+    dlcs: Vec<i32>,
+    lens: Vec<i32>,
+    data: Vec<ByteArray>,
+    directions: Vec<Option<Direction>>,
+}
+
+/// The column readers of a row group.
+struct RowGroup {
+    stamp: Column<Int64Type>,
+    id: Column<Int32Type>,
+    flags: [Column<BoolType>; 6],
+    dlc: Column<Int32Type>,
+    len: Column<Int32Type>,
+    data: Column<ByteArrayType>,
+    direction: Column<ByteArrayType>,
+}
+
+/// A column of a row group.
+struct Column<T: DataType>(ColumnReaderImpl<T>);
+
+/// The rows.
+pub struct Columns {
+    file: Option<SerializedFileReader<File>>,
+    places: Places,
+    /// The row group that is next.
+    group: usize,
+    readers: Option<RowGroup>,
+    /// Its rows that are not unpacked.
+    left: u64,
+    batch: Batch,
+    at: usize,
+    rows: u64,
+}
+
+/// Asks the crate something; what it answers to a damaged file may be a panic.
+fn ask<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Trouble> {
+    match fence::within(work) {
+        Some(Ok(answer)) => Ok(answer),
+        Some(Err(ParquetError::External(inner))) => Err(match inner.downcast::<io::Error>() {
+            Ok(error) => Trouble::Io(*error),
+            Err(other) => Trouble::Wrong(format!("{other} (a damaged file?)")),
+        }),
+        Some(Err(error)) => wrong(format!("{} (a damaged file?)", one_line(&error.to_string()))),
+        None => wrong("rows that cannot be unpacked (a damaged file?)"),
+    }
+}
+
+/// What others say, as a part of a line.
+fn one_line(text: &str) -> String {
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Of a file that was cut off nothing can be read: what is in it stands at its end.
+fn check_ends(file: &File) -> Result<(), Trouble> {
+    let length = file.metadata()?.len();
+    let mut end = [0; 4];
+    if length < 12 {
+        return Err(Trouble::Cut);
+    }
+    read_at(file, length - 4, &mut end)?;
+    if end == *MAGIC { Ok(()) } else { Err(Trouble::Cut) }
+}
+
+impl Places {
+    fn of(file: &SerializedFileReader<File>) -> Result<Self, Trouble> {
+        let schema = file.metadata().file_metadata().schema_descr();
+        let place = |name: &str, kind: Type| {
+            let is = |column: &parquet::schema::types::ColumnDescPtr| column.path().string() == name;
+            match schema.columns().iter().position(is) {
+                Some(place) => {
+                    let column = schema.column(place);
+                    let simple = column.max_rep_level() == 0 && column.max_def_level() <= 1;
+                    if column.physical_type() == kind && simple {
+                        Ok(place)
+                    } else {
+                        wrong(format!(
+                            "column {name}: is not of the type that canter writes (docs/formats.md)"
+                        ))
+                    }
+                }
+                None => {
+                    wrong(format!("has no column {name} (canter reads the Parquet files that it writes)"))
+                }
+            }
+        };
+        let stamp = place("stamp", Type::INT64)?;
+        let unit_ns = match schema.column(stamp).logical_type_ref() {
+            Some(LogicalType::Timestamp(TimestampType { unit: TimeUnit::MICROS, .. })) => 1000,
+            Some(LogicalType::Timestamp(TimestampType { unit: TimeUnit::MILLIS, .. })) => 1_000_000,
+            _ => 1,
+        };
+        let mut flags = [0; 6];
+        for (flag, name) in flags.iter_mut().zip(FLAGS) {
+            *flag = place(name, Type::BOOLEAN)?;
+        }
+        Ok(Self {
+            stamp,
+            unit_ns,
+            id: place("id", Type::INT32)?,
+            flags,
+            dlc: place("dlc", Type::INT32)?,
+            len: place("len", Type::INT32)?,
+            data: place("data", Type::BYTE_ARRAY)?,
+            direction: place("direction", Type::BYTE_ARRAY)?,
+        })
+    }
+}
+
+impl<T: DataType> Column<T> {
+    fn open(group: &dyn RowGroupReader, place: usize) -> Result<Self, ParquetError> {
+        Ok(Self(get_typed_column_reader(group.get_column_reader(place)?)))
+    }
+
+    /// The next `rows` values, of which some may be none.
+    fn some(&mut self, rows: usize) -> Result<(Vec<i16>, Vec<T::T>), ParquetError> {
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        self.0.read_records(rows, Some(&mut levels), None, &mut values)?;
+        Ok((levels, values))
+    }
+
+    /// The next `rows` values.
+    fn all(&mut self, rows: usize) -> Result<Vec<T::T>, ParquetError> {
+        let (_, values) = self.some(rows)?;
+        if values.len() == rows {
+            Ok(values)
+        } else {
+            Err(ParquetError::General(format!("{} values of {rows} rows", values.len())))
+        }
+    }
+}
+
+impl RowGroup {
+    fn open(group: &dyn RowGroupReader, places: &Places) -> Result<Self, ParquetError> {
+        let flag = |at: usize| Column::open(group, places.flags[at]);
+        Ok(Self {
+            stamp: Column::open(group, places.stamp)?,
+            id: Column::open(group, places.id)?,
+            flags: [flag(0)?, flag(1)?, flag(2)?, flag(3)?, flag(4)?, flag(5)?],
+            dlc: Column::open(group, places.dlc)?,
+            len: Column::open(group, places.len)?,
+            data: Column::open(group, places.data)?,
+            direction: Column::open(group, places.direction)?,
+        })
+    }
+
+    fn batch(&mut self, rows: usize) -> Result<Batch, ParquetError> {
+        let mut flags: [Vec<bool>; 6] = Default::default();
+        for (values, column) in flags.iter_mut().zip(&mut self.flags) {
+            *values = column.all(rows)?;
+        }
+        let (levels, directions) = self.direction.some(rows)?;
+        Ok(Batch {
+            stamps: self.stamp.all(rows)?,
+            ids: self.id.all(rows)?,
+            flags,
+            dlcs: self.dlc.all(rows)?,
+            lens: self.len.all(rows)?,
+            data: self.data.all(rows)?,
+            directions: known(&levels, &directions, rows)?,
+        })
+    }
+}
+
+/// Directions by row; where all rows have one there may be no levels.
+fn known(levels: &[i16], values: &[ByteArray], rows: usize) -> Result<Vec<Option<Direction>>, ParquetError> {
+    let mut values = values.iter();
+    let row = |row: usize| {
+        let value = if levels.get(row) == Some(&0) { None } else { values.next().map(ByteArray::data) };
+        match value {
+            None => Ok(None),
+            Some(b"R") => Ok(Some(Direction::Received)),
+            Some(b"T") => Ok(Some(Direction::Sent)),
+            Some(_) => Err(ParquetError::General("a direction that is not R or T".to_owned())),
+        }
+    };
+    (0..rows).map(row).collect()
+}
+
+impl Columns {
+    pub fn open(file: File) -> Result<Self, Trouble> {
+        check_ends(&file)?;
+        let file = ask(|| SerializedFileReader::new(file))?;
+        let places = Places::of(&file)?;
+        Ok(Self {
+            file: Some(file),
+            places,
+            group: 0,
+            readers: None,
+            left: 0,
+            batch: Batch::default(),
+            at: 0,
+            rows: 0,
+        })
+    }
+
+    /// The next row, as a frame without its interface; `false` behind the last one.
+    pub fn next(&mut self, entry: &mut Record) -> Result<bool, Trouble> {
+        if self.at == self.batch.stamps.len() && !self.fill()? {
+            return Ok(false);
+        }
+        let (at, batch) = (self.at, &self.batch);
+        self.at += 1;
+        self.rows += 1;
+        let bad = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
+        let small = |number: i32| u8::try_from(number).ok();
+        let [extended, rtr, fd, brs, esi, error] =
+            [0, 1, 2, 3, 4, 5].map(|flag: usize| batch.flags[flag][at]);
+        let fields = Fields {
+            id: batch.ids[at].cast_unsigned(),
+            extended,
+            rtr,
+            fd,
+            brs,
+            esi,
+            error,
+            dlc: small(batch.dlcs[at]).ok_or_else(|| bad("a DLC above 15"))?,
+            len: small(batch.lens[at]).ok_or_else(|| bad("a frame of more than 64 bytes"))?,
+        };
+        let data = if batch.data[at].is_empty() { &[] } else { batch.data[at].data() };
+        entry.frame = fields.frame(data).map_err(bad)?;
+        let stamp_ns =
+            u64::try_from(batch.stamps[at]).ok().and_then(|stamp| stamp.checked_mul(self.places.unit_ns));
+        entry.stamp_ns = stamp_ns.ok_or_else(|| bad("a stamp before 1970"))?;
+        entry.direction = batch.directions[at];
+        Ok(true)
+    }
+
+    /// Unpacks more rows; whether there are any.
+    fn fill(&mut self) -> Result<bool, Trouble> {
+        while self.left == 0 {
+            let Some(file) = self.file.as_ref().filter(|file| self.group < file.num_row_groups()) else {
+                return Ok(false);
+            };
+            let (group, places) = (self.group, &self.places);
+            let rows = file.metadata().row_group(group).num_rows();
+            self.left = u64::try_from(rows).unwrap_or(0);
+            self.readers = Some(ask(|| RowGroup::open(&*file.get_row_group(group)?, places))?);
+            self.group += 1;
+        }
+        let Some(readers) = &mut self.readers else { return Ok(false) };
+        let rows = self.left.min(BATCH_ROWS);
+        self.batch = ask(|| readers.batch(rows as usize))?;
+        (self.at, self.left) = (0, self.left - rows);
+        Ok(true)
+    }
+
+    /// Gives back what it holds; there is nothing more in it.
+    pub fn close(&mut self) {
+        (self.file, self.readers, self.batch, self.at, self.left) = (None, None, Batch::default(), 0, 0);
+    }
+
+    /// Rows read so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}

@@ -1,0 +1,168 @@
+//! A data set of Parquet files: `vehicle=V/date=YYYY-MM-DD/bus=can0/part-STAMP.parquet`. STAMP is that of the file's
+//! first frame in ns, so that the same drive written twice is found out.
+//!
+//! By the column writers of the `parquet` crate, without Arrow: a row group's columns are gathered and handed over.
+
+mod columns;
+
+use crate::{
+    format::{NotKept, Sink, WriteOptions, Written},
+    output,
+};
+use canter_frame::Record;
+use columns::{Columns, ROWS_MAX};
+use jiff::{Timestamp, tz::TimeZone};
+use parquet::{
+    basic::{Compression, Encoding, ZstdLevel},
+    file::{metadata::SortingColumn, properties::WriterProperties, writer::SerializedFileWriter},
+    schema::types::{ColumnPath, Type},
+};
+use std::{
+    fs::{self, File},
+    io,
+    path::PathBuf,
+    sync::Arc,
+};
+use tempfile::TempPath;
+
+const NS_OF_DAY: u64 = 86_400_000_000_000;
+
+/// The data set being written.
+pub struct DataSet {
+    folder: PathBuf,
+    vehicle: String,
+    overwrite: bool,
+    schema: Arc<Type>,
+    properties: Arc<WriterProperties>,
+    names: Vec<String>,
+    /// The part that each interface has open.
+    parts: Vec<Option<Part>>,
+    /// Parts that are whole, and where they belong.
+    whole: Vec<(TempPath, PathBuf)>,
+}
+
+/// A file of one bus and one day.
+struct Part {
+    day: u64,
+    path: PathBuf,
+    beside: TempPath,
+    writer: SerializedFileWriter<File>,
+    columns: Columns,
+}
+
+/// A partition's value as readers of Hive's notation take it.
+fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    value.bytes().map(part).collect()
+}
+
+fn date(day: u64) -> String {
+    let stamp = i128::from(day) * i128::from(NS_OF_DAY);
+    Timestamp::from_nanosecond(stamp)
+        .map_or_else(|_| "unknown".to_owned(), |stamp| stamp.to_zoned(TimeZone::UTC).date().to_string())
+}
+
+fn packed(error: parquet::errors::ParquetError) -> io::Error {
+    match error {
+        parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+impl DataSet {
+    pub fn new(options: &WriteOptions) -> io::Result<Self> {
+        fs::create_dir_all(&options.path)?;
+        let stamp = ColumnPath::from("stamp");
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(packed)?))
+            .set_created_by(concat!("canter ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_sorting_columns(Some(vec![SortingColumn {
+                column_idx: 0,
+                descending: false,
+                nulls_first: false,
+            }]))
+            .set_column_dictionary_enabled(stamp.clone(), false)
+            .set_column_encoding(stamp, Encoding::DELTA_BINARY_PACKED)
+            .build();
+        Ok(Self {
+            folder: options.path.clone(),
+            vehicle: options.vehicle.clone().unwrap_or_else(|| "unknown".to_owned()),
+            overwrite: options.overwrite,
+            schema: columns::schema().map_err(packed)?,
+            properties: Arc::new(properties),
+            names: Vec::new(),
+            parts: Vec::new(),
+            whole: Vec::new(),
+        })
+    }
+
+    fn part(&self, interface: usize, stamp_ns: u64) -> io::Result<Part> {
+        let day = stamp_ns / NS_OF_DAY;
+        let folder = self
+            .folder
+            .join(format!("vehicle={}", encoded(&self.vehicle)))
+            .join(format!("date={}", date(day)))
+            .join(format!("bus={}", encoded(&self.names[interface])));
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("part-{stamp_ns}.parquet"));
+        if path.exists() && !self.overwrite {
+            let message = format!("{} is there already: this drive is in the data set", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        let (file, beside) = output::beside(&path)?.into_parts();
+        let (schema, properties) = (Arc::clone(&self.schema), Arc::clone(&self.properties));
+        let writer = SerializedFileWriter::new(file, schema, properties).map_err(packed)?;
+        Ok(Part { day, path, beside, writer, columns: Columns::default() })
+    }
+
+    fn close(&mut self, interface: usize) -> io::Result<()> {
+        let Some(mut part) = self.parts[interface].take() else { return Ok(()) };
+        part.columns.write(&mut part.writer).map_err(packed)?;
+        part.writer.into_inner().map_err(packed)?.sync_data()?;
+        self.whole.push((part.beside, part.path));
+        Ok(())
+    }
+}
+
+impl Sink for DataSet {
+    fn interface(&mut self, name: &str) -> io::Result<()> {
+        self.names.push(name.to_owned());
+        self.parts.push(None);
+        Ok(())
+    }
+
+    #[inline]
+    fn frame(&mut self, entry: &Record) -> io::Result<()> {
+        let interface = entry.bus.index();
+        if self.parts[interface].as_ref().is_some_and(|part| part.day != entry.stamp_ns / NS_OF_DAY) {
+            self.close(interface)?;
+        }
+        if self.parts[interface].is_none() {
+            self.parts[interface] = Some(self.part(interface, entry.stamp_ns)?);
+        }
+        let Some(part) = &mut self.parts[interface] else { return Ok(()) };
+        part.columns.push(entry);
+        if part.columns.rows() == ROWS_MAX {
+            part.columns.write(&mut part.writer).map_err(packed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<Written> {
+        for interface in 0..self.parts.len() {
+            self.close(interface)?;
+        }
+        let mut written = Written { bytes: 0, files: self.whole.len() as u64, not_kept: NotKept::default() };
+        for (beside, path) in self.whole {
+            written.bytes += fs::metadata(&beside)?.len();
+            if self.overwrite { beside.persist(path) } else { beside.persist_noclobber(path) }
+                .map_err(|error| error.error)?;
+        }
+        Ok(written)
+    }
+}

@@ -1,0 +1,118 @@
+//! pcap: what tcpdump writes. One link type a file; interfaces only by the kernel's index (LINKTYPE_LINUX_SLL2), or not
+//! at all.
+
+use crate::{
+    format::{Context, Decode, Format, Source},
+    linktype::{self, Order, Packet, index_name},
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{BusId, Record};
+
+/// The row of this format.
+pub(crate) const ROW: Format = Format {
+    name: "pcap",
+    title: "pcap",
+    about: "What tcpdump writes",
+    extensions: &["pcap"],
+    recognise: Some(is_magic),
+    read: Some(|_| Box::new(Pcap::default())),
+    read_folder: None,
+    write: None,
+    append: None,
+    grows: true,
+    keeps: None,
+};
+
+/// No packet that holds a frame is longer; others are passed over.
+const PACKET_BYTES_MAX: u32 = 256 << 10;
+
+/// The decoder.
+#[derive(Default)]
+pub struct Pcap {
+    open: bool,
+    order: Order,
+    /// How many ns a unit of a stamp's second word is.
+    unit_ns: u64,
+    linktype: u16,
+    /// The numbers of interface indexes.
+    indexes: Vec<(u32, BusId)>,
+}
+
+/// The order and the unit that a file's first word says.
+fn magic(head: &[u8]) -> Option<(Order, u64)> {
+    match *head.first_chunk()? {
+        [0xd4, 0xc3, 0xb2, 0xa1] => Some((Order::Little, 1000)),
+        [0xa1, 0xb2, 0xc3, 0xd4] => Some((Order::Big, 1000)),
+        [0x4d, 0x3c, 0xb2, 0xa1] => Some((Order::Little, 1)),
+        [0xa1, 0xb2, 0x3c, 0x4d] => Some((Order::Big, 1)),
+        _ => None,
+    }
+}
+
+fn is_magic(head: &[u8]) -> bool {
+    magic(head).is_some()
+}
+
+impl Pcap {
+    fn open(&mut self, source: &mut Source) -> Result<(), Trouble> {
+        let head = source.want(24)?;
+        let Some((order, unit_ns)) = magic(head) else { return wrong("is no pcap file") };
+        if head.len() < 24 {
+            return Err(Trouble::Cut);
+        }
+        // The upper bits tell of a check sequence, which CAN has none of.
+        self.linktype = order.word(head, 20) as u16;
+        (self.open, self.order, self.unit_ns) = (true, order, unit_ns);
+        source.consume(24);
+        Ok(())
+    }
+
+    fn interface(&mut self, index: Option<u32>, context: &mut Context) -> Result<BusId, Trouble> {
+        let Some(index) = index else { return context.names.number("any") };
+        if let Some(&(_, number)) = self.indexes.iter().find(|(known, _)| *known == index) {
+            return Ok(number);
+        }
+        let number = context.names.number(&index_name(index))?;
+        self.indexes.push((index, number));
+        Ok(number)
+    }
+}
+
+impl Decode for Pcap {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        if !self.open {
+            self.open(source)?;
+        }
+        loop {
+            let head = source.want(16)?;
+            if head.len() < 16 {
+                return if head.is_empty() { Ok(false) } else { Err(Trouble::Cut) };
+            }
+            let word = |at| self.order.word(head, at);
+            let (seconds, fraction, caught) = (u64::from(word(0)), u64::from(word(4)), word(8));
+            if caught > PACKET_BYTES_MAX {
+                return wrong(format!("a packet of {caught} bytes (a damaged file?)"));
+            }
+            let length = 16 + caught as usize;
+            let packet = source.want(length)?;
+            if packet.len() < length {
+                return Err(Trouble::Cut);
+            }
+            entry.stamp_ns = seconds * 1_000_000_000 + fraction * self.unit_ns;
+            let found = linktype::read(self.linktype, self.order, &packet[16..length], entry)?;
+            source.consume(length);
+            match found {
+                Packet::Frame { index } => {
+                    entry.bus = self.interface(index, context)?;
+                    return Ok(true);
+                }
+                Packet::Other(what) => context.skipped.count(what),
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! pcapng: what dumpcap and `canter capture` write (draft-ietf-opsawg-pcapng).
+
+use crate::{
+    format::{Context, Decode, Source},
+    linktype::{self, Order, Packet, index_name},
+    trouble::{Trouble, wrong},
+};
+use canter_frame::{BusId, Direction, Record};
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const OLD_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const STATISTICS: u32 = 5;
+const PACKET: u32 = 6;
+
+const OPT_END: u16 = 0;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+const EPB_FLAGS: u16 = 2;
+const ISB_IFDROP: u16 = 5;
+
+/// A block of a packet and its options is shorter; others are passed over unread.
+const BLOCK_BYTES_MAX: usize = 1 << 20;
+
+/// The decoder.
+#[derive(Default)]
+pub struct Pcapng {
+    order: Order,
+    interfaces: Vec<Interface>,
+}
+
+struct Interface {
+    linktype: u16,
+    /// Its number, known with the first frame: interfaces without frames, and Ethernet ones, are not named.
+    number: Option<BusId>,
+    name: String,
+    resolution: Resolution,
+    offset_ns: i128,
+    /// The numbers of the interfaces behind it, when it is `any`.
+    indexes: Vec<(u32, BusId)>,
+}
+
+/// How long a unit of the stamps is.
+#[derive(Clone, Copy)]
+enum Resolution {
+    /// A multiple of ns.
+    Ns(u64),
+    /// A fraction of a second.
+    Fraction(u64),
+}
+
+impl Resolution {
+    fn of(option: u8) -> Option<Self> {
+        match option {
+            power @ 0..=9 => Some(Self::Ns(10u64.pow(9 - u32::from(power)))),
+            power @ 10..=19 => Some(Self::Fraction(10u64.pow(power.into()))),
+            power @ 0x80..=0xbf => Some(Self::Fraction(1 << (power & 0x7f))),
+            _ => None,
+        }
+    }
+
+    fn ns(self, stamp: u64) -> i128 {
+        match self {
+            Self::Ns(unit) => i128::from(stamp) * i128::from(unit),
+            Self::Fraction(units) => (u128::from(stamp) * 1_000_000_000 / u128::from(units)) as i128,
+        }
+    }
+}
+
+/// Walks the options of a block.
+fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (code, length) = (order.half(bytes, 0), usize::from(order.half(bytes, 2)));
+        if bytes.len() < 4 || code == OPT_END {
+            return None;
+        }
+        let value = bytes.get(4..4 + length)?;
+        bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        Some((code, value))
+    })
+}
+
+impl Pcapng {
+    /// The type and length of the block at the window's start, with as much of it as fits; `None` at the end.
+    fn block(&mut self, source: &mut Source) -> Result<Option<(u32, usize)>, Trouble> {
+        let head = source.want(12)?;
+        if head.len() < 12 {
+            return if head.is_empty() { Ok(None) } else { Err(Trouble::Cut) };
+        }
+        let kind = self.order.word(head, 0);
+        if kind == SECTION {
+            self.order = match head[8..12] {
+                [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
+                [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
+                _ => return wrong("a section without byte order (a damaged file?)"),
+            };
+        }
+        let length = self.order.word(head, 4) as usize;
+        if length < 12 || !length.is_multiple_of(4) {
+            return wrong(format!("a block of {length} bytes (a damaged file?)"));
+        }
+        Ok(Some((kind, length)))
+    }
+
+    fn interface(&mut self, body: &[u8]) -> Result<(), Trouble> {
+        let mut interface = Interface {
+            linktype: self.order.half(body, 0),
+            number: None,
+            name: String::new(),
+            resolution: Resolution::Ns(1000),
+            offset_ns: 0,
+            indexes: Vec::new(),
+        };
+        for (code, value) in options(self.order, body.get(8..).unwrap_or_default()) {
+            match (code, value) {
+                (IF_NAME, name) => {
+                    interface.name = String::from_utf8_lossy(name).trim_end_matches('\0').into()
+                }
+                (IF_TSRESOL, &[power]) => match Resolution::of(power) {
+                    Some(resolution) => interface.resolution = resolution,
+                    None => return wrong(format!("an interface with if_tsresol {power:#x}")),
+                },
+                (IF_TSOFFSET, seconds) if seconds.len() == 8 => {
+                    let (a, b) = (self.order.word(seconds, 0), self.order.word(seconds, 4));
+                    let (low, high) = if self.order == Order::Little { (a, b) } else { (b, a) };
+                    interface.offset_ns =
+                        i128::from((u64::from(high) << 32 | u64::from(low)) as i64) * 1_000_000_000;
+                }
+                _ => {}
+            }
+        }
+        if interface.name.is_empty() {
+            interface.name = format!("interface{}", self.interfaces.len());
+        }
+        if self.interfaces.len() == 1 << 16 {
+            return wrong("more than 65536 interfaces (a damaged file?)");
+        }
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    /// An enhanced packet block, or an old packet block, which has its interface in a half word.
+    #[inline]
+    fn packet(
+        &mut self,
+        body: &[u8],
+        old: bool,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        let order = self.order;
+        let number = if old { order.half(body, 0).into() } else { order.word(body, 0) };
+        let Some(interface) = self.interfaces.get_mut(number as usize) else {
+            return wrong(format!("a packet of interface {number}, which is not in the file"));
+        };
+        let stamp = u64::from(order.word(body, 4)) << 32 | u64::from(order.word(body, 8));
+        let caught = order.word(body, 12) as usize;
+        let Some(packet) = body.get(20..).and_then(|rest| rest.get(..caught)) else {
+            return wrong("a packet longer than its block (a damaged file?)");
+        };
+        match linktype::read(interface.linktype, order, packet, entry)? {
+            Packet::Other(what) => {
+                context.skipped.count(what);
+                return Ok(false);
+            }
+            Packet::Frame { index } => entry.bus = interface.number(index, context)?,
+        }
+        let ns = interface.resolution.ns(stamp) + interface.offset_ns;
+        let Ok(ns) = u64::try_from(ns) else {
+            return wrong("a stamp outside of 1970…2554 (a damaged file?)");
+        };
+        entry.stamp_ns = ns;
+        let rest = body.get(20 + caught.next_multiple_of(4)..).unwrap_or_default();
+        for (code, value) in options(order, rest) {
+            if code == EPB_FLAGS && value.len() == 4 {
+                entry.direction = match order.word(value, 0) & 3 {
+                    1 => Some(Direction::Received),
+                    2 => Some(Direction::Sent),
+                    _ => entry.direction,
+                };
+            }
+        }
+        Ok(true)
+    }
+
+    fn statistics(&self, body: &[u8], context: &mut Context) {
+        for (code, value) in options(self.order, body.get(12..).unwrap_or_default()) {
+            if code == ISB_IFDROP && value.len() == 8 {
+                let (a, b) = (u64::from(self.order.word(value, 0)), u64::from(self.order.word(value, 4)));
+                let count = if self.order == Order::Little { b << 32 | a } else { a << 32 | b };
+                context.lost = context.lost.saturating_add(count);
+            }
+        }
+    }
+}
+
+impl Interface {
+    #[inline]
+    fn number(&mut self, index: Option<u32>, context: &mut Context) -> Result<BusId, Trouble> {
+        match (index, self.number) {
+            (None, Some(number)) => Ok(number),
+            (None, None) => {
+                let number = context.names.number(&self.name)?;
+                self.number = Some(number);
+                Ok(number)
+            }
+            (Some(index), _) => {
+                if let Some(&(_, number)) = self.indexes.iter().find(|(known, _)| *known == index) {
+                    return Ok(number);
+                }
+                let number = context.names.number(&index_name(index))?;
+                self.indexes.push((index, number));
+                Ok(number)
+            }
+        }
+    }
+}
+
+impl Decode for Pcapng {
+    fn next(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context,
+        entry: &mut Record,
+    ) -> Result<bool, Trouble> {
+        loop {
+            let Some((kind, length)) = self.block(source)? else { return Ok(false) };
+            let read = matches!(kind, INTERFACE | OLD_PACKET | STATISTICS | PACKET);
+            if !read || length > BLOCK_BYTES_MAX {
+                match kind {
+                    SECTION => self.interfaces.clear(),
+                    SIMPLE_PACKET => context.skipped.count("packets without stamp"),
+                    PACKET | OLD_PACKET => context.skipped.count("packets of other networks"),
+                    INTERFACE => return wrong("an interface block of more than 1 MB (a damaged file?)"),
+                    _ => {}
+                }
+                if !source.skip(length as u64)? {
+                    return Err(Trouble::Cut);
+                }
+                continue;
+            }
+            let block = source.want(length)?;
+            if block.len() < length {
+                return Err(Trouble::Cut);
+            }
+            let body = &block[8..length - 4];
+            let found = match kind {
+                INTERFACE => self.interface(body).map(|()| false)?,
+                STATISTICS => {
+                    self.statistics(body, context);
+                    false
+                }
+                _ => self.packet(body, kind == OLD_PACKET, context, entry)?,
+            };
+            source.consume(length);
+            if found {
+                return Ok(true);
+            }
+        }
+    }
+}

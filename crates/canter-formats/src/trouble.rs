@@ -1,0 +1,27 @@
+//! Why a decoder has no next frame.
+
+use std::io;
+
+/// Why a decoder has no next frame. The [`Reader`](crate::Reader) adds the file and the place in it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The file ends in the middle of something.
+    Cut,
+    /// The file breaks a rule of its format: which rule, and the way out.
+    Wrong(String),
+    /// The operating system, or a decompressor, reports an error.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        // Decompressors report an input that ends too early like this.
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Cut } else { Self::Io(error) }
+    }
+}
+
+/// The error that the file breaks a rule of its format.
+pub(crate) fn wrong<T>(rule: impl Into<String>) -> Result<T, Trouble> {
+    Err(Trouble::Wrong(rule.into()))
+}
