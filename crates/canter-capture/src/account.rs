@@ -1,5 +1,5 @@
-//! The account of a recording: what each interface has counted against what is in the file, every place where frames
-//! are lost, and a verdict. `docs/capture.md` explains each field.
+//! The account of a recording: the frames that each interface has counted and those in the file, the frames lost at each
+//! place, and a verdict. `docs/capture.md` explains each field.
 
 use crate::{buses, receiver, writer};
 use serde::{Deserialize, Serialize};
@@ -12,20 +12,20 @@ const SCHEMA: &str = "canter-capture/1";
 pub struct Lost {
     /// Overruns of a controller or driver: events, each of at least one frame.
     pub overrun_events: u64,
-    /// Thrown away by a driver or the stack on receiving.
+    /// Discarded by a driver or the network stack on reception.
     pub driver: u64,
-    /// No room in a processor's backlog; frames of any interface, even Ethernet.
+    /// A processor's backlog was full; counts frames of every interface, also Ethernet.
     pub backlog: u64,
-    /// No room in the capture's ring, or in its sockets.
+    /// The recorder's ring, or one of its sockets, was full.
     pub ring: u64,
-    /// No room in the queue that a canchar device has for the capture.
+    /// The receive queue of a canchar device's open file was full.
     #[serde(default)]
     pub device: u64,
-    /// No room in the RAM queue (`--buffer`).
+    /// The RAM queue (`--buffer`) was full.
     pub queue: u64,
-    /// Not taken by the disk.
+    /// Not written because of a disk error.
     pub disk: u64,
-    /// Counted by an interface, seen by nobody, and not explained by the other places.
+    /// Counted by an interface, never received by the recorder, and not counted at any other place.
     pub unaccounted: u64,
 }
 
@@ -36,22 +36,22 @@ pub struct Written {
     pub name: String,
     /// Frames in it.
     pub frames: u64,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// The stamp of its first frame, in ns; 0 when it has none.
+    /// The stamp of its first frame, in ns since 1970 (UTC); 0 for a file without frames.
     pub first_ns: u64,
-    /// The stamp of its last frame.
+    /// The stamp of its last frame, in ns since 1970 (UTC).
     pub last_ns: u64,
 }
 
-/// Files that made room for younger ones, all together.
+/// The sum over the files that rotation has deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
     /// How many files.
     pub files: u64,
     /// Frames that were in them.
     pub frames: u64,
-    /// Bytes that they had.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
@@ -64,19 +64,19 @@ impl Deleted {
     }
 }
 
-/// Something that happened meanwhile.
+/// An event during the recording: an interface went down, the disk is full.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// ns of the real-time clock.
+    /// When it happened, in ns of the real-time clock.
     pub at_ns: u64,
-    /// In words, the interface or file first.
+    /// A sentence that begins with the interface or file.
     pub what: String,
 }
 
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bus {
-    /// Its name when it was found first.
+    /// Its name when the recorder first found it.
     pub name: String,
     /// Frames in the file.
     pub in_file: u64,
@@ -84,82 +84,82 @@ pub struct Bus {
     pub seen: u64,
     /// Error frames among them.
     pub error_frames: u64,
-    /// What the error frames have reported, by kind.
+    /// How often error frames reported each kind of error.
     pub errors: BTreeMap<String, u64>,
-    /// Passed over by a filter.
+    /// Rejected by a filter.
     pub filtered: u64,
-    /// Behind the last one of `--count`.
+    /// Received after the frame limit (`--count`) was reached.
     pub beyond: u64,
-    /// Frames that the interface has counted meanwhile; `None`: it is gone.
+    /// Frames that the interface has counted during the recording; `None`: it was removed and its counters are unknown.
     pub counted: Option<u64>,
-    /// Seen and not counted: error frames and echoes of own frames, which drivers do not count.
+    /// Received but not counted by the interface: error frames and echoes, which drivers do not count.
     pub uncounted: u64,
-    /// So near to start or end that the interface may have counted them on the other side.
+    /// So close to the start or end that the interface may have counted them before or after the recording.
     pub ambiguous: u64,
     /// Overruns of its controller or driver: events, each of at least one frame.
     pub overrun_events: u64,
-    /// Frames thrown away by its driver or the stack.
+    /// Frames discarded by its driver or the network stack.
     pub driver_lost: u64,
-    /// Lost in the ring, in the socket or in the device's queue; `None`: the ring lost frames, and it cannot be told whose.
+    /// Lost in the ring, in the socket or in the device's queue; `None`: the ring lost frames of unknown interfaces.
     pub ring_lost: Option<u64>,
     /// Lost because the RAM queue was full.
     pub queue_lost: u64,
-    /// Not taken by the disk.
+    /// Not written because of a disk error.
     pub disk_lost: u64,
-    /// It is a device, whose queue told what it lost.
+    /// It is a canchar device, whose queue counts its own losses.
     #[serde(skip)]
     pub(super) own_queue: bool,
 }
 
-/// The whole.
+/// The account of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Which version of this structure it is.
+    /// The name and version of this structure.
     pub schema: String,
-    /// The file that was asked for.
+    /// The output file as given in the settings.
     pub file: String,
     /// Its format.
     pub format: String,
-    /// How frames were received: `ring`, `sockets`, `devices`, or by devices too (`ring+devices`).
+    /// How frames were received: `ring`, `sockets`, `devices`, or a combination (`ring+devices`).
     pub method: String,
     /// When counting began, in ns of the real-time clock.
     pub started_ns: u64,
-    /// When counting ended.
+    /// When counting ended, in ns of the real-time clock.
     pub ended_ns: u64,
-    /// `complete`, or where it is not.
+    /// `complete`, or the places where frames were lost.
     pub verdict: String,
-    /// Whether nothing is missing.
+    /// Whether every frame that passes the filters is in the files.
     pub complete: bool,
     /// Frames in the files.
     pub frames: u64,
-    /// The size of the files.
+    /// The size of all files in bytes, deleted ones included.
     pub bytes: u64,
-    /// Frames behind younger ones in the file.
+    /// Frames that are in the file after frames with younger stamps.
     pub late: u64,
-    /// How often the clock was set meanwhile.
+    /// How often the real-time clock was set during the recording.
     pub clock_steps: u64,
     /// Frames lost, by place.
     pub lost: Lost,
     /// Each interface.
     pub buses: Vec<Bus>,
-    /// The files, in order; of a rotation with `keep` the youngest.
+    /// The files, oldest first; with `keep` only the youngest.
     pub files: Vec<Written>,
-    /// Those that were removed to make room; their frames are counted in `frames`.
+    /// The files that rotation has deleted; `frames` includes their frames.
     pub deleted: Deleted,
-    /// What happened meanwhile, the first thousand.
+    /// The first thousand events of the recording.
     pub events: Vec<Event>,
-    /// Memory of the ring, or of all sockets' queues.
+    /// Size of the ring, or of all sockets' queues, in bytes.
     pub ring_bytes: u64,
-    /// Memory of the RAM queue.
+    /// Size of the RAM queue in bytes.
     pub queue_bytes: u64,
-    /// How much of that was in use at most.
+    /// The most memory of the RAM queue that was in use, in bytes.
     pub queue_high_water_bytes: u64,
-    /// Why it ended by itself, or stopped writing; empty when it was told to.
+    /// Why the recording ended early or stopped writing; empty when it ended on request.
     pub failure: String,
 }
 
 impl Account {
-    /// From what the receiver saw; the writer has its say later.
+    /// An account of what the receiver counted; [`add_written`](Self::add_written) adds the writer's part.
     pub(super) fn new(received: &receiver::Report) -> Self {
         let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
         let mut account = Self {
@@ -183,7 +183,7 @@ impl Account {
         account
     }
 
-    /// What became of the frames in the writer.
+    /// Adds what the writer wrote and lost, and computes the verdict.
     pub(super) fn add_written(&mut self, written: &writer::Report) {
         for (at, bus) in self.buses.iter_mut().enumerate() {
             bus.in_file = written.in_file.get(at).copied().unwrap_or_default();
@@ -198,7 +198,7 @@ impl Account {
         self.close();
     }
 
-    /// The disk did not answer: what is not known to be in a file is given up.
+    /// Ends the account while the disk still stalls: frames not known to be in a file count as lost.
     pub(super) fn give_up(&mut self, written: &writer::Report) {
         self.add_written(written);
         for bus in &mut self.buses {
@@ -211,7 +211,7 @@ impl Account {
         self.close();
     }
 
-    /// Adds everything up.
+    /// Computes the sums over all buses, and the verdict.
     fn close(&mut self) {
         let sum = |of: fn(&Bus) -> u64| self.buses.iter().map(of).sum::<u64>();
         let (missing, ambiguous) = (sum(Bus::missing), sum(|bus| bus.ambiguous));
@@ -238,7 +238,7 @@ impl Account {
 }
 
 impl Account {
-    /// Each bus's share of the ring's losses is known when the shares make the whole.
+    /// Assigns the ring's losses to the buses, if what the buses miss adds up to the ring's count.
     fn share_ring_losses(&mut self) {
         let of_ring = || |bus: &&mut Bus| !bus.own_queue;
         let missing: u64 = self.buses.iter_mut().filter(of_ring()).map(|bus| bus.missing()).sum();
@@ -253,12 +253,12 @@ impl Account {
 }
 
 const COMPLETE: &str = "complete";
-/// What received the frames.
+/// The value of [`Account::method`] for a ring.
 const RING: &str = "ring";
 const SOCKETS: &str = "sockets";
 
 impl Bus {
-    /// Frames that the interface has counted and the ring did not hand out.
+    /// Frames that the interface has counted and the recorder has not received.
     fn missing(&self) -> u64 {
         self.counted.map_or(0, |counted| counted.saturating_sub(self.seen))
     }
@@ -289,7 +289,7 @@ fn bus(bus: &buses::Bus) -> Bus {
 }
 
 impl Lost {
-    /// Frames lost, as far as they were counted.
+    /// The number of frames known to be lost.
     pub fn frames(&self) -> u64 {
         self.places(RING).iter().map(|(_, frames)| frames).sum()
     }
@@ -330,7 +330,7 @@ impl Lost {
 }
 
 impl fmt::Display for Account {
-    /// A row a bus, and the verdict.
+    /// A table with one row per bus, then the verdict.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.buses.iter().map(|bus| bus.name.len()).max().unwrap_or(0).max("interface".len());
         writeln!(

@@ -1,5 +1,5 @@
-//! The interfaces of a recording: which are wanted, what each has counted, and what happens to them. An interface that
-//! is removed and made again under its name is the same bus; one that is renamed stays the bus that it was.
+//! The buses of a recording: which interfaces are recorded, their counters, and changes of their state. An interface that
+//! is deleted and created again with the same name continues its bus; a renamed interface keeps its bus and the bus's name.
 
 use crate::{
     chunk::{Chunk, Hold},
@@ -19,92 +19,93 @@ use canter_io::{
 };
 use std::{collections::BTreeMap, io, sync::atomic::Ordering};
 
-/// How far a stamp and the interface's counting of the same frame may lie apart.
+/// The greatest difference, in ns, between a frame's stamp and the time when the interface counts the frame.
 const COUNTING_NS: u64 = 1_000_000;
-/// Interface indexes count up from 1; one beyond is not looked up in a table.
+/// Interface indexes count up from 1. Indexes above this limit are searched in the list instead of the table `places`.
 const INDEX_MAX: u32 = 1 << 20;
 const UNKNOWN: u32 = u32::MAX;
 const UNWANTED: u32 = u32::MAX - 1;
 
-/// An interface that is recorded, and what became of its frames.
+/// A recorded interface and the counts of its frames.
 pub struct Bus {
-    /// What it is called in the file: its name when it was found, of a device without the folder.
+    /// Its name in the file: the interface's name when it was found; for a device, without `/dev/`.
     pub name: String,
     pub interface: Interface,
-    /// What is wanted; `None`: everything, error frames too.
+    /// The frames to record; `None`: all, error frames included.
     filters: Option<Filters>,
-    /// It is there, and had counted so much at the beginning; `None`: it is gone.
+    /// The interface's counters when its counting began; `None`: the interface does not exist now.
     counters: Option<Counters>,
-    /// What it has counted before it was removed; `None`: nobody knows.
+    /// What the interface counted before it was last removed; `None`: unknown.
     past: Option<Counters>,
-    /// Between these stamps a frame belongs to the recording; near to them the interface's counters may disagree.
+    /// Frames with stamps from `from_ns` to `until_ns` belong to the recording. Each limit is a range: for a frame inside
+    /// of it, it is unknown whether the interface counted the frame before or after its counters were read.
     from_ns: (u64, u64),
     until_ns: (u64, u64),
-    /// Its bit rate, where somebody wants to know how busy it is.
+    /// Its bit rate; `None`: unknown, or the bus load is not computed.
     rate: Option<BitRate>,
     busy_ns: u64,
-    /// Lost in sockets or files that were closed since.
+    /// Frames lost in its sockets or device files that are closed now.
     own_lost: u64,
-    /// What its error frames reported.
+    /// How often its error frames reported each kind of error.
     pub errors: BTreeMap<&'static str, u64>,
     pub tally: Tally,
 }
 
-/// Frames of an interface.
+/// The counts of an interface's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Out of the ring, whatever became of them.
+    /// Frames received from the kernel.
     pub seen: u64,
     /// Error frames among them.
     pub errors: u64,
-    /// Passed over by a filter.
+    /// Rejected by a filter.
     pub filtered: u64,
-    /// Lost because its own queue was full: a socket's, or that of a device's file.
+    /// Lost because the queue of its socket or device file was full.
     pub own_lost: u64,
     /// Lost because the RAM queue was full.
     pub queue_lost: u64,
-    /// So near to the start or the end that the interface may have counted them on the other side.
+    /// So close to the start or end that the interface may have counted them before or after the recording.
     pub ambiguous: u64,
-    /// What the interface has counted from start to end; `None` when it is gone and nobody knows.
+    /// What the interface has counted from start to end; `None`: it was removed and its counters are unknown.
     pub counted: Option<Counters>,
 }
 
-/// What a change of interfaces asks of whoever receives.
+/// A change of the interfaces that the source of frames must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A bus can be received, under this index.
+    /// This interface is to be received from now on.
     Found(Box<Interface>),
-    /// The index is no more.
+    /// The interface with this index no longer exists.
     Gone(u32),
 }
 
-/// All of them.
+/// All buses of a recording.
 pub struct Buses<'a> {
     queue: &'a Queue,
     live: &'a Live,
     wanted: Vec<InterfaceFilters>,
     pub list: Vec<Bus>,
-    /// The bus of each interface index, `UNKNOWN` or `UNWANTED`.
+    /// For each interface index, the position of its bus in `list`, or `UNKNOWN` or `UNWANTED`.
     places: Vec<u32>,
-    /// The highest index when the recording began: whatever has a higher one was made since.
+    /// The highest interface index when the recording began: interfaces with a higher one were created later.
     newest: u32,
-    /// The recording has begun: a device that is found now was made since.
+    /// The recording has begun: a device that is found now was created later.
     begun: bool,
 }
 
-/// Reads counters, and when: before, after.
-fn count(interface: &Interface) -> (Option<Counters>, (u64, u64)) {
+/// Reads an interface's counters, and the range of stamps for which it is unknown whether they include the frame.
+fn read_counters(interface: &Interface) -> (Option<Counters>, (u64, u64)) {
     let before = clock::realtime_ns();
     let counters = interface.counters().ok();
     (counters, (before.saturating_sub(COUNTING_NS), clock::realtime_ns() + COUNTING_NS))
 }
 
-/// What an interface is called in files: `canchar0` for /dev/canchar0.
+/// The name of an interface in files: `canchar0` for /dev/canchar0.
 fn name_in_file(name: &str) -> &str {
     name.strip_prefix("/dev/").unwrap_or(name)
 }
 
-/// Filters as they were asked for; none at all wants everything.
+/// The filters of an interface; `None`: record all frames.
 fn filters(wanted: &InterfaceFilters) -> Option<Filters> {
     Some(wanted.filters.clone()).filter(|filters| *filters != Filters::default())
 }
@@ -114,7 +115,7 @@ fn is_off(interface: &Interface) -> bool {
 }
 
 impl<'a> Buses<'a> {
-    /// `wanted` are names, `any` among them; `found` their interfaces. Counting begins.
+    /// Starts counting. `wanted` has the names to record, possibly `any`; `found` has the interfaces that exist.
     pub fn new(
         queue: &'a Queue,
         live: &'a Live,
@@ -131,13 +132,13 @@ impl<'a> Buses<'a> {
         buses
     }
 
-    /// Whether an interface of this name is wanted, and which of its frames.
+    /// `Some` if an interface of this name is to be recorded, with its filters.
     fn wants(&self, name: &str) -> Option<Option<Filters>> {
         let by = |wanted: &str| self.wanted.iter().find(|one| one.interface == wanted).map(filters);
         by(name).or_else(|| by("any"))
     }
 
-    /// Makes an interface a bus, if it is wanted; one of a bus's name that is new continues that bus.
+    /// Adds a bus for an interface that is to be recorded, or continues the bus of the same name. Returns its position.
     fn adopt(&mut self, interface: Interface) -> Option<u32> {
         let index = interface.index;
         let Some(filters) = self.wants(&interface.name) else {
@@ -148,7 +149,7 @@ impl<'a> Buses<'a> {
         let (counters, from_ns) = if made_since {
             (Some(Counters::default()), (0, 0)) // so all of it belongs to the recording
         } else {
-            count(&interface)
+            read_counters(&interface)
         };
         let name = name_in_file(&interface.name).to_owned();
         let known = self.list.iter().position(|bus| bus.name == name);
@@ -156,12 +157,12 @@ impl<'a> Buses<'a> {
         self.remember(index, place as u32);
         let rate = self.rate(&interface);
         if let Some(bus) = self.list.get_mut(place) {
-            self.live.say(format!("{}: is there again", bus.name));
-            bus.lose(None);
+            self.live.log(format!("{}: is there again", bus.name));
+            bus.add_counted(None);
             (bus.interface, bus.counters, bus.from_ns, bus.rate) = (interface, counters, (0, 0), rate);
             return Some(place as u32);
         }
-        self.queue.tell(Item::Interface(name.clone()));
+        self.queue.send(Item::Interface(name.clone()));
         self.list.push(Bus {
             name,
             interface,
@@ -194,7 +195,7 @@ impl<'a> Buses<'a> {
         }
     }
 
-    /// Which bus an interface is, as a place in `list`; one beyond it is none.
+    /// The position in `list` of the bus of the interface with this index; no valid position if it is not recorded.
     #[inline]
     pub fn place(&mut self, index: u32) -> u32 {
         match self.places.get(index as usize) {
@@ -203,18 +204,18 @@ impl<'a> Buses<'a> {
         }
     }
 
-    /// Moves those of `records` that are wanted to `chunk`, with the places of their buses.
-    pub fn sift<'r>(&mut self, chunk: &mut Chunk, records: impl Iterator<Item = Captured<'r>>) {
-        // The kind is looked at once and not for every frame.
+    /// Copies the records that are to be recorded into `chunk`, with the positions of their buses.
+    pub fn copy_wanted<'r>(&mut self, chunk: &mut Chunk, records: impl Iterator<Item = Captured<'r>>) {
+        // Matches once per chunk, not once per frame.
         match chunk {
-            Chunk::Classic(entries) => self.sift_to(entries, records),
-            Chunk::Fd(entries) => self.sift_to(entries, records),
-            Chunk::Noted(entries) => self.sift_to(entries, records),
+            Chunk::Classic(entries) => self.copy_wanted_to(entries, records),
+            Chunk::Fd(entries) => self.copy_wanted_to(entries, records),
+            Chunk::Noted(entries) => self.copy_wanted_to(entries, records),
         }
     }
 
     #[inline]
-    fn sift_to<'r>(&mut self, to: &mut impl Hold, records: impl Iterator<Item = Captured<'r>>) {
+    fn copy_wanted_to<'r>(&mut self, to: &mut impl Hold, records: impl Iterator<Item = Captured<'r>>) {
         for record in records {
             let place = self.place(record.interface);
             let Some(bus) = self.list.get_mut(place as usize) else { continue };
@@ -224,7 +225,8 @@ impl<'a> Buses<'a> {
         }
     }
 
-    /// The first frame of an interface may come before the news of it. Devices have indexes beyond the table, and no news.
+    /// Looks up an index that `places` does not have: the first frame of an interface may arrive before the kernel's report
+    /// of the interface, and the indexes of devices are above the table.
     #[cold]
     fn discover(&mut self, index: u32) -> u32 {
         if let Some(place) = self.list.iter().position(|bus| bus.interface.index == index) {
@@ -237,12 +239,12 @@ impl<'a> Buses<'a> {
         found.and_then(|interface| self.adopt(interface)).unwrap_or(UNWANTED)
     }
 
-    /// Takes note of a change, and answers what follows from it.
+    /// Updates the buses after a change, and returns what the source must follow.
     pub fn change(&mut self, change: Change) -> Vec<News> {
         match change {
-            Change::Is(interface, _) => self.is(interface).into_iter().collect(),
+            Change::Is(interface, _) => self.note_present(interface).into_iter().collect(),
             Change::Gone(interface, counters) => {
-                self.gone(interface.index, Some(counters)).into_iter().collect()
+                self.note_gone(interface.index, Some(counters)).into_iter().collect()
             }
             Change::Missed => {
                 let Ok(there) = Interface::list() else { return Vec::new() };
@@ -253,18 +255,18 @@ impl<'a> Buses<'a> {
                 };
                 let lost: Vec<u32> = self.list.iter().filter_map(lost).collect();
                 let mut news: Vec<News> =
-                    lost.into_iter().filter_map(|index| self.gone(index, None)).collect();
-                news.extend(there.into_iter().filter_map(|interface| self.is(interface)));
+                    lost.into_iter().filter_map(|index| self.note_gone(index, None)).collect();
+                news.extend(there.into_iter().filter_map(|interface| self.note_present(interface)));
                 news
             }
         }
     }
 
-    /// An interface or device is there, and so.
-    pub fn is(&mut self, interface: Interface) -> Option<News> {
+    /// Updates the bus of an interface that exists, in this state; logs changes of its name and state.
+    pub fn note_present(&mut self, interface: Interface) -> Option<News> {
         let rate = self.rate(&interface);
         let index = interface.index;
-        // A device that comes back has its index again.
+        // A device that is plugged in again gets the same index.
         let known = |bus: &&mut Bus| {
             bus.interface.index == index && (bus.counters.is_some() || !is_device(&interface))
         };
@@ -272,52 +274,52 @@ impl<'a> Buses<'a> {
             let before = self.list.len();
             let place = self.adopt(interface.clone())? as usize;
             if place == before {
-                self.live.say(format!("{}: found", self.list[place].name));
+                self.live.log(format!("{}: found", self.list[place].name));
             }
             return Some(News::Found(Box::new(interface)));
         };
-        bus.counters?; // news of one that is gone
+        bus.counters?; // a late report about a removed interface
         let (name, was) = (&bus.name, &bus.interface);
         if was.name != interface.name {
             let now = &interface.name;
-            self.live.say(format!("{name}: is called {now} now, and recorded on as {name}"));
+            self.live.log(format!("{name}: is called {now} now, and recorded on as {name}"));
         }
         match (was.up, interface.up) {
-            (true, false) => self.live.say(format!("{name}: is down")),
-            (false, true) => self.live.say(format!("{name}: is up")),
+            (true, false) => self.live.log(format!("{name}: is down")),
+            (false, true) => self.live.log(format!("{name}: is up")),
             _ => {}
         }
         match (is_off(was), is_off(&interface)) {
-            (false, true) => self.live.say(format!("{name}: is off the bus")),
-            (true, false) => self.live.say(format!("{name}: is on the bus again")),
+            (false, true) => self.live.log(format!("{name}: is off the bus")),
+            (true, false) => self.live.log(format!("{name}: is on the bus again")),
             _ => {}
         }
         (bus.interface, bus.rate) = (interface, rate);
         None
     }
 
-    /// An interface or device is no longer there, and had counted so much.
-    pub fn gone(&mut self, index: u32, counters: Option<Counters>) -> Option<News> {
+    /// Updates the bus of an interface or device that was removed; `counters` are its last counters.
+    pub fn note_gone(&mut self, index: u32, counters: Option<Counters>) -> Option<News> {
         let bus = self.list.iter_mut().find(|bus| bus.interface.index == index && bus.counters.is_some())?;
-        self.live.say(format!("{}: is gone", bus.name));
-        bus.lose(counters);
+        self.live.log(format!("{}: is gone", bus.name));
+        bus.add_counted(counters);
         Some(News::Gone(index))
     }
 
-    /// The index of the bus that is this device, as far as that is known.
+    /// The index of the device with this path, if it is recorded and exists.
     pub fn index_of(&self, path: &str) -> Option<u32> {
         let bus = self.list.iter().find(|bus| bus.interface.name == path && bus.counters.is_some())?;
         Some(bus.interface.index)
     }
 
-    /// The socket or file of this index is closed, and has lost so many frames.
+    /// Adds the frames lost by the socket or device file of this index, which is being closed.
     pub fn keep_own_losses(&mut self, index: u32, lost: u64) {
         if let Some(bus) = self.list.iter_mut().find(|bus| bus.interface.index == index) {
             bus.own_lost += lost;
         }
     }
 
-    /// Asks what each bus's own queue has lost, and answers the sum.
+    /// Reads the losses of each bus's own queue with `lost`, and returns the sum.
     pub fn count_own_losses(&mut self, mut lost: impl FnMut(u32) -> io::Result<u64>) -> io::Result<u64> {
         self.list.iter_mut().try_fold(0, |sum, bus| {
             bus.tally.own_lost = bus.own_lost + lost(bus.interface.index)?;
@@ -325,23 +327,23 @@ impl<'a> Buses<'a> {
         })
     }
 
-    /// Draws the line: reads all counters. Frames of later stamps do not belong to the recording.
+    /// Ends the counting: reads all counters. Frames with later stamps do not belong to the recording.
     pub fn end(&mut self) {
         for bus in &mut self.list {
-            let (counters, until_ns) = count(&bus.interface);
+            let (counters, until_ns) = read_counters(&bus.interface);
             if bus.counters.is_some() {
-                bus.lose(counters);
+                bus.add_counted(counters);
             }
             (bus.tally.counted, bus.until_ns) = (bus.past, until_ns);
         }
     }
 
-    /// The clock was set: stamps of before and after cannot be compared, and the recording has begun long ago.
+    /// Accepts all stamps from now on: those before and after a clock step cannot be compared.
     pub fn clock_was_set(&mut self) {
         self.list.iter_mut().for_each(|bus| bus.from_ns = (0, 0));
     }
 
-    /// Names that were waited for in vain.
+    /// The names in the settings whose interfaces never existed.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let names = self.wanted.iter().map(|one| one.interface.as_str()).filter(|&name| name != "any");
         names.filter(|name| self.list.iter().all(|bus| bus.name != name_in_file(name)))
@@ -358,20 +360,20 @@ fn is_device(interface: &Interface) -> bool {
 }
 
 impl Bus {
-    /// Whether it is a device and no interface of the network.
+    /// Whether it is a canchar device, not a network interface.
     pub fn is_device(&self) -> bool {
         is_device(&self.interface)
     }
 
-    /// It is gone, or no longer recorded, and has counted so much.
-    fn lose(&mut self, counters: Option<Counters>) {
+    /// Adds what the interface has counted to `past`; it was removed, or the recording ends.
+    fn add_counted(&mut self, counters: Option<Counters>) {
         if let Some(begun) = self.counters.take() {
             let grown = counters.map(|counters| counters.since(&begun));
             self.past = self.past.zip(grown).map(|(past, grown)| past.plus(&grown));
         }
     }
 
-    /// Counts a frame, and says whether it is to be recorded. A call would take a tenth of what receiving it takes.
+    /// Counts a frame, and returns whether to record it. Inlined, because a call would cost a tenth of receiving the frame.
     #[inline(always)]
     fn wants(&mut self, record: &Captured<'_>) -> bool {
         let stamp_ns = record.stamp_ns;
@@ -386,7 +388,7 @@ impl Bus {
             self.count_error(record);
         }
         let plain = self.rate.is_none() && self.filters.is_none();
-        plain || self.look_into(record)
+        plain || self.add_load_and_filter(record)
     }
 
     /// Whether a frame near the start or the end of the recording belongs to it.
@@ -397,8 +399,8 @@ impl Bus {
         inside
     }
 
-    /// What needs more of a frame than its head: how long it takes on the wire, and what the filters say.
-    fn look_into(&mut self, record: &Captured<'_>) -> bool {
+    /// Adds the frame's duration to the bus load, and returns whether the frame passes the filters.
+    fn add_load_and_filter(&mut self, record: &Captured<'_>) -> bool {
         let frame = record.frame();
         if let Some(rate) = self.rate {
             self.busy_ns += frame.duration_with_interframe_ns(rate);

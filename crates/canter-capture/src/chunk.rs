@@ -1,4 +1,4 @@
-//! Frames on their way from the ring to the file: what a block of the ring held, in as little memory as it takes.
+//! Chunks: the frames of one block of the ring on their way to the file, stored in as little memory as possible.
 
 use canter_frame::{
     BusId, Direction, RawRecord,
@@ -13,7 +13,7 @@ pub struct Entry<const BYTES: usize> {
     bytes: [u8; BYTES],
 }
 
-/// A frame of either size with all that a socket tells of it.
+/// A frame of either size with its direction and hardware stamp, as a socket reports them.
 pub struct NotedEntry {
     frame: Entry<CANFD_MTU>,
     len: u8,
@@ -21,13 +21,13 @@ pub struct NotedEntry {
     hardware_ns: u64,
 }
 
-// What a second of full buses takes in memory follows from these.
+// The memory per second at full bus load follows from these sizes.
 const _: () = assert!(size_of::<Entry<CAN_MTU>>() == 32 && size_of::<Entry<CANFD_MTU>>() == 88);
 const _: () = assert!(size_of::<NotedEntry>() == 104);
 
-/// What frames can be added to.
+/// A container that frames can be added to.
 pub trait Hold {
-    /// Adds a frame; one that does not fit is refused.
+    /// Adds a frame. Returns false, and adds nothing, if the frame is too large for an entry.
     fn hold(&mut self, record: &RawRecord<'_>) -> bool;
 }
 
@@ -51,30 +51,30 @@ impl Hold for Vec<NotedEntry> {
     }
 }
 
-/// Frames of one kind, in the order of their stamps once it is sorted.
+/// Frames of one kind; [`sort`](Self::sort) sorts them by stamp.
 pub enum Chunk {
     Classic(Vec<Entry<CAN_MTU>>),
     Fd(Vec<Entry<CANFD_MTU>>),
-    /// Of both kinds.
+    /// Classic and FD frames, with direction and hardware stamps.
     Noted(Vec<NotedEntry>),
 }
 
-/// What a chunk itself takes beside its frames.
+/// The memory of a chunk besides its frames, in bytes.
 const CHUNK_BYTES: usize = 64;
 
 impl Chunk {
-    /// An empty one with room for `frames`, all of them FD or none.
+    /// An empty chunk with room for `frames` frames, either all FD or all classic.
     pub fn new(fd: bool, frames: usize) -> Self {
         if fd { Self::Fd(Vec::with_capacity(frames)) } else { Self::Classic(Vec::with_capacity(frames)) }
     }
 
-    /// An empty one for what sockets tell.
+    /// An empty chunk with room for `frames` frames with direction and hardware stamps.
     pub fn noted(frames: usize) -> Self {
         Self::Noted(Vec::with_capacity(frames))
     }
 
-    /// The same chunk without frames, when its memory does for `frames` of this kind and not for many more: what is in
-    /// the queue counts by its memory.
+    /// Empties the chunk for reuse, if its memory fits `frames` frames of this kind and is not much larger: the queue counts
+    /// the memory of its chunks. Returns whether it did.
     pub fn reuse(&mut self, fd: bool, frames: usize) -> bool {
         let fits = |capacity: usize| (frames..=2 * frames).contains(&capacity);
         match self {
@@ -118,7 +118,7 @@ impl Chunk {
         }
     }
 
-    /// Hands out the frames of these places, which are below `len`.
+    /// Passes the frames at these positions, which are below `len`, to `each`.
     #[inline]
     pub fn each(&self, places: Range<usize>, mut take: impl FnMut(&RawRecord<'_>)) {
         match self {
@@ -128,7 +128,7 @@ impl Chunk {
         }
     }
 
-    /// How many frames, of a chunk in order, have stamps of at most `limit_ns`.
+    /// How many frames of a sorted chunk have stamps of at most `limit_ns`.
     pub fn until(&self, limit_ns: u64) -> usize {
         let all = self.len();
         if all > 0 && self.stamp_ns(all - 1) <= limit_ns {
@@ -137,7 +137,7 @@ impl Chunk {
         self.before(limit_ns.saturating_add(1))
     }
 
-    /// How many frames, of a chunk in order, have stamps below `limit_ns`.
+    /// How many frames of a sorted chunk have stamps below `limit_ns`.
     pub fn before(&self, limit_ns: u64) -> usize {
         match self {
             Self::Classic(entries) => entries.partition_point(|entry| entry.stamp_ns < limit_ns),
@@ -150,7 +150,7 @@ impl Chunk {
         (0..self.len()).map(|at| self.record(at))
     }
 
-    /// Sorts by stamp; frames of one stamp keep their order. Mostly there is nothing to do.
+    /// Sorts by stamp; frames with equal stamps keep their order. Most chunks are sorted already.
     pub fn sort(&mut self) {
         match self {
             Self::Classic(entries) => sort(entries, |entry| entry.stamp_ns),
@@ -159,7 +159,7 @@ impl Chunk {
         }
     }
 
-    /// Memory that it takes, in bytes.
+    /// Its memory in bytes.
     pub fn bytes(&self) -> usize {
         CHUNK_BYTES
             + match self {

@@ -1,9 +1,9 @@
-//! Why a recording could not be started: an error names the thing, the step and the way out.
+//! Why a recording could not be started. An error names the file or interface, the step that failed and the remedy.
 
 use canter_formats::{FORMATS, list_extensions};
 use std::{fmt, io, path::Path, path::PathBuf, time::Duration};
 
-/// What an operation of this crate answers.
+/// The result of an operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a recording could not be started.
@@ -12,15 +12,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The file's name does not end in the extension of a format that can be recorded, and no format was set.
     UnknownFormat(PathBuf),
-    /// Files are to be deleted, but nothing makes a next file.
+    /// [`Settings::keep`](crate::Settings::keep) is set, but neither rotation by size nor by age is.
     KeepWithoutRotation,
-    /// The format of this file has no place for hardware stamps.
+    /// The format of this file cannot store hardware stamps.
     NoHardwareStamps(PathBuf),
-    /// The flush interval is shorter than this.
+    /// The flush interval is shorter than this minimum.
     FlushTooShort(Duration),
     /// The interface is given twice.
     NamedTwice(String),
-    /// The interface has nothing to record from.
+    /// Frames of the interface cannot be recorded.
     Unsupported {
         /// Its name.
         interface: String,
@@ -31,17 +31,17 @@ pub enum Error {
     NotReady {
         /// Its name.
         interface: String,
-        /// What it is, and the way out.
+        /// Its state, and the command that changes it.
         reason: String,
     },
-    /// An interface, a ring or a socket could not be opened.
+    /// An interface, a ring or a socket could not be found, opened or configured.
     Io(canter_io::Error),
     /// A file could not be created, replaced or removed. `AlreadyExists`: [`Settings::overwrite`](crate::Settings)
-    /// allows to replace it.
+    /// permits replacing it.
     File {
         /// The file.
         path: PathBuf,
-        /// What was being done: `open`, `remove`, `write`.
+        /// The step that failed: `open`, `remove`, `write`.
         step: &'static str,
         /// What the operating system reported.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! The files of a recording: one, or with rotation a row of them whose names sort, of which the oldest may go.
+//! The files of a recording: one file, or with rotation numbered files, of which the oldest may be deleted.
 
 use crate::account::{Deleted, Written};
 use crate::{Error, Result};
@@ -10,10 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Digits of a file's number: enough for a file a second in eleven days, and names sort up to there.
+/// Digits of a file's number: with one file per second, names sort correctly for eleven days.
 const DIGITS: usize = 6;
 
-/// Where frames are written to, and what has been written.
+/// The current file, and the list of the files written before it.
 pub struct Files {
     target: PathBuf,
     numbered: bool,
@@ -21,28 +21,28 @@ pub struct Files {
     number: u64,
     file: File,
     path: PathBuf,
-    /// Bytes of the current file.
+    /// The size of the current file in bytes.
     bytes: u64,
     closed: VecDeque<Written>,
     deleted: Deleted,
 }
 
 impl Files {
-    /// Makes the first file. With `numbered` there are more to come, and of those not more than `keep` stay.
+    /// Creates the first file. With `numbered`, more files follow, and at most `keep` of them are kept.
     ///
     /// # Errors
-    /// When it cannot be made, or is there already and not to be written over.
+    /// When it cannot be created, or exists and `overwrite` is not set.
     pub fn create(target: &Path, numbered: bool, keep: Option<usize>, overwrite: bool) -> Result<Self> {
         let path = if numbered { numbered_path(target, 1) } else { target.to_owned() };
         if numbered {
-            for earlier in row(target) {
+            for earlier in numbered_files(target) {
                 if !overwrite {
                     return Err(Error::file(&earlier, "open", io::ErrorKind::AlreadyExists.into()));
                 }
                 fs::remove_file(&earlier).map_err(|error| Error::file(&earlier, "remove", error))?;
             }
         }
-        // Only a plain file can be lost by writing over it.
+        // Writing to a device or pipe replaces nothing.
         let may_replace = overwrite || path.metadata().is_ok_and(|about| !about.is_file());
         let file = open(&path, may_replace).map_err(|error| Error::file(&path, "open", error))?;
         Ok(Self {
@@ -62,38 +62,38 @@ impl Files {
         &self.path
     }
 
-    /// Bytes in the current file.
+    /// The size of the current file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Writes until all is written or an error comes, and answers how much was. What an entry lacks is cut off again
-    /// by `cut`.
+    /// Writes until all bytes are written or an error occurs, and returns how many were written. The caller removes an
+    /// incomplete entry with `cut`.
     pub fn write(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
         let (taken, error) = write_counting(&mut self.file, bytes);
         self.bytes += taken as u64;
         (taken, error)
     }
 
-    /// Cuts off the last `bytes`, which are no use to a reader.
+    /// Removes the last `bytes`, which a reader could not use.
     pub fn cut(&mut self, bytes: usize) {
         self.bytes -= bytes as u64;
         let _ = self.file.set_len(self.bytes);
     }
 
-    /// Whether nobody removed or replaced the file: else nobody can read what was written.
-    pub fn is_there(&self) -> bool {
+    /// Whether the path still names the file that is being written: it was neither removed nor replaced.
+    pub fn is_in_place(&self) -> bool {
         let same = |path: &Path, file: &File| {
-            let (there, ours) = (fs::metadata(path)?, file.metadata()?);
-            io::Result::Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+            let (named, open) = (fs::metadata(path)?, file.metadata()?);
+            io::Result::Ok((named.dev(), named.ino()) == (open.dev(), open.ino()))
         };
         same(&self.path, &self.file).unwrap_or(false)
     }
 
-    /// Brings the file to the disk, and notes what is in it.
+    /// Syncs the file to the disk, and adds it to the list.
     ///
     /// # Errors
-    /// What fdatasync(2) answers.
+    /// The error of fdatasync(2).
     pub fn close(&mut self, mut about: Written) -> io::Result<()> {
         about.name = self.path.display().to_string();
         about.bytes = self.bytes;
@@ -102,16 +102,16 @@ impl Files {
         if plain { self.file.sync_data() } else { Ok(()) }
     }
 
-    /// Makes the next file, once the current one is closed, and removes the oldest when there are too many.
+    /// Creates the next file after the current one was closed, and deletes the oldest files above the limit.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When a file cannot be deleted or created.
     pub fn next(&mut self) -> Result<()> {
         assert!(self.numbered, "a single file has no successor");
         while self.closed.len() >= self.keep {
             let Some(oldest) = self.closed.pop_front() else { break };
             let path = Path::new(&oldest.name);
-            // Somebody who moved it away in time has it.
+            // A file that was moved away is not deleted, but counts as deleted here.
             if let Err(error) = fs::remove_file(path)
                 && error.kind() != io::ErrorKind::NotFound
             {
@@ -126,7 +126,7 @@ impl Files {
         Ok(())
     }
 
-    /// The closed files that are still there, and the sum of those that are not.
+    /// The closed files that still exist, and the sum over the deleted ones.
     pub fn closed(&self) -> (Vec<Written>, Deleted) {
         (self.closed.iter().cloned().collect(), self.deleted)
     }
@@ -143,8 +143,8 @@ fn open(path: &Path, may_replace: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file's name before and behind its number: `drive` and `.pcapng.zst`.
-fn halves(target: &Path) -> (String, String) {
+/// The parts of a file's name before and after its number: `drive` and `.pcapng.zst`.
+fn split_name(target: &Path) -> (String, String) {
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let bare = name.strip_suffix(".zst").unwrap_or(&name);
     let stem = bare.rfind('.').filter(|&at| at > 0).unwrap_or(bare.len());
@@ -152,28 +152,28 @@ fn halves(target: &Path) -> (String, String) {
 }
 
 fn numbered_path(target: &Path, number: u64) -> PathBuf {
-    let (stem, end) = halves(target);
+    let (stem, end) = split_name(target);
     target.with_file_name(format!("{stem}-{number:0DIGITS$}{end}"))
 }
 
-/// Files that are there and have names of the row.
-fn row(target: &Path) -> Vec<PathBuf> {
-    let (stem, end) = halves(target);
+/// The existing files with numbered names of this target.
+fn numbered_files(target: &Path) -> Vec<PathBuf> {
+    let (stem, end) = split_name(target);
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let numbered = |name: &str| {
         let middle = name.strip_prefix(&stem)?.strip_prefix('-')?.strip_suffix(&end)?;
         (middle.len() >= DIGITS && middle.bytes().all(|byte| byte.is_ascii_digit())).then_some(())
     };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut row: Vec<PathBuf> = entries
+    let mut files: Vec<PathBuf> = entries
         .filter(|entry| entry.file_name().to_str().and_then(numbered).is_some())
         .map(|entry| entry.path())
         .collect();
-    row.sort();
-    row
+    files.sort();
+    files
 }
 
-/// Writes until all is written or an error comes, and answers how much was.
+/// Writes until all bytes are written or an error occurs, and returns how many were written.
 fn write_counting(file: &mut impl Write, bytes: &[u8]) -> (usize, Option<io::Error>) {
     let mut taken = 0;
     while taken < bytes.len() {
@@ -191,7 +191,7 @@ fn write_counting(file: &mut impl Write, bytes: &[u8]) -> (usize, Option<io::Err
 mod tests {
     use super::*;
 
-    /// Takes so many bytes and then none.
+    /// Accepts this number of bytes and then none.
     struct Full(usize);
 
     impl Write for Full {
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(names(), ["d-000003.log", "d-000004.log"]);
         let (closed, deleted) = files.closed();
         assert_eq!((closed.len(), deleted), (1, Deleted { files: 2, frames: 4, bytes: 10 }));
-        assert!(files.is_there());
+        assert!(files.is_in_place());
 
         fs::write(folder.path().join("d-mine.log"), "").unwrap();
         let refused = Files::create(&target, true, None, false).err().unwrap();
@@ -251,6 +251,6 @@ mod tests {
         assert!(matches!(&refused, Error::File { source, .. } if exists(source)));
         Files::create(&target, true, None, true).unwrap();
         assert_eq!(names(), ["d-000001.log", "d-mine.log"]);
-        assert!(!files.is_there());
+        assert!(!files.is_in_place());
     }
 }

@@ -1,5 +1,5 @@
-//! Records all frames of any number of CAN interfaces on Linux, and accounts for every one: the recording is complete,
-//! or the account says how many frames were lost where.
+//! Records all frames of any number of CAN interfaces on Linux and accounts for every frame: either the recording is
+//! complete, or its account lists how many frames were lost and at which place.
 //!
 //! ```no_run
 //! use canter_capture::{Account, Recording, Settings};
@@ -7,7 +7,7 @@
 //! use std::{path::Path, thread, time::Duration};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Interfaces with candump's filters; "any" records all, later ones too.
+//! // Interfaces with candump's filters; "any" records all, also those created later.
 //! let interfaces = vec![InterfaceFilters::parse("can0")?, InterfaceFilters::parse("can1,123:7FF")?];
 //! let mut settings = Settings::new(interfaces, "drive.pcapng");
 //! settings.rotate_bytes = Some(100 << 20);
@@ -25,11 +25,13 @@
 //! # }
 //! ```
 //!
-//! `source` (the kernel's ring, or sockets) → `receiver` (thread: counts, copies) → `queue` → `writer` (thread: `merge`,
-//! format, `files`) → `account`. `recording` puts them together.
+//! # Modules
+//! `source` (the kernel's ring, or sockets) → `receiver` (a thread that counts and copies frames) → `queue` → `writer`
+//! (a thread that sorts them by `merge`, formats them and writes `files`) → `account`. `recording` starts the threads.
 //!
 //! # Platforms
-//! Linux 5.4 or newer. Without `CAP_NET_RAW` the recording uses sockets instead of the ring, at six times the cost.
+//! Linux 5.4 or newer. Without `CAP_NET_RAW` the recording uses sockets instead of the ring, which costs six times as
+//! much processor time per frame.
 #![forbid(unsafe_code)]
 
 mod account;

@@ -1,4 +1,4 @@
-//! What can be seen of a recording while it runs. Whoever records never waits for whoever looks.
+//! The state of a recording while it runs. The recording threads never wait for a reader of this state.
 
 use crate::{account::Event, writer};
 use canter_io::clock;
@@ -7,41 +7,42 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// How many events are kept; an interface that comes and goes all day shall not fill the memory.
+/// How many events are kept, so that an interface that comes and goes all day does not fill the memory.
 const EVENTS_MAX: usize = 1000;
 
-/// How long a bus was busy so far.
+/// How long a bus has been busy since the recording began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Busy {
     /// The interface.
     pub name: String,
-    /// The time that its frames took on the wire, in ns, by their exact bits; `None`: no bit rate is known.
+    /// The time that its frames took on the wire, in ns, computed from their exact number of bits; `None`: the bit rate
+    /// is unknown.
     pub busy_ns: Option<u64>,
 }
 
-/// Shared by the threads and whoever looks at them.
+/// Shared by the threads of a recording and its [`Recording`](crate::Recording).
 #[derive(Default)]
 pub struct Live {
     pub stop: AtomicBool,
-    /// The writer has as many frames as were asked for.
+    /// The writer has reached the frame limit.
     pub enough: AtomicBool,
-    /// How often the receiver came by: it does so several times a second, frames or none.
+    /// Rounds of the receiver's loop: several per second, also without frames.
     pub rounds: AtomicU64,
     pub frames: AtomicU64,
     pub queue_lost: AtomicU64,
     /// Frames that the ring or the sockets have lost.
     pub ring_lost: AtomicU64,
-    /// Whether somebody wants to know how busy the buses are.
+    /// Whether the receiver publishes `busy`.
     pub show_load: AtomicBool,
     pub busy: Mutex<Vec<Busy>>,
-    /// What the writer has written so far.
+    /// The writer's account so far.
     pub written: Mutex<writer::Report>,
     events: Mutex<Vec<Event>>,
 }
 
 impl Live {
-    /// Notes that something happened now.
-    pub fn say(&self, what: String) {
+    /// Adds an event with the current time.
+    pub fn log(&self, what: String) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         if events.len() < EVENTS_MAX {
             events.push(Event { at_ns: clock::realtime_ns(), what });
@@ -54,7 +55,7 @@ impl Live {
         events.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// Frames lost so far by what this program knows while it runs.
+    /// Frames lost so far in the ring, the sockets and the RAM queue; other losses are known at the end only.
     pub fn lost(&self) -> u64 {
         self.ring_lost.load(Ordering::Relaxed) + self.queue_lost.load(Ordering::Relaxed)
     }

@@ -1,19 +1,19 @@
-//! One order for all: frames of several processors and rings, merged by their stamps within a window.
+//! Sorts the frames of several processors and rings by their stamps, within a window.
 //!
-//! Blocks come almost in order, so they are kept as a few *runs*, each of blocks that continue one another; merging
-//! copies nothing and compares a frame with one limit. A frame that comes when younger ones are written already is
-//! written at once and counted as late: stamps are never rewritten.
+//! Blocks arrive almost in order, so they are kept as a few *runs*, in each of which stamps only grow. Merging copies
+//! nothing and compares each frame with one limit. A frame that arrives after younger frames were handed out is handed
+//! out at once and counted as late; stamps are never changed.
 
 use crate::chunk::Chunk;
 use std::{collections::VecDeque, ops::Range};
 
-/// How long a frame is held back at least for older ones.
+/// How long a frame is held back for older frames, in ns of stamps.
 pub const WINDOW_NS: u64 = 100_000_000;
 
-/// Chunks, each beginning no earlier than its predecessor ends.
+/// Chunks whose stamps only grow: each chunk begins no earlier than the one before it ends.
 struct Run {
     chunks: VecDeque<Chunk>,
-    /// The next frame of the first chunk.
+    /// The position of the next frame in the first chunk.
     at: usize,
     /// The stamp of the last frame.
     last_ns: u64,
@@ -30,16 +30,16 @@ impl Run {
 #[derive(Default)]
 pub struct Merge {
     runs: Vec<Run>,
-    /// The youngest stamp that came.
+    /// The youngest stamp that was added.
     newest_ns: u64,
     /// The youngest stamp that was handed out.
     written_ns: u64,
     late: u64,
-    /// Chunks that are empty by now.
+    /// Chunks whose frames were all handed out.
     spare: Vec<Chunk>,
 }
 
-/// Frames that are handed out together: they follow one another, and all of them are late or none.
+/// Consecutive frames of a chunk that are handed out together: either all of them are late or none.
 pub struct Piece<'a> {
     pub chunk: &'a Chunk,
     pub places: Range<usize>,
@@ -47,7 +47,7 @@ pub struct Piece<'a> {
 }
 
 impl Merge {
-    /// Takes what came in a block.
+    /// Adds the frames of a block.
     pub fn add(&mut self, mut chunk: Chunk) {
         if chunk.len() == 0 {
             return;
@@ -55,7 +55,7 @@ impl Merge {
         chunk.sort();
         let (first_ns, last_ns) = (chunk.stamp_ns(0), chunk.stamp_ns(chunk.len() - 1));
         self.newest_ns = self.newest_ns.max(last_ns);
-        // The run that ends last before it, so that the others stay open for what is older.
+        // The run that ends last before this chunk, so that the other runs can continue with older chunks.
         let fitting =
             self.runs.iter_mut().filter(|run| run.last_ns <= first_ns).max_by_key(|run| run.last_ns);
         match fitting {
@@ -67,35 +67,36 @@ impl Merge {
         }
     }
 
-    /// Hands out, in order, every frame that no older one can precede any more: all frames below `complete_ns` have
-    /// come.
-    pub fn ripe(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
+    /// Hands out, in order, every frame that can no longer be preceded by another: it is older than the window, and all
+    /// frames with stamps below `complete_ns` have been added. Returns the memory of the
+    /// finished chunks in bytes.
+    pub fn hand_out_complete(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(self.newest_ns.saturating_sub(WINDOW_NS).min(complete_ns), each)
     }
 
-    /// The same once nothing has come for a while, so that no frame can be on its way for longer.
-    pub fn quiet(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
+    /// The same without the window, for use when no chunk has arrived for some time.
+    pub fn hand_out_after_pause(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(complete_ns, each)
     }
 
-    /// Hands out all. Answers, as `ripe`, how many bytes of memory were given back.
-    pub fn all(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
+    /// Hands out all frames. Returns the bytes of memory of the chunks that are finished.
+    pub fn hand_out_all(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(u64::MAX, each)
     }
 
-    /// The clock was set: hands out all, and what comes from now on is in an order of its own.
+    /// After a clock step: hands out all frames, and starts a new order.
     pub fn restart(&mut self, each: impl FnMut(Piece<'_>)) -> usize {
-        let bytes = self.all(each);
+        let bytes = self.hand_out_all(each);
         (self.newest_ns, self.written_ns) = (0, 0);
         bytes
     }
 
-    /// Chunks of which all was handed out since this was asked last.
+    /// The chunks that were finished since the last call.
     pub fn spare(&mut self) -> impl Iterator<Item = Chunk> {
         self.spare.drain(..)
     }
 
-    /// Frames handed out behind younger ones.
+    /// Frames handed out after younger ones.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -106,7 +107,7 @@ impl Merge {
             let run = &mut self.runs[first];
             while let Some(chunk) = run.chunks.front() {
                 let until = chunk.until(limit_ns).max(run.at);
-                // A chunk is in order, so its late frames are its first ones.
+                // A chunk is sorted, so its late frames come first.
                 let late =
                     if chunk.stamp_ns(run.at) < self.written_ns { chunk.before(self.written_ns) } else { 0 };
                 let in_time = late.clamp(run.at, until);
@@ -132,7 +133,8 @@ impl Merge {
         bytes
     }
 
-    /// The run with the oldest frame, if that is ripe, and up to which stamp it is ahead of the others.
+    /// The run with the oldest frame, if its stamp is at most `until_ns`, and the stamp up to which its frames precede those
+    /// of all other runs.
     fn first(&self, until_ns: u64) -> Option<(usize, u64)> {
         let (mut best, mut best_ns, mut second_ns) = (None, u64::MAX, u64::MAX);
         for (at, run) in self.runs.iter().enumerate() {
@@ -170,7 +172,7 @@ mod tests {
 
     fn all(merge: &mut Merge) -> Vec<u64> {
         let mut got = Vec::new();
-        merge.all(note(&mut got));
+        merge.hand_out_all(note(&mut got));
         got.into_iter().map(|one| one.0).collect()
     }
 
@@ -179,10 +181,10 @@ mod tests {
         let mut merge = Merge::default();
         let mut out = Vec::new();
         merge.add(chunk(false, &[10, 30, WINDOW_NS + 20]));
-        assert_eq!(merge.ripe(u64::MAX, note(&mut out)), 0, "the chunk is still in use");
+        assert_eq!(merge.hand_out_complete(u64::MAX, note(&mut out)), 0, "the chunk is still in use");
         assert_eq!((out.as_slice(), merge.spare().count()), (&[(10, false)][..], 0));
         merge.add(chunk(false, &[3 * WINDOW_NS]));
-        merge.ripe(15, note(&mut out));
+        merge.hand_out_complete(15, note(&mut out));
         assert_eq!(out, [(10, false)], "a ring still holds older ones");
         merge.add(chunk(true, &[25, 40]));
         assert_eq!(all(&mut merge), [25, 30, 40, WINDOW_NS + 20, 3 * WINDOW_NS]);
@@ -196,7 +198,7 @@ mod tests {
         merge.add(chunk(false, &[100, 200]));
         all(&mut merge);
         merge.add(chunk(false, &[150, 250]));
-        merge.all(note(&mut out));
+        merge.hand_out_all(note(&mut out));
         assert_eq!((out.as_slice(), merge.late()), (&[(150, true), (250, false)][..], 1));
         merge.restart(|_| ());
         merge.add(chunk(false, &[1]));
@@ -232,9 +234,9 @@ mod tests {
                         merge.add(chunk);
                     }
                 }
-                freed += merge.ripe(u64::MAX, note(&mut got));
+                freed += merge.hand_out_complete(u64::MAX, note(&mut got));
             }
-            freed += merge.all(note(&mut got));
+            freed += merge.hand_out_all(note(&mut got));
             prop_assert_eq!(merge.late(), got.iter().filter(|one| one.1).count() as u64);
             let in_time: Vec<u64> = got.iter().filter(|one| !one.1).map(|one| one.0).collect();
             prop_assert!(in_time.is_sorted());

@@ -1,5 +1,5 @@
-//! The RAM queue between the receiver and the writer: what a stalled disk cannot take yet. Bounded in bytes; when it
-//! is full the receiver keeps the count, and the ring stays free.
+//! The RAM queue between the receiver and the writer: frames wait here while the disk stalls. Its size in bytes is
+//! limited. When it is full, the receiver discards and counts frames, so that the ring does not fill.
 
 use crate::chunk::Chunk;
 use canter_formats::Closing;
@@ -12,35 +12,35 @@ use std::{
     time::Duration,
 };
 
-/// What the receiver tells the writer, in order.
+/// A message from the receiver to the writer.
 pub enum Item {
     Chunk(Chunk),
     /// A new interface; the first is number 0.
     Interface(String),
-    /// The real-time clock was set; how.
+    /// The real-time clock was set; a sentence for the file.
     ClockStep(String),
-    /// The end, and what is known then.
+    /// The end of the recording: the statistics of each interface, and the verdict.
     End(Vec<Closing>, String),
 }
 
-/// How many chunks are kept for reuse: more than come between two looks of the writer. Memory that goes back and forth
-/// between two threads would else be given back to the system and be cleared by it, block by block.
+/// How many empty chunks are kept for reuse: more than arrive between two rounds of the writer. Without reuse, malloc
+/// would return memory freed by the other thread to the kernel, which clears each page before it hands it out again.
 const SPARE_CHUNKS: usize = 64;
 
 pub struct Queue {
     items: Mutex<VecDeque<Item>>,
     more: Condvar,
-    /// Memory in use: in the queue, and taken and not released yet.
+    /// Bytes in use: of the chunks in the queue, and of those taken and not released yet.
     bytes: AtomicUsize,
     high_water: AtomicUsize,
     limit: usize,
     spare: Mutex<Vec<Chunk>>,
-    /// Every frame with an older stamp, in ns, is in the queue or was.
+    /// Every frame with a stamp below this, in ns, has been added to the queue.
     complete_until_ns: AtomicU64,
 }
 
 impl Queue {
-    /// An empty one for chunks of `limit` bytes in all.
+    /// An empty queue for chunks of at most `limit` bytes in total.
     pub fn new(limit: usize) -> Self {
         Self {
             items: Mutex::default(),
@@ -63,13 +63,13 @@ impl Queue {
         match spare.iter_mut().rposition(|chunk| chunk.reuse(fd, frames)) {
             Some(at) => spare.swap_remove(at),
             None => {
-                drop(spare.pop()); // makes room for one of a size that is asked for
+                drop(spare.pop()); // makes room for a chunk of a size that is in use
                 Chunk::new(fd, frames)
             }
         }
     }
 
-    /// Keeps chunks for [`chunk`](Self::chunk).
+    /// Keeps empty chunks for reuse by [`chunk`](Self::chunk).
     pub fn recycle(&self, chunks: impl Iterator<Item = Chunk>) {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let room = SPARE_CHUNKS - spare.len();
@@ -79,37 +79,38 @@ impl Queue {
         left.for_each(drop);
     }
 
-    /// Adds a chunk, or gives it back when there is no room. The writer is not woken: it looks by itself, which costs
-    /// less than a wake-up a block.
+    /// Adds a chunk, or returns it when the queue is full. Does not wake the writer, which looks periodically: that costs
+    /// less than one wake-up per block.
     pub fn push(&self, chunk: Chunk) -> Result<(), Chunk> {
         let bytes = self.bytes.load(Ordering::Relaxed) + chunk.bytes();
         if bytes > self.limit {
             return Err(chunk);
         }
-        // Only this thread adds, so the sum cannot pass the limit meanwhile. No memory is ordered by the number.
+        // Only the receiver adds, so the sum cannot exceed the limit. Relaxed: the number orders no other memory.
         self.bytes.fetch_add(chunk.bytes(), Ordering::Relaxed);
         self.high_water.fetch_max(bytes, Ordering::Relaxed);
         self.items().push_back(Item::Chunk(chunk));
         Ok(())
     }
 
-    /// Adds what takes no memory to speak of, and wakes the writer.
-    pub fn tell(&self, item: Item) {
+    /// Adds a message without frames, which does not count as memory in use, and wakes the writer.
+    pub fn send(&self, item: Item) {
         self.items().push_back(item);
         self.more.notify_one();
     }
 
-    /// Every frame with an older stamp than this, in ns, has been added.
+    /// Declares that every frame with a stamp below `ns` has been added.
     pub fn set_complete_until(&self, ns: u64) {
         self.complete_until_ns.store(ns, Ordering::Release); // pairs with `complete_until`
     }
 
-    /// What was said last. Asked before `take`, it holds for what that takes.
+    /// The latest value of [`set_complete_until`](Self::set_complete_until). Read it before `take`: then it holds for all
+    /// that was taken.
     pub fn complete_until(&self) -> u64 {
         self.complete_until_ns.load(Ordering::Acquire)
     }
 
-    /// Moves all to `into`, which is empty, waiting up to `wait` for something to be told.
+    /// Moves all messages into `into`, which is empty; waits up to `wait` for [`send`](Self::send) if there are none.
     pub fn take(&self, into: &mut VecDeque<Item>, wait: Duration) {
         let mut items = self.items();
         if items.is_empty() {
@@ -118,12 +119,12 @@ impl Queue {
         std::mem::swap(&mut *items, into);
     }
 
-    /// The writer no longer needs so much memory.
+    /// Releases the memory of chunks that the writer has finished with, in bytes.
     pub fn release(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes in use now, and at most so far.
+    /// Bytes in use now, and the most that were in use.
     pub fn used(&self) -> (usize, usize) {
         (self.bytes.load(Ordering::Relaxed), self.high_water.load(Ordering::Relaxed))
     }

@@ -1,5 +1,5 @@
-//! The receiver's thread: ring, sockets or devices → queue, and the count of every frame on the way. Between the ring's memory
-//! and the queue it does as little as it can, so that the ring stays empty.
+//! The receiver's thread: moves frames from the ring, the sockets or the devices to the queue, and counts every frame. It
+//! does as little work per frame as possible, so that the ring does not fill.
 
 use crate::{
     buses::{Bus, Buses},
@@ -15,34 +15,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long it sleeps at most without a block: how soon it sees that it is to stop.
-const LOOK_NS: u64 = 100_000_000;
-/// How often it looks at what is not frames: losses so far, and interfaces that come and go.
+/// The longest wait for frames, in ns, and therefore the longest delay of a request to stop.
+const WAIT_NS: u64 = 100_000_000;
+/// The interval at which it reads loss counters and follows interfaces that appear and disappear.
 const CHORES: Duration = Duration::from_millis(100);
-/// How far the real-time clock may run from the monotonic one between two looks before it counts as set.
+/// If the real-time clock differs from the monotonic clock by more than this, in ns, since the last round, it was set.
 const CLOCK_STEP_NS: u64 = 50_000_000;
-/// How often it says how busy the buses are.
+/// The interval at which it publishes the bus load.
 const BUSY: Duration = Duration::from_millis(200);
 
-/// What the receiver leaves behind.
+/// The receiver's result.
 pub struct Report {
     pub buses: Vec<Bus>,
-    /// What the frames came by.
+    /// How frames were received: `ring`, `sockets`, `devices` or a combination.
     pub method: String,
     pub ring_bytes: u64,
-    /// Frames that found no room in the ring, of all interfaces; the buses have those of sockets and devices.
+    /// Frames lost because the ring was full, of all interfaces; the buses count those of sockets and devices.
     pub ring_lost: u64,
-    /// Frames that found no room in a processor's backlog, of all interfaces.
+    /// Frames lost because a processor's backlog was full, of all interfaces.
     pub backlog_lost: u64,
-    /// How often the clock was set.
+    /// How often the real-time clock was set.
     pub clock_steps: u64,
     pub started_ns: u64,
     pub ended_ns: u64,
-    /// Why it ended by itself.
+    /// Why it ended without a request to stop.
     pub error: Option<String>,
 }
 
-/// Takes the frames that are wanted, and counts them all.
+/// Counts all frames, and moves those to be recorded to the queue.
 pub struct Keeper<'a> {
     queue: &'a Queue,
     buses: Buses<'a>,
@@ -55,16 +55,17 @@ impl<'a> Keeper<'a> {
         Self { queue, buses, kept: 0, queue_lost: 0 }
     }
 
-    /// Moves what is wanted of a block of `frames` to the queue.
+    /// Moves the records to be recorded, at most `frames`, to the queue.
     pub fn keep_block<'r>(&mut self, fd: bool, frames: usize, records: impl Iterator<Item = Captured<'r>>) {
         let chunk = self.queue.chunk(fd, frames);
         self.keep(chunk, records);
     }
 
-    /// Moves what is wanted of `records` to `chunk`, which has room for them, and that to the queue.
+    /// Copies the records to be recorded into `chunk`, which has room for all, and moves the chunk to the queue. If the
+    /// queue is full, the frames count as lost there.
     #[inline]
     pub fn keep<'r>(&mut self, mut chunk: Chunk, records: impl Iterator<Item = Captured<'r>>) {
-        self.buses.sift(&mut chunk, records);
+        self.buses.copy_wanted(&mut chunk, records);
         self.kept += chunk.len() as u64;
         if chunk.len() == 0 {
             return;
@@ -78,7 +79,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// The source and what is made of it.
+/// The receiver's thread: a source of frames and their keeper.
 pub struct Receiver<'a> {
     source: Source,
     keeper: Keeper<'a>,
@@ -91,8 +92,8 @@ pub struct Receiver<'a> {
     busy_shown: Instant,
 }
 
-/// Real-time less monotonic time. A thread that is kept from running between both readings would take the pause for a
-/// step, so it reads anew then.
+/// Real time minus monotonic time, in ns. A preemption between the two readings would look like a clock step, so the
+/// clocks are read again then.
 fn clock_offset_ns() -> u64 {
     loop {
         let before_ns = clock::monotonic_ns();
@@ -104,7 +105,7 @@ fn clock_offset_ns() -> u64 {
 }
 
 impl<'a> Receiver<'a> {
-    /// Starts to count.
+    /// Starts counting backlog losses.
     pub fn new(source: Source, keeper: Keeper<'a>, monitor: Option<Monitor>, live: &'a Live) -> Self {
         let (backlog, started_ns) = (Watch::start(&[]).ok(), clock::realtime_ns());
         let now = Instant::now();
@@ -112,14 +113,14 @@ impl<'a> Receiver<'a> {
         Self { source, keeper, live, monitor, backlog, started_ns, clock_steps: 0, chores_done, busy_shown }
     }
 
-    /// Until it is told to stop, or fails.
+    /// Receives until a request to stop or an error.
     pub fn run(mut self) -> Report {
         let mut error = None;
         let mut offset_ns = clock_offset_ns();
         while !self.live.stop.load(Ordering::Acquire) {
             let received = self.receive();
             match received.and(self.chores()) {
-                // If it comes up again, so do its frames.
+                // Reception continues when the interface comes up again.
                 Err(down) if down.kind() == io::ErrorKind::NetworkDown => {}
                 Err(other) => {
                     error = Some(format!("receive: {other}"));
@@ -140,12 +141,12 @@ impl<'a> Receiver<'a> {
 
     fn receive(&mut self) -> io::Result<()> {
         let Self { source, keeper, live, .. } = self;
-        source.next(LOOK_NS, keeper)?;
+        source.next(WAIT_NS, keeper)?;
         keeper.queue.set_complete_until(source.complete_until_ns());
         live.frames.store(keeper.kept, Ordering::Relaxed);
         live.queue_lost.store(keeper.queue_lost, Ordering::Relaxed);
         if live.show_load.load(Ordering::Relaxed) && self.busy_shown.elapsed() > BUSY {
-            // Whoever looks just now sees it next time.
+            // If a reader holds the lock now, the next round publishes.
             if let Ok(mut shown) = live.busy.try_lock() {
                 *shown = keeper.buses.busy();
             }
@@ -154,7 +155,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// What need not be done for every block.
+    /// The work that is not needed for every block.
     fn chores(&mut self) -> io::Result<()> {
         if self.chores_done.elapsed() < CHORES {
             return Ok(());
@@ -167,14 +168,14 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Interfaces that came, went or are called otherwise.
+    /// Follows interfaces that appeared, disappeared, changed state or were renamed.
     fn follow_changes(&mut self) {
         let Self { source, keeper, live, monitor, .. } = self;
         source.follow_devices(&mut keeper.buses, live);
         let Some(listening) = monitor else { return };
         let mut changes = Vec::new();
         if let Err(error) = listening.changes(|change| changes.push(change)) {
-            live.say(format!(
+            live.log(format!(
                 "interfaces: listen for changes: {error}; later ones are found by their frames"
             ));
             *monitor = None;
@@ -188,23 +189,24 @@ impl<'a> Receiver<'a> {
 
     fn clock_was_set(&mut self, step_ns: i64) {
         let (way, ms) = (if step_ns < 0 { "back" } else { "forward" }, step_ns.unsigned_abs() / 1_000_000);
-        let said = format!("the clock was set {way} by {}.{:03} s", ms / 1000, ms % 1000);
-        self.live.say(said.clone());
+        let text = format!("the clock was set {way} by {}.{:03} s", ms / 1000, ms % 1000);
+        self.live.log(text.clone());
         self.clock_steps += 1;
-        self.keeper.queue.tell(Item::ClockStep(said));
+        self.keeper.queue.send(Item::ClockStep(text));
         self.keeper.buses.clock_was_set();
     }
 
-    /// Draws the line: reads all counters, then takes what came before that out of the ring.
+    /// Ends the recording: reads all counters, then takes the frames received before that out of the kernel.
     fn finish(mut self, mut error: Option<String>) -> Report {
         self.follow_changes();
         let Self { mut source, mut keeper, live, backlog, started_ns, clock_steps, .. } = self;
         for name in keeper.buses.missing() {
-            live.say(format!("{name}: never appeared"));
+            live.log(format!("{name}: never appeared"));
         }
         keeper.buses.end();
         let ended_ns = clock::realtime_ns();
-        // What sockets and devices lose from now on is of after the end; a ring takes nothing more.
+        // Read before draining: sockets and devices still receive, and lose frames that arrive after the end; the ring is
+        // closed first.
         let own = source.own_drops(&mut keeper.buses);
         let drained = source.drain(&mut keeper);
         let lost = source.ring_drops();

@@ -1,4 +1,4 @@
-//! A recording: what is to be recorded and where to, the threads that do it, and the account that they end with.
+//! A running recording: starts the threads, reports on them while they run, and completes their account.
 
 use crate::{
     Error, Result,
@@ -20,14 +20,14 @@ use std::{
     thread::JoinHandle,
 };
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     queue: Queue,
     live: Live,
 }
 
-/// A recording that runs. [`stop`](Self::stop) and then [`finish`](Self::finish) end it; one that is dropped goes on
-/// until the process ends.
+/// A running recording. [`stop`](Self::stop) and then [`finish`](Self::finish) end it. A recording that is dropped
+/// continues until the process ends.
 pub struct Recording {
     shared: Arc<Shared>,
     output: PathBuf,
@@ -36,34 +36,34 @@ pub struct Recording {
     receiver: Option<JoinHandle<receiver::Report>>,
     writer: Option<JoinHandle<writer::Report>>,
     account: Option<Account>,
-    events_told: usize,
+    events_reported: usize,
 }
 
 impl Recording {
-    /// Starts to record. When it returns, frames are recorded.
+    /// Starts a recording. All frames received after the return are recorded.
     ///
     /// # Errors
-    /// When the settings contradict each other, an interface is not there or down, the file cannot be made or may not
-    /// be written over. Nothing has been made then.
+    /// When the settings contradict each other, an interface does not exist or is down, or the file cannot be created or
+    /// exists already. Then no thread runs and no file was created.
     pub fn start(settings: &Settings) -> Result<Self> {
         let style = settings.style()?;
-        let monitor = Monitor::open().ok(); // first: whatever changes from now on is told
+        let monitor = Monitor::open().ok(); // before `find`, so that no later change is missed
         let found = settings.find()?;
         let shared = Arc::new(Shared { queue: Queue::new(settings.queue_bytes), live: Live::default() });
         shared.live.show_load.store(settings.bus_load, Ordering::Relaxed);
-        let source = Source::open(&settings.wish(&found), &found, &shared.live)?;
+        let source = Source::open(&settings.source_options(&found), &found, &shared.live)?;
         let Settings { output, keep, overwrite, .. } = settings;
         let files = Files::create(output, settings.rotates(), *keep, *overwrite)?;
         let (receiver, ready) = spawn_receiver(&shared, source, monitor, settings.interfaces.clone(), found)?;
         let writer = {
             let shared = Arc::clone(&shared);
             named("canter-write").spawn(move || {
-                let _ = thread::stand_back(); // what it writes waits in memory; frames would wait in the kernel
+                let _ = thread::stand_back(); // the receiver goes first: its frames wait in the kernel, those of this thread in memory
                 writer::run(&shared.queue, &shared.live, files, style)
             })
         };
         let writer = writer.map_err(Error::Thread)?;
-        let _ = ready.recv(); // counting has begun; a receiver that died is found at its end
+        let _ = ready.recv(); // counting has begun, or the receiver panicked: `stop` reports that
         Ok(Self {
             shared,
             output: output.clone(),
@@ -72,64 +72,65 @@ impl Recording {
             receiver: Some(receiver),
             writer: Some(writer),
             account: None,
-            events_told: 0,
+            events_reported: 0,
         })
     }
 
-    /// Whether it has ended by itself: it has as many frames as were asked for, or cannot receive any more.
+    /// Whether it has ended without [`stop`](Self::stop): it has reached the frame limit, or cannot receive any more.
     pub fn is_over(&self) -> bool {
         let failed = self.receiver.as_ref().is_none_or(JoinHandle::is_finished);
         failed || self.shared.live.enough.load(Ordering::Relaxed)
     }
 
-    /// Frames received so far, as far as they are wanted.
+    /// Frames received so far that pass the filters.
     pub fn frames(&self) -> u64 {
         self.shared.live.frames.load(Ordering::Relaxed)
     }
 
-    /// How often the receiver's thread has run: a watchdog sees a stalled one.
+    /// Rounds of the receiver's thread: several per second. A watchdog detects a stall when the number does not grow.
     pub fn rounds(&self) -> u64 {
         self.shared.live.rounds.load(Ordering::Relaxed)
     }
 
-    /// Frames lost so far, as far as this program knows while it runs; the account knows all.
+    /// Frames lost so far in the ring, the sockets, the devices' queues and the RAM queue. The account has the losses at
+    /// all places.
     pub fn lost(&self) -> u64 {
         self.shared.live.lost()
     }
 
-    /// Memory of the RAM queue that is in use, and that was at most, in bytes.
+    /// Memory of the RAM queue in use now, and the most that was in use, both in bytes.
     pub fn queue_used(&self) -> (usize, usize) {
         self.shared.queue.used()
     }
 
-    /// How busy each bus was so far, with [`Settings::bus_load`].
+    /// How long each bus has been busy; empty without [`Settings::bus_load`].
     pub fn busy(&self) -> Vec<Busy> {
         self.shared.live.busy.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What has happened since this was asked last: interfaces that went and came, a disk that is full.
+    /// The events since the last call: an interface disappeared or came back, the disk is full.
     pub fn events(&mut self) -> Vec<Event> {
-        let events = self.shared.live.events(self.events_told);
-        self.events_told += events.len();
+        let events = self.shared.live.events(self.events_reported);
+        self.events_reported += events.len();
         events
     }
 
-    /// Draws the line: what was received up to now belongs to the recording. It takes a fifth of a second; writing goes
-    /// on until [`finish`](Self::finish).
+    /// Stops receiving: the frames received up to now belong to the recording. Takes about 0.2 s. The writer continues
+    /// until [`finish`](Self::finish).
     pub fn stop(&mut self) {
         self.shared.live.stop.store(true, Ordering::Release); // pairs with the receiver's Acquire load
         let Some(receiver) = self.receiver.take() else { return };
         let account = Account::new(&join(receiver));
-        self.shared.queue.tell(Item::End(closings(&account), account.verdict.clone()));
+        self.shared.queue.send(Item::End(closings(&account), account.verdict.clone()));
         self.account = Some(account);
     }
 
-    /// Whether all has been written, after [`stop`](Self::stop).
+    /// After [`stop`](Self::stop): whether all frames have been written.
     pub fn is_written(&self) -> bool {
         self.writer.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops, waits until the disk has all, and answers the account; [`Account::save`] keeps it.
+    /// Stops, waits until the disk has all frames, and returns the account; [`Account::save`] writes it to a file.
     pub fn finish(mut self) -> Account {
         self.stop();
         let report = self.writer.take().map(join).unwrap_or_default();
@@ -138,7 +139,7 @@ impl Recording {
         self.complete(account)
     }
 
-    /// Stops without waiting for a disk that does not answer: what it has not taken yet is lost.
+    /// Stops without waiting for a disk that stalls: frames that are not written yet are lost.
     pub fn give_up(mut self) -> Account {
         self.stop();
         let mut account = self.account.take().unwrap_or_default();
@@ -158,17 +159,17 @@ impl Recording {
 }
 
 impl Account {
-    /// Where the account of a recording to `output` goes: `output` with `.account.json` behind it.
+    /// The path of the account of a recording to `output`: `output` followed by `.account.json`.
     pub fn path(output: &Path) -> PathBuf {
         let mut name = output.as_os_str().to_owned();
         name.push(".account.json");
         name.into()
     }
 
-    /// Writes it to a file as JSON.
+    /// Writes the account to a file as JSON.
     ///
     /// # Errors
-    /// What writing answers.
+    /// The error of open(2) or write(2).
     pub fn save(&self, path: &Path) -> std::io::Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)?;
         std::fs::write(path, text + "\n")
@@ -177,7 +178,7 @@ impl Account {
 
 type Ready = std::sync::mpsc::Receiver<()>;
 
-/// The receiver's thread, and the word that it has begun to count.
+/// Starts the receiver's thread; the channel signals that it has begun to count.
 fn spawn_receiver(
     shared: &Arc<Shared>,
     source: Source,
@@ -185,12 +186,12 @@ fn spawn_receiver(
     wanted: Vec<InterfaceFilters>,
     found: Vec<Interface>,
 ) -> Result<(JoinHandle<receiver::Report>, Ready)> {
-    let (say, ready) = std::sync::mpsc::channel();
+    let (started, ready) = std::sync::mpsc::channel();
     let shared = Arc::clone(shared);
     let run = move || {
         let buses = Buses::new(&shared.queue, &shared.live, wanted, found);
         let receiver = Receiver::new(source, Keeper::new(&shared.queue, buses), monitor, &shared.live);
-        let _ = say.send(());
+        let _ = started.send(());
         receiver.run()
     };
     let thread = named("canter-capture").spawn(run).map_err(Error::Thread)?;
@@ -205,7 +206,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What a pcapng file says of each interface.
+/// The statistics of each interface in a pcapng file.
 fn closings(account: &Account) -> Vec<Closing> {
     let closing = |bus: &Bus| Closing {
         started_ns: account.started_ns,

@@ -1,56 +1,56 @@
-//! What is recorded, where to and how.
+//! Which interfaces are recorded, to which file and how.
 
-use crate::{Error, Result, source::Wish, writer::Style};
+use crate::{Error, Result, source::SourceOptions, writer::Style};
 use canter_formats::{FORMATS, Format, by_extension};
 use canter_io::{Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, time::Duration};
 
 pub use canter_io::capture_ring::RING_BYTES;
 
-/// Memory for what a stalled disk cannot take, in bytes, unless asked otherwise.
+/// The default size of the RAM queue, in bytes: frames wait there while the disk stalls.
 pub const QUEUE_BYTES: usize = 256 << 20;
-/// How old a frame may become before it is in the file, unless asked otherwise.
+/// The default flush interval: the greatest age of a frame that is not in the file yet.
 pub const FLUSH: Duration = Duration::from_secs(1);
-/// And at least.
+/// The shortest flush interval.
 pub const FLUSH_MIN: Duration = Duration::from_millis(500);
 
-/// What is recorded, and how. [`Settings::new`] has what is usual; change what is not.
+/// The settings of a recording. [`Settings::new`] sets defaults; change the fields that differ.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Interfaces, and canchar devices by their paths, with candump's filters; `any` stands for all of the network, later
-    /// ones too. Without filters everything is kept.
+    /// Network interfaces by name, and canchar devices by path, with candump's filters. `any` stands for all network
+    /// interfaces, also those created later. Without filters all frames are recorded.
     pub interfaces: Vec<InterfaceFilters>,
-    /// The file. With rotation, a number goes before its last extension.
+    /// The output file. With rotation, a number is inserted before its extension.
     pub output: PathBuf,
-    /// The format, one that can be recorded live; `None`: by the end of the file's name, `.log` or `.pcapng`.
+    /// The format, one that can be recorded live; `None`: chosen by the extension of the output file, `.log` or `.pcapng`.
     pub format: Option<&'static Format>,
-    /// Compress by zstd, as it is without asking where the name ends in `.zst`.
+    /// Compress with zstd. An output file whose name ends in `.zst` is always compressed.
     pub zstd: bool,
-    /// Write over files that are there.
+    /// Replace existing files.
     pub overwrite: bool,
-    /// In a log, stamps of 9 digits.
+    /// In a log, write stamps with 9 digits after the decimal point (ns) instead of 6 (µs).
     pub ns: bool,
-    /// No more frames than this.
+    /// End the recording after this number of frames.
     pub frames_max: u64,
-    /// Memory that the kernel fills while this program cannot run, in bytes.
+    /// The size of the kernel's ring, in bytes: frames wait there while this program cannot run.
     pub ring_bytes: usize,
-    /// Memory for what a stalled disk cannot take, in bytes.
+    /// The size of the RAM queue, in bytes: frames wait there while the disk stalls.
     pub queue_bytes: usize,
-    /// A next file from this size on, in bytes.
+    /// Start the next file when the current one has this size, in bytes.
     pub rotate_bytes: Option<u64>,
-    /// A next file at this age.
+    /// Start the next file when the current one has this age.
     pub rotate_age: Option<Duration>,
-    /// How many files stay, the youngest.
+    /// With rotation, keep this number of files and delete older ones; `None`: keep all.
     pub keep: Option<usize>,
-    /// A frame is in the file when it is as old as this, at least half a second.
+    /// The greatest age of a frame that is not in the file yet; at least [`FLUSH_MIN`].
     pub flush: Duration,
-    /// Tell received from sent frames, by sockets.
+    /// Record whether each frame was received or sent. Uses sockets instead of the ring.
     pub direction: bool,
-    /// Keep controllers' own stamps too, by sockets; in pcapng only.
+    /// Also record the controllers' hardware stamps; pcapng only. Uses sockets instead of the ring.
     pub hardware_stamps: bool,
-    /// Do not ask that interfaces are there, or up, at the beginning.
+    /// Start even if an interface does not exist or is down.
     pub wait_for_interfaces: bool,
-    /// Work out how busy each bus is, which costs some hundred instructions a frame.
+    /// Compute the load of each bus, which costs about a hundred instructions per frame.
     pub bus_load: bool,
 }
 
@@ -82,7 +82,7 @@ impl Settings {
         self.rotate_bytes.is_some() || self.rotate_age.is_some()
     }
 
-    /// How to write, when the settings make sense.
+    /// How to write, if the settings do not contradict each other.
     pub(crate) fn style(&self) -> Result<Style> {
         let packed = self.output.extension().is_some_and(|end| end == "zst");
         let format = self.format.or_else(|| by_extension(&self.output, FORMATS));
@@ -110,7 +110,7 @@ impl Settings {
         })
     }
 
-    /// The interfaces that are asked for: those named, and with `any` all others.
+    /// The interfaces that the settings name, and with `any` all others.
     pub(crate) fn find(&self) -> Result<Vec<Interface>> {
         let mut found: Vec<Interface> = Vec::new();
         for (at, InterfaceFilters { interface: name, .. }) in self.interfaces.iter().enumerate() {
@@ -148,15 +148,15 @@ impl Settings {
         self.interfaces.iter().any(|one| one.interface == "any")
     }
 
-    pub(crate) fn wish(&self, found: &[Interface]) -> Wish {
+    pub(crate) fn source_options(&self, found: &[Interface]) -> SourceOptions {
         let names = self.interfaces.iter().map(|one| one.interface.clone());
         let (devices, network): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("/dev/"));
-        let there = found.iter().any(Interface::has_sockets);
+        let exists = found.iter().any(Interface::has_sockets);
         let single = match network.as_slice() {
-            [one] if !self.any() && there => Some(one.clone()),
+            [one] if !self.any() && exists => Some(one.clone()),
             _ => None,
         };
-        Wish {
+        SourceOptions {
             network: !network.is_empty(),
             single,
             devices,
@@ -168,7 +168,7 @@ impl Settings {
     }
 }
 
-/// Reports an interface that is down before anything is opened: nothing would ever arrive.
+/// Refuses an interface that is down or bus-off before a file is created: no frame would arrive.
 fn refuse_unready(interface: &Interface) -> Result<()> {
     match interface.not_ready() {
         Some(reason) => Err(Error::NotReady { interface: interface.name.clone(), reason }),

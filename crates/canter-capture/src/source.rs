@@ -1,5 +1,5 @@
-//! Where frames come from: interfaces of the network by the kernel's ring, or by sockets where that is not permitted or
-//! does not tell enough; canchar devices by files of their own.
+//! The source of a recording's frames: the kernel's ring for network interfaces, or sockets without permission for the
+//! ring or when direction or hardware stamps are wanted; one open file for each canchar device.
 
 use crate::Result;
 use crate::{
@@ -24,35 +24,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a frame may be on its way between its stamp and its block or its socket.
+/// The longest time, in ns, from a frame's stamp until the frame is in its block or its socket.
 const IN_FLIGHT_NS: u64 = 20_000_000;
 
-/// Sockets and devices that never run empty are left after this: the rest is of after the end.
+/// The longest drain of sockets and devices at the end. On a busy bus they never run empty, and later frames do not
+/// belong to the recording.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// How long frames of devices gather after a wake-up, which costs more than ten of them. A device's queue holds 190 ms of
-/// the fullest bus.
+/// The pause after a wake-up, in which frames of devices gather: a wake-up costs more than ten frames. A device's queue
+/// holds 190 ms of frames of a bus at full load.
 const GATHER: Duration = Duration::from_millis(4);
 
-/// What is waited for at once; of more, all are looked at every [`GATHER`].
+/// The most descriptors in one poll(2); with more, all are read every [`GATHER`].
 const POLLED_MAX: usize = 64;
 
-/// What a recording asks of its source.
-pub struct Wish {
-    /// Interfaces of the network are wanted.
+/// The part of the settings that the source needs.
+pub struct SourceOptions {
+    /// Network interfaces are to be recorded.
     pub network: bool,
-    /// The name of the only one of them that will ever be wanted.
+    /// The name of the only network interface to be recorded, if there is only one.
     pub single: Option<String>,
     /// Paths of canchar devices.
     pub devices: Vec<String>,
-    /// FD frames may come.
+    /// FD frames may arrive.
     pub fd: bool,
+    /// The size of the ring, or of all sockets' queues together, in bytes.
     pub bytes: usize,
     pub direction: bool,
     pub hardware_stamps: bool,
 }
 
-/// What the frames of interfaces of the network come by.
+/// How frames of network interfaces are received.
 enum Network {
     Ring { ring: CaptureRing, bound: bool },
     Sockets { sockets: CaptureSockets, bytes: usize },
@@ -61,31 +63,31 @@ enum Network {
 pub struct Source {
     network: Option<Network>,
     devices: CaptureDevices,
-    /// Paths of devices that are wanted, there or not.
+    /// The paths of the devices to be recorded, existing or not.
     paths: Vec<String>,
-    /// Who sent a frame is to be told.
+    /// Record whether a frame was received or sent.
     direction: bool,
 }
 
 impl Source {
     /// Starts to receive from `found`.
-    pub fn open(wish: &Wish, found: &[Interface], live: &Live) -> Result<Self> {
+    pub fn open(options: &SourceOptions, found: &[Interface], live: &Live) -> Result<Self> {
         let is_device = |one: &&Interface| one.carrier.access == Access::File;
         let (of_devices, of_network): (Vec<_>, Vec<_>) = found.iter().partition(is_device);
-        let network = wish.network.then(|| Network::open(wish, &of_network, live)).transpose()?;
+        let network = options.network.then(|| Network::open(options, &of_network, live)).transpose()?;
         let mut devices = CaptureDevices::default();
         for device in of_devices {
             devices.add(device)?;
         }
-        Ok(Self { network, devices, paths: wish.devices.clone(), direction: wish.direction })
+        Ok(Self { network, devices, paths: options.devices.clone(), direction: options.direction })
     }
 
-    /// Memory that the kernel fills.
+    /// The size of the kernel's queues in bytes.
     pub fn bytes(&self) -> usize {
         self.devices.bytes() + self.network.as_ref().map_or(0, Network::bytes)
     }
 
-    /// What it receives by: `ring`, `sockets`, `devices`, or two of them.
+    /// How frames are received: `ring`, `sockets`, `devices`, or `ring+devices`, `sockets+devices`.
     pub fn method(&self) -> String {
         let network = self.network.as_ref().map(|network| match network {
             Network::Ring { .. } => "ring",
@@ -95,23 +97,23 @@ impl Source {
         network.into_iter().chain(devices).collect::<Vec<_>>().join("+")
     }
 
-    /// Follows what became of an interface.
+    /// Follows an interface that appeared or disappeared.
     pub fn follow(&mut self, news: &News, buses: &mut Buses<'_>, live: &Live) {
         match news {
             News::Found(interface) if interface.carrier.access == Access::File => {
                 if let Err(error) = self.devices.add(interface) {
-                    live.say(format!("{error}; it is not recorded"));
+                    live.log(format!("{error}; it is not recorded"));
                 }
             }
             _ => self.network.iter_mut().for_each(|network| network.follow(news, buses, live)),
         }
     }
 
-    /// Follows what became of the devices, of which nobody tells.
+    /// Looks for devices that appeared or disappeared, since the kernel does not report them.
     pub fn follow_devices(&mut self, buses: &mut Buses<'_>, live: &Live) {
         let gone: Vec<u32> = self.devices.gone().collect();
         for index in gone {
-            buses.gone(index, self.devices.counters(index));
+            buses.note_gone(index, self.devices.counters(index));
             buses.keep_own_losses(index, self.devices.drops(index).unwrap_or_default());
             self.devices.remove(index);
         }
@@ -119,19 +121,19 @@ impl Source {
         for path in self.paths.clone() {
             match Interface::find(&path) {
                 Ok(interface) => {
-                    let news = buses.is(interface);
+                    let news = buses.note_present(interface);
                     news.iter().for_each(|news| self.follow(news, buses, live));
                 }
-                // Its file will tell, if it has one.
+                // An open device reports by its file that it has gone.
                 Err(_) => {
                     let index = buses.index_of(&path).filter(|&index| !self.devices.is_open(index));
-                    index.and_then(|index| buses.gone(index, None));
+                    index.and_then(|index| buses.note_gone(index, None));
                 }
             }
         }
     }
 
-    /// Gives what there is to `keeper`, waiting up to `timeout_ns`.
+    /// Passes the waiting frames to `keeper`; waits up to `timeout_ns` for the first.
     pub fn next(&mut self, timeout_ns: u64, keeper: &mut Keeper<'_>) -> io::Result<()> {
         let alone = self.network.is_some() && self.devices.is_empty();
         let timeout_ns = if alone {
@@ -161,7 +163,7 @@ impl Source {
         })
     }
 
-    /// Until there is something anywhere, and a little longer.
+    /// Waits until a frame can be read anywhere, and then [`GATHER`] for more.
     fn wait(&self, timeout_ns: u64) -> io::Result<()> {
         let of_network = self.network.iter().flat_map(Network::descriptors);
         let mut polled: Vec<BorrowedFd<'_>> = self.devices.descriptors().chain(of_network).collect();
@@ -174,7 +176,7 @@ impl Source {
         Ok(())
     }
 
-    /// The end: takes what came before it out of the kernel.
+    /// At the end of the recording: takes the frames received before it out of the kernel.
     pub fn drain(&mut self, keeper: &mut Keeper<'_>) -> io::Result<()> {
         let (begun, now_ns) = (Instant::now(), clock::realtime_ns());
         while self.devices.complete_until_ns() < now_ns && begun.elapsed() < DRAIN_MAX {
@@ -194,7 +196,7 @@ impl Source {
         }
     }
 
-    /// All frames with an older stamp, in ns, have been handed out.
+    /// All frames with stamps below this, in ns, have been passed on.
     pub fn complete_until_ns(&self) -> u64 {
         let of_network = self.network.as_ref().map_or(u64::MAX, Network::complete_until_ns);
         self.devices.complete_until_ns().min(of_network).saturating_sub(IN_FLIGHT_NS)
@@ -208,8 +210,7 @@ impl Source {
         }
     }
 
-    /// Tells each bus that has a queue of its own, a socket's or a device's file's, what was lost there so far. Answers
-    /// the sum.
+    /// Updates the losses of the buses that have their own queue, in a socket or a device's file, and returns the sum.
     pub fn own_drops(&mut self, buses: &mut Buses<'_>) -> io::Result<u64> {
         let Self { network, devices, .. } = self;
         buses.count_own_losses(|index| {
@@ -223,20 +224,21 @@ impl Source {
 }
 
 impl Network {
-    /// A ring hears all interfaces unless there is only one to hear.
-    fn open(wish: &Wish, found: &[&Interface], live: &Live) -> Result<Self> {
-        if wish.direction || wish.hardware_stamps {
-            return Self::sockets(wish, found);
+    /// Opens a ring for all interfaces, or bound to one if only that one is to be recorded; sockets where a ring will not
+    /// do.
+    fn open(options: &SourceOptions, found: &[&Interface], live: &Live) -> Result<Self> {
+        if options.direction || options.hardware_stamps {
+            return Self::sockets(options, found);
         }
-        let bound = wish.single.as_deref().and_then(|name| found.iter().find(|one| one.name == name));
+        let bound = options.single.as_deref().and_then(|name| found.iter().find(|one| one.name == name));
         let (thing, index) = bound.map_or(("capture", 0), |one| (one.name.as_str(), one.index));
-        match CaptureRing::open(thing, index, wish.fd, wish.bytes) {
+        match CaptureRing::open(thing, index, options.fd, options.bytes) {
             Ok(ring) => Ok(Self::Ring { ring, bound: bound.is_some() }),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                let source = Self::sockets(wish, found)?;
+                let source = Self::sockets(options, found)?;
                 let Self::Sockets { sockets, .. } = &source else { return Ok(source) };
                 let frames = sockets.queue_frames().unwrap_or_default();
-                live.say(format!(
+                live.log(format!(
                     "capture: no ring without CAP_NET_RAW: by sockets, whose queues hold {frames} frames each"
                 ));
                 Ok(source)
@@ -245,9 +247,9 @@ impl Network {
         }
     }
 
-    fn sockets(wish: &Wish, found: &[&Interface]) -> Result<Self> {
-        let share = wish.bytes / found.len().max(1);
-        let mut sockets = CaptureSockets::new(share.try_into().unwrap_or(u32::MAX), wish.hardware_stamps);
+    fn sockets(options: &SourceOptions, found: &[&Interface]) -> Result<Self> {
+        let share = options.bytes / found.len().max(1);
+        let mut sockets = CaptureSockets::new(share.try_into().unwrap_or(u32::MAX), options.hardware_stamps);
         for interface in found {
             sockets.add(interface)?;
         }
@@ -272,13 +274,13 @@ impl Network {
         match (self, news) {
             (Self::Ring { ring, bound: true }, News::Found(interface)) => {
                 if let Err(error) = ring.bind(interface.index) {
-                    live.say(format!("{}: cannot be received: {error}", interface.name));
+                    live.log(format!("{}: cannot be received: {error}", interface.name));
                 }
             }
             (Self::Ring { .. }, _) => {}
             (Self::Sockets { sockets, .. }, News::Found(interface)) => {
                 if let Err(error) = sockets.add(interface) {
-                    live.say(format!("{error}; it is not recorded"));
+                    live.log(format!("{error}; it is not recorded"));
                 }
             }
             (Self::Sockets { sockets, .. }, News::Gone(index)) => {
@@ -300,11 +302,11 @@ fn keep_block(keeper: &mut Keeper<'_>, block: Block<'_>) {
     keeper.keep_block(block.is_fd(), block.len(), block.records());
 }
 
-/// Keeps frames with what is told of them besides; who sent them only where that is asked for.
+/// Keeps frames with their origin, if `direction` is set, and their hardware stamps.
 fn keep_noted(keeper: &mut Keeper<'_>, records: &[Captured<'_>], direction: bool) {
-    let told = records.iter().map(|record| {
+    let noted = records.iter().map(|record| {
         let origin = if direction { record.origin } else { Origin::Unknown };
         Captured { origin, ..*record }
     });
-    keeper.keep(Chunk::noted(records.len()), told);
+    keeper.keep(Chunk::noted(records.len()), noted);
 }

@@ -1,5 +1,5 @@
-//! The writer's thread: queue → merge → format → files. A disk error stops the writing at the last whole entry, not
-//! the counting.
+//! The writer's thread: queue → merge → format → files. After a disk error the file ends with the last whole entry, and frames
+//! are still counted.
 
 use crate::{
     Error,
@@ -17,52 +17,53 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often it looks at the queue.
+/// The longest wait for a message of the queue.
 const LOOK: Duration = Duration::from_millis(100);
-/// What is formatted is written when it is that much, or as old as the flush interval allows. No more than stays in a
-/// processor's cache.
+/// Formatted frames are written when they have this size in bytes, or the age that the flush interval allows. The size
+/// fits into a processor's cache.
 const WRITE_BYTES: usize = 64 << 10;
-/// How old a frame may be when it is written because it is time: a block's time (60 ms), a look until it is taken, those
-/// in vain behind the last frame, and one more, since time is looked at that often.
+/// The age that a frame may already have when the flush timer runs: 60 ms until the kernel hands over its block, one
+/// [`LOOK`] until the block is taken, [`QUIET_LOOKS`] without a message after the last frame, and one until the timer is
+/// checked.
 const HOLD: Duration = Duration::from_millis(480);
-/// After so many looks in vain, no frame can precede those that are held back. Looks and not time: while the whole
-/// process is stopped, time passes and the ring fills.
+/// After this number of looks without a message, no older frame can arrive before those that are held back. Counts looks,
+/// not time: while the whole process is stopped, time passes and the ring fills.
 const QUIET_LOOKS: u32 = 2;
-/// How hard zstd tries: the fastest level takes a fifth off the disk's load at the least cost a frame.
+/// The zstd level: the fastest one costs least per frame and reduces the data written by a fifth.
 const ZSTD_LEVEL: i32 = 1;
 
-/// What was written.
+/// The writer's result.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Frames in the files, of each interface.
     pub in_file: Vec<u64>,
-    /// Frames that the disk did not take, of each interface.
+    /// Frames not written because of a disk error, of each interface.
     pub lost: Vec<u64>,
-    /// Frames behind the last that was asked for, of each interface.
+    /// Frames after the frame limit was reached, of each interface.
     pub beyond: Vec<u64>,
-    /// Frames behind younger ones.
+    /// Frames written after younger ones.
     pub late: u64,
-    /// The size of all files.
+    /// The size of all files in bytes.
     pub bytes: u64,
     /// Why it stopped writing.
     pub error: Option<String>,
-    /// The files, and those that made room for others.
+    /// The files that exist.
     pub files: Vec<Written>,
     pub deleted: crate::account::Deleted,
 }
 
-/// How it writes.
+/// The part of the settings that the writer needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub format: &'static Format,
-    /// Makes the format's appender.
+    /// Creates the format's appender.
     pub append: canter_formats::format::MakeAppend,
-    /// In a log, stamps of 9 digits.
+    /// In a log, stamps with 9 digits after the decimal point.
     pub ns: bool,
     pub zstd: bool,
-    /// No more frames than this.
+    /// The frame limit.
     pub frames_max: u64,
-    /// A file is followed by another from this size on, in bytes…
+    /// Start the next file when the current one has this size, in bytes…
     pub rotate_bytes: Option<u64>,
     /// …or at this age.
     pub rotate_age: Option<Duration>,
@@ -78,20 +79,20 @@ struct Output<'a> {
     packer: Option<zstd::bulk::Compressor<'static>>,
     names: Vec<String>,
     buffer: Vec<u8>,
-    /// The buffer is written from this size on.
+    /// The buffer is written when it has this size, in bytes.
     write_at: usize,
-    /// Where each entry in the buffer ends, and of which interface it is; `NO_FRAME`: of none.
+    /// For each entry in the buffer, where it ends, and the interface of its frame, or `NO_FRAME`.
     entries: Vec<(u32, u32)>,
-    /// How many of the entries are frames of each interface.
+    /// How many frames of each interface are in the buffer.
     pending: Vec<u64>,
     report: Report,
-    /// What is in the current file, and its frames of each interface.
+    /// The account of the current file, and its frames of each interface.
     current: Written,
     in_current: Vec<u64>,
     last_ns: u64,
     began: Instant,
     written: Instant,
-    /// How many frames may still come.
+    /// How many frames may still be written before the limit.
     left: u64,
 }
 
@@ -132,7 +133,7 @@ impl<'a> Output<'a> {
         output
     }
 
-    /// The head of a file.
+    /// Formats the head of a file.
     fn begin(&mut self) {
         self.format = (self.style.append)(self.style.ns);
         self.format.begin(&mut self.buffer);
@@ -194,14 +195,14 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// A file that is not packed ends with the very frame that makes it large enough.
+    /// Limits the buffer so that an uncompressed file ends with the frame that reaches the rotation size.
     fn set_write_at(&mut self) {
         let most = self.style.rotate_bytes.filter(|_| self.packer.is_none());
         let left = most.map_or(WRITE_BYTES as u64, |most| most.saturating_sub(self.files.bytes()));
         self.write_at = left.min(WRITE_BYTES as u64) as usize;
     }
 
-    /// Writes the buffer, or counts it as lost.
+    /// Writes the buffer, or counts its frames as lost.
     fn write(&mut self) {
         let whole = if self.report.error.is_none() { self.write_buffer() } else { 0 };
         let lost = self.entries.iter().rev().take_while(|&&(end, _)| end as usize > whole);
@@ -223,13 +224,13 @@ impl<'a> Output<'a> {
         self.publish();
     }
 
-    /// Answers how much of the buffer is in the file, in whole entries.
+    /// Writes the buffer. Returns how many of its bytes are in the file, up to the last whole entry.
     fn write_buffer(&mut self) -> usize {
         let packed = self.packer.as_mut().map(|packer| packer.compress(&self.buffer));
         let before = self.files.bytes();
         let (whole, error) = match packed {
             Some(Err(error)) => (0, Some(error)),
-            // A frame of zstd is whole or of no use.
+            // A reader cannot use an incomplete zstd frame.
             Some(Ok(packed)) => match self.files.write(&packed) {
                 (_, None) => (self.buffer.len(), None),
                 (taken, error) => {
@@ -254,7 +255,7 @@ impl<'a> Output<'a> {
         whole
     }
 
-    /// Lets others see how far it is, even if the next write never ends.
+    /// Publishes the account so far, in case the next write stalls.
     fn publish(&self) {
         let mut shown = self.live.written.lock().unwrap_or_else(PoisonError::into_inner);
         shown.clone_from(&self.report);
@@ -262,12 +263,12 @@ impl<'a> Output<'a> {
     }
 
     fn fail(&mut self, error: String) {
-        self.live.say(format!("{error}; frames are counted on, not written"));
+        self.live.log(format!("{error}; frames are counted on, not written"));
         self.report.error = Some(error);
     }
 
-    fn check_still_there(&mut self) {
-        if self.report.error.is_none() && !self.files.is_there() {
+    fn check_in_place(&mut self) {
+        if self.report.error.is_none() && !self.files.is_in_place() {
             self.fail(format!("{}: was removed while it was written", self.files.path().display()));
             for (at, frames) in self.in_current.iter_mut().enumerate() {
                 self.report.in_file[at] -= *frames;
@@ -277,20 +278,20 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends a file: its statistics, then the disk.
+    /// Ends a file: writes its statistics, then syncs it to the disk.
     fn close(&mut self, closings: &[Closing], verdict: &str) {
         self.write();
         self.format.finish(&mut self.buffer, closings, verdict);
         self.note(NO_FRAME);
         self.write();
-        self.check_still_there();
+        self.check_in_place();
         let path = self.files.path().display().to_string();
         if let Err(error) = self.files.close(std::mem::take(&mut self.current)) {
             self.fail(format!("{path}: sync: {error}"));
         }
     }
 
-    /// The next file, which is as whole as the one before.
+    /// Ends the current file and begins the next; each is complete by itself.
     fn rotate(&mut self) {
         let (started_ns, ended_ns) = (self.current.first_ns, self.last_ns);
         let closing = Closing { started_ns, ended_ns, received: None, lost: None };
@@ -305,7 +306,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// What time asks for.
+    /// Flushes and rotates by time.
     fn tick(&mut self) {
         if self.report.error.is_some() {
             if !self.buffer.is_empty() {
@@ -315,7 +316,7 @@ impl<'a> Output<'a> {
         }
         let age = self.style.flush.saturating_sub(HOLD);
         if self.written.elapsed() > age {
-            self.check_still_there();
+            self.check_in_place();
             if !self.buffer.is_empty() {
                 self.write();
                 self.rotate_when_full();
@@ -336,38 +337,38 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Writes what comes through `queue` until its end, but no more than was asked for; then it says that it is enough.
+/// Writes the frames from `queue` until its end. At the frame limit, it sets [`Live::enough`] and counts further frames.
 pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
     let mut output = Output::new(files, style, live);
-    let (mut merge, mut items, mut in_vain) = (Merge::default(), VecDeque::new(), 0);
+    let (mut merge, mut items, mut looks_without) = (Merge::default(), VecDeque::new(), 0);
     loop {
         let complete_ns = queue.complete_until();
         queue.take(&mut items, LOOK);
-        in_vain = if items.is_empty() { in_vain + 1 } else { 0 };
+        looks_without = if items.is_empty() { looks_without + 1 } else { 0 };
         for item in items.drain(..) {
             let freed = match item {
                 Item::Chunk(chunk) => {
                     merge.add(chunk);
-                    merge.ripe(complete_ns, |piece| output.frames(piece))
+                    merge.hand_out_complete(complete_ns, |piece| output.frames(piece))
                 }
                 Item::Interface(name) => {
                     output.interface(name);
                     0
                 }
-                Item::ClockStep(said) => {
+                Item::ClockStep(text) => {
                     let freed = merge.restart(|piece| output.frames(piece));
-                    output.format.remark(&said);
+                    output.format.remark(&text);
                     freed
                 }
                 Item::End(closings, verdict) => {
-                    queue.release(merge.all(|piece| output.frames(piece)));
+                    queue.release(merge.hand_out_all(|piece| output.frames(piece)));
                     return output.finish(merge.late(), &closings, &verdict);
                 }
             };
             queue.release(freed);
         }
-        if in_vain >= QUIET_LOOKS {
-            queue.release(merge.quiet(complete_ns, |piece| output.frames(piece)));
+        if looks_without >= QUIET_LOOKS {
+            queue.release(merge.hand_out_after_pause(complete_ns, |piece| output.frames(piece)));
         }
         queue.recycle(merge.spare());
         if output.left == 0 {

@@ -1,6 +1,6 @@
-//! How long a frame is on the wire, in bits and in ns, with exactly the stuff bits that its content and its CRC
-//! ask for. A latency through a gateway is a difference of two stamps less this duration, so one stuff bit that is
-//! guessed wrong is 1 µs of error at 1 Mbit/s.
+//! The duration of a frame on the wire, in bits and in ns, with exactly the stuff bits that its content and its CRC
+//! require. The latency of a gateway is the difference of two stamps minus this duration, so one wrong stuff bit is an
+//! error of 1 µs at 1 Mbit/s.
 //!
 //! ISO 11898-1:2015. A table takes a whole byte through the stuffing, another through the CRC: nothing allocates,
 //! nothing loops over bits.
@@ -50,7 +50,7 @@ pub struct FrameBits {
     pub nominal: u16,
     /// Bits at the data rate: from ESI to the CRC, and one that BRS and CRC delimiter make up together.
     pub data: u16,
-    /// How many of them are stuff bits that the content asked for.
+    /// How many of them are stuff bits that depend on the content.
     pub stuff: u16,
     /// How many of them are the fixed stuff bits of an FD frame: 6 with CRC17 (up to 16 bytes), 7 with CRC21.
     pub fixed_stuff: u16,

@@ -1,5 +1,5 @@
-//! Error frames in words, those of `candump -e`: a driver's report of trouble on a bus, which the kernel delivers like
-//! a frame. Only bytes are looked at.
+//! Error frames as text, in the words of `candump -e`. An error frame is a driver's report of an error on a bus, which the
+//! kernel delivers like a frame.
 //!
 //! linux/can/error.h: classes are bits of the identifier, details are in the data.
 
@@ -80,7 +80,7 @@ const PLACES: [&str; 29] = [
     "overload-flag",
 ];
 
-/// An error frame. It prints as `candump -e` has it, its classes with commas between.
+/// An error frame. It prints as `candump -e` does, with commas between its classes.
 ///
 /// ```
 /// use canter_frame::{Frame, error_frame::ErrorFrame};
@@ -98,13 +98,14 @@ pub struct ErrorFrame {
 }
 
 impl ErrorFrame {
-    /// `None` when it is a frame of the bus.
+    /// `None` when the frame is not an error frame.
     pub fn of(frame: &Frame) -> Option<Self> {
         let data = std::array::from_fn(|at| frame.data[at]);
         (frame.can_id & ERR_FLAG != 0).then_some(Self { classes: frame.can_id & EFF_MASK, data })
     }
 
-    /// What it reports, a word each, to be counted: the classes, and instead of a controller's problem which one.
+    /// The errors that it reports, one word each, for counting: its classes, with the kind of controller problem instead of
+    /// the class `controller-problem`.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         let problems = bits(self.data[1].into(), &CONTROLLER_PROBLEMS);
         let detailed = self.has(CONTROLLER_AT) && self.data[1] != 0;

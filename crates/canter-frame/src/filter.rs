@@ -53,12 +53,12 @@ pub struct Filters {
 pub struct InterfaceFilters {
     /// Its name; candump's `any` stands for all.
     pub interface: String,
-    /// What is wanted of it.
+    /// The frames to receive from it.
     pub filters: Filters,
 }
 
-/// What the kernel makes of a [`Filter`] (net/can/af_can.c: `can_rcv_list_find`): for those who compile filters, as
-/// for a packet socket.
+/// A [`Filter`] as the kernel interprets it (net/can/af_can.c: `can_rcv_list_find`), for code that compiles filters, for
+/// example for a packet socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscription {
     /// Error frames of any of these classes.
@@ -93,7 +93,7 @@ impl Subscription {
 }
 
 impl Filter {
-    /// What the kernel makes of it.
+    /// The filter as the kernel interprets it.
     pub fn subscription(self) -> Subscription {
         if self.mask & ERR_FLAG != 0 {
             return Subscription::Error { mask: self.mask & EFF_MASK };
@@ -131,7 +131,7 @@ impl Filters {
         }
     }
 
-    /// What the kernel makes of [`error_mask`](Self::error_mask); `None`: no error frames are wanted.
+    /// The [`error_mask`](Self::error_mask) as the kernel interprets it; `None`: no error frames are wanted.
     pub fn error_subscription(&self) -> Option<Subscription> {
         (self.error_mask != 0).then_some(Subscription::Error { mask: self.error_mask & EFF_MASK })
     }

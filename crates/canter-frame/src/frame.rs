@@ -41,7 +41,8 @@ pub enum Identifier {
 pub struct Frame {
     /// Identifier with [`EFF_FLAG`], [`RTR_FLAG`] and [`ERR_FLAG`].
     pub can_id: u32,
-    /// Payload in bytes: 0…8, FD 0…8, 12, 16, 20, 24, 32, 48, 64. An RTR frame asks for so many and carries none.
+    /// Payload in bytes: 0…8, FD 0…8, 12, 16, 20, 24, 32, 48, 64. An RTR frame requests this number of bytes and carries
+    /// none.
     pub len: u8,
     /// [`BRS`], [`ESI`], [`FDF`]; 0 in a classic frame.
     pub flags: u8,
@@ -57,8 +58,9 @@ const _: () = assert!(size_of::<Frame>() == CANFD_MTU && align_of::<Frame>() == 
 const _: () = assert!(std::mem::offset_of!(Frame, data) == 8 && std::mem::offset_of!(Frame, len) == 4);
 const _: () = assert!(std::mem::offset_of!(Frame, flags) == 5 && std::mem::offset_of!(Frame, len8_dlc) == 7);
 
-/// Why no frame could be made of the parts.
+/// Why no frame can be created from these parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameError {
     /// The identifier has more bits than its format.
     Identifier,
@@ -172,7 +174,7 @@ impl Frame {
     }
 
     /// How many bytes it takes on a socket or in a ring: [`CAN_MTU`] or [`CANFD_MTU`]. A CAN driver drops any
-    /// other length without a word.
+    /// other length without an error.
     pub fn mtu(&self) -> usize {
         if self.is_fd() { CANFD_MTU } else { CAN_MTU }
     }
@@ -194,8 +196,8 @@ impl Frame {
         frame
     }
 
-    /// Sets what the kernel does not say reliably once it has written `mtu` bytes here: [`FDF`], and clear flags
-    /// on classic frames.
+    /// Corrects a frame of which the kernel has written `mtu` bytes: sets or clears [`FDF`], and clears the flags of classic
+    /// frames, because the kernel does not set them reliably.
     pub fn received_as(&mut self, mtu: usize) {
         self.flags = if mtu == CANFD_MTU { self.flags & (BRS | ESI) | FDF } else { 0 };
     }

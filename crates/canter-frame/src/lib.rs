@@ -1,5 +1,5 @@
-//! CAN frames, classic and FD: what they hold, how long they take on the wire, how candump writes them, which ones a
-//! filter passes. Runs on any operating system, needs no CAN hardware, has no unsafe code and no dependencies.
+//! CAN frames, classic and FD: their content, their exact duration on the wire, candump's notation, and filters.
+//! Runs on any operating system, needs no CAN hardware, has no unsafe code and no dependencies.
 //!
 //! ```
 //! use canter_frame::{BitRate, Filters, Frame, Identifier};
@@ -27,7 +27,7 @@
 //! # }
 //! ```
 //!
-//! | module | what it has |
+//! | module | content |
 //! | --- | --- |
 //! | [`frame`] | [`Frame`], laid out as Linux lays out `struct canfd_frame`, so that I/O converts nothing |
 //! | [`bits`] | the exact length of a frame in bits and in ns |

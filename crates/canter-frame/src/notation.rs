@@ -29,8 +29,9 @@ use crate::record::Direction;
 /// The longest text of a frame in bytes: 8 digits, `##`, flags, 64 bytes.
 pub const TEXT_BYTES_MAX: usize = 8 + 2 + 1 + 2 * 64;
 
-/// What should have stood where a text cannot be read any further.
+/// What a parser expected at the position of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Expected {
     /// An identifier.
     Identifier,
@@ -86,12 +87,13 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Why a text is no frame, log line or filter, and where.
+/// Why a text is not a frame, log line or filter: the position of the error, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextError {
-    /// In bytes from the start of the text, from 0.
+    /// The position in bytes from the start of the text, from 0.
     pub position: usize,
-    /// What should have stood there.
+    /// What was expected there.
     pub expected: Expected,
 }
 
@@ -128,7 +130,7 @@ impl FromStr for Frame {
 /// Reads one frame from exactly these bytes.
 ///
 /// # Errors
-/// Names the first byte that does not fit, and what would have.
+/// The position of the first byte that does not fit, and what was expected there.
 pub fn parse_frame(text: &[u8]) -> Result<Frame, TextError> {
     let mut cursor = Cursor { text, at: 0 };
     let can_id = cursor.identifier()?;
@@ -316,7 +318,7 @@ impl fmt::Debug for Frame {
 /// A frame as candump prints it for people: `  can0  123   [4]  DE AD BE EF`.
 #[derive(Clone, Copy, Debug)]
 pub struct CandumpLine<'a> {
-    /// Where the frame came from.
+    /// The interface of the frame.
     pub interface: &'a str,
     /// The frame.
     pub frame: &'a Frame,
@@ -353,8 +355,8 @@ impl fmt::Display for CandumpLine<'_> {
 
 /// One line of a candump log: `(1700000000.123456) can0 123#DEADBEEF R`.
 ///
-/// It prints with 6 digits behind the point, as every reader understands, and with all 9 as `{:.9}` (`candump -N`);
-/// what is left out is cut off, not rounded.
+/// It prints stamps with 6 digits after the decimal point, which every reader understands, and with 9 digits as `{:.9}`
+/// (`candump -N`). Further digits are cut off, not rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLine<'a> {
     /// Nanoseconds; for candump, since 1970.
@@ -363,7 +365,7 @@ pub struct LogLine<'a> {
     pub interface: &'a str,
     /// The frame.
     pub frame: Frame,
-    /// Which way it went, if the log tells.
+    /// Whether it was received or sent; `None` if the log does not have the direction.
     pub direction: Option<Direction>,
 }
 
@@ -372,7 +374,7 @@ impl<'a> LogLine<'a> {
     /// canplayer takes it; candump's `DROPCOUNT` notes are such.
     ///
     /// # Errors
-    /// Names the first byte that does not fit, and what would have.
+    /// The position of the first byte that does not fit, and what was expected there.
     pub fn parse(line: &'a str) -> Result<Option<Self>, TextError> {
         let Some(rest) = line.strip_prefix('(') else { return Ok(None) };
         let Some((stamp, rest)) = rest.split_once(')') else { return expected(1, Expected::Stamp) };

@@ -1,4 +1,4 @@
-//! A frame in a recording: when it was on which bus, and which way it went.
+//! A frame in a recording: its stamp, its bus and its direction.
 //!
 //! [`Record`] owns its frame; readers hand it out. [`RawRecord`] borrows the bytes as the kernel wrote them, for
 //! recorders that write a frame without unpacking it.
@@ -6,8 +6,8 @@
 use crate::Frame;
 use std::fmt;
 
-/// A bus of a recording, by the order in which the recording names its buses, from 0. Not an interface's index: that
-/// one is the kernel's, and changes when an interface is created again.
+/// A bus of a recording: its position, from 0, in the recording's list of buses. It is not the kernel's interface index,
+/// which changes when an interface is created again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BusId(pub u32);
 
@@ -25,7 +25,7 @@ impl fmt::Display for BusId {
     }
 }
 
-/// Which way a frame went, seen from the machine that recorded it (`candump -x`).
+/// The direction of a frame, seen from the machine that recorded it (`candump -x`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Received from the bus; candump writes `R`.
@@ -43,7 +43,7 @@ pub struct Record {
     pub bus: BusId,
     /// The frame; error frames as Linux has them.
     pub frame: Frame,
-    /// Whether it was received or sent, if the recording has that.
+    /// Whether it was received or sent; `None` if the recording does not have the direction.
     pub direction: Option<Direction>,
 }
 

@@ -1,17 +1,17 @@
-//! Frames and what is known about each, side by side, with a fixed capacity: nothing allocates after `new`.
+//! Batches: frames and the metadata of each, with a fixed capacity; nothing allocates after `new`.
 //!
-//! The frames lie contiguous, so what was received is transmitted as it lies.
+//! The frames are contiguous in memory, so that received frames can be transmitted without copying.
 
 use crate::Frame;
 
-/// How many frames a batch holds unless asked otherwise. Eight already gives about 90 % of what batching gains,
-/// 256 gains no more, and a larger batch waits longer for its last frame.
+/// The default capacity in frames. 8 frames already give about 90 % of the gain of batching, 256 give no more, and a larger
+/// batch waits longer for its last frame.
 pub const BATCH_FRAMES: usize = 64;
 
 /// Which clock a stamp was read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// No stamp was asked for.
+    /// Stamps were not requested.
     #[default]
     None,
     /// The kernel's real-time clock, read when the driver handed the frame over (`SO_TIMESTAMPNS`).
@@ -25,28 +25,28 @@ pub enum Clock {
 /// Whether this machine sent the frame itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// The method cannot tell: packet rings, and `read` without stamps.
+    /// Unknown: the method cannot distinguish (packet rings, and `read` without stamps).
     #[default]
     Unknown,
     /// It came from the bus.
     Bus,
     /// It is the echo of a frame that a process of this machine sent (`MSG_DONTROUTE`).
     Local,
-    /// It is the echo of a frame that this very socket sent (`MSG_CONFIRM`).
+    /// It is the echo of a frame that this socket sent (`MSG_CONFIRM`).
     Own,
 }
 
-/// What is known about a received frame besides its content.
+/// The metadata of a received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// When it was received, in ns of `clock`; 0 when no stamp was asked for.
+    /// When it was received, in ns of `clock`; 0 when stamps were not requested.
     pub stamp_ns: u64,
     /// The index of the interface it came from.
     pub interface: u32,
-    /// Frames that this receiver's queue had lost when this one was queued (`SO_RXQ_OVFL`), as far as the method
-    /// tells; `Receive::drops` is exact.
+    /// Frames that this receiver's queue had lost when this frame was queued (`SO_RXQ_OVFL`), if the method reports it;
+    /// `Receive::drops` is exact.
     pub drops: u32,
-    /// Where the stamp comes from.
+    /// The clock of the stamp.
     pub clock: Clock,
     /// Whether this machine sent it.
     pub origin: Origin,
@@ -154,7 +154,7 @@ impl Batch {
         self.len += count;
     }
 
-    /// Keeps the frames for which `keep` says so, in order.
+    /// Keeps the frames for which `keep` returns true, in order.
     pub fn retain(&mut self, mut keep: impl FnMut(&Frame, &Meta) -> bool) {
         let mut kept = 0;
         for at in 0..self.len {

@@ -1,4 +1,4 @@
-//! The kernel's own description of its types, BTF (/sys/kernel/btf): how large one of its structures is, for who relies
+//! The kernel's description of its types, BTF (/sys/kernel/btf): the size of one of its structures, for code that depends
 //! on it. Documentation/bpf/btf.rst.
 
 use crate::netlink::attribute::{u16_at, u32_at};

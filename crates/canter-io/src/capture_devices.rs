@@ -1,7 +1,7 @@
-//! canchar devices for recording: one open file a device, with the longest queue that it can have and all error frames.
+//! canchar devices for recording: one open file per device, with the longest possible queue and all error frames.
 //!
-//! Nobody tells of devices that come and go, as rtnetlink does of interfaces: a file whose card has gone says so when it
-//! is read, and still knows what the device had counted and what its own queue has lost.
+//! The kernel does not report devices that appear or disappear, as rtnetlink does for interfaces. When a card is removed,
+//! its open file returns an error on reading, and still has the device's counters and the losses of its own queue.
 
 use crate::{
     Filters, Interface, Result,
@@ -20,18 +20,18 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-/// Frames of one system call at most.
+/// The most frames per system call.
 const CALL_FRAMES: usize = 256;
-/// System calls for one device in a row at most, so that none waits for another.
+/// The most consecutive system calls for one device, so that a busy device does not delay the others.
 const CALLS_IN_A_ROW: usize = 16;
 
 /// Whether frames can be read from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Running,
-    /// It is stopped, and cannot be waited for: poll(2) reports an error until it is started.
+    /// It is stopped. poll(2) cannot wait for it, but reports an error until it is started.
     Down,
-    /// The card has left its driver.
+    /// Its card was removed from the driver.
     Gone,
 }
 
@@ -46,7 +46,7 @@ pub struct CaptureDevices {
     open: Vec<Open>,
     raw: Box<[RawFrame]>,
     frames: Box<[[u8; CAN_MTU]]>,
-    /// All frames with an older stamp have been handed out, ns; those of no device always have.
+    /// All frames with stamps below this, in ns, have been handed out; without a device, always all.
     complete_until_ns: u64,
 }
 
@@ -77,7 +77,7 @@ impl CaptureDevices {
         Ok(())
     }
 
-    /// Closes the file of the device with this index. As long as it is open, a card that comes back gets another number.
+    /// Closes the file of the device with this index. While it is open, a card that is plugged in again gets another number.
     pub fn remove(&mut self, index: u32) {
         self.open.retain(|one| one.index != index);
     }
@@ -97,18 +97,18 @@ impl CaptureDevices {
         self.open.iter().map(|one| one.index)
     }
 
-    /// The devices whose cards have left them.
+    /// The indexes of the devices whose cards were removed.
     pub fn gone(&self) -> impl Iterator<Item = u32> {
         self.open.iter().filter(|one| one.standing == Standing::Gone).map(|one| one.index)
     }
 
-    /// Looks at stopped devices again from now on.
+    /// Tries stopped devices again from now on.
     pub fn wake(&mut self) {
         let down = self.open.iter_mut().filter(|one| one.standing == Standing::Down);
         down.for_each(|one| one.standing = Standing::Running);
     }
 
-    /// Frames that the file's queue of the device with this index has lost, exact at once; 0 for one that is not received.
+    /// Frames lost in the file's queue of the device with this index, up to date at each call; 0 for an unknown device.
     ///
     /// # Errors
     /// What ioctl(2) answers.
@@ -116,28 +116,28 @@ impl CaptureDevices {
         self.find(index).map_or(Ok(0), |one| one.device.lost())
     }
 
-    /// What the device with this index has counted, even when its card has left it.
+    /// The counters of the device with this index, also after its card was removed.
     pub fn counters(&self, index: u32) -> Option<Counters> {
         self.find(index)?.device.statistics().ok().map(|counted| Counters::from(&counted))
     }
 
-    /// Memory of the files' queues.
+    /// The size of the files' queues in bytes.
     pub fn bytes(&self) -> usize {
         self.open.len() * SLOTS_MAX as usize * size_of::<RawFrame>()
     }
 
-    /// What can be waited for.
+    /// The file descriptors that poll(2) can wait for.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let running = self.open.iter().filter(|one| one.standing == Standing::Running);
         running.map(|one| one.device.as_fd())
     }
 
-    /// Every frame with a stamp (ns) below this has been handed out.
+    /// Every frame with a stamp below this, in ns, has been handed out.
     pub fn complete_until_ns(&self) -> u64 {
         if self.is_empty() { clock::realtime_ns() } else { self.complete_until_ns }
     }
 
-    /// Hands frames of a device, in order, to `take`, and so device by device; does not wait.
+    /// Passes the waiting frames to `take`, device by device, in order per device; does not wait.
     ///
     /// # Errors
     /// What read(2) answers, except for a device that is stopped or gone.
@@ -159,7 +159,7 @@ impl CaptureDevices {
 }
 
 impl Open {
-    /// Takes what waits; true when nothing is left.
+    /// Receives the waiting frames; true when none is left.
     fn empty(
         &mut self,
         raw: &mut [RawFrame],

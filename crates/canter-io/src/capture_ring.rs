@@ -1,5 +1,5 @@
-//! Rings for recording: PF_PACKET receive rings (TPACKET_V3), which hand over blocks of many frames, so that a frame
-//! costs neither a system call nor a wake-up. Not a row of the method tables: a frame waits for its block.
+//! Rings for recording: PF_PACKET receive rings (TPACKET_V3). The kernel hands over blocks of many frames, so that there
+//! is no system call or wake-up per frame. They are not in the method tables, because a frame waits for its block.
 //!
 //! - There are two rings, *lanes*: one bound to `ETH_P_CAN`, one to `ETH_P_CANFD`. A packet socket bound to a protocol
 //!   sees no copies of what is sent and no Ethernet; one of `ETH_P_ALL` gets both and would sort them out at a cost.
@@ -33,16 +33,16 @@ use std::{
 
 /// Bytes of a block. 585 classic frames (112 bytes each) or 390 FD frames (168) fit.
 pub const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes of both lanes unless asked otherwise: 0.7 s of 20 full buses (425 540 frames/s).
+/// The default size of both lanes together, in bytes: 0.7 s of 20 buses at full load (425 540 frames/s).
 pub const RING_BYTES: usize = 64 << 20;
-/// The fewest blocks of a lane: one that the kernel fills while we read the other.
+/// The fewest blocks of a lane: the kernel fills one while this program reads the other.
 const LANE_BLOCKS_MIN: usize = 2;
-/// After how long the kernel hands over a block that is not full.
+/// The time in ms after which the kernel hands over a block that is not full.
 const RETIRE_MS: u32 = 20;
-/// How long a block may stay open: the timer looks every [`RETIRE_MS`] and lets a block live that was opened since it
-/// last looked; a jiffy is up to 10 ms.
+/// The longest time that a block stays open, in ns: the kernel's timer runs every [`RETIRE_MS`] and leaves a block open
+/// that was opened since its last run; a jiffy is up to 10 ms.
 pub const BLOCK_SPAN_NS: u64 = (2 * RETIRE_MS as u64 + 20) * 1_000_000;
-/// Blocks handed out by one call at most, so that the caller can look at its flags in between.
+/// The most blocks per call, so that the caller can check its flags in between.
 const BLOCKS_A_CALL: usize = 64;
 
 /// `struct tpacket3_hdr`, which begins a frame's place, and the `struct sockaddr_ll` behind it.
@@ -73,7 +73,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|word| word.first_chunk()).map_or(0, |word| u32::from_ne_bytes(*word))
 }
 
-/// A block of frames that belongs to this program until it is given back.
+/// A block of frames. The kernel does not write to it until this program gives it back.
 #[derive(Clone, Copy)]
 pub struct Block<'a> {
     bytes: &'a [u8],
@@ -96,7 +96,7 @@ impl<'a> Block<'a> {
         self.mtu == CANFD_MTU
     }
 
-    /// Its frames as they came; a packet of another size than a frame is passed over.
+    /// Its frames in order of arrival; packets that do not have the size of a frame are skipped.
     pub fn records(&self) -> Records<'a> {
         Records {
             bytes: self.bytes,
@@ -232,7 +232,7 @@ impl Lane {
         self.socket.attach_filter(&[nothing])
     }
 
-    /// Frames that found no block; the kernel's own count starts anew with each reading.
+    /// Frames lost because no block was free; each reading resets the kernel's counter.
     fn drops(&mut self) -> io::Result<u64> {
         // struct tpacket_stats_v3: packets, which include the drops, drops, and how often the queue froze.
         let [_, drops, _]: [u32; 3] = self.socket.get(libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
@@ -241,14 +241,14 @@ impl Lane {
     }
 }
 
-/// Receives everything of one interface or of all, in blocks.
+/// Receives all frames of one interface or of all interfaces, in blocks.
 pub struct CaptureRing {
     lanes: Vec<Lane>,
 }
 
 impl CaptureRing {
-    /// Starts to receive on the interface of this index, 0 for every one; `thing` names it in errors. `bytes` is the
-    /// memory of all lanes, at least four blocks; without `fd` there is no lane for FD frames.
+    /// Starts to receive on the interface with this index, 0 for all; `thing` names it in errors. `bytes` is the memory of
+    /// all lanes, at least four blocks; without `fd` there is no lane for FD frames.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW, `ENOMEM`, `ENODEV`.
@@ -258,8 +258,7 @@ impl CaptureRing {
         Ok(Self { lanes: mtus.iter().map(lane).collect::<Result<_>>()? })
     }
 
-    /// Receives from the interface of another index, 0 for every one: when the one that it was bound to was removed and
-    /// made again.
+    /// Receives from another interface index from now on, 0 for all: for an interface that was deleted and created again.
     ///
     /// # Errors
     /// What bind(2) answers.
@@ -267,11 +266,12 @@ impl CaptureRing {
         self.lanes.iter().try_for_each(|lane| lane.bind(index))
     }
 
-    /// Hands the blocks that are there to `take` and gives them back to the kernel, waiting up to `timeout_ns` for the
-    /// first. Answers how many; not more than a fraction of a second's worth, so call it again.
+    /// Passes the waiting blocks to `take` and gives them back to the kernel; waits up to `timeout_ns` for the first.
+    /// Returns how many; their number per call is limited, so call it again.
     ///
     /// # Errors
-    /// `ENETDOWN` once when the interface that it is bound to went down or away; it goes on when that comes up again.
+    /// `ENETDOWN` once when the interface that it is bound to went down or was removed; reception continues when the
+    /// interface comes up again.
     pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Block<'_>)) -> io::Result<usize> {
         if self.oldest().is_none() {
             let descriptors: Vec<BorrowedFd<'_>> =
@@ -288,8 +288,8 @@ impl CaptureRing {
         Ok(BLOCKS_A_CALL)
     }
 
-    /// Every frame with a stamp (ns) below this has been handed out, as far as the blocks tell; a frame may be on its
-    /// way into a block for a moment. Early is safe: a block that was opened and is empty no more may hold older ones.
+    /// Every frame with a stamp below this, in ns, has been handed out, except for a frame that is on its way into a block
+    /// at this moment. The value may be too low, never too high: an open block that has frames may hold older ones.
     pub fn complete_until_ns(&self) -> u64 {
         let now_ns = clock::realtime_ns(); // first: what comes into a block after the look is younger
         self.lanes.iter().filter_map(Lane::pending_since_ns).fold(now_ns, u64::min)
@@ -306,8 +306,8 @@ impl CaptureRing {
         self.lanes.iter().map(|lane| lane.socket.as_fd())
     }
 
-    /// Receives no more, and hands out what the kernel still holds in blocks that are not full, by waiting until their
-    /// timer must have run: without this the last frames before a stop would be lost.
+    /// Ends the reception, waits until the timer of the blocks that are not full must have run, and passes on their frames.
+    /// Without this, the last frames before a stop would be lost.
     ///
     /// # Errors
     /// As [`next`](Self::next), except for an interface that is down.
@@ -324,7 +324,7 @@ impl CaptureRing {
         }
     }
 
-    /// Frames that found no room since the ring was opened, of all interfaces that it receives; exact at once.
+    /// Frames lost because the ring was full since it was opened, of all its interfaces; up to date at each call.
     ///
     /// # Errors
     /// What getsockopt(2) answers.
@@ -332,7 +332,7 @@ impl CaptureRing {
         self.lanes.iter_mut().try_fold(0, |sum, lane| Ok(sum + lane.drops()?))
     }
 
-    /// Bytes of memory that the kernel fills.
+    /// The size of the ring in bytes.
     pub fn bytes(&self) -> usize {
         self.lanes.iter().map(|lane| lane.blocks * BLOCK_BYTES).sum()
     }

@@ -1,8 +1,8 @@
-//! Sockets for recording: recvmmsg(2) on one `CAN_RAW` socket a bus, where packet rings are not permitted or where more
-//! than a ring tells of a frame is asked for, namely who sent it and the controller's own stamp.
+//! Sockets for recording: recvmmsg(2) on one `CAN_RAW` socket per bus. For programs without permission for packet rings,
+//! and for recordings with the direction and the hardware stamp of each frame, which a ring does not report.
 //!
-//! One socket a bus, not one for all: each has a queue of its own (222 frames where the system's limit is untouched),
-//! and its losses are that bus's, exact at once. The order between buses comes from the stamps.
+//! One socket per bus, not one for all: each has its own queue (222 frames with the system's default limit), so losses are
+//! known per bus, up to date at each call. The order between buses comes from the stamps.
 
 use crate::{
     Error, Interface, Meta, Result,
@@ -23,14 +23,14 @@ use std::{
     time::Duration,
 };
 
-/// Frames of one system call at most.
+/// The most frames per system call.
 const CALL_FRAMES: usize = 256;
-/// System calls for one bus in a row at most, so that no bus waits for another.
+/// The most consecutive system calls for one bus, so that a busy bus does not delay the others.
 const CALLS_IN_A_ROW: usize = 16;
-/// How long it lets frames gather after it was woken: a wake-up costs more than ten frames. A queue of 222 frames holds
-/// 10 ms of the fullest bus.
+/// The pause after a wake-up, in which frames gather: a wake-up costs more than ten frames. A queue of 222 frames holds
+/// 10 ms of a bus at full load.
 const GATHER: Duration = Duration::from_millis(4);
-/// What poll(2) is asked about at most; with more buses it looks at all of them every [`GATHER`].
+/// The most descriptors in one poll(2); with more buses, all are read every [`GATHER`].
 const POLLED_MAX: usize = 64;
 
 struct Bus {
@@ -48,13 +48,13 @@ pub struct CaptureSockets {
     inbox: Inbox<[u8; CANFD_MTU]>,
     hardware: bool,
     queue_bytes: u32,
-    /// All frames with an older stamp have been handed out, ns.
+    /// All frames with stamps below this, in ns, have been handed out.
     complete_until_ns: u64,
 }
 
 impl CaptureSockets {
-    /// Without any interface yet. Each will have a queue of `queue_bytes`, or as much as is permitted (`rmem_max`
-    /// without CAP_NET_ADMIN); `hardware`: controllers' own stamps are asked for.
+    /// A receiver without interfaces. Each interface gets a queue of `queue_bytes`, or as much as is permitted (`rmem_max`
+    /// without CAP_NET_ADMIN). `hardware` requests the controllers' hardware stamps.
     pub fn new(queue_bytes: u32, hardware: bool) -> Self {
         let inbox = Inbox::new(CALL_FRAMES, Wanted { control: true, interface: false }, [0; CANFD_MTU]);
         Self { buses: Vec::new(), inbox, hardware, queue_bytes, complete_until_ns: 0 }
@@ -92,7 +92,7 @@ impl CaptureSockets {
         Ok(bus.lost)
     }
 
-    /// Receives no more from the interface with this index, which is gone.
+    /// Stops receiving from the interface with this index, which no longer exists.
     pub fn remove(&mut self, index: u32) {
         self.buses.retain(|bus| bus.index != index);
     }
@@ -103,7 +103,7 @@ impl CaptureSockets {
         self.buses.iter().filter_map(size).min().map(|bytes| bytes / can_raw::SENT_FRAME_BYTES)
     }
 
-    /// Hands frames of a bus, in order, to `take`, and so bus by bus; waits up to `timeout_ns` for the first.
+    /// Passes the waiting frames to `take`, bus by bus, in order per bus; waits up to `timeout_ns` for the first.
     ///
     /// # Errors
     /// What poll(2) or recvmmsg(2) answers, except for an interface that is down or gone.
@@ -120,7 +120,8 @@ impl CaptureSockets {
         Ok(())
     }
 
-    /// Every frame with a stamp (ns) below this has been handed out; a frame may be on its way for a moment.
+    /// Every frame with a stamp below this, in ns, has been handed out, except for a frame that is on its way into a socket at
+    /// this moment.
     pub fn complete_until_ns(&self) -> u64 {
         self.complete_until_ns
     }
@@ -130,7 +131,7 @@ impl CaptureSockets {
         self.buses.iter().map(|bus| bus.socket.as_fd())
     }
 
-    /// Until there is something, and a little longer.
+    /// Waits until a frame can be read, and then [`GATHER`] for more.
     fn wait(&self, timeout_ns: u64) -> io::Result<()> {
         let polled: Vec<BorrowedFd<'_>> =
             self.buses.iter().take(POLLED_MAX).map(|bus| bus.socket.as_fd()).collect();
@@ -144,7 +145,7 @@ impl CaptureSockets {
     }
 }
 
-/// Takes what waits on a bus; true when nothing is left.
+/// Receives the waiting frames of a bus; true when none is left.
 fn empty(
     bus: &Bus,
     inbox: &mut Inbox<[u8; CANFD_MTU]>,

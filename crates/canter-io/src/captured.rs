@@ -3,7 +3,7 @@
 use crate::batch::Origin;
 use canter_frame::{BusId, Direction, Frame, RawRecord};
 
-/// A frame as the kernel received it. It borrows the memory of the ring, or of the recorder that keeps it.
+/// A frame as the kernel received it. It borrows memory of the ring or of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Captured<'a> {
     /// Nanoseconds of the real-time clock, read when the driver handed the frame over.

@@ -1,4 +1,4 @@
-//! What can carry frames: the seam between an [`Interface`] and what stands behind its name.
+//! Carriers: the kinds of things that carry frames. This is the seam between an [`Interface`] and what its name refers to.
 //!
 //! | names | carrier | reached by |
 //! | --- | --- | --- |
@@ -27,18 +27,18 @@ use crate::{
 };
 use std::fmt;
 
-/// What the kernel, or we, call this kind of interface.
+/// The kind of an interface, with the kernel's name where it has one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A controller, driven through the kernel's can-dev.
     Can,
-    /// Virtual: what is sent comes back to all sockets of the interface.
+    /// Virtual: each frame sent is received by all other sockets of the interface.
     Vcan,
     /// One end of a virtual pair, like a cable.
     Vxcan,
-    /// A controller as a character device, /dev/canchar0: the kernel's network stack knows nothing of it.
+    /// A controller as a character device, /dev/canchar0, outside of the network stack.
     Canchar,
-    /// A card that the process which opens it drives itself, `port:0000:00:07.0`: the kernel has no driver for it.
+    /// A card that this process drives through I/O ports, `port:0000:00:07.0`, without a kernel driver.
     Port,
     /// A bus in the memory of this process, `sim:world/bus`.
     Sim,
@@ -77,12 +77,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A CAN interface, as it was when it was last looked at.
+/// A CAN interface, as it was when it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name: `can0`.
     pub name: String,
-    /// Its index, as received frames name it; 0 for [`Kind::Sim`].
+    /// Its index, as in [`Meta::interface`](crate::Meta); 0 for [`Kind::Sim`].
     pub index: u32,
     /// The largest frame it takes, in bytes: 16 classic, 72 FD, more for XL.
     pub mtu: u32,
@@ -90,22 +90,22 @@ pub struct Interface {
     pub kind: Kind,
     /// It was brought up (`IFF_UP`).
     pub up: bool,
-    /// It can carry frames (`IFF_RUNNING`): up and, of a controller, not off the bus. The kernel reports this from a
-    /// work queue, up to a second after [`up`](Self::up); frames can be sent before.
+    /// It can carry frames (`IFF_RUNNING`): it is up and its controller is not bus-off. The kernel reports this from a
+    /// work queue, up to 1 s after [`up`](Self::up); frames can be sent before.
     pub running: bool,
-    /// The driver sends own frames back when they were on the bus (`IFF_ECHO`); otherwise the kernel does, at once.
+    /// The driver echoes sent frames when they were on the bus (`IFF_ECHO`); otherwise the kernel echoes them at once.
     pub echo: bool,
     /// The driver of the device behind it (sysfs), `kvaser_pci`; virtual interfaces have none.
     pub driver: Option<String>,
     /// The queueing discipline: `pfifo_fast`, `noqueue`.
     pub qdisc: String,
-    /// How many frames may wait to be sent (`txqueuelen`).
+    /// The transmit queue length in frames (`txqueuelen`).
     pub tx_queue_len: u32,
     /// The index of a vxcan's other end, in its own network namespace.
     pub peer: Option<u32>,
     /// State and bit timing of a controller; virtual interfaces have none.
     pub controller: Option<Controller>,
-    /// The row that found it.
+    /// Its carrier: the row that found it.
     pub carrier: &'static Carrier,
 }
 
@@ -132,38 +132,38 @@ impl Interface {
     }
 }
 
-/// Who hands its frames out, and therefore how a program that wants all of them gets them.
+/// How programs receive the frames of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The kernel's network: CAN sockets and packet rings.
+    /// From the kernel's network stack, by CAN sockets and packet rings.
     Sockets,
     /// An open file for each program and device.
     File,
-    /// Only this process, by the carrier's own method.
+    /// In this process only, by the carrier's own method.
     Process,
 }
 
-/// The methods that fit a carrier unless another one is named.
+/// The default methods of a carrier, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsualMethods {
     /// Receives.
     pub receive: &'static str,
-    /// Receives without ever sleeping, many frames a call: for instruments, which want each frame's stamp.
+    /// Receives without sleeping, many frames per call: for measurements, which need each frame's stamp.
     pub receive_spinning: &'static str,
     /// Sends, one frame at a time.
     pub transmit: &'static str,
 }
 
-/// What to type so that frames move through an interface again.
+/// Commands for the user that make an interface carry frames again.
 #[derive(Clone, Copy)]
 pub struct Remedies {
     /// Brings the interface of this name up; with `true`, sets a bit rate too.
     pub up: fn(name: &str, set_rate: bool) -> String,
     /// Whether a bit rate must be set before the interface can be up.
     pub needs_rate: fn(&Interface) -> bool,
-    /// Starts a controller that is off the bus.
+    /// Restarts a controller after bus-off.
     pub restart: fn(name: &str) -> String,
-    /// Lets a controller start 100 ms after it went off the bus, each time.
+    /// Makes a controller restart automatically, 100 ms after each bus-off.
     pub restart_always: fn(name: &str) -> String,
 }
 
@@ -172,51 +172,51 @@ pub struct Remedies {
 pub struct PciCard {
     /// The driver that a Kvaser PCI card must have; `None`: none may have it.
     pub driver: Option<&'static str>,
-    /// The name of what stands for the card at this address; a bit rate in bit/s where it is part of the name.
+    /// The interface name of the card at this PCI address; the bit rate in bit/s is used where it is part of the name.
     pub name: fn(address: &str, bitrate: u32) -> Result<String>,
 }
 
-/// One way in which frames are carried: a row of a table.
+/// A carrier: a row of a table.
 ///
 /// [`Carrier::PLAIN`] fills the columns in which a carrier is like a bus in memory.
 #[derive(Clone, Copy)]
 pub struct Carrier {
     /// Its name, unique in a table.
     pub name: &'static str,
-    /// What its interfaces are, with the article, for sentences: `a canchar device`.
+    /// A noun with its article for its interfaces, for use in sentences: `a canchar device`.
     pub about: &'static str,
     /// How the names of its interfaces begin. Rows are tried in the table's order; an empty prefix fits every name.
     pub prefix: &'static str,
-    /// Who hands its frames out.
+    /// How programs receive its frames.
     pub access: Access,
-    /// The methods that fit it.
+    /// Its default methods.
     pub usual: UsualMethods,
     /// How it uses a PCI card; `None`: it does not.
     pub card: Option<PciCard>,
-    /// What to type when frames do not move.
+    /// The commands that make an interface carry frames again.
     pub remedies: Remedies,
     /// Finds the interface of this name, which begins with the prefix. The row is for [`Interface::carrier`].
     pub find: fn(&str, &'static Carrier) -> Result<Interface>,
-    /// Reads all that is known of it again.
+    /// Reads all fields of the interface again.
     pub refresh: fn(&mut Interface) -> Result<()>,
     /// Reads the controller's state again, and more where that costs no more.
     pub refresh_state: fn(&mut Interface) -> Result<()>,
-    /// What it has counted so far.
+    /// Reads its counters.
     pub counters: fn(&Interface) -> Result<Counters>,
     /// Brings it up (`true`) or down, and reads it again.
     pub set_up: fn(&mut Interface, bool) -> Result<()>,
     /// Sets the largest frame in bytes.
     pub set_mtu: fn(&mut Interface, u32) -> Result<()>,
-    /// Sets how many frames may wait to be sent.
+    /// Sets the transmit queue length in frames.
     pub set_tx_queue_len: fn(&mut Interface, u32) -> Result<()>,
-    /// Sets bit rate and modes. The timing is free of contradictions.
+    /// Sets bit rate and modes. The caller has checked that the settings do not contradict each other.
     pub set_bit_timing: fn(&mut Interface, &BitTiming) -> Result<()>,
     /// Deletes it.
     pub delete: fn(&Interface) -> Result<()>,
 }
 
 impl Carrier {
-    /// A carrier whose interfaces are always up, count nothing and have no settings: what a row starts from.
+    /// A carrier whose interfaces are always up, count nothing and have no settings: the base of other rows.
     pub const PLAIN: Self = Self {
         name: "",
         about: "",

@@ -1,25 +1,26 @@
-//! An error names the thing, the step and the way out: `can9: find: no such interface (canter methods lists them)`.
+//! Errors. Each names the interface or file, the step that failed and the remedy: `can9: find: no such interface (canter methods lists them)`.
 
 use std::{fmt, io};
 
-/// What an operation of this crate answers.
+/// The result of an operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something could not be opened or changed.
+/// Why an interface, device or file could not be opened, read or changed. Create it with [`Error::new`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Error {
-    /// The interface, device or file it happened to.
+    /// The interface, device or file.
     pub thing: String,
-    /// What was being done to it, a verb or a system call: `bind`, `PACKET_RX_RING`.
+    /// The step that failed, a verb, system call or option: `bind`, `PACKET_RX_RING`.
     pub step: &'static str,
-    /// What the kernel, or we, answered.
+    /// The error of the system call, or of this crate.
     pub source: io::Error,
-    /// What to do about it, as an imperative; empty when there is nothing to say.
+    /// The remedy, as an imperative or a command; empty if none is known.
     pub way_out: String,
 }
 
 impl Error {
-    /// An error without a way out.
+    /// An error without a remedy.
     pub fn new(thing: impl Into<String>, step: &'static str, source: io::Error) -> Self {
         Self { thing: thing.into(), step, source, way_out: String::new() }
     }
@@ -29,24 +30,24 @@ impl Error {
         Self::new(thing, step, io::Error::last_os_error())
     }
 
-    /// An error of ours, with its sentence: for what a machine or an interface cannot do.
+    /// An error of kind `Unsupported`, with a reason: the machine or interface cannot do this.
     pub fn unsupported(thing: impl Into<String>, step: &'static str, why: impl Into<String>) -> Self {
         Self::new(thing, step, io::Error::new(io::ErrorKind::Unsupported, why.into()))
     }
 
-    /// The same error with a way out.
+    /// The same error with a remedy.
     #[must_use]
     pub fn hint(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = way_out.into();
         self
     }
 
-    /// Whether it is not there, or no longer.
+    /// Whether the interface or device does not exist, or no longer exists (`ENODEV`, `ENXIO`).
     pub fn is_gone(&self) -> bool {
         matches!(self.source.raw_os_error(), Some(libc::ENODEV | libc::ENXIO))
     }
 
-    /// The kind of the underlying answer.
+    /// The kind of the underlying error.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
@@ -59,7 +60,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The text of an `io::Error` as a sentence part: lower case, without `(os error 19)`.
+/// The text of an `io::Error` for use inside a sentence: without a capital letter and without `(os error 19)`.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

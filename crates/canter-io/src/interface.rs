@@ -1,8 +1,8 @@
-//! CAN interfaces: find and list them, look at their state and counters, create, set and delete them.
+//! CAN interfaces: find, list, create, configure and delete them; read their state and counters.
 //!
-//! An [`Interface`] is what the kernel answered when it was asked; [`refresh`](Interface::refresh) asks again. What an
-//! operation does depends on what carries the interface's frames ([`crate::carrier`]): each method here calls a
-//! function of that row.
+//! An [`Interface`] holds the kernel's description at the time of the query; [`refresh`](Interface::refresh) queries
+//! again. The operations depend on the interface's carrier ([`crate::carrier`]): each method here calls a function of
+//! the carrier's row.
 
 pub mod remedy;
 
@@ -24,12 +24,12 @@ pub use crate::{
 };
 
 impl Interface {
-    /// The CAN interface of this name, the canchar device of this path, or the card that `port:` names; a name that
-    /// starts with `sim:` always exists.
+    /// Finds the CAN interface of this name, the canchar device of this path, or the card that `port:` names. Every name
+    /// that starts with `sim:` exists.
     ///
     /// # Errors
-    /// `ENODEV` when there is none (the way out lists those that exist), `InvalidInput` when it is no CAN interface or
-    /// can be no name.
+    /// `ENODEV` when it does not exist (the remedy lists those that do); `InvalidInput` when it is not a CAN interface or
+    /// the name is invalid.
     pub fn find(name: &str) -> Result<Self> {
         Self::find_among(name, CARRIERS)
     }
@@ -37,7 +37,7 @@ impl Interface {
     /// The same, with a table of carriers: [`CARRIERS`], or those and others.
     ///
     /// # Errors
-    /// What the carrier answers; `InvalidInput` when no carrier's interfaces have such names.
+    /// The carrier's error; `InvalidInput` when no carrier's prefix fits the name.
     pub fn find_among(name: &str, carriers: &[&'static Carrier]) -> Result<Self> {
         let carrier = Carrier::of(name, carriers).ok_or_else(|| {
             let why = io::Error::new(io::ErrorKind::InvalidInput, "no carrier has such names");
@@ -50,7 +50,7 @@ impl Interface {
     /// All CAN interfaces of this network namespace, in the kernel's order.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When netlink fails.
     pub fn list() -> Result<Vec<Self>> {
         network::list(&NETWORK)
     }
@@ -60,40 +60,40 @@ impl Interface {
         canchar::list(&CANCHAR)
     }
 
-    /// The CAN interface of this index, as a received frame names it.
+    /// Finds the CAN interface with this index, as in [`Meta::interface`](crate::Meta).
     ///
     /// # Errors
-    /// `ENODEV` when there is none, `InvalidInput` when it is no CAN interface.
+    /// `ENODEV` when it does not exist, `InvalidInput` when it is not a CAN interface.
     pub fn by_index(index: u32) -> Result<Self> {
         network::by_index(index, &NETWORK)
     }
 
-    /// Asks the kernel again. An interface of the network is followed by its index, so a new name shows too.
+    /// Reads the interface again. A network interface is identified by its index, so a new name is read too.
     ///
     /// # Errors
-    /// `ENODEV` when it has gone.
+    /// `ENODEV` when it no longer exists.
     pub fn refresh(&mut self) -> Result<()> {
         (self.carrier.refresh)(self)
     }
 
-    /// Asks the kernel again, for the controller's state at least: of a device only for that, which takes a sixth of the
-    /// time.
+    /// Reads at least the controller's state again. For a canchar device it reads only the state, which takes a sixth of
+    /// the time of [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// `ENODEV` when it has gone.
+    /// `ENODEV` when it no longer exists.
     pub fn refresh_state(&mut self) -> Result<()> {
         (self.carrier.refresh_state)(self)
     }
 
-    /// What it has counted so far, read now. A simulated interface counts nothing here.
+    /// Reads its counters. A simulated interface has none: all are 0.
     ///
     /// # Errors
-    /// `ENODEV` when it has gone.
+    /// `ENODEV` when it no longer exists.
     pub fn counters(&self) -> Result<Counters> {
         (self.carrier.counters)(self)
     }
 
-    /// Creates a vcan. It is down.
+    /// Creates a vcan interface. It is down.
     ///
     /// # Errors
     /// `AlreadyExists`; without the vcan module `EOPNOTSUPP`; without `CAP_NET_ADMIN` `EPERM`.
@@ -101,7 +101,7 @@ impl Interface {
         network::create("vcan", name, None, &NETWORK)
     }
 
-    /// Creates a vxcan: two interfaces, joined like two ends of a cable. Answers the first; both are down.
+    /// Creates a vxcan pair: two interfaces, connected like the ends of a cable. Returns the first; both are down.
     ///
     /// # Errors
     /// As [`create_vcan`](Self::create_vcan).
@@ -109,7 +109,7 @@ impl Interface {
         network::create("vxcan", name, Some(peer), &NETWORK)
     }
 
-    /// Deletes a virtual interface; of a vxcan, both ends.
+    /// Deletes a virtual interface; for a vxcan, both ends.
     ///
     /// # Errors
     /// `Unsupported` for a controller: the kernel would report success and do nothing.
@@ -120,33 +120,33 @@ impl Interface {
     /// Brings it up. A controller needs a bit rate first; a simulated interface is always up.
     ///
     /// # Errors
-    /// What the kernel or the driver answers.
+    /// The error of the kernel or the driver.
     pub fn up(&mut self) -> Result<()> {
         (self.carrier.set_up)(self, true)
     }
 
-    /// Brings it down. Frames in its queue are lost. A simulated interface stays up.
+    /// Brings it down. Frames in its transmit queue are lost. A simulated interface stays up.
     ///
     /// # Errors
-    /// What the kernel or the driver answers.
+    /// The error of the kernel or the driver.
     pub fn down(&mut self) -> Result<()> {
         (self.carrier.set_up)(self, false)
     }
 
-    /// Sets the largest frame in bytes: 16 classic, 72 FD. Of a controller it follows from
-    /// [`set_bit_timing`](Self::set_bit_timing).
+    /// Sets the size of the largest frame in bytes: 16 classic, 72 FD. For a controller,
+    /// [`set_bit_timing`](Self::set_bit_timing) sets it.
     ///
     /// # Errors
-    /// `EBUSY` when it is up, `EINVAL` for an mtu that it cannot have; `Unsupported` outside of the network.
+    /// `EBUSY` when it is up; `EINVAL` for an unsupported mtu; `Unsupported` if it is not a network interface.
     pub fn set_mtu(&mut self, bytes: u32) -> Result<()> {
         (self.carrier.set_mtu)(self, bytes)
     }
 
-    /// Sets how many frames may wait to be sent; the kernel's default for CAN is 10. 0: as many as the queueing
-    /// discipline takes.
+    /// Sets the transmit queue length in frames; the kernel's default for CAN is 10. 0: no limit but that of the queueing
+    /// discipline.
     ///
     /// # Errors
-    /// What the kernel answers; `Unsupported` outside of the network.
+    /// The kernel's error; `Unsupported` if it is not a network interface.
     pub fn set_tx_queue_len(&mut self, frames: u32) -> Result<()> {
         (self.carrier.set_tx_queue_len)(self, frames)
     }
@@ -155,7 +155,7 @@ impl Interface {
     ///
     /// # Errors
     /// `InvalidInput` for settings that contradict each other; `Unsupported` on an interface that has no bit rate;
-    /// `EBUSY` when it is up; what the kernel answers to a bit rate or a mode that the controller cannot do.
+    /// `EBUSY` when it is up; the kernel's error for a bit rate or a mode that the controller does not support.
     pub fn set_bit_timing(&mut self, timing: &BitTiming) -> Result<()> {
         if let Some(fault) = timing.fault() {
             let wrong = io::Error::new(io::ErrorKind::InvalidInput, fault);

@@ -1,10 +1,19 @@
 //! Every way to send and receive CAN frames on Linux, behind one seam.
 //!
-//! A *method* is a row of a table: [`method::table::RECEIVERS`] and [`method::table::TRANSMITTERS`]. Each opens on an
-//! [`Interface`] and then moves [`Frame`]s in [`Batch`]es; what happens on a full queue is the caller's policy.
-//! [`tap`] reads what was on a virtual wire, with the start and the end of each frame.
-//! Beside them: [`interface`] and [`netlink`] set interfaces up and give the kernel's own gateway its jobs, [`loss`]
-//! says where frames got lost, [`redirect`] lets the kernel hand frames on as a program of ours says, frames, notation and filters are those of the crate `canter-frame`.
+//! A *method* is a row of a table: [`method::table::RECEIVERS`] and [`method::table::TRANSMITTERS`]. Each method opens
+//! an [`Interface`] and then moves [`Frame`]s in [`Batch`]es. The caller decides what happens when a queue is full.
+//!
+//! | module | purpose |
+//! | --- | --- |
+//! | [`method`] | receive and send frames |
+//! | [`interface`], [`netlink`] | find, create and configure interfaces; jobs of the kernel's gateway can-gw |
+//! | [`tap`] | read the frames on a virtual wire, with start and end of each in ns |
+//! | [`capture_ring`], [`capture_sockets`], [`capture_devices`] | receive for recording |
+//! | [`loss`] | count lost frames by the place where they were lost |
+//! | [`redirect`] | route frames in the kernel by a BPF program |
+//! | [`node`] | one socket that sends and receives, for a program that takes part in a bus |
+//!
+//! Frames, notation and filters are those of the crate `canter-frame`.
 //!
 //! ```
 //! use canter_io::{Batch, Frame, Interface, method::{Pair, ReceiveOptions, TransmitOptions, sim}};
@@ -17,9 +26,9 @@
 //! let mut sender = pair.transmit.open(&interface, &TransmitOptions::default())?;
 //!
 //! let frame: Frame = "123#DEADBEEF".parse()?;
-//! let taken = sender.transmit(&[frame])?; // fewer than given: a queue is full
-//! sender.flush()?; // what a method has gathered goes out now
-//! sim::world("example").advance(1_000_000); // a simulated bus has its own time: 1 ms passes
+//! let taken = sender.transmit(&[frame])?; // fewer than passed: a queue is full
+//! sender.flush()?; // sends the frames that the method has gathered
+//! sim::world("example").advance(1_000_000); // a simulated bus has its own clock: 1 ms passes
 //!
 //! let mut batch = Batch::new(64);
 //! receiver.receive(&mut batch)?;
@@ -30,7 +39,7 @@
 //! ```
 //!
 //! # Who imports whom
-//! From the ground up; a module imports only what stands in a line above its own (`tests/layers.rs` checks it):
+//! From the bottom up: a module imports only modules in lines above its own (`tests/layers.rs` checks this):
 //!
 //! ```text
 //! uapi error batch packet_filter
@@ -91,7 +100,7 @@ pub use canter_frame::{
 pub use error::{Error, Result};
 pub use interface::Interface;
 
-/// For this crate's own tests and benches, which need a plain socket as their second opinion.
+/// For this crate's tests and benches, which compare methods with a plain socket.
 #[doc(hidden)]
 pub use sys::socket;
 #[doc(inline)]

@@ -1,6 +1,6 @@
-//! Where frames get lost: one ledger of differences between two readings of everything that counts losses.
+//! Counts lost frames by the place where they were lost: the differences between two readings of all loss counters.
 //!
-//! | place | who counts | unit |
+//! | place | counted by | unit |
 //! | --- | --- | --- |
 //! | the controller's FIFO | the driver, `rx_over_errors` | overrun events, each at least one frame |
 //! | a virtual wire's FIFO | canwire | frames |
@@ -15,21 +15,21 @@ use crate::{
 };
 use std::fs;
 
-/// A reading of the counters of some interfaces.
+/// A reading of the loss counters of some interfaces.
 #[derive(Clone, Debug)]
 pub struct Watch {
     interfaces: Vec<(Interface, Counters)>,
     backlog: u64,
 }
 
-/// What was lost since a reading.
+/// The losses since a reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Overruns of controllers' FIFOs: events, each of at least one frame; of virtual wires' nodes frames.
+    /// Overruns of controllers' FIFOs: events, each of at least one frame; for nodes of virtual wires, frames.
     pub controller_events: u64,
-    /// Frames dropped because a processor's backlog was full; of any interface.
+    /// Frames dropped because a processor's backlog was full; counts frames of every interface of the machine.
     pub backlog: u64,
-    /// Frames that drivers or queues threw away on sending.
+    /// Frames that drivers or queues discarded on transmission.
     pub output: u64,
 }
 
@@ -37,17 +37,17 @@ impl Watch {
     /// Reads the counters now.
     ///
     /// # Errors
-    /// When an interface has gone or /proc cannot be read.
+    /// When an interface no longer exists or /proc cannot be read.
     pub fn start(interfaces: &[&Interface]) -> Result<Self> {
         let read = |interface: &&Interface| Ok(((*interface).clone(), counters(interface)?));
         let interfaces = interfaces.iter().map(read).collect::<Result<_>>()?;
         Ok(Self { interfaces, backlog: backlog_drops()? })
     }
 
-    /// What was lost since.
+    /// The losses since [`start`](Self::start).
     ///
     /// # Errors
-    /// When an interface has gone or /proc cannot be read.
+    /// When an interface no longer exists or /proc cannot be read.
     pub fn losses(&self) -> Result<Losses> {
         let mut losses = Losses { backlog: grown(backlog_drops()?, self.backlog), ..Losses::default() };
         for (interface, earlier) in &self.interfaces {
@@ -59,7 +59,7 @@ impl Watch {
     }
 }
 
-/// What an interface counts; a node of a virtual wire knows each frame that its FIFO had no room for.
+/// The counters of an interface. For a node of a virtual wire, overruns count frames instead of events.
 fn counters(interface: &Interface) -> Result<Counters> {
     let counters = interface.counters()?;
     let may_be_one = interface.kind == Kind::Can && interface.driver.is_none();
@@ -74,13 +74,13 @@ fn backlog_drops() -> Result<u64> {
     Ok(softnet_drops(&text))
 }
 
-/// Each processor's count has 32 bits; one that wraps takes 2³² from the sum.
+/// The growth of a sum of 32-bit counters, one per processor, any of which may have wrapped.
 fn grown(later: u64, earlier: u64) -> u64 {
     u64::from((later as u32).wrapping_sub(earlier as u32))
 }
 
-/// What `/proc/net/softnet_stat` says was dropped from backlogs: the second column of every processor's row, hexadecimal
-/// (net/core/net-procfs.c).
+/// The frames dropped from backlogs according to the text of `/proc/net/softnet_stat`: the sum of the second column,
+/// hexadecimal, of every processor's row (net/core/net-procfs.c).
 pub fn softnet_drops(text: &str) -> u64 {
     let column = |row: &str| u64::from_str_radix(row.split_whitespace().nth(1)?, 16).ok();
     text.lines().filter_map(column).sum()

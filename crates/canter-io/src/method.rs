@@ -1,11 +1,11 @@
-//! The seam: what a way to receive or to send frames promises, and the rows by which it is opened by name.
+//! Methods to receive and to send frames: the traits that each method implements, and the rows that open it by name.
 //!
-//! A *receiver* appends frames to a [`Batch`]; a *transmitter* takes over a prefix of a slice. One call moves a
-//! batch, so a call's cost is paid once per batch. What to do when a queue is full is the caller's policy.
+//! A *receiver* appends frames to a [`Batch`]; a *transmitter* takes over a prefix of a slice. One call moves a batch, so
+//! the cost of a call is paid once per batch. The caller decides what happens when a queue is full.
 //!
 //! This file imports no method. The register, [`table`], imports them all: its rows, and names parsed with these rows.
-//! To add a method: a file in `method/`, and a row in each table that it serves. A program may pass
-//! [`ReceiveMethod::parse`] a table with rows of its own.
+//! To add a method, add a file in `method/` and a row in the table of receivers, of transmitters, or of both. A program
+//! may pass its own table to [`ReceiveMethod::parse`].
 
 pub(crate) mod can_raw;
 pub(crate) mod canchar;
@@ -21,48 +21,48 @@ mod uring;
 use crate::{Batch, Error, Filters, Frame, Interface, Result, carrier::Carrier};
 use std::{fmt, io, os::fd::BorrowedFd};
 
-/// Takes frames from one interface.
+/// Receives frames from one interface.
 pub trait Receive: Send {
-    /// Appends what is there to `batch`, waiting first as the receiver's [`Wait`] says, and answers how many came.
-    /// `Ok(0)`: none came (nothing there while spinning, a signal, or no room in the batch).
+    /// Appends waiting frames to `batch`, and returns how many. If none wait, it waits as its [`Wait`] defines. `Ok(0)`: no
+    /// frame while spinning, a signal, or no room in the batch.
     ///
     /// # Errors
-    /// `ENETDOWN` when the interface went down, `ENODEV` when it disappeared, behind the frames that came before;
-    /// never for a full or empty queue.
+    /// `ENETDOWN` when the interface went down, `ENODEV` when it disappeared, both after the frames received before; never
+    /// for a full or empty queue.
     fn receive(&mut self, batch: &mut Batch) -> io::Result<usize>;
 
-    /// Frames that this receiver's own queue has lost since it was opened, exact at once.
+    /// The number of frames lost in this receiver's queue since it was opened, up to date at each call.
     ///
     /// # Errors
     /// What the kernel answers.
     fn drops(&mut self) -> io::Result<u64>;
 
-    /// What poll(2) can wait on; `None` when the method has no descriptor.
+    /// The file descriptor for poll(2); `None` when the method has none.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Hands frames to one interface.
+/// Sends frames to one interface.
 ///
-/// Who owns a frame: the count that [`transmit`](Self::transmit) answers is what the method has *taken over*. Those
-/// frames go out in order, perhaps only with [`flush`](Self::flush), or are counted by [`lost`](Self::lost). All
-/// others stay the caller's. An error is answered only when this call took nothing over.
+/// Ownership: [`transmit`](Self::transmit) returns how many frames the method has *taken over*. The method sends those
+/// frames in order, some perhaps only at [`flush`](Self::flush), or counts them in [`lost`](Self::lost). All other frames
+/// stay with the caller. A call returns an error only if it took over no frame.
 pub trait Transmit: Send {
-    /// Takes over a prefix of `frames`, in order, and answers its length. Shorter than `frames`: a queue is full
-    /// (`ENOBUFS`, `EAGAIN`, no free slot) or a signal came.
+    /// Takes over a prefix of `frames`, in order, and returns its length. It is shorter than `frames` when a queue is full
+    /// (`ENOBUFS`, `EAGAIN`, no free slot) or a signal arrived.
     ///
     /// # Errors
     /// `ENETDOWN`, `ENODEV`, `EINVAL` for an FD frame on a classic interface; never for a full queue.
     fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize>;
 
-    /// Gives the kernel what was taken over and not given yet, as far as there is room.
+    /// Gives the kernel the frames that were taken over and not given yet, as far as its queue has room.
     ///
     /// # Errors
-    /// As `transmit`. Frames that wait stay taken over.
+    /// As `transmit`. The method keeps frames that it could not give to the kernel.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// How many frames were taken over and wait for `flush`.
+    /// How many frames that were taken over wait for `flush`.
     fn pending(&self) -> usize {
         0
     }
@@ -72,7 +72,7 @@ pub trait Transmit: Send {
         0
     }
 
-    /// What poll(2) can wait on for room; `None` when the method has no descriptor.
+    /// The file descriptor for poll(2), to wait for room; `None` when the method has none.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -81,18 +81,18 @@ pub trait Transmit: Send {
 pub enum Wait {
     /// In the receiving call itself.
     Block,
-    /// In poll(2), once nothing is there.
+    /// In poll(2), when no frame waits.
     Poll,
-    /// Not at all: it answers `Ok(0)` at once, after one `pause`. The caller's loop spins.
+    /// Not at all: returns `Ok(0)` at once, after one `pause`. The caller's loop spins.
     Spin,
     /// In the receiving call, which polls the driver (`SO_BUSY_POLL`).
     BusyPoll,
-    /// In the receiving call, which polls the controller itself, its interrupt masked.
+    /// In the receiving call, which polls the controller with its interrupt masked.
     ChipPoll,
 }
 
 impl Wait {
-    /// Its name behind the slash: `ring/spin`.
+    /// Its name after the slash: `ring/spin`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
@@ -104,29 +104,30 @@ impl Wait {
     }
 }
 
-/// How a receiver is to be opened.
+/// Options of a receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveOptions {
-    /// Which frames; the default is all data and RTR frames and no error frames.
+    /// The frames to receive; by default all data and RTR frames, no error frames.
     pub filters: Filters,
-    /// How it waits; `None`: as the row does by default.
+    /// How it waits; `None`: the row's default.
     pub wait: Option<Wait>,
-    /// Stamp every frame, and tell [`Origin`](crate::batch::Origin) where the method can. Costs a little in the kernel and, on sockets, a control message a frame.
+    /// Stamp every frame, and report its [`Origin`](crate::batch::Origin) where the method can. On sockets this costs one
+    /// control message per frame.
     pub stamps: bool,
-    /// Also receive what this very socket sends (`CAN_RAW_RECV_OWN_MSGS`).
+    /// Also receive the frames that this socket sends (`CAN_RAW_RECV_OWN_MSGS`).
     pub own_frames: bool,
-    /// Also receive on a ring what this program sent by a ring and the driver echoes. Off: no echo loops.
+    /// Also receive on a ring the driver's echoes of frames that this program sent by a ring. Off: no echo loops.
     pub echoes: bool,
-    /// Do not receive what this program sent on a vcan by a sender that [marks](TransmitOptions::marked) its frames.
+    /// Do not receive frames that this program sent on a vcan by a sender that [marks](TransmitOptions::marked) them.
     pub deaf_to_marked: bool,
-    /// How many frames its queue must hold; `None`: as the system has it (222 on a socket, 2048 in a ring).
+    /// How many frames its queue must hold; `None`: the default (222 on a socket, 2048 in a ring).
     pub queue_frames: Option<u32>,
 }
 
-/// Whether local sockets on the same interface hear what is sent (`CAN_RAW_LOOPBACK`).
+/// Whether local sockets on the same interface receive the sent frames (`CAN_RAW_LOOPBACK`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
-    /// On a vcan, where nobody else could hear it; off elsewhere, which saves its cost and makes loops impossible.
+    /// On for a vcan, which has no other receivers; off elsewhere, which saves the cost and prevents loops.
     #[default]
     Auto,
     /// On.
@@ -135,26 +136,26 @@ pub enum Echo {
     Off,
 }
 
-/// How a transmitter is to be opened.
+/// Options of a transmitter.
 #[derive(Clone, Debug, Default)]
 pub struct TransmitOptions {
-    /// Who hears it locally.
+    /// Whether local sockets receive the sent frames.
     pub echo: Echo,
-    /// Mark frames whose echo a receiver of this program must not take for one of the bus.
+    /// Mark the sent frames (`SO_MARK`), so that receivers of this program can ignore their echoes.
     pub marked: bool,
-    /// Answer a short count at once when a queue is full, instead of waiting for room. Waiting works by a send
-    /// buffer smaller than the interface's queue.
+    /// When a queue is full, return a short count at once instead of waiting for room. Waiting uses a send buffer that is
+    /// smaller than the interface's queue.
     pub no_wait: bool,
 }
 
-/// What a method can do, as data.
+/// The capabilities of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// FD frames.
     pub fd: bool,
-    /// Many frames a call.
+    /// Many frames per call.
     pub batch: bool,
-    /// It tells frames of this machine from frames of the bus.
+    /// It distinguishes frames sent by this machine from frames of the bus.
     pub origin: bool,
 }
 
@@ -165,16 +166,16 @@ pub struct Receiver {
     pub name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
-    /// The waits it has; the first is the default and is left out of names.
+    /// The supported waits; the first is the default and is omitted in names.
     pub waits: &'static [Wait],
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// What carries the frames that it receives.
+    /// The carriers that it can receive from.
     pub carriers: &'static [&'static Carrier],
-    /// The wait with which `canter syscalls` measures it, which reads queues that hold all frames already; `Err`: why
-    /// it cannot be measured so.
+    /// The wait with which `canter syscalls` measures it; its queue is filled before the measurement. `Err`: why it cannot
+    /// be measured.
     pub syscalls: std::result::Result<Wait, &'static str>,
-    /// Why it cannot work on this interface or machine; `Ok` when it can.
+    /// Checks whether it works on this interface and machine; the error has the reason.
     pub check: fn(&Interface, Wait) -> Result<()>,
     /// Opens it.
     pub open: fn(&Interface, &ReceiveOptions) -> Result<Box<dyn Receive>>,
@@ -187,13 +188,13 @@ pub struct Transmitter {
     pub name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// What carries the frames that it sends.
+    /// The carriers that it can send to.
     pub carriers: &'static [&'static Carrier],
     /// Whether `canter syscalls` can measure it; `Err`: why not.
     pub syscalls: std::result::Result<(), &'static str>,
-    /// Why it cannot work on this interface or machine; `Ok` when it can.
+    /// Checks whether it works on this interface and machine; the error has the reason.
     pub check: fn(&Interface) -> Result<()>,
     /// Opens it.
     pub open: fn(&Interface, &TransmitOptions) -> Result<Box<dyn Transmit>>,
@@ -224,7 +225,7 @@ impl ReceiveMethod {
     /// The receiver of this name in a table, with its wait: `ring`, `ring/spin`.
     ///
     /// # Errors
-    /// `InvalidInput` for a name that is not in the table, with those that are.
+    /// `InvalidInput` for a name that is not in the table; the remedy lists the names in the table.
     pub fn parse(text: &str, table: &[&'static Receiver]) -> Result<Self> {
         let (name, wait) = text.split_once('/').map_or((text, None), |(name, wait)| (name, Some(wait)));
         let row = table
@@ -237,7 +238,7 @@ impl ReceiveMethod {
         wait.map(|&wait| Self { row, wait }).ok_or_else(|| unknown(text, "no such wait", names))
     }
 
-    /// Why it cannot work on this interface.
+    /// Checks whether it works on this interface.
     ///
     /// # Errors
     /// The reason.
@@ -248,7 +249,7 @@ impl ReceiveMethod {
     /// Opens it on an interface. `options.wait` is replaced by the method's.
     ///
     /// # Errors
-    /// What the kernel answers, with the interface and the step.
+    /// The kernel's error, with the interface and the step.
     pub fn open(&self, interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
         (self.row.open)(interface, &ReceiveOptions { wait: Some(self.wait), ..options.clone() })
     }
@@ -258,7 +259,7 @@ impl TransmitMethod {
     /// The sender of this name in a table: `sendmmsg`.
     ///
     /// # Errors
-    /// `InvalidInput` for a name that is not in the table, with those that are.
+    /// `InvalidInput` for a name that is not in the table; the remedy lists the names in the table.
     pub fn parse(text: &str, table: &[&'static Transmitter]) -> Result<Self> {
         table
             .iter()
@@ -267,7 +268,7 @@ impl TransmitMethod {
             .ok_or_else(|| unknown(text, "no such transmitter", table.iter().map(|row| row.name.to_owned())))
     }
 
-    /// Why it cannot work on this interface.
+    /// Checks whether it works on this interface.
     ///
     /// # Errors
     /// The reason.
@@ -278,7 +279,7 @@ impl TransmitMethod {
     /// Opens it on an interface.
     ///
     /// # Errors
-    /// What the kernel answers, with the interface and the step.
+    /// The kernel's error, with the interface and the step.
     pub fn open(&self, interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
         (self.row.open)(interface, options)
     }
@@ -303,7 +304,7 @@ fn unknown(text: &str, what: &str, known: impl Iterator<Item = String>) -> Error
         .hint(format!("there are {}", known.join(", ")))
 }
 
-/// A receiver and a transmitter, named `receiver+transmitter`: what a user-space gateway is made of.
+/// A receiver and a transmitter, named `receiver+transmitter`: the two methods of a user-space gateway.
 #[derive(Clone, Copy)]
 pub struct Pair {
     /// Receives.
@@ -313,10 +314,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// `RECEIVER+TRANSMITTER`, each of a table, or another name of a pair (the name, and the pair).
+    /// Parses `RECEIVER+TRANSMITTER`, each a name in its table, or an alias from `names` (alias, pair).
     ///
     /// # Errors
-    /// `InvalidInput` for what is no pair, and for a name that is not in its table.
+    /// `InvalidInput` for a text that is not a pair, and for a name that is not in its table.
     pub fn parse(
         text: &str,
         receivers: &[&'static Receiver],

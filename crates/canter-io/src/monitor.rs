@@ -1,4 +1,4 @@
-//! What happens to interfaces, as the kernel tells everyone who listens to `RTNLGRP_LINK`. rtnetlink(7).
+//! Changes of interfaces, as the kernel reports them to the members of the multicast group `RTNLGRP_LINK`. rtnetlink(7).
 
 use crate::{
     Error, Interface, Result,
@@ -18,11 +18,11 @@ use std::{
 /// A change of a CAN interface.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// It was made, or something about it is different; and what it had counted then.
+    /// It was created or changed: its new description, and its counters at that time.
     Is(Interface, Counters),
-    /// It was removed; and what it had counted at last.
+    /// It was removed: its last description, and its last counters.
     Gone(Interface, Counters),
-    /// The kernel had to drop news: whoever keeps a list asks anew.
+    /// The kernel dropped reports: read the list of interfaces again.
     Missed,
 }
 
@@ -34,10 +34,10 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Listens from now on, in this network namespace.
+    /// Starts listening in this network namespace.
     ///
     /// # Errors
-    /// What socket(2) and setsockopt(2) answer.
+    /// The error of socket(2) or setsockopt(2).
     pub fn open() -> Result<Self> {
         let socket = Socket::open(Protocol::Route).and_then(|socket| {
             socket.join(libc::RTNLGRP_LINK)?;
@@ -47,10 +47,10 @@ impl Monitor {
         Ok(Self { socket, datagram: Vec::new() })
     }
 
-    /// Hands the changes since the last call to `each`, oldest first, without waiting.
+    /// Passes the changes since the last call to `each`, oldest first, without waiting.
     ///
     /// # Errors
-    /// What recv(2) answers.
+    /// The error of recv(2).
     pub fn changes(&mut self, mut each: impl FnMut(Change)) -> io::Result<()> {
         loop {
             match self.socket.receive_now(&mut self.datagram) {
@@ -82,7 +82,7 @@ impl Monitor {
 }
 
 impl AsFd for Monitor {
-    /// Readable when there are changes.
+    /// Readable when a change waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

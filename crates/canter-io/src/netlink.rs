@@ -1,5 +1,5 @@
 //! netlink, the kernel's interface to network interfaces, can-gw jobs and the virtual wire: one request and its answers.
-//! [`crate::monitor`] listens to what nobody asked for.
+//! [`crate::monitor`] receives the kernel's unsolicited reports.
 //!
 //! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link`, [`can_gw`] and
 //! [`wire`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).

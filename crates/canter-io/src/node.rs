@@ -1,7 +1,7 @@
-//! One `CAN_RAW` socket, or one file of a canchar device, that receives and sends: what a program needs that takes part in
-//! a bus rather than routing or recording it. The kernel knows whose frames are its own, so it need not hear them.
+//! One `CAN_RAW` socket, or one open file of a canchar device, that both receives and sends: for programs that take part
+//! in a bus rather than route or record it. The kernel knows which frames the node sent, so the node can leave them out.
 //!
-//! It receives many frames a system call and never waits there: whoever waits polls the descriptor.
+//! It receives many frames per system call and never waits; to wait, poll its file descriptor.
 #![allow(unsafe_code)]
 
 mod device;
@@ -24,24 +24,24 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
-/// Frames of one system call at most.
+/// The most frames per system call.
 pub const CALL_FRAMES: usize = 64;
 
-/// How a node takes part.
+/// Options of a node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// It hears its own frames too, if others do (`CAN_RAW_RECV_OWN_MSGS`).
+    /// Receive its own frames too, if `echo` is on (`CAN_RAW_RECV_OWN_MSGS`).
     pub own_frames: bool,
-    /// Other sockets of this machine, or other files of the device, hear what it sends (`CAN_RAW_LOOPBACK`).
+    /// Other sockets of this machine, or other files of the device, receive the frames it sends (`CAN_RAW_LOOPBACK`).
     pub echo: bool,
-    /// It takes FD frames, where there are any.
+    /// Receive and send FD frames, where the interface supports them.
     pub fd: bool,
-    /// Which frames it wants.
+    /// The frames to receive.
     pub filters: Filters,
-    /// The size of its receive queue in bytes, as the kernel counts them; `None`: as the system has it. A device's queue
+    /// The size of its receive queue in bytes, as the kernel counts them; `None`: the system's default. A device's queue
     /// holds as many frames as a socket's of that size, rounded up to a power of two, 4096 at most.
     pub queue_bytes: Option<u32>,
-    /// It asks for the controller's own stamps (`SO_TIMESTAMPING`), where it has any; a device's are the kernel's.
+    /// Request the controller's hardware stamps (`SO_TIMESTAMPING`); a canchar device has only the kernel's stamps.
     pub hardware_stamps: bool,
 }
 
@@ -58,18 +58,18 @@ impl Default for NodeOptions {
     }
 }
 
-/// A received frame and what is known of it.
+/// A received frame with its metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
     /// The frame.
     pub frame: Frame,
     /// Stamp, interface, origin.
     pub meta: Meta,
-    /// The controller's own stamp in ns of its own clock; 0: none.
+    /// The controller's hardware stamp in ns of the controller's clock; 0: none.
     pub hardware_ns: u64,
 }
 
-/// Who takes part.
+/// A participant of a bus: one socket or one device file.
 #[derive(Debug)]
 pub struct Node {
     line: Line,
@@ -84,10 +84,10 @@ enum Line {
 }
 
 impl Node {
-    /// Takes part on `interface`, or on all interfaces of the network.
+    /// Opens a node on `interface`, or on all network interfaces.
     ///
     /// # Errors
-    /// What the kernel answers, with the step: `ENODEV`, `ENETDOWN`, `EACCES`; `Unsupported` for an interface that is
+    /// The kernel's error, with the step: `ENODEV`, `ENETDOWN`, `EACCES`; `Unsupported` for an interface that is
     /// neither of the network nor a canchar device.
     pub fn open(interface: Option<&Interface>, options: &NodeOptions) -> Result<Self> {
         let line = match interface {
@@ -103,10 +103,10 @@ impl Node {
         Ok(Self { line, interface: interface.cloned() })
     }
 
-    /// Wants other frames from now on. What is queued already stays.
+    /// Replaces the filters. Frames already in the queue stay there.
     ///
     /// # Errors
-    /// What setsockopt(2) answers, of a device ioctl(2).
+    /// The error of setsockopt(2), for a device of ioctl(2).
     pub fn set_filters(&self, filters: &Filters) -> Result<()> {
         let name = self.interface.as_ref().map_or("any", |interface| &interface.name);
         match &self.line {
@@ -115,11 +115,11 @@ impl Node {
         }
     }
 
-    /// Appends what has come, up to [`CALL_FRAMES`], and answers how many; 0 when none has.
+    /// Appends waiting frames, up to [`CALL_FRAMES`], and returns how many; 0 when none waits.
     ///
     /// # Errors
-    /// `ENETDOWN` when an interface went down, once, and before the frames that came before; `ENODEV` when it is gone.
-    /// Of a device the same behind the frames, and as long as it is so; poll(2) then reports an error all the time.
+    /// `ENETDOWN` when an interface went down, `ENODEV` when it no longer exists. A socket reports the error once, before
+    /// the frames that wait. A device reports it after them and at each call; poll(2) then reports an error each time.
     pub fn receive(&self, inbox: &mut Inbox, to: &mut impl Extend<Received>) -> io::Result<usize> {
         let answer = match &self.line {
             Line::Socket(socket) => inbox
@@ -147,10 +147,10 @@ impl Node {
         }
     }
 
-    /// Frames that its queue has lost so far, exact at once.
+    /// The number of frames lost in its queue so far, up to date at each call.
     ///
     /// # Errors
-    /// What getsockopt(2) answers, of a device ioctl(2).
+    /// The error of getsockopt(2), for a device of ioctl(2).
     pub fn drops(&self) -> io::Result<u64> {
         match &self.line {
             Line::Socket(socket) => socket.drops(),
@@ -158,11 +158,11 @@ impl Node {
         }
     }
 
-    /// What its interface has counted so far, read now; of a device also when its card has gone. Nothing where the node is
-    /// on all interfaces.
+    /// The counters of its interface, read now; for a device also after its card was removed. All 0 where the node is on all
+    /// interfaces.
     ///
     /// # Errors
-    /// `ENODEV` when the interface has gone.
+    /// `ENODEV` when the interface no longer exists.
     pub fn counters(&self) -> Result<Counters> {
         let Some(interface) = &self.interface else { return Ok(Counters::default()) };
         match &self.line {
@@ -174,10 +174,10 @@ impl Node {
         }
     }
 
-    /// The size of its receive queue in bytes, as the kernel counts them; a device's frames have 24.
+    /// The size of its receive queue in bytes, as the kernel counts them; a device's frame takes 24 bytes.
     ///
     /// # Errors
-    /// What getsockopt(2) answers.
+    /// The error of getsockopt(2).
     pub fn queue_bytes(&self) -> io::Result<u32> {
         match &self.line {
             Line::Socket(socket) => socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF).map(|[bytes]| bytes),
@@ -185,8 +185,8 @@ impl Node {
         }
     }
 
-    /// Lets go of a device, for good, when what it was given to send has left, or after a second: a card that comes back
-    /// gets its number again as soon as nobody has it open. Counts stay. A socket lives until it is dropped.
+    /// Closes a device when its queued frames have been sent, or after 1 s. A card that is plugged in again gets its old
+    /// number only when no program has the device open. Counters stay readable. A socket stays open until it is dropped.
     pub fn close(&self) {
         if let Line::Device(device) = &self.line {
             device.close();

@@ -54,6 +54,7 @@ pub struct Options {
 
 /// More filters than a program can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TooLong {
     /// How many were asked for.
     pub filters: usize,

@@ -1,14 +1,14 @@
-//! Which driver a PCI card has, and giving it another one for a while (`driver_override` in sysfs).
+//! The driver of a PCI card, and its temporary replacement (`driver_override` in sysfs).
 
 use crate::{Error, Result};
 use std::{fs, io, path::PathBuf};
 
-/// What the kernel tells of a card.
+/// The sysfs folder of a card.
 pub(crate) fn folder(address: &str) -> PathBuf {
     PathBuf::from("/sys/bus/pci/devices").join(address)
 }
 
-/// The address of the card that an interface's name or an address stands for: `can0`, `0000:00:04.0`.
+/// The PCI address of a card, from its interface's name or from an address: `can0`, `0000:00:04.0`.
 ///
 /// # Errors
 /// `ENODEV` when there is none.
@@ -56,7 +56,7 @@ pub fn device(address: &str, class: &str) -> Result<String> {
     })
 }
 
-/// A card that has another driver, or none, until this is dropped.
+/// A card that has another driver, or none, until this value is dropped.
 #[derive(Debug)]
 pub struct Lent {
     address: String,
@@ -67,7 +67,7 @@ impl Lent {
     /// Gives a card to `driver`, or takes its driver away.
     ///
     /// # Errors
-    /// `ENODEV` when the driver does not take it; `EACCES` without root. The card has its old driver again then.
+    /// `ENODEV` when the driver does not accept it; `EACCES` without root. The card then has its old driver again.
     pub fn to(driver: Option<&str>, address: &str) -> Result<Self> {
         let lent = Self { address: address.to_owned(), back_to: self::driver(address) };
         bind(address, driver)?;

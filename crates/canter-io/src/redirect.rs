@@ -1,5 +1,5 @@
-//! Frames handed on by the kernel as a program of ours says: where an interface receives, before its sockets hear
-//! anything, a frame that passes the filters is sent to another interface as it is. No process takes part.
+//! Routing in the kernel by a BPF program. On reception, before sockets get the frame, the program sends each frame that
+//! passes the filters unchanged to another interface. No process takes part.
 //!
 //! The kernel redirects only what has room for a link-layer header in front, and sends that room along. CAN has no such
 //! header; but controllers' drivers begin a received frame's buffer with a `struct can_skb_priv` of 16 bytes, which the
@@ -7,8 +7,8 @@
 //! Hence what it cannot do: frames of virtual interfaces and those that this machine itself has sent have no such room,
 //! and stay where they are; and a kernel in which the structure has another size or place is refused.
 //!
-//! A frame that is handed on is gone: programs that listen to the input do not hear it, nor does the output's driver
-//! echo it, so two directions do not hear each other.
+//! Programs that listen to the input do not receive a redirected frame. The output's driver does not echo it, so
+//! redirection in both directions makes no loop.
 
 mod assembler;
 mod program;
@@ -25,36 +25,36 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
-/// Which frames, and whether they are handed on.
+/// A rule: which frames it matches, and whether they are redirected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Of these; error frames never.
+    /// Matches frames that pass these filters; never error frames.
     pub filters: Filters,
-    /// Classic frames.
+    /// Matches classic frames.
     pub classic: bool,
-    /// FD frames.
+    /// Matches FD frames.
     pub fd: bool,
-    /// Handed on; else they end here.
+    /// Redirect matching frames; false: they stay on the input.
     pub pass: bool,
 }
 
 impl Rule {
-    /// Every frame of these filters.
+    /// A rule that redirects every frame of these filters.
     pub fn passing(filters: Filters) -> Self {
         Self { filters, classic: true, fd: true, pass: true }
     }
 }
 
-/// What it has done, in frames.
+/// The counters of a redirection, in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Given to the output's queue.
+    /// Passed to the output's queue.
     pub handed_on: u64,
-    /// Not given: no rule wants them.
+    /// Not passed on: no rule redirects them.
     pub filtered: u64,
-    /// Wanted, and not given: FD frames for a classic output, frames that this machine itself has sent on the input.
+    /// Matched, but cannot be redirected: FD frames for a classic output, frames that this machine sent on the input.
     pub refused: u64,
-    /// Of those given, thrown away by the output's queue; so are other programs' frames, which it does not tell apart.
+    /// Discarded by the output's queue; includes other programs' frames, which the queue does not count separately.
     pub no_room: u64,
 }
 
@@ -80,7 +80,7 @@ const THING: &str = "bpf";
 /// Bytes in front of a frame.
 const ROOM: u32 = 16;
 
-/// Whether this kernel can do it.
+/// Checks whether this kernel can redirect received frames.
 ///
 /// # Errors
 /// `Unsupported` where received frames are laid out otherwise or the kernel does not say how; `PermissionDenied` without
@@ -121,7 +121,7 @@ fn refused(thing: &str, step: &'static str, error: io::Error) -> Error {
     }
 }
 
-/// Whether frames can go from one interface to the other.
+/// Checks whether frames can be redirected from one interface to the other.
 ///
 /// # Errors
 /// As [`available`]; `Unsupported` from an interface that is no controller, and into a vcan.
@@ -140,7 +140,7 @@ pub fn check(from: &Interface, to: &Interface) -> Result<()> {
 }
 
 impl Redirect {
-    /// Hands on what the first rule that matches says, from now on. What no rule matches stays.
+    /// Starts redirecting. The first matching rule decides; frames that no rule matches stay on the input.
     ///
     /// # Errors
     /// As [`check`]; `InvalidInput` for more filters than a program holds; `AlreadyExists` when the interface has a program.

@@ -1,6 +1,6 @@
-//! An analyzer's tap on a virtual wire: every frame with its start and its end in ns, and what went wrong with it, from
-//! memory that the module canwire shares. Reading costs no system call and disturbs nobody; a reader that is slower
-//! than the ring is told how many records it has missed.
+//! An analyzer's tap on a virtual wire: every frame with its start and its end in ns, and its error if it has one, read
+//! from memory that the module canwire shares. Reading needs no system call and does not disturb the bus. When a reader
+//! is slower than the ring, [`Tap::missed`] counts the overwritten records.
 
 mod receiver;
 mod record;
@@ -34,11 +34,11 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Opens the tap of a bus; what was on it before is not read.
+    /// Opens the tap of a bus. It reads records from now on, not earlier ones.
     ///
     /// # Errors
-    /// `Unsupported` without the module, `ENOENT` when there is no such bus, `PermissionDenied` when the device may not
-    /// be read, `InvalidData` when it is of another version.
+    /// `Unsupported` without the module, `ENOENT` when the bus does not exist, `PermissionDenied` when the device may not be
+    /// read, `InvalidData` when the module has another version.
     pub fn open(bus: &str) -> Result<Self> {
         let about = wire::bus(bus)?;
         let path = format!("/dev/canwire-{bus}");
@@ -68,7 +68,7 @@ impl Tap {
         self.ring.missed()
     }
 
-    /// What the bus has counted up to now.
+    /// The bus's counters.
     pub fn stats(&self) -> BusStats {
         self.ring.stats()
     }
@@ -78,8 +78,8 @@ impl Tap {
         self.ring.next_record()
     }
 
-    /// Waits until there are records that were not there at the last wait, for at most `timeout_ns` (`None`: for ever).
-    /// False: time-out or a signal. True at once when the bus has gone; see [`is_gone`](Self::is_gone).
+    /// Waits until records were written since the last wait, for at most `timeout_ns` (`None`: for ever). False: timeout or
+    /// a signal. True at once when the bus no longer exists; see [`is_gone`](Self::is_gone).
     ///
     /// # Errors
     /// What ppoll(2) answers.
@@ -87,7 +87,7 @@ impl Tap {
         poll::readable(&[self.device.as_fd()], timeout_ns).map(|ready| ready > 0)
     }
 
-    /// Whether its bus has gone; what was on it last can still be read.
+    /// Whether its bus no longer exists; the last records can still be read.
     pub fn is_gone(&self) -> bool {
         poll::hung_up(self.device.as_fd()).unwrap_or(true)
     }

@@ -1,5 +1,5 @@
-//! What belongs to a board and not to the chip: the PCI identifiers of a card, where its controllers lie, how their pins
-//! are wired, what its bus bridge needs. A card is a row of [`BOARDS`].
+//! Properties of boards, not of the chip: the PCI identifiers of a card, the addresses of its controllers, the wiring of
+//! their pins, and the setup of its bus bridge. A card is a row of [`BOARDS`].
 //!
 //! Nothing here touches a port: finding cards and reaching registers is the business of the program, which differs from one
 //! operating system to the next.
@@ -20,7 +20,7 @@ pub mod s5920;
 
 pub use board::Board;
 
-/// The cards that are known here.
+/// The supported cards.
 pub const BOARDS: &[Board] = &[kvaser::PCICAN];
 
 /// The row of `boards` for a card with this vendor and device, as its PCI configuration space has them.

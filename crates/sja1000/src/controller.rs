@@ -9,7 +9,7 @@ pub struct Bus {
     pub timing: Timing,
     /// OCR: how the board wires the outputs.
     pub output: u8,
-    /// CDR: what the board does with the clock output. The driver adds the bit for PeliCAN mode.
+    /// CDR: how the board uses the clock output. The driver adds the bit for PeliCAN mode.
     pub clock: u8,
     /// The controller receives and acknowledges nothing.
     pub listen_only: bool,
@@ -193,7 +193,7 @@ impl<R: Registers> Controller<R> {
         Err(Error::NoAnswer)
     }
 
-    /// Whether the chip still answers: where none is, every register reads 0xff.
+    /// Whether the chip still answers: without a chip, every register reads 0xff.
     pub fn answers(&mut self) -> bool {
         self.registers.read(r::MOD) != 0xff
     }
@@ -210,7 +210,7 @@ impl<R: Registers> Controller<R> {
         self.status().received().then(|| self.take())
     }
 
-    /// The same without looking: only after [`Status::received`] was true.
+    /// The same without reading the status: call it only after [`Status::received`] was true.
     #[inline]
     pub fn take(&mut self) -> Frame {
         let frame = Frame::read(&mut self.registers);
@@ -229,7 +229,7 @@ impl<R: Registers> Controller<R> {
         free
     }
 
-    /// The same without looking: only after [`Status::buffer_free`] was true.
+    /// The same without reading the status: call it only after [`Status::buffer_free`] was true.
     #[inline]
     pub fn put(&mut self, frame: &Frame) {
         frame.write(&mut self.registers);

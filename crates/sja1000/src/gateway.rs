@@ -1,12 +1,12 @@
 //! A gateway: frames from one controller to another, by polling, with an account of every frame.
 //!
-//! It is all that runs on a processor without an operating system (canter's `bare-metal` gateway), and works wherever a
-//! program may poll two controllers.
+//! canter's `bare-metal` gateway runs it on a processor without an operating system; it works in any program that may poll
+//! two controllers.
 
 use crate::{Controller, Registers, Status};
 
-/// Looks at a full transmit buffer before its frame is dropped. While the gateway waits for room it does not empty the
-/// input, and frames that the input's FIFO loses are harder to count than frames that the gateway drops.
+/// How often the gateway checks a full transmit buffer before it drops the frame. While the gateway waits for room, it does
+/// not empty the input, and frames lost in the input's FIFO are harder to count than frames that the gateway drops.
 const LOOKS_MAX: u32 = 1 << 12;
 
 /// The account of the frames: `received = transmitted + dropped`.

@@ -44,7 +44,7 @@ pub const SR_RECEIVING: u8 = 1 << 4;
 pub const SR_SENDING: u8 = 1 << 5;
 /// ES, bit 6: an error counter has reached [`EWLR`].
 pub const SR_ERROR: u8 = 1 << 6;
-/// BS, bit 7: bus-off. The chip has set reset mode by itself.
+/// BS, bit 7: bus-off. The chip has set reset mode.
 pub const SR_BUS_OFF: u8 = 1 << 7;
 
 /// Interrupts (6.4.6). Read only; reading clears all but RI, which stays while the FIFO holds a frame. QEMU latches them
@@ -64,9 +64,9 @@ pub const IR_OVERRUN: u8 = 1 << 3;
 pub const IR_WAKE_UP: u8 = 1 << 4;
 /// EPI, bit 5: error-passive now, or active again.
 pub const IR_PASSIVE: u8 = 1 << 5;
-/// ALI, bit 6: arbitration lost; where, says register 11.
+/// ALI, bit 6: arbitration lost; [`ALC`] has the position.
 pub const IR_ARBITRATION: u8 = 1 << 6;
-/// BEI, bit 7: a bus error; which, says register 12.
+/// BEI, bit 7: a bus error; [`ECC`] has its kind.
 pub const IR_BUS_ERROR: u8 = 1 << 7;
 
 /// Bus timing 0 (6.5.1), written in reset mode: bits 5…0 prescaler less 1, bits 7…6 SJW less 1.

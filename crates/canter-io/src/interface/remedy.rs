@@ -1,5 +1,5 @@
-//! What to type so that frames move through an interface again. It depends on what carries the frames: `ip` for
-//! interfaces of the network, attributes in sysfs for canchar devices.
+//! Commands that make an interface carry frames again. They depend on its carrier: `ip` for network interfaces, sysfs
+//! attributes for canchar devices.
 
 use crate::{
     Error,
@@ -9,7 +9,7 @@ use crate::{
 use std::io;
 
 impl Interface {
-    /// Why no frame can move through it now, and the way out: `is down (ip link set can0 up)`. `None` when frames can.
+    /// Why no frame can pass through it now, with the remedy: `is down (ip link set can0 up)`. `None` when frames can pass.
     pub fn not_ready(&self) -> Option<String> {
         if !self.up {
             return Some(format!("is down ({})", bring_up(self)));
@@ -19,29 +19,29 @@ impl Interface {
     }
 }
 
-/// Brings an interface up, or starts a device, of which the bit rate is known; with `rate`, sets a bit rate too.
+/// The command that brings an interface up or starts a device; with `rate`, it also sets a bit rate.
 pub fn up(name: &str, rate: bool) -> String {
     (table::of(name).remedies.up)(name, rate)
 }
 
-/// Brings this interface up, with a bit rate where it needs one.
+/// The command that brings this interface up, with a bit rate if it needs one.
 pub fn bring_up(interface: &Interface) -> String {
     let remedies = &interface.carrier.remedies;
     (remedies.up)(&interface.name, (remedies.needs_rate)(interface))
 }
 
-/// Starts a controller again that is off the bus.
+/// The command that restarts a controller after bus-off.
 pub fn restart(name: &str) -> String {
     (table::of(name).remedies.restart)(name)
 }
 
-/// Lets a controller start again by itself, 100 ms after it went off the bus.
+/// The command that makes a controller restart automatically, 100 ms after bus-off.
 pub fn restart_by_itself(name: &str) -> String {
     (table::of(name).remedies.restart_always)(name)
 }
 
 impl Error {
-    /// An error of an interface that frames move through, with the way out where the answer suggests one.
+    /// An error of receiving or sending, with the remedy that its error number suggests.
     pub fn moving(interface: &str, step: &'static str, source: io::Error) -> Self {
         let way_out = match source.raw_os_error() {
             Some(libc::ENETDOWN) => {

@@ -70,8 +70,8 @@ pub fn sending(interface: &Interface, options: &TransmitOptions) -> Result<Socke
     Ok(socket)
 }
 
-/// What our sockets write on frames whose echo our receivers on `interface` must not hear: each interface its own,
-/// since can-gw carries a mark on to another. Never 0, which is every other frame's.
+/// The mark (`SO_MARK`) of frames whose echo this program's receivers on `interface` must ignore. Each interface has its
+/// own, since can-gw keeps the mark of a frame that it forwards. Never 0, the mark of all other frames.
 pub fn mark(interface: &Interface) -> u32 {
     interface.index
 }
@@ -86,7 +86,7 @@ pub fn set_send_buffer(socket: &Socket, interface: &Interface) -> io::Result<()>
     if queue == 0 || bytes >= default {
         return Ok(()); // no queue to overflow, or one longer than the buffer
     }
-    // The kernel doubles what it is told.
+    // The kernel doubles the value.
     socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, (bytes.max(SEND_BUFFER_MIN) / 2) as i32)
 }
 
@@ -115,7 +115,7 @@ fn set(socket: &Socket, option: libc::c_int, on: bool) -> io::Result<()> {
     socket.set(libc::SOL_CAN_RAW, option, libc::c_int::from(on))
 }
 
-/// Tells the kernel the filters. An empty list is "everything" to us and "nothing" to the kernel.
+/// Sets the filters. An empty list means all frames in this crate, and no frames in the kernel.
 fn set_filters(socket: &Socket, filters: &Filters) -> io::Result<()> {
     if !filters.list.is_empty() {
         socket.set_slice(libc::SOL_CAN_RAW, libc::CAN_RAW_FILTER, &filters.list)?;

@@ -1,5 +1,5 @@
-//! `canchar`: read(2) and write(2) on a character device that our driver makes of a controller. Past the network stack:
-//! the interrupt handler puts frames straight into this file's queue, and one call moves many.
+//! `canchar`: read(2) and write(2) on the character device of a controller that the module canchar drives. Frames bypass
+//! the network stack: the interrupt handler puts them directly into this file's queue, and one call moves many.
 
 use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
 use crate::{

@@ -64,7 +64,7 @@ impl RingReceiver {
             }
             Wait::Poll => {
                 let ready = poll::readable(&[self.device.as_fd()], None)?;
-                // Ready may mean trouble, of which only the device tells.
+                // Readiness may also mean an error, which only the device reports.
                 if ready == 0 { Ok(false) } else { self.ask(0) }
             }
             _ => self.ask(FOREVER),

@@ -1,5 +1,5 @@
-//! `recvmmsg` and `sendmmsg`: many frames per system call. They win when frames queue up; one frame at a time they
-//! cost what their longer headers cost.
+//! `recvmmsg` and `sendmmsg`: many frames per system call. They are faster when frames queue up, and slower for single
+//! frames, because of their longer headers.
 //!
 //! recvmmsg's own time-out is never used: it is looked at only after a frame has come, so it does not end a wait.
 

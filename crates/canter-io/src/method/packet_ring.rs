@@ -1,12 +1,12 @@
 //! `ring`: PF_PACKET rings (TPACKET_V2) shared with the kernel. Receiving takes no system call per frame, sending
 //! takes one for many.
 //!
-//! A slot belongs to whoever its status word says; the kernel sets it last and so do we. What is particular to CAN:
+//! The status word of a slot names its owner, the kernel or this program; each sets it last. Particular to CAN:
 //! - There is no link-layer header: a slot holds `struct can_frame` (16 bytes) or `struct canfd_frame` (72).
-//! - The socket must say `ETH_P_CAN` or `ETH_P_CANFD` for what it sends, or drivers drop it without a word; one
-//!   system call says it once, so a batch is split where classic and FD meet.
-//! - On drivers that echo, a sent frame comes back to every packet socket as if received. Ours mark what they send
-//!   (`SO_MARK`) and drop what is marked, in the kernel.
+//! - The socket must set the protocol `ETH_P_CAN` or `ETH_P_CANFD` for the frames it sends, or drivers drop them without
+//!   an error. One system call sets it once, so a batch is split where classic and FD frames meet.
+//! - On drivers that echo, every packet socket receives a sent frame as if it came from the bus. This program's senders
+//!   mark their frames (`SO_MARK`), and its receivers drop marked frames in the kernel.
 //! - Version 3 hands frames over only when a block is full or a timer of at least a jiffy has run: capture only.
 #![allow(unsafe_code)]
 
@@ -38,14 +38,14 @@ const BLOCK: usize = 4096;
 /// Bytes of a slot: the header, padding to 80, and the frame. The kernel accepts 64 and truncates.
 const SLOT_CLASSIC: usize = 128;
 const SLOT_FD: usize = 256;
-/// Slots of a receive ring unless asked otherwise: 256 KiB classic.
+/// The default number of slots of a receive ring: 256 KiB for classic frames.
 const RECEIVE_SLOTS: usize = 2048;
 /// Slots of a transmit ring: more than any interface's queue is worth filling at once.
 const TRANSMIT_SLOTS: usize = 512;
 /// Where the frame begins in a transmit slot: `TPACKET_ALIGN(sizeof(struct tpacket2_hdr))`.
 const TRANSMIT_OFFSET: usize = 32;
-/// How many empty looks a spinning receiver takes before it asks the socket for an error: nothing else would tell it
-/// that the interface is gone.
+/// How often a spinning receiver finds no frame before it reads the socket's error: nothing else reports that the interface
+/// no longer exists.
 const LOOKS_PER_ERROR_CHECK: u32 = 1 << 12;
 
 pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {

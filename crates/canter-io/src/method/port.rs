@@ -3,8 +3,8 @@
 //! `,1` for a second channel and `@250000` for another bit rate than 500 kbit/s.
 //!
 //! The kernel's driver has to leave the card first (unbind, in sysfs) and gets it back afterwards in reset mode. One
-//! process at a time has a channel; in it, everybody who receives has a queue, and whoever receives first empties the
-//! controller for all. Nothing empties it meanwhile: its FIFO holds five frames of 8 bytes.
+//! process at a time has a channel. Each receiver in that process has a queue, and a frame that one receiver takes out of the
+//! controller reaches all of them. Between calls nothing empties the controller: its FIFO holds five frames of 8 bytes.
 
 use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
 use crate::{
@@ -17,7 +17,8 @@ use crate::{
 };
 use std::{io, os::fd::BorrowedFd};
 
-/// Frames in a receiver's queue unless asked otherwise; only frames that another one has taken out wait there.
+/// The default length of a receiver's queue in frames; only frames that another receiver took out of the controller wait
+/// there.
 const QUEUE_FRAMES: usize = 256;
 /// Looks at an empty controller before the caller hears that nothing is there: few, because others of this process wait
 /// for the channel meanwhile; enough that a frame comes while it looks, not while it is on its way to look.

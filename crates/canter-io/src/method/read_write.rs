@@ -1,4 +1,4 @@
-//! `read` and `write`: one frame per system call. What everybody uses; the measure of everything else.
+//! `read` and `write`: one frame per system call. Most programs work this way; the other methods are compared with it.
 //!
 //! They call recv(2) and send(2), which save about 300 instructions a frame over read(2) and write(2) and do the
 //! same. With stamps, recvmsg(2).

@@ -52,7 +52,7 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// What the kernel refused, and what it said about it.
+/// The kernel's error, with its message.
 #[derive(Debug)]
 pub struct Refusal {
     /// The error number.

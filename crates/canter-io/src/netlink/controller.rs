@@ -1,4 +1,4 @@
-//! What a CAN controller is and how it is set: state, bit timing, modes.
+//! The state and the settings of a CAN controller: bit timing and modes.
 //!
 //! linux/can/netlink.h; the names of modes are those of `ip -details link`.
 
@@ -124,7 +124,7 @@ pub struct Timing {
     pub prescaler: u32,
 }
 
-/// What a controller tells about itself.
+/// The state and settings of a controller, as its driver reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
     /// The chip as its driver calls it (`sja1000`); empty when it does not say.
@@ -139,9 +139,9 @@ pub struct Controller {
     pub clock_hz: u32,
     /// Restart this many ms after bus off; 0: by hand.
     pub restart_ms: u32,
-    /// What it is set to.
+    /// The modes that are on.
     pub modes: Modes,
-    /// What it could be set to, as far as the kernel tells (since 5.18).
+    /// The modes that it supports; `None`: unknown (kernels before 5.18).
     pub supported: Option<Modes>,
     /// Transmit and receive error counter now, of drivers that can read them.
     pub error_counters: Option<ErrorCounters>,

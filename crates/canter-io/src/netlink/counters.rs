@@ -1,4 +1,4 @@
-//! What an interface has counted since it was created: the network layer's counters and the controller's.
+//! The counters of an interface since it was created: those of the network layer and those of the controller.
 //!
 //! linux/if_link.h: `struct rtnl_link_stats64`; linux/can/netlink.h: `struct can_device_stats`.
 

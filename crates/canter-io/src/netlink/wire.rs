@@ -2,7 +2,7 @@
 //!
 //! A *bus* is one wire, a *node* a controller on it with an interface of its own, the *source* one more controller
 //! that the kernel drives by a timer. Bit rates, modes and restart of a node are set as of any controller, by its
-//! [`Interface`](crate::Interface). What was on a wire is told by a [`Tap`](crate::tap::Tap). kernel/uapi/canwire.h.
+//! [`Interface`](crate::Interface). A [`Tap`](crate::tap::Tap) reads the frames on a wire. kernel/uapi/canwire.h.
 
 mod bus;
 mod fault;
@@ -28,7 +28,7 @@ pub use fault::{Fault, Injection, babble, connect, inject, stop_babbling, stop_i
 pub use node::{Fifo, Node, NodeOptions, NodeStats, add, delete, node, nodes, nodes_of};
 pub use source::{Pace, Random, Source, SourceStats, load, start, start_schedule, stop};
 
-/// Why nothing of this works without the module, and what to do.
+/// The remedy when the module is not loaded.
 const MISSING: &str = "modprobe canwire (kernel/README.md says how it is built), or canter lab --bus wire";
 
 /// Whether the module is loaded.

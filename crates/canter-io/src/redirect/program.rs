@@ -41,13 +41,14 @@ struct Ends {
     goes_on: Label,
     filtered: Label,
     refused: Label,
-    spoilt: Label,
+    frame_overwritten: Label,
 }
 
 /// A program that hands on to the interface `output`, and counts in the table `counters`.
 pub fn assemble(rules: &[Rule], output_takes_fd: bool, output: u32, counters: i32) -> Vec<Instruction> {
     let mut a = Assembler::default();
-    let ends = Ends { goes_on: a.label(), filtered: a.label(), refused: a.label(), spoilt: a.label() };
+    let ends =
+        Ends { goes_on: a.label(), filtered: a.label(), refused: a.label(), frame_overwritten: a.label() };
     let fd = a.label();
     a.copy(6, 1);
     a.load(Width::Word, 3, 6, DATA);
@@ -61,9 +62,11 @@ pub fn assemble(rules: &[Rule], output_takes_fd: bool, output: u32, counters: i3
     a.place(fd);
     frames(&mut a, 72, of(|rule| rule.fd), Some(hand_on).filter(|_| output_takes_fd), &ends);
 
-    for (label, count, verdict) in
-        [(ends.filtered, FILTERED, GOES_ON), (ends.refused, REFUSED, GOES_ON), (ends.spoilt, REFUSED, ENDS)]
-    {
+    for (label, count, verdict) in [
+        (ends.filtered, FILTERED, GOES_ON),
+        (ends.refused, REFUSED, GOES_ON),
+        (ends.frame_overwritten, REFUSED, ENDS),
+    ] {
         if a.place(label) {
             a.count(counters, count);
             a.set(0, verdict);
@@ -174,7 +177,7 @@ fn move_and_redirect(a: &mut Assembler, bytes: i32, output: u32, counters: i32, 
     a.set(2, bytes);
     a.set(3, 0);
     a.call(CHANGE_TAIL);
-    a.jump(When::Different, 0, 0, ends.spoilt); // its begin is overwritten
+    a.jump(When::Different, 0, 0, ends.frame_overwritten); // its begin is overwritten
     a.count(counters, HANDED_ON);
     a.set(1, output as i32);
     a.set(2, 0);

@@ -23,7 +23,7 @@ impl Launcher {
         File::open(PATH).map(Self)
     }
 
-    /// Starts the image between the two cards that the module has, at these bit rates (bit/s), and answers when it routes.
+    /// Starts the image between the module's two cards at these bit rates (bit/s), and returns when it routes.
     ///
     /// # Errors
     /// As kernel/uapi/canbare.h lists them; [`status`](Self::status) says more.
@@ -41,7 +41,7 @@ impl Launcher {
         self.ioctl(uapi::STOP, &mut 0u64)
     }
 
-    /// What it does, what it has counted, and whether it could be started at all.
+    /// Its state, its counters, and the error of its start if it could not be started.
     ///
     /// # Errors
     /// What ioctl(2) answers.

@@ -39,7 +39,7 @@ impl Instrument {
         self.ioctl(uapi::STOP, &mut 0u64)
     }
 
-    /// Measures what the instrument itself adds; [`State::floor_ns`] tells it.
+    /// Measures the latency that the instrument adds; the result is [`State::floor_ns`].
     ///
     /// # Errors
     /// `EAGAIN` before a frame has been sent, `EBUSY` while it sends.
@@ -55,7 +55,7 @@ impl Instrument {
         self.ioctl(uapi::WATCH, &mut { line })
     }
 
-    /// What has come of it.
+    /// Its state and results.
     ///
     /// # Errors
     /// What ioctl(2) answers.

@@ -1,4 +1,4 @@
-//! The clocks: one to measure by, one that stamps are of.
+//! The clocks: monotonic time for measurements, real time for stamps.
 
 /// ns of `CLOCK_MONOTONIC`, never set back: durations and deadlines.
 pub fn monotonic_ns() -> u64 {

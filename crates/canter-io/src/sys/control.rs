@@ -1,4 +1,4 @@
-//! Control messages: what recvmsg(2) reports of a frame besides its bytes.
+//! Control messages: the metadata of a frame that recvmsg(2) reports.
 
 use super::socket::Socket;
 use crate::{
@@ -86,7 +86,7 @@ pub fn hardware_ns(control: &[u8]) -> u64 {
     times.map_or(0, |[_, _, hardware]| ns(hardware))
 }
 
-/// Wrapping, because a nonsensical stamp is no reason to panic.
+/// A time in ns. Wraps, so that an invalid stamp does not panic.
 fn ns(time: libc::timespec) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

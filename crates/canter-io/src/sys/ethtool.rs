@@ -1,4 +1,4 @@
-//! What a driver tells by `SIOCETHTOOL`: how long it holds received frames back to save interrupts.
+//! Interrupt coalescing by `SIOCETHTOOL`: how long a driver holds received frames back to save interrupts.
 
 use super::socket::Socket;
 use std::{io, os::fd::AsRawFd};
@@ -11,9 +11,9 @@ const COALESCE_WORDS: usize = 23;
 /// How an interface collects received frames before it interrupts (`ethtool -c`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalescing {
-    /// At most so long, in µs; 0: not at all.
+    /// The longest delay in µs; 0: no delay.
     pub rx_us: u32,
-    /// At most so many frames.
+    /// The most frames before an interrupt.
     pub rx_frames: u32,
     /// As `rx_us`, while an interrupt is being served; what mcp251xfd goes by.
     pub rx_us_irq: u32,

@@ -1,4 +1,4 @@
-//! One descriptor for several reasons to wake up: epoll, and an event of our own.
+//! One file descriptor for several wake-up sources: epoll, and an event that this process sets.
 
 use std::{
     io,

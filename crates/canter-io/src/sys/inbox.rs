@@ -11,7 +11,7 @@ use super::{
 use crate::{Frame, Meta, frame::CANFD_MTU};
 use std::{io, os::fd::AsRawFd};
 
-/// What is asked for besides the frames.
+/// The metadata to receive with the frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     /// Stamps, origin and drop counts: control messages.

@@ -1,4 +1,4 @@
-//! Other processes of ours.
+//! Child processes.
 
 use std::{io, process::Child};
 

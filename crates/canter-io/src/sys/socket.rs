@@ -6,7 +6,8 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
-/// `ETH_P_CAN`, what a packet socket must say of a classic frame: with 0, drivers drop it without a word.
+/// `ETH_P_CAN`, the protocol that a packet socket must set for a classic frame: with 0, drivers drop the frame without an
+/// error.
 pub const ETH_P_CAN: u16 = 0x000c;
 /// `ETH_P_CANFD`, the same for FD frames.
 pub const ETH_P_CANFD: u16 = 0x000d;
@@ -121,7 +122,7 @@ impl Socket {
         super::check(answer).map(drop)
     }
 
-    /// Gives the kernel a program that says which frames the socket receives.
+    /// Attaches a BPF program that selects the frames that the socket receives.
     ///
     /// # Errors
     /// What setsockopt(2) answers.
@@ -150,7 +151,7 @@ impl Socket {
         super::check(answer).map(|_| value)
     }
 
-    /// Sizes the receive queue, past the system's limit where permitted. The kernel doubles what it is told.
+    /// Sets the size of the receive queue, above the system's limit where permitted. The kernel doubles the value.
     ///
     /// # Errors
     /// What setsockopt(2) answers.
@@ -160,8 +161,8 @@ impl Socket {
             .or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
     }
 
-    /// Frames that this socket's receive queue has lost since it was opened, exact at once (`SK_MEMINFO_DROPS`);
-    /// `SO_RXQ_OVFL` tells it only with the next frame.
+    /// Frames lost in this socket's receive queue since it was opened, up to date at each call (`SK_MEMINFO_DROPS`);
+    /// `SO_RXQ_OVFL` reports them only with the next frame.
     ///
     /// # Errors
     /// What getsockopt(2) answers.

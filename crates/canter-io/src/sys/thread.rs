@@ -37,8 +37,8 @@ pub fn set_realtime(priority: u8) -> io::Result<()> {
     super::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }).map(drop)
 }
 
-/// Where the calling thread runs under SCHED_FIFO, gives it the lowest priority of that, and threads that it starts
-/// later: it is not in a frame's way, and must not keep those waiting that are.
+/// If the calling thread runs under SCHED_FIFO, gives it and the threads that it starts later the lowest priority of
+/// SCHED_FIFO: it moves no frames, and must not delay threads that do.
 ///
 /// # Errors
 /// What the kernel answers.
@@ -77,7 +77,7 @@ const INTERRUPT: libc::c_int = libc::SIGUSR1;
 /// flag and its system call would otherwise be missed.
 const INTERRUPT_AGAIN: Duration = Duration::from_millis(5);
 
-/// A thread that moves frames until it is told to stop, wherever it blocks.
+/// A thread that moves frames until [`stop`](Self::stop), which also interrupts its blocking calls.
 #[derive(Debug)]
 pub struct Worker<T> {
     thread: JoinHandle<T>,
@@ -88,7 +88,7 @@ impl<T: Send + 'static> Worker<T> {
     /// Starts `work`, which looks at the flag between system calls and returns soon after it is set.
     ///
     /// # Errors
-    /// When no thread or signal handler can be had.
+    /// When the thread cannot be started or the signal handler cannot be installed.
     pub fn start(name: &str, work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> io::Result<Self> {
         handle_interrupt()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -97,18 +97,18 @@ impl<T: Send + 'static> Worker<T> {
         Ok(Self { thread, stop })
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has ended without [`stop`](Self::stop).
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Interrupts what it blocks in, once: it comes by its loop.
+    /// Interrupts its blocking call once, so that its loop continues.
     pub fn interrupt(&self) {
         // SAFETY: the thread is not joined before `self` is gone, so its handle is valid. pthread_kill(3).
         unsafe { libc::pthread_kill(self.thread.as_pthread_t(), INTERRUPT) };
     }
 
-    /// Tells it to stop, interrupts what it blocks in, waits, and answers what it returned.
+    /// Requests its end, interrupts its blocking call, waits for its end, and returns its result.
     ///
     /// # Panics
     /// With the worker's panic, if it had one.

@@ -1,4 +1,4 @@
-//! A tap as a receiver: frames stamped by the wire itself, for whoever measures.
+//! A tap as a receiver, for measurements: frames with the times at which they were on the wire.
 
 use super::{Record, Tap};
 use crate::{
@@ -11,25 +11,25 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-/// Which moment of a frame is its stamp.
+/// Which time of a frame is its stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// The start of SOF.
     Start,
-    /// The end of EOF, when receivers have it.
+    /// The end of EOF, when receivers get the frame.
     End,
 }
 
-/// Receives what was on a wire, without errors; stamps are of `CLOCK_MONOTONIC`. It never waits.
+/// Receives the complete frames of a wire, with stamps in ns of `CLOCK_MONOTONIC`. It never waits.
 pub struct TapReceiver<F> {
     tap: Tap,
     edge: Edge,
-    /// Which frames are received.
+    /// Selects the frames to receive.
     keep: F,
 }
 
 impl<F: FnMut(&Record) -> bool + Send> TapReceiver<F> {
-    /// Reads `tap`; `keep` is shown every frame and says whether it is received.
+    /// Reads `tap` and receives the frames for which `keep` returns true.
     pub fn new(tap: Tap, edge: Edge, keep: F) -> Self {
         Self { tap, edge, keep }
     }

@@ -12,7 +12,7 @@ use crate::{
 };
 use std::mem::offset_of;
 
-/// What else is known of a record, a set.
+/// A set of properties of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(pub u8);
 
@@ -21,34 +21,35 @@ impl Marks {
     pub const SOURCE: Self = Self(CANWIRE_MARK_SOURCE);
     /// Its error was injected.
     pub const INJECTED: Self = Self(CANWIRE_MARK_INJECTED);
-    /// The wire waited before it: the gap to the record before is not the wire's.
+    /// The wire waited before this frame because its timer was late: the gap to the previous record is longer than on a
+    /// real bus.
     pub const SLIPPED: Self = Self(CANWIRE_MARK_SLIPPED);
     /// Its sender babbles.
     pub const BABBLE: Self = Self(CANWIRE_MARK_BABBLE);
     /// Its sender was error-passive.
     pub const PASSIVE: Self = Self(CANWIRE_MARK_PASSIVE);
 
-    /// Whether all marks of `other` are in it.
+    /// Whether it contains all marks of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// A frame on the wire. Both moments are of `CLOCK_MONOTONIC`, and the wire's own: how late its timer ran is not in
-/// them.
+/// A frame on the wire. Both times are ns of `CLOCK_MONOTONIC` on the wire; the lateness of the wire's timer is not
+/// included in them, but in [`late_ns`](Self::late_ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The frame, whole or not.
+    /// The frame, complete or not.
     pub frame: Frame,
-    /// Start of SOF.
+    /// Start of SOF, in ns.
     pub sof_ns: u64,
-    /// End of EOF; of an error: of the error delimiter.
+    /// End of EOF, in ns; after an error, end of the error delimiter.
     pub end_ns: u64,
-    /// Bits at the nominal rate between the two.
+    /// Bits at the nominal rate between start and end.
     pub nominal_bits: u16,
-    /// Bits at the data rate.
+    /// Bits at the data rate between start and end.
     pub data_bits: u16,
-    /// Why it is not whole; `None`: it is.
+    /// The error that destroyed it; `None`: it is complete.
     pub error: Option<Fault>,
     /// Bits from SOF to the error flag; 0 without one.
     pub error_bit: u16,
@@ -56,15 +57,15 @@ pub struct Record {
     pub sender: Option<u32>,
     /// The sender's place on the bus; `None`: the source.
     pub slot: Option<u8>,
-    /// A bit for each place: who had a frame to send at SOF, the sender included.
+    /// One bit per place on the bus: the nodes that had a frame to send at SOF, the sender included.
     pub pending: u64,
-    /// Who took it into the receive FIFO.
+    /// One bit per place: the nodes that took it into their receive FIFO.
     pub received: u64,
-    /// Who lost it because that was full.
+    /// One bit per place: the nodes that lost it because their FIFO was full.
     pub overrun: u64,
-    /// How late the wire's timer ran after the end, in ns; handing the frame over is what it does first.
+    /// How late the wire's timer ran after the end, in ns. The timer first hands the frame over to the receivers.
     pub late_ns: u32,
-    /// What else.
+    /// Further properties.
     pub marks: Marks,
 }
 

@@ -1,5 +1,5 @@
-//! A tap's ring, which the module canwire writes and everybody may read. Neither waits for the other; the reader finds
-//! out afterwards whether the writer was faster.
+//! A tap's ring, which the module canwire writes and any number of programs read. Writer and reader do not wait for each
+//! other; after each copy, the reader checks whether the writer has overwritten the record.
 //!
 //! kernel/uapi/canwire.h, `struct canwire_ring` and `struct canwire_record`. Barriers are lettered as in
 //! kernel/canwire/tap.c:
@@ -23,7 +23,7 @@ use std::{
     sync::atomic::{Ordering, fence},
 };
 
-/// Memory that another writes.
+/// Memory that another thread or the kernel writes.
 pub(super) trait Words {
     /// The eight bytes at byte `at`, loaded as a whole and relaxed.
     fn word(&self, at: usize) -> u64;
@@ -48,7 +48,8 @@ pub(super) struct Ring<M> {
 }
 
 impl<M: Words> Ring<M> {
-    /// The ring in this memory of `bytes`, from the next record on that is written; `None` when it is none that we know.
+    /// The ring in this memory of `bytes` bytes, read from the next record that is written; `None` when the memory holds no
+    /// ring of a known version.
     pub fn new(memory: M, bytes: u64) -> Option<Self> {
         let header = Header::read(&memory);
         let records = u64::from(header.records);
@@ -72,7 +73,7 @@ impl<M: Words> Ring<M> {
         self.missed
     }
 
-    /// What the bus has counted, each number as it is now.
+    /// The bus's counters, each read at its own time.
     pub fn stats(&self) -> BusStats {
         let at = offset_of!(canwire_ring, stats);
         BusStats::from_words(|word| self.memory.word(at + 8 * word))
@@ -103,7 +104,7 @@ impl<M: Words> Ring<M> {
         }
     }
 
-    /// How many records have been written; they are read behind this.
+    /// How many records have been written. Records are read after this load.
     fn head(&self) -> u64 {
         let head = self.memory.word(offset_of!(canwire_ring, head));
         fence(Ordering::Acquire); // pairs with E

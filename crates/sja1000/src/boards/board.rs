@@ -5,7 +5,7 @@ use crate::{Bus, Error, REGISTERS, Timing};
 /// A PCI card with SJA1000 controllers behind I/O ports, one after the other, 32 ports each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Board {
-    /// What its maker calls it.
+    /// The manufacturer's name for it.
     pub name: &'static str,
     /// Vendor and device in PCI configuration space; the card has one of these pairs.
     pub ids: &'static [(u16, u16)],
@@ -19,7 +19,7 @@ pub struct Board {
     pub crystal_hz: u32,
     /// OCR: how the outputs are wired.
     pub output: u8,
-    /// CDR: what becomes of the clock output.
+    /// CDR: how the clock output is used.
     pub clock: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Buses: one wire each, with what it has carried.
+//! Buses of virtual wires, with their counters.
 
 use super::{SourceStats, command, each, get, list, long};
 use crate::Result;
@@ -9,53 +9,53 @@ use crate::uapi::canwire::{
     CANWIRE_CMD_BUS_SET,
 };
 
-/// A bus as it is.
+/// The state of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bus {
     /// Its name, 1…15 letters, digits, `-` or `_`.
     pub name: String,
     /// How many nodes it has.
     pub nodes: u32,
-    /// How late its timer may be before it waits; see [`set_slip`].
+    /// The lateness of its timer, in ns, above which the wire waits instead of catching up; see [`set_slip`].
     pub slip_ns: u64,
-    /// At what its source would send now, in bit/s; `None` while no node is up.
+    /// The bit rate of its source, in bit/s; `None` while no node is up.
     pub bitrate: Option<u32>,
-    /// Likewise, of the data phase.
+    /// The same for the data phase.
     pub data_bitrate: Option<u32>,
-    /// What it has carried.
+    /// Its counters.
     pub stats: BusStats,
-    /// What its source has done.
+    /// The counters of its source.
     pub source: SourceStats,
-    /// Bytes of its tap's mapping.
+    /// The size of its tap's mapping in bytes.
     pub tap_bytes: u32,
 }
 
-/// What a bus has counted since it was made.
+/// The counters of a bus since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusStats {
-    /// Frames that went through.
+    /// Frames sent and acknowledged without error.
     pub frames: u64,
     /// Frames that were destroyed or not acknowledged.
     pub errors: u64,
-    /// From SOF to the end of EOF or of the error delimiter, in all.
+    /// The sum of the times from SOF to the end of EOF or of the error delimiter, in ns.
     pub busy_ns: u64,
     /// Bits of either rate in that time.
     pub bits: u64,
-    /// How often it waited because its timer was late: the machine could not keep up.
+    /// How often the wire waited because its timer was late: the machine was too slow.
     pub slips: u64,
-    /// For how long in all.
+    /// The total time of these waits, in ns.
     pub slip_ns: u64,
-    /// The worst lateness of its timer.
+    /// The greatest lateness of its timer, in ns.
     pub late_ns_max: u64,
-    /// All lateness, over frames and errors.
+    /// The sum of the lateness of its timer over all frames and errors, in ns.
     pub late_ns_sum: u64,
-    /// Frames that a receiver lost to a full FIFO, over all nodes.
+    /// Frames that nodes lost because their FIFO was full; sum over all nodes.
     pub overruns: u64,
     /// Runs of its timer.
     pub callbacks: u64,
-    /// Time spent in them.
+    /// The time spent in the timer, in ns.
     pub callback_ns: u64,
-    /// When its first frame started (`CLOCK_MONOTONIC`); 0: there was none.
+    /// When its first frame started, in ns of `CLOCK_MONOTONIC`; 0: there was none.
     pub first_sof_ns: u64,
 }
 

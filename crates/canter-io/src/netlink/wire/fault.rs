@@ -59,7 +59,7 @@ impl Fault {
 pub struct Injection {
     /// Which; see [`Fault::injectable`].
     pub fault: Fault,
-    /// Of so many frames out of 1 000 000 000; `None`: every one.
+    /// How many of 1 000 000 000 frames have the error; `None`: every frame.
     pub probability: Option<u32>,
     /// How many errors at most; `None`: no end.
     pub count: Option<u32>,

@@ -9,27 +9,27 @@ use crate::uapi::canwire::{
     CANWIRE_A_TX_BUFFERS, CANWIRE_CMD_NODE_ADD, CANWIRE_CMD_NODE_DELETE, CANWIRE_CMD_NODE_GET,
 };
 
-/// What a receive FIFO holds.
+/// The size of a receive FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fifo {
-    /// So many bytes, of which a frame takes its data and 3 (SFF) or 5 (EFF); 16…4096. An SJA1000 has 64.
+    /// Bytes, 16…4096. A frame takes 3 bytes (SFF) or 5 bytes (EFF) and its data. An SJA1000 has 64 bytes.
     Bytes(u32),
-    /// So many frames of any length; 1…512. An MPC5200 has 5.
+    /// Frames of any length, 1…512. An MPC5200 has 5.
     Frames(u32),
 }
 
-/// How a node is made.
+/// Options of a new node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeOptions {
     /// `None`: 64 bytes while FD is off, 32 frames while it is on.
     pub fifo: Option<Fifo>,
     /// 1…3; `None`: 2. With 1 a node never sends back to back.
     pub tx_buffers: Option<u8>,
-    /// While FD is off it looks away from FD frames, instead of destroying them.
+    /// While FD is off, the node ignores FD frames instead of answering with error frames.
     pub fd_tolerant: bool,
 }
 
-/// A node as it is.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// The name of its interface.
@@ -48,40 +48,40 @@ pub struct Node {
     pub fd_tolerant: bool,
     /// Its wire is not cut.
     pub connected: bool,
-    /// What `SO_BUSY_POLL` goes by; 0 on kernels without.
+    /// The NAPI id that `SO_BUSY_POLL` uses; 0 on kernels without busy polling.
     pub napi_id: u32,
-    /// What it has counted.
+    /// Its counters.
     pub stats: NodeStats,
 }
 
-/// What a node has counted since it was made.
+/// The counters of a node since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
-    /// Frames that went through.
+    /// Frames sent and acknowledged without error.
     pub sent: u64,
     /// Frames taken into the FIFO.
     pub received: u64,
-    /// Frames lost because it was full.
+    /// Frames lost because the FIFO was full.
     pub overruns: u64,
-    /// How often another node's frame won.
+    /// How often it lost arbitration to another node.
     pub arbitration_lost: u64,
     /// Errors while it was the sender.
     pub errors_sent: u64,
-    /// Errors while it was not.
+    /// Errors while it was a receiver.
     pub errors_received: u64,
-    /// How often it went off the bus.
+    /// How often it went bus-off.
     pub bus_offs: u64,
     /// Transmit error counter.
     pub tx_errors: u32,
     /// Receive error counter.
     pub rx_errors: u32,
-    /// What the FIFO holds now, in its unit.
+    /// The fill level of the FIFO now, in the unit of its size.
     pub fifo_used: u32,
-    /// The most it held.
+    /// The highest fill level of the FIFO.
     pub fifo_used_max: u32,
-    /// Frames that the network stack took.
+    /// Frames passed to the network stack.
     pub handed_over: u64,
-    /// Frames for which it had no memory.
+    /// Frames dropped because no memory was available.
     pub dropped: u64,
     /// Errors that made no error frame.
     pub error_events_limited: u64,

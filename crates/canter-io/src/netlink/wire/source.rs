@@ -21,11 +21,11 @@ pub enum Pace {
     Always,
     /// From one start to the next, in ns; at least 1000.
     Period(u64),
-    /// So many thousandths of the bus's time, 1…1000.
+    /// The share of the bus's time in thousandths, 1…1000.
     Load(u32),
 }
 
-/// What is chosen by chance in each frame.
+/// The parts of each frame that are random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Random {
     /// The identifier, of the frame's format.
@@ -47,11 +47,11 @@ pub struct Source {
     pub frame: Frame,
     /// When.
     pub pace: Pace,
-    /// Each start is later by chance, up to so many ns; the time base does not move.
+    /// Each start is delayed by a random time of at most this, in ns; the time base does not move.
     pub jitter_ns: u64,
     /// Frames at each start; 0 and 1: one.
     pub burst: u32,
-    /// How many in all; `None`: until it is stopped.
+    /// The total number of frames; `None`: until it is stopped.
     pub count: Option<u32>,
     /// Frames are numbered in their first two bytes, low byte first, from 0.
     pub number: bool,
@@ -59,26 +59,26 @@ pub struct Source {
     pub random: Random,
     /// The first start, so many ns after the command is sent; `None`, or when that is past before it arrives: in a ms.
     pub delay_ns: Option<u64>,
-    /// At what it sends; `None`: as the first node that is up.
+    /// Its bit rate; `None`: that of the first node that is up.
     pub rate: Option<BitRate>,
 }
 
-/// What a source has done since it was started.
+/// The counters of a source since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
     /// It has not ended yet.
     pub running: bool,
     /// Frames whose time has come.
     pub due: u64,
-    /// Of them, through.
+    /// Frames of those sent and acknowledged without error.
     pub sent: u64,
     /// Attempts that failed.
     pub errors: u64,
     /// Frames that had to wait for the wire.
     pub waited: u64,
-    /// The longest that one waited.
+    /// The longest wait of a frame, in ns.
     pub waited_ns_max: u64,
-    /// The worst lateness of its own timer.
+    /// The greatest lateness of its own timer, in ns.
     pub late_ns_max: u64,
     /// Frames loaded by [`load`].
     pub schedule_entries: u32,
