@@ -30,27 +30,27 @@ use std::{
 };
 use summary::Summary;
 
-/// Show and record what is on a virtual wire: starts, ends, errors, load
+/// Show or record each frame on a virtual wire: start, end, errors, load
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   canter analyze wcan0                          every frame: start, end, bits, sender
   canter analyze A --load 1s --duration 10s     the bus's load, second by second
-  canter analyze wcan0 --count 1000 --quiet --json -      only the summary
+  canter analyze wcan0 --count 1000 --quiet --json -      the summary only
   canter analyze wcan0 -o drive.pcapng          for Wireshark, stamped at the end of each frame; errors too
-Times are of CLOCK_MONOTONIC, of the wire itself: 3 nominal bits between two frames of a busy bus.
-SIGINT and SIGTERM end it; exit code 0, or 3 when frames were on the wire faster than they were read.")]
+Times are the wire's own, in CLOCK_MONOTONIC: 3 nominal bits between two frames of a busy bus.
+SIGINT and SIGTERM end it. Exit code 0; 3 when canter read too slowly and missed frames.")]
 pub struct Arguments {
     /// A node of the bus, or the bus itself
     #[arg(value_name = "NODE|BUS")]
     on: String,
-    /// Record into FILE: .pcapng or .log; unless given, frames are printed
+    /// Record into FILE (.pcapng or .log) instead of printing the frames
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Instead of frames a line for each such time: load, frames, errors
+    /// Instead of the frames, print load, frames and errors of each interval of this length
     #[arg(long, value_name = "TIME", value_parser = interval)]
     load: Option<u64>,
-    /// End after so many frames and errors
+    /// End after this number of frames and errors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time

@@ -18,20 +18,20 @@ use finding::{Check, Cost, Finding};
 use machine::Machine;
 use serde::Serialize;
 
-/// Say what on this machine costs frames or latency, and what to type
+/// Find what loses frames or adds latency on this machine, and how to fix it
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter doctor                 all CAN interfaces that are up, and the machine
-  canter doctor can0 can1       these, and the machine
-  canter doctor --checks        what it looks at
+  canter doctor                 check all CAN interfaces that are up, and the machine
+  canter doctor can0 can1       check these interfaces, and the machine
+  canter doctor --checks        list the checks
   canter doctor --json - | jq -r '.findings[].remedy'
-Exit code 1 when something would lose frames, else 0. It reads only; nothing is changed.")]
+Exit code 1 when a finding can lose frames, otherwise 0. The doctor only reads and changes nothing.")]
 pub struct Arguments {
-    /// Interfaces; else all that are up
+    /// Interfaces to check; all that are up unless given
     #[arg(value_name = "IFACE")]
     interfaces: Vec<String>,
-    /// List what it looks at, and look at nothing
+    /// List the checks without running them
     #[arg(long)]
     checks: bool,
 }

@@ -55,7 +55,7 @@ fn method_help(table: &[Kind]) -> String {
         [all @ .., last] => format!("{}, or {last}", all.join(", ")),
         [] => String::new(),
     };
-    format!("RECEIVER+TRANSMITTER, {names}; read+write, or what the interfaces have instead")
+    format!("RECEIVER+TRANSMITTER, {names}; unless given read+write, or the interfaces' own pair")
 }
 
 fn help(table: &[Kind]) -> String {
@@ -66,15 +66,15 @@ fn help(table: &[Kind]) -> String {
 Examples:
   canter gateway can3 can4                           a read and a write for each frame
   canter gateway can3 can4 --method ring/spin+write  lowest latency, one processor busy
-{kinds}  canter gateway can0 /dev/canchar2 --both           an interface and a character device
+{kinds}  canter gateway can0 /dev/canchar2 --both           between an interface and a character device
   canter gateway can0 can1 --filter 123:7FF,400:700  only these identifiers
-  canter gateway can0 can1 --both                    two directions, which do not echo
-  canter gateway can0 can1 --rules rules.toml        as the file says (docs/rules.md)
-  canter gateway --rules routes.toml --stats 1s      all routes of the file, and counts every second
+  canter gateway can0 can1 --both                    both directions, without echoes
+  canter gateway can0 can1 --rules rules.toml        by the file's rules (docs/rules.md)
+  canter gateway --rules routes.toml --stats 1s      all routes of the file; print counts every second
   canter gateway can0 can1 --when-full drop-old --priority --backlog 64
-Methods: `canter methods`. The 2014 paper's names (mmapbusy-write, …) are understood too.
-SIGHUP reads the rule file again. SIGINT and SIGTERM end it, after what has come is sent; exit code 0, or 3 when
-frames were lost.")
+`canter methods` lists the methods. The 2014 paper's names (mmapbusy-write, …) work too.
+SIGHUP reads the rule file again. On SIGINT and SIGTERM the gateway sends the frames that it has received, then ends.
+Exit code 0; 3 when frames were lost.")
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {

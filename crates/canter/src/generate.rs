@@ -41,16 +41,16 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter generate vcan0                                random frames, 5 a second, as cangen does
+  canter generate vcan0                                5 random frames per second, as cangen does
   canter generate vcan0 -g 4 -I 42A -L 1 -D i          one identifier, one byte that counts
   canter generate can0 can1 --traffic period=1ms -n 10000
-  canter generate can0 --traffic load=50%              exact bits, stuffing and all
+  canter generate can0 --traffic load=50%              counted in exact bits, with stuff bits
   canter generate can0 --traffic burst=20/100ms        and ramp=100..5000/10s, flood
-  canter generate --car docs/car.toml                  every identifier at its own period
+  canter generate --car docs/car.toml                  each identifier at its own period
   canter generate --car docs/car.toml vcan0=can0 vcan1=can2    on other interfaces
 Values of -I, -L and -D: r random, i increment, e and o even and odd (-I), otherwise fixed; -D 11xx33: x is random.
-A frame is due at an absolute time: a late one is caught up, the next one's time does not move. One that finds no room
-within --wait is refused and counted. Exit code 0; 3 when frames were refused (0 with -i); 130 when interrupted before
+Each frame is due at an absolute time: a late frame does not delay the next one. A frame that finds no room within
+--wait is refused and counted. Exit code 0; 3 when frames were refused (0 with -i); 130 when interrupted before
 --count or --duration was reached.")]
 pub struct Arguments {
     /// Interfaces to send to, each on its own schedule; with --car, canplayer's DESTINATION=SOURCE
@@ -59,43 +59,43 @@ pub struct Arguments {
     /// When frames are sent: period=1ms, load=50%, burst=20/100ms, ramp=100..5000/10s, flood
     #[arg(long, value_name = "T", conflicts_with_all = ["gap", "burst"])]
     traffic: Option<Traffic>,
-    /// Time between frames, in ms or with a unit; 0: flood
+    /// Time between frames, in ms or with a unit; 0 floods
     #[arg(long, short, default_value = "200", value_name = "TIME", value_parser = parse_ms)]
     gap: u64,
-    /// Frames a gap
+    /// Frames per gap
     #[arg(long, short = 'c', default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     burst: u32,
-    /// All buses, identifiers and periods of a car, from a TOML file
+    /// Send the identifiers of a car, each at its own period, as this TOML file describes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traffic", "gap", "burst", "id", "len", "data",
           "extended", "fd", "brs", "esi", "rtr", "len8_dlc", "mix"])]
     car: Option<PathBuf>,
     #[command(flatten)]
     content: Content,
-    /// End after so many frames on each interface
+    /// End after this number of frames on each interface
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     duration: Option<u64>,
-    /// How frames are sent (canter methods); write, or what the interface has instead
+    /// Transmitter (see canter methods); write, or the interface's own, unless given
     #[arg(long, value_name = "METHOD")]
     method: Option<TransmitMethod>,
-    /// How long a frame may wait for room (cangen polls on ENOBUFS), in ms or with a unit
+    /// Longest wait of a frame for room, in ms or with a unit (cangen polls on ENOBUFS)
     #[arg(long = "wait", short = 'p', default_value = "1s", value_name = "TIME", value_parser = parse_ms)]
     wait: u64,
-    /// Do not wait for room; refused frames are counted and no failure
+    /// Do not wait for room; count refused frames, but do not fail because of them
     #[arg(long, short = 'i', conflicts_with = "wait")]
     ignore_full: bool,
-    /// Programs on this machine do not hear the frames
+    /// Hide the frames from other programs on this machine
     #[arg(long, short = 'x')]
     no_echo: bool,
-    /// Bit rate in bit/s, and of the data phase: 500k,2M; the interface's own unless given
+    /// Bit rates of arbitration and data phase in bit/s: 500k,2M; the interface's own unless given
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     bitrate: Option<BitRate>,
-    /// Repeat the random numbers of an earlier run
+    /// Seed of the random numbers, to repeat an earlier run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// For those who type cangen's -a: times are always absolute
+    /// Accepted for compatibility with cangen: times are always absolute
     #[arg(short = 'a', hide = true)]
     absolute: bool,
 }
@@ -122,7 +122,7 @@ struct Content {
     /// FD frames that switch the bit rate
     #[arg(long, short = 'b')]
     brs: bool,
-    /// FD frames with the error state indicator
+    /// FD frames with the error state indicator set
     #[arg(long, short = 'E')]
     esi: bool,
     /// Remote transmission requests
@@ -131,7 +131,7 @@ struct Content {
     /// Classic frames with a DLC of 9…15 too
     #[arg(long, short = '8')]
     len8_dlc: bool,
-    /// Of every kind by chance, FD where the interface carries it
+    /// Random kinds of frames; FD frames only where the interface supports them
     #[arg(long, short = 'm')]
     mix: bool,
 }

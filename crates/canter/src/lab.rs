@@ -48,7 +48,7 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 The machine has five SJA1000 cards, all down, the modules for vcan, vxcan, can-gw and the rest,
-and the host's files: changes in the current directory stay, all others are thrown away.
+and the host's files. Changes in the current directory stay; all other changes are discarded.
 A COMMAND of one word is a line for bash; several words are a program and its arguments.
 
 Examples:
@@ -69,51 +69,51 @@ The exit code is the command's, or 125 when the lab itself failed.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// 6.12, 6.1, 6.12-rt, 6.1-rt, or the folder of a kernel: an extracted package or a build tree
+    /// Kernel: 6.12, 6.1, 6.12-rt, 6.1-rt, or a folder with an extracted package or a build tree
     #[arg(long, value_name = "KERNEL", default_value = "6.12")]
     kernel: String,
-    /// What the machine is; arm64 has a Debian root of its own, and the current folder from the host
+    /// Architecture; arm64 has its own Debian root, and the current folder of the host
     #[arg(long, value_enum, default_value_t = Arch::Amd64)]
     arch: Arch,
-    /// real: as fast as it goes; virtual: 2^SHIFT ns for each instruction, so that figures repeat
+    /// real: full speed; virtual: each instruction takes 2^SHIFT ns, so that figures repeat
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// In the virtual clock: an instruction takes 2^N ns (0…10, default 0)
+    /// With --clock virtual, an instruction takes 2^N ns (0…10, default 0)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=10))]
     shift: Option<u8>,
-    /// Processors of the guest
+    /// Number of the guest's processors
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     cpus: u8,
-    /// Memory of the guest
+    /// Size of the guest's memory
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = memory)]
     memory: String,
-    /// SJA1000 cards, one channel each: can0 can1 can3 on bus A, can2 can4 on bus B
+    /// Number of SJA1000 cards, one channel each: can0 can1 can3 on bus A, can2 can4 on bus B
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=5))]
     cards: u8,
-    /// CAN FD cards, two channels each: can5 can6 can7 on bus A, can8 on bus B
+    /// Number of CAN FD cards, two channels each: can5 can6 can7 on bus A, can8 on bus B
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     fd_cards: u8,
     #[command(flatten)]
     modules: Modules,
-    /// Two network cards on one hub, for Ethernet load
+    /// Add two network cards on one hub, for Ethernet load
     #[arg(long)]
     net: bool,
     /// Run the command under the host's systemd as process 1, with a journal
     #[arg(long)]
     systemd: bool,
-    /// Another folder, beside the current one, in which changes stay
+    /// Keep changes in this folder too, in addition to the current one
     #[arg(long, value_name = "DIR")]
     share: Vec<PathBuf>,
-    /// tcg: emulation; kvm: the host's processor; auto: kvm where a first boot has shown that it works
+    /// tcg: emulation; kvm: the host's processor; auto: kvm if a test boot has succeeded with it
     #[arg(long, value_enum, default_value_t = Accel::Auto)]
     accel: Accel,
-    /// More words for the kernel's command line
+    /// Add this to the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
-    /// End the guest after this time
+    /// Stop the guest after this time
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::parse_ns)]
     timeout: u64,
-    /// Keep the guest's console in FILE
+    /// Write the guest's console to FILE
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
     /// The command and its arguments

@@ -9,7 +9,7 @@ use clap::Args;
 use clap_complete::Shell;
 use std::{fs, path::PathBuf};
 
-/// Write the man pages, or a shell's completions
+/// Write the man pages, or print a shell's completions
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
   canter manual --pages /usr/local/share/man/man1     canter.1, canter-capture.1, …; then: man canter-capture")]
 #[group(required = true, multiple = false)]
 pub struct Arguments {
-    /// Print what this shell needs to complete canter's commands and options
+    /// Print the completion script of this shell
     #[arg(long, value_enum, value_name = "SHELL")]
     completions: Option<Shell>,
     /// Write a man page for each command into this folder

@@ -12,14 +12,14 @@ use canter_io::{
 use clap::Args;
 use serde::Serialize;
 
-/// List every way to receive and to send frames, and what this machine can do
+/// List every method to receive and send frames, and which of them work on this machine
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   canter methods              whether this kernel has what each method needs
-  canter methods -i can3      whether it works on can3, and why not")]
+  canter methods -i can3      which methods work on can3, and why others do not")]
 pub struct Arguments {
-    /// On this interface; else on a CAN interface that is there
+    /// Interface to try the methods on; any CAN interface unless given
     #[arg(long, short, value_name = "INTERFACE")]
     interface: Option<String>,
 }

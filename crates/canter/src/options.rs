@@ -18,17 +18,17 @@ pub struct Common {
     /// Write the result as JSON to FILE (`-`: standard output)
     #[arg(long, value_name = "FILE", global = true, help_heading = "Common options")]
     pub json: Option<PathBuf>,
-    /// No progress, no table: only errors
+    /// Print errors only: no progress, no table
     #[arg(long, short, global = true, help_heading = "Common options")]
     pub quiet: bool,
-    /// Run under SCHED_FIFO at this priority (1…99), memory locked; what only looks on, at priority 1
+    /// Run under SCHED_FIFO at this priority (1…99) with locked memory; observers run at priority 1
     #[arg(long, value_name = "PRIO", global = true, help_heading = "Common options",
           value_parser = clap::value_parser!(u8).range(1..=99))]
     pub realtime: Option<u8>,
     /// Run on this processor
     #[arg(long, value_name = "N", global = true, help_heading = "Common options")]
     pub cpu: Option<usize>,
-    /// Say more; twice: say everything
+    /// Print more; twice: print everything
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Common options")]
     pub verbose: u8,
 }

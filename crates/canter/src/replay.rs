@@ -43,59 +43,59 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter replay drive.log                           to the interfaces it was recorded from
-  canter replay drive.log vcan2=can0 vcan3=can1     canplayer's DESTINATION=SOURCE; other buses are not sent
-  canter replay drive.log -=can5                    all but can5
+  canter replay drive.log                           to the interfaces in the recording
+  canter replay drive.log vcan2=can0 vcan3=can1     canplayer's DESTINATION=SOURCE; other buses are left out
+  canter replay drive.log -=can5                    all except can5
   canter replay can0.log can1.log                   several files, merged by their stamps
   canter replay drive.log --from 10s --to 20s --speed 0.5 --loop forever
-  canter replay drive.log --max-error 1ms --json -  exit code 1 when a frame was later than that
-Each frame is due at an absolute time of the monotonic clock; how much later it was handed to the kernel is its timing
-error, and a late frame moves no other. One that finds no room within --wait is refused and counted, and while its bus
-takes nothing the others go on. Exit code 0; 1 beyond --max-error; 3 when frames were refused; 130 when interrupted.")]
+  canter replay drive.log --max-error 1ms --json -  exit code 1 when a frame was more than 1 ms late
+Each frame is due at an absolute time of CLOCK_MONOTONIC. Its timing error is the delay until the kernel has it; a late
+frame does not delay the next one. A frame that finds no room within --wait is refused and counted; meanwhile the other
+buses continue. Exit code 0; 1 beyond --max-error; 3 when frames were refused; 130 when interrupted.")]
 pub struct Arguments {
     /// Recordings (- is the standard input), and DESTINATION=SOURCE for interfaces
     #[arg(value_name = "FILE|DEST=SOURCE", required_unless_present = "input")]
     items: Vec<String>,
-    /// For those who type canplayer's -I
+    /// Recording, in canplayer's notation
     #[arg(short = 'I', long, value_name = "FILE", hide = true)]
     input: Option<PathBuf>,
-    /// So many times as fast
+    /// Multiply the recording's speed by this factor
     #[arg(long, default_value = "1", value_name = "FACTOR", conflicts_with_all = ["gap", "no_stamps"])]
     speed: Speed,
-    /// Every frame so long after the last one whatever its stamp, in ms or with a unit
+    /// Constant time between frames instead of their stamps, in ms or with a unit
     #[arg(long, short, value_name = "TIME", value_parser = parse_ms, conflicts_with = "no_stamps")]
     gap: Option<u64>,
-    /// As fast as the interfaces take them, in order
+    /// Ignore the stamps: send in order, as fast as the interfaces accept frames
     #[arg(long, short = 't')]
     no_stamps: bool,
-    /// Leave out pauses longer than this, in seconds or with a unit
+    /// Skip pauses that are longer than this, in seconds or with a unit
     #[arg(long, short = 's', value_name = "TIME", value_parser = parse_seconds, conflicts_with_all = ["gap", "no_stamps"])]
     skip_pauses: Option<u64>,
-    /// How often: a number, or forever
+    /// Number of rounds, or forever
     #[arg(long = "loop", short = 'l', default_value = "1", value_name = "N", value_parser = parse_rounds)]
     rounds: Rounds,
-    /// Begin here, counted from the recording's first frame
+    /// Start at this time after the recording's first frame
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration::parse_ns)]
     from: u64,
-    /// End before here, counted from the recording's first frame
+    /// End before this time after the recording's first frame
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     to: Option<u64>,
-    /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
+    /// Frames to send: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
     #[arg(long, short, value_name = "FILTERS")]
     filter: Option<Filters>,
-    /// The largest timing error of a frame that is no failure
+    /// Fail when the timing error of a frame exceeds this
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, conflicts_with = "no_stamps")]
     max_error: Option<u64>,
-    /// How frames are sent (canter methods); write, or what the interface has instead
+    /// Transmitter (see canter methods); write, or the interface's own, unless given
     #[arg(long, value_name = "METHOD")]
     method: Option<TransmitMethod>,
-    /// How long a frame may wait for room, in ms or with a unit
+    /// Longest wait of a frame for room, in ms or with a unit
     #[arg(long, short = 'p', default_value = "1s", value_name = "TIME", value_parser = parse_ms)]
     wait: u64,
-    /// Programs on this machine do not hear the frames
+    /// Hide the frames from other programs on this machine
     #[arg(long, short = 'x')]
     no_echo: bool,
-    /// Bit rate of the interfaces that have none, for the load: 500k,2M
+    /// Bit rates of interfaces that have none, to compute the load: 500k,2M
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     bitrate: Option<BitRate>,
 }

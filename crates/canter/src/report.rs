@@ -46,7 +46,7 @@ use std::{
 #[command(after_help = "\
 Examples:
   canter report results/mine                        verdict, tables and profiles in the terminal
-  canter report results/mine -o page.html           one page, all in one file
+  canter report results/mine -o page.html           one self-contained page
   canter report --compare before.json after.json    exit code 1 when something got worse
   canter report --compare before/ after/ --bound 2% -o page.html
   canter report --compare 6.1/ 6.12/ --across kernel
@@ -58,16 +58,16 @@ pub struct Arguments {
     /// Result files, or folders of them
     #[arg(required_unless_present = "compare")]
     results: Vec<PathBuf>,
-    /// Write a page
+    /// Write an HTML page
     #[arg(long, short, value_name = "PAGE")]
     output: Option<PathBuf>,
-    /// Is B worse than A? Each a result file or a folder; several of the same series are repeats
+    /// Decide whether B is worse than A, each a result file or a folder; files of the same series are repeats
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "results")]
     compare: Option<Vec<PathBuf>>,
-    /// By how much a percentile of B may be longer
+    /// How much longer a percentile of B may be
     #[arg(long, default_value = "5%", value_name = "SHARE", requires = "compare")]
     bound: Bound,
-    /// What may differ between A and B, because that is what is compared
+    /// Condition that may differ between A and B because the comparison is about it
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", requires = "compare")]
     across: Vec<Across>,
 }

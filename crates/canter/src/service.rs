@@ -19,30 +19,30 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter service check                  what the file stands for, as command lines; or what is wrong with it
-  systemctl enable --now canter-capture@drive       records as [capture.drive] says, from boot on
-  systemctl enable --now canter-gateway@diagnosis   routes as [gateway.diagnosis] says
-  systemctl enable --now canter-rules               the kernel's gateway has the rules of [rules]
-  canter service capture drive --config ./canter.toml     the same by hand, until Ctrl-C
+  canter service check                  print the file as command lines, or its errors
+  systemctl enable --now canter-capture@drive       record by [capture.drive], from boot on
+  systemctl enable --now canter-gateway@diagnosis   route by [gateway.diagnosis]
+  systemctl enable --now canter-rules               install the rules of [rules] in the kernel's gateway
+  canter service capture drive --config ./canter.toml     record without systemd, until Ctrl-C
 A key of [capture.NAME] and [gateway.NAME] is the long name of an option of canter capture and canter gateway.
-Interfaces that are not there are waited for, which is said once a minute. docs/services.md has all of it.")]
+A service waits for interfaces that do not exist, and logs that once a minute. See docs/services.md.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// The configuration
+    /// Configuration file
     #[arg(long, value_name = "FILE", global = true, default_value = "/etc/canter/canter.toml")]
     config: PathBuf,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Record as [capture.NAME] says
+    /// Record by [capture.NAME]
     Capture { name: String },
-    /// Route as [gateway.NAME] says
+    /// Route by [gateway.NAME]
     Gateway { name: String },
-    /// Keep can-gw's jobs as the file of [rules] says, whatever interfaces come and go
+    /// Keep the jobs of the file in [rules] in can-gw while interfaces come and go
     Rules,
-    /// Print the command lines that the file stands for
+    /// Print the configuration as command lines
     Check,
 }
 

@@ -43,17 +43,17 @@ use unit::Unit;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter study list                                    what there is, and what can run here
+  canter study list                                    all studies, and which can run here
   canter study run 2014-fig4.2                         boots the lab, measures, writes a result file and a page
   canter study run 2014-fig4.1 2014-fig4.2 --out results/mine
-  canter study run --all --out results/all             every figure of the papers; given again, goes on
-  canter study run --matrix                            the whole of the 2011 paper, overnight
-  canter study run my.toml --kernel ~/src/linux        a study file of yours on a kernel of yours
+  canter study run --all --out results/all             every figure of the papers; run again to continue
+  canter study run --matrix                            every combination of the 2011 paper, overnight
+  canter study run my.toml --kernel ~/src/linux        your own study file on your own kernel
 On real hardware, wired as in the papers (docs/studies.md):
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
-  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0      on the gateway's machine, and here
+  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0      on the gateway's machine, then here:
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5
-Exit code 0; 1 when a study failed or a ceiling was passed; 3 when frames were lost.")]
+Exit code 0; 1 when a study failed or a figure exceeded its ceiling; 3 when frames were lost.")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -61,16 +61,16 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// What there is, what can run here, and why not the rest
+    /// List all studies, which can run here, and why the others cannot
     List,
     /// Run experiments in the lab, or on this machine
     Run(RunArguments),
-    /// Be a part of the testbed for a run on another machine
+    /// Play a part of the testbed for a run on another machine
     Role(RoleArguments),
-    /// Measure on this very machine, as the lab's guest does
+    /// Measure on this machine, as the lab's guest does
     #[command(hide = true)]
     Inside {
-        /// Which
+        /// Studies
         names: Vec<String>,
         #[arg(long)]
         count: Option<u64>,
@@ -79,7 +79,7 @@ enum Action {
     #[command(hide = true)]
     Load {
         name: String,
-        /// Where a stream goes
+        /// Destination of a stream
         #[arg(long)]
         to: Option<String>,
     },
@@ -87,46 +87,46 @@ enum Action {
 
 #[derive(Args)]
 struct RunArguments {
-    /// Which experiments: names that `canter study list` tells, or study files (.toml)
+    /// Studies: names from `canter study list`, or study files (.toml)
     #[arg(required_unless_present_any = ["all", "matrix"], value_name = "NAME")]
     names: Vec<String>,
-    /// Every figure and table of the papers, 1000 frames each
+    /// Run every figure and table of the papers, 1000 frames each
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Every combination of the 2011 paper's conditions
+    /// Run every combination of the 2011 paper's conditions
     #[arg(long, conflicts_with_all = ["names", "all"])]
     matrix: bool,
-    /// Where the result files and the page go
+    /// Folder for the result files and the page
     #[arg(long, value_name = "DIR", default_value = "canter-results")]
     out: PathBuf,
-    /// The lab's kernel, instead of the studies'
+    /// Kernel of the lab, instead of the studies' own
     #[arg(long, value_name = "KERNEL", conflicts_with = "interfaces")]
     kernel: Option<String>,
-    /// Frames a series, instead of the studies' own
+    /// Frames per series, instead of the studies' own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Measure again what an interrupted run has finished
+    /// Start again, and repeat what an interrupted run has finished
     #[arg(long)]
     again: bool,
-    /// Not in the lab but on this machine: sends, takes the first stamp, takes the second
+    /// Measure on this machine instead of the lab: SEND sends, DIRECT takes the first stamp, ROUTED the second
     #[arg(long, value_name = "SEND,DIRECT,ROUTED", value_delimiter = ',', requires = "gateway")]
     interfaces: Vec<String>,
     /// With --interfaces: the gateway's two interfaces on this machine, or the machine where it runs
     #[arg(long, value_name = "IN,OUT|HOST", requires = "interfaces")]
     gateway: Option<String>,
-    /// Hold the figures against the recorded ceilings; exit code 1 when one is passed
+    /// Compare the figures with the recorded ceilings; exit code 1 when a figure exceeds its ceiling
     #[arg(long)]
     ceilings: bool,
 }
 
 #[derive(Args)]
 struct RoleArguments {
-    /// Which part
+    /// The part to play
     role: Role,
-    /// The gateway's interfaces: frames come from the first and go to the second
+    /// The gateway's input and output
     #[arg(long, value_name = "IN,OUT", value_delimiter = ',', required = true)]
     interfaces: Vec<String>,
-    /// Where orders are taken: whoever reaches this address can start gateways
+    /// Address to accept orders on; everybody who reaches it can start gateways
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: String,
 }

@@ -37,31 +37,31 @@ const LOOK_NS: u64 = 30_000_000;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter top                          all interfaces, those that come later too
-  canter top can0 can1,100:700        these, of can1 only identifiers 100…1FF
+  canter top                          all interfaces, also those that appear later
+  canter top can0 can1,100:700        two interfaces; of can1 only identifiers 100…1FF
   canter top can0 /dev/canchar2       an interface and a character device
-  canter top --bitrate 500k           load of interfaces that have no bit rate of their own
-  canter top --once --json -          one second's figures, for a script
+  canter top --bitrate 500k           load of interfaces that have no bit rate
+  canter top --once --json -          figures of one second, for a script
   canter top --interval 10s > top.txt    a table every 10 s
-Keys: q quit, space pause, s sort, r reverse, / filter by bus or identifier, b buses, z count anew, arrows scroll.
-Bytes that changed within the last second stand out. Load is in exact bits, with stuffing and interframe space.")]
+Keys: q quit, space pause, s sort, r reverse, / filter by bus or identifier, b buses, z reset counts, arrows scroll.
+Bytes that changed within the last second are highlighted. Load is in exact bits, with stuffing and interframe space.")]
 pub struct Arguments {
-    /// Interfaces with candump's filters, or any
+    /// Interfaces with candump's filters, or `any` for all
     #[arg(value_name = "IFACE[,FILTERS]", default_value = "any", value_parser = InterfaceFilters::parse)]
     interfaces: Vec<InterfaceFilters>,
-    /// How often rates are computed anew
+    /// Time between two updates of the rates
     #[arg(long, short, default_value = "1s", value_name = "TIME", value_parser = parse_interval)]
     interval: u64,
-    /// One table, after one interval
+    /// Print one table after one interval, then end
     #[arg(long)]
     once: bool,
-    /// What rows are sorted by
+    /// Sort key of the rows
     #[arg(long, short, value_enum, default_value = "bus", value_name = "KEY")]
     sort: Sort,
-    /// Only rows whose bus or identifier has this in it
+    /// Show only rows whose bus or identifier contains this
     #[arg(long, short, default_value = "", hide_default_value = true, value_name = "TEXT")]
     filter: String,
-    /// Bit rate of interfaces that have none: 500k,2M
+    /// Bit rates of interfaces that have none: 500k,2M
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     bitrate: Option<BitRate>,
 }

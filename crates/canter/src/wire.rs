@@ -9,11 +9,11 @@ mod source;
 use crate::{failure, options::Common};
 use clap::{Args, Subcommand};
 
-/// Virtual CAN buses that have time: bit rates, arbitration, errors
+/// Create virtual CAN buses with real timing: bit rates, arbitration, errors
 #[derive(Args)]
 #[command(after_help = "\
-A bus exists from its first node to its last. A node is a CAN controller with an interface of its own, which ip-link(8)
-sets as any other: bit rates, modes, restart. `ip link delete` does nothing to it; `canter wire delete` does.
+A bus exists as long as it has nodes. A node is a CAN controller with its own interface; ip-link(8) sets its bit rates,
+modes and restart as on hardware. `ip link delete` has no effect on a node; use `canter wire delete`.
 
 Examples:
   canter wire add wcan0 --bus A --bitrate 500000        a node, up
@@ -21,7 +21,7 @@ Examples:
   canter wire list
   canter wire source start A --frame 123#1122 --traffic load=50% --count 10000
   canter wire fault inject A --error crc --count 5
-  canter analyze wcan0                                  what is on the wire, bit by bit in time
+  canter analyze wcan0                                  each frame on the wire, with its start and end
   canter wire delete --all
 Needs the kernel module canwire (kernel/README.md); `canter lab --bus wire` has it, with wcan0…wcan4.")]
 pub struct Arguments {

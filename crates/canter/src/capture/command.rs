@@ -40,65 +40,66 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter capture can0 can1 -o drive.pcapng           for Wireshark; ends with Ctrl-C
-  canter capture any -o drive.log --duration 10m     every interface, as candump -l writes it
+  canter capture can0 can1 -o drive.pcapng           for Wireshark, until Ctrl-C
+  canter capture any -o drive.log --duration 10m     every interface, in the format of candump -l
   canter capture can0,123:7FF,400:700 can1,0~0,#FFFFFFFF -o some.log    candump's filters; errors of can1 only
   canter capture any -o box.pcapng.zst --rotate-size 100M --keep 50     the last 5 GB, compressed
-  canter capture can0 can1 --wait-for-interface -o boot.log             started before the interfaces are there
+  canter capture can0 can1 --wait-for-interface -o boot.log             start before the interfaces exist
   canter capture can0 /dev/canchar2 -o two.pcapng                       an interface and a character device
-  canter capture can0 --direction --hw-stamps -o both.pcapng            who sent it, and the controller's stamp
-At the end an account says what each interface has counted and what is in the file; it is also in FILE.account.json.
-SIGINT and SIGTERM end it; exit code 0, or 3 when a frame is missing. Without CAP_NET_RAW it receives by sockets.")]
+  canter capture can0 --direction --hw-stamps -o both.pcapng            with direction and the controller's stamps
+At the end canter prints an account: the frames that each interface counted and those in the file. FILE.account.json
+has the same. SIGINT and SIGTERM end it. Exit code 0; 3 when a frame is missing. Without CAP_NET_RAW, canter receives
+through sockets, which costs six times as much.")]
 pub struct Arguments {
     /// Interfaces or canchar devices with candump's filters, or `any` interface; without filters everything is kept, error frames too
     #[arg(value_name = "IFACE[,FILTERS]", required = true, value_parser = InterfaceFilters::parse)]
     interfaces: Vec<InterfaceFilters>,
-    /// The file; .log is candump's format, .pcapng Wireshark's; .zst behind it compresses
+    /// The file: .log for candump's format, .pcapng for Wireshark; append .zst to compress
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// The format, whatever the file's name
+    /// The format, regardless of the file's name
     #[arg(long, value_name = "FORMAT", value_parser = format_names::recorded())]
     format: Option<&'static Format>,
-    /// Compress, whatever the file's name
+    /// Compress, regardless of the file's name
     #[arg(long)]
     zstd: bool,
-    /// Write over files that exist
+    /// Overwrite existing files
     #[arg(long)]
     overwrite: bool,
     /// In a log, stamps of 9 digits instead of 6 (candump -N)
     #[arg(long)]
     ns: bool,
-    /// End after so many frames
+    /// End after this number of frames
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     duration: Option<u64>,
-    /// Begin a next file, FILE-000002…, when one has this size
+    /// Begin the next file (FILE-000002…) when one reaches this size
     #[arg(long, value_name = "SIZE")]
     rotate_size: Option<Size>,
-    /// Begin a next file at this age
+    /// Begin the next file when one reaches this age
     #[arg(long, value_name = "TIME", value_parser = positive_ns)]
     rotate_time: Option<u64>,
-    /// Keep the last N files only
+    /// Keep only the last N files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// How old a frame may become before it is in the file: what SIGKILL costs at most
+    /// Write each frame to the file within this time; SIGKILL loses at most the frames of this time
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, default_value = "1s")]
     flush_interval: u64,
-    /// Mark what this machine sent; received by sockets, which cost six times as much
+    /// Mark the frames that this machine sent; canter then receives through sockets, at six times the cost
     #[arg(long)]
     direction: bool,
-    /// Keep controllers' own stamps beside the kernel's; received by sockets
+    /// Record the controllers' stamps in addition to the kernel's; canter then receives through sockets
     #[arg(long)]
     hw_stamps: bool,
-    /// Do not ask that the interfaces are there and up
+    /// Wait for interfaces that do not exist or are down
     #[arg(long)]
     wait_for_interface: bool,
-    /// Memory that the kernel fills while this program cannot run
+    /// Memory in which the kernel keeps frames while this program cannot run
     #[arg(long, value_name = "SIZE", default_value_t = Size(RING_BYTES))]
     ring: Size,
-    /// Memory for what a stalled disk cannot take
+    /// Memory in which frames wait while the disk stalls
     #[arg(long, value_name = "SIZE", default_value_t = Size(QUEUE_BYTES))]
     buffer: Size,
 }

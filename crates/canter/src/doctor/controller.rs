@@ -66,7 +66,7 @@ fn state(machine: &Machine) -> Vec<Symptom> {
         match state {
             State::BusOff => Some((
                 evidence,
-                "it takes no part in the bus until it is restarted".into(),
+                "the controller takes no part in the bus until it is restarted".into(),
                 format!("{}, once the cause is gone", remedy::restart(name)),
             )),
             State::ErrorPassive | State::ErrorWarning => Some((
@@ -96,7 +96,7 @@ fn restart(machine: &Machine) -> Vec<Symptom> {
         (times > 0 && controller.restart_ms == 0).then(|| {
             (
                 format!("off the bus {times} × so far, and restart-ms is 0"),
-                "it stays silent each time until somebody restarts it".into(),
+                "after each bus-off the controller stays silent until a user restarts it".into(),
                 remedy::restart_by_itself(name),
             )
         })

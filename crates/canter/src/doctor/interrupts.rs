@@ -78,7 +78,7 @@ fn coalescing(machine: &Machine) -> Vec<Symptom> {
             evidence: format!(
                 "ethtool -c: received frames are held back for up to {us} µs or {frames} frames"
             ),
-            reason: "fewer interrupts, but the first frame waits for the others".into(),
+            reason: "this saves interrupts, but the first frame waits for the others".into(),
             remedy: format!(
                 "ip link set {0} down; ethtool -C {0} rx-usecs-irq 0 rx-frames-irq 1; ip link set {0} up",
                 patient.interface.name

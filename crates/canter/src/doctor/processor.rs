@@ -79,7 +79,7 @@ fn idle_states(machine: &Machine) -> Vec<Symptom> {
     vec![Symptom {
         thing: MACHINE.into(),
         evidence: format!("the idle state {name} takes {exit_us} µs to leave"),
-        reason: "an interrupt that comes while the processor sleeps deeply waits for so long".into(),
+        reason: "an interrupt that arrives in this idle state waits for this time".into(),
         remedy: format!("cpupower idle-set -D {IDLE_EXIT_US}, or a program that holds /dev/cpu_dma_latency"),
     }]
 }

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 /// What happens when the output has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum WhenFull {
-    /// The input waits too; frames that found no room within a second are dropped
+    /// The input waits too; a frame that finds no room within a second is dropped
     #[default]
     Wait,
-    /// Frames wait in a backlog; when it is full, those that come are dropped
+    /// Frames wait in a backlog; when it is full, new frames are dropped
     DropNew,
-    /// Frames wait in a backlog; when it is full, those that have waited longest are dropped
+    /// Frames wait in a backlog; when it is full, the oldest frames are dropped
     DropOld,
 }
 

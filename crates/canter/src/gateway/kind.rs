@@ -116,28 +116,28 @@ impl fmt::Display for Method {
 /// How frames are to be handled, as the command line says.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
-    /// Which frames: ID:MASK, ID~MASK (all but), comma-separated; all unless given
+    /// Frames to route: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
     #[arg(long, short, value_name = "FILTERS")]
     pub filter: Option<Filters>,
-    /// Frames a batch, at most
+    /// Maximum number of frames per batch
     #[arg(long, default_value_t = BATCH_FRAMES, value_name = "FRAMES", value_parser = batch_frames)]
     pub batch: usize,
-    /// Frames that the receive queue holds; the system's own size unless given
+    /// Size of the receive queue in frames; the system's default unless given
     #[arg(long, value_name = "FRAMES")]
     pub queue: Option<u32>,
-    /// What happens while the output has no room
+    /// Policy while the output is full
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     pub when_full: WhenFull,
-    /// Frames that wait for room leave by priority, and the least urgent gives way
+    /// Send waiting frames by priority, and drop the least urgent first
     #[arg(long)]
     pub priority: bool,
-    /// Frames that may wait for room, with drop-new and drop-old
+    /// Size of the backlog in frames, for drop-new and drop-old
     #[arg(long, default_value_t = 256, value_name = "FRAMES", value_parser = backlog_frames)]
     pub backlog: usize,
-    /// Print the counts so often
+    /// Print the counts at this interval
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub stats: Option<u64>,
-    /// Wait for interfaces that are not there, down or gone, instead of ending
+    /// Wait for interfaces that do not exist or are down, instead of ending
     #[arg(long)]
     pub wait_for_interface: bool,
 }

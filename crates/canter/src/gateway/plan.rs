@@ -50,16 +50,16 @@ impl Direction {
 /// Where frames come from and go to, as the command line says.
 #[derive(Args, Clone, Debug)]
 pub struct Ends {
-    /// Frames come from this interface
+    /// Input: the interface that receives
     #[arg(value_name = "IN", required_unless_present = "rules", requires = "to")]
     pub from: Option<String>,
-    /// Frames go to this interface
+    /// Output: the interface that sends
     #[arg(value_name = "OUT")]
     pub to: Option<String>,
-    /// Rules and routes: which frames, and what is changed in them
+    /// Rule file: routes, and rules that select and change frames
     #[arg(long, short, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Also the other way round
+    /// Route the opposite direction too
     #[arg(long, requires = "from")]
     pub both: bool,
 }

@@ -7,10 +7,10 @@ use clap::ValueEnum;
 /// An architecture, by Debian's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Arch {
-    /// A PC (q35), whose root is the host's
+    /// A PC (q35) with the host's root
     #[default]
     Amd64,
-    /// An emulated Arm board (QEMU's virt, Cortex-A53) with the same cards and a Debian root of its own
+    /// An emulated Arm board (QEMU's virt, Cortex-A53) with the same cards and its own Debian root
     Arm64,
 }
 

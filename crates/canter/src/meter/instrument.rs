@@ -14,42 +14,42 @@ use std::io;
 /// What is measured, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Setup {
-    /// Frames are sent here
+    /// Interface that sends the frames
     #[arg(long, value_name = "INTERFACE")]
     pub send: String,
-    /// On the sender's bus: takes the first stamp. Unless given, the sender's own transmit echo does
+    /// Interface on the sender's bus that takes the first stamp; unless given, the sender's transmit echo does
     #[arg(long, value_name = "INTERFACE")]
     pub direct: Option<String>,
-    /// On the bus behind the gateway: takes the second stamp
+    /// Interface on the bus behind the gateway that takes the second stamp
     #[arg(long, value_name = "INTERFACE")]
     pub routed: String,
     /// When frames are sent: one-at-a-time, period=120us, load=50%, burst=20/100ms, ramp=100..5000/10s, flood
     #[arg(long, default_value = "one-at-a-time", value_name = "T", value_parser = traffic)]
     pub traffic: Traffic,
-    /// How many frames
+    /// Number of frames
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// One at a time: pause between the arrival of a frame and the sending of the next
+    /// One at a time: pause between the arrival of one frame and the next transmission
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = duration::parse_ns)]
     pub gap: u64,
-    /// One at a time: by chance up to so much more, so that frames do not follow the rhythm of something else
+    /// One at a time: add up to this random time to the pause, so that frames are in step with nothing else
     #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration::parse_ns)]
     pub jitter: u64,
     #[command(flatten)]
     pub template: Template,
-    /// There is no gateway, both stamps are of one bus: what comes out is the meter's own floor
+    /// Measure the meter's floor: no gateway, both stamps on one bus
     #[arg(long)]
     pub null: bool,
-    /// Whether a frame takes time on the routed bus: auto, yes, no (a virtual or emulated bus)
+    /// Whether the routed bus takes time for a frame: auto, yes, no (for a virtual or emulated bus)
     #[arg(long, value_enum, default_value_t = WireTime::Auto)]
     pub wire_time: WireTime,
-    /// Keep the latencies in the order of time too, for the report's time chart
+    /// Also store the latencies in order of time, for the report's time chart
     #[arg(long)]
     pub timeline: bool,
-    /// Instead of latencies: how long the interrupt handler of this card runs, each time (--instrument probe)
+    /// Measure each run time of this card's interrupt handler instead of latencies (--instrument probe)
     #[arg(long, value_name = "CARD")]
     pub handler: Option<String>,
-    /// What sends and stamps; wire: --send and --routed are buses, or nodes of them; probe: cards, or interfaces of them
+    /// What sends and stamps. With wire, --send and --routed are buses or their nodes; with probe, cards or their interfaces
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
     pub instrument: InstrumentName,
 }
@@ -76,9 +76,9 @@ pub enum InstrumentName {
     /// Frames by a socket, stamps by the kernel: on every interface
     #[default]
     Socket,
-    /// Virtual wires (canwire): the kernel's own source, and stamps of the wires themselves
+    /// Virtual wires (canwire): the kernel's source sends, and the wires stamp
     Wire,
-    /// Two SJA1000 cards (canprobe): a timer's interrupt sends, the other card's interrupt stamps
+    /// Two SJA1000 cards (canprobe): a timer interrupt sends, the other card's interrupt handler stamps
     Probe,
 }
 

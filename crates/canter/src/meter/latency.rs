@@ -19,26 +19,26 @@ use clap::Args;
 #[command(after_help = "\
 Examples:
   canter latency --send can0 --direct can1 --routed can2       1000 frames, one at a time
-  canter latency --send can0 --routed can2 --traffic load=50%  its own echo is the reference
+  canter latency --send can0 --routed can2 --traffic load=50%  the sender's echo gives the first stamp
   canter latency --send can0 --routed can2 --traffic period=120us --len 8 --count 10000
-  canter latency --send can0 --direct can1 --routed can3 --null  same bus: the meter's floor
+  canter latency --send can0 --direct can1 --routed can3 --null  the meter's floor, on one bus
   canter latency --instrument wire --send A --routed B         from the end on bus A to the start on bus B
   canter latency --send can0 --routed can2 --traffic period --sweep 160us..120us
   canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method all --first-loss
-  canter latency --instrument probe --send can0 --routed can2  exact, by two cards that leave their drivers for it
+  canter latency --instrument probe --send can0 --routed can2  stamps by the interrupt handlers of two cards
 Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it.")]
 pub struct Arguments {
     #[command(flatten)]
     pub setup: Setup,
-    /// What is between the buses, for the result: a gateway's method
+    /// Name of the gateway's method, for the result file
     #[arg(long, default_value = "gateway", value_name = "NAME", conflicts_with = "through")]
     name: String,
     #[command(flatten)]
     through: Through,
-    /// Once at each of these periods: FROM..TO or FROM..TO/STEP; else in eight steps
+    /// Measure once at each of these periods: FROM..TO (in eight steps) or FROM..TO/STEP
     #[arg(long, value_name = "PERIODS", conflicts_with = "first_loss")]
     sweep: Option<Sweep>,
-    /// Search for the longest period at which frames are lost, from the bus's own limit up
+    /// Search for the longest period at which frames are lost, starting at the bus's limit
     #[arg(long)]
     first_loss: bool,
 }

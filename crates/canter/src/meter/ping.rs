@@ -40,27 +40,27 @@ use std::{
 #[command(after_help = "\
 Examples:
   canter pong can1 &
-  canter ping can0                                  a frame a second, until Ctrl-C
-  canter ping can0 --count 10000 --flood --len 8    the next as soon as the last is answered
+  canter ping can0                                  one frame per second, until Ctrl-C
+  canter ping can0 --count 10000 --flood --len 8    each frame as soon as the previous one is answered
   canter ping can0 --parallel 4 --interval 10ms --realtime 60 --json rtt.json
   canter ping /dev/canchar0 --method canchar/chip-poll+canchar --flood --count 1000
-Exit code 0; 1 when nothing was answered; 3 when some frames were not.")]
+Exit code 0; 1 when no frame was answered; 3 when some frames were not.")]
 pub struct Arguments {
-    /// Where to send and to receive
+    /// Interface to send and receive on
     #[arg(value_name = "INTERFACE")]
     interface: String,
     #[command(flatten)]
     common: Shared,
-    /// How many frames each ping sends; else until Ctrl-C
+    /// Number of frames that each ping sends; until Ctrl-C unless given
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// From one frame of a ping to its next
+    /// Time between two frames of a ping
     #[arg(long, short = 'I', default_value = "1s", value_name = "TIME", value_parser = duration::parse_ns)]
     interval: u64,
-    /// The next frame as soon as the last one is answered; a line only for what is lost
+    /// Send each frame as soon as the previous one is answered, and print only lost frames
     #[arg(long, short, conflicts_with = "interval")]
     flood: bool,
-    /// How long to wait for an answer
+    /// Timeout of an answer
     #[arg(long, short = 'W', default_value = "1s", value_name = "TIME", value_parser = duration::parse_ns)]
     timeout: u64,
     /// Payload in bytes; at least 2 for the frame's number
@@ -79,7 +79,7 @@ pub struct Arguments {
 pub struct Shared {
     #[command(flatten)]
     pub identifiers: Identifiers,
-    /// By which pair of methods; read+write, or what the interface has instead
+    /// Pair of methods; read+write, or the interface's own, unless given
     #[arg(long, short, value_name = "PAIR")]
     pub method: Option<Pair>,
 }

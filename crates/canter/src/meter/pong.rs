@@ -26,12 +26,12 @@ use std::{
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter pong can1                         answers 780 with 781, until Ctrl-C
-  canter pong can1 --parallel 16           780…79E: more pings at once
+  canter pong can1                         answer 780 with 781, until Ctrl-C
+  canter pong can1 --parallel 16           answer 780…79E, for 16 pings at once
   canter pong /dev/canchar0 --method canchar/chip-poll+canchar --realtime 60
 Exit code 0; 1 when the interface went down; 3 when frames were lost before they could be answered.")]
 pub struct Arguments {
-    /// Where to receive and to answer
+    /// Interface to receive and answer on
     #[arg(value_name = "INTERFACE")]
     interface: String,
     #[command(flatten)]

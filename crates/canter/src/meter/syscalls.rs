@@ -38,10 +38,10 @@ use cost::{Bench, Run};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter syscalls                                      every method, on interfaces made for it
+  canter syscalls                                      every method, on temporary interfaces
   canter syscalls --methods read,recvmmsg,ring --frames 1000,10000,50000
-  canter syscalls --batch 1,8,64 --queue 64            read whenever 64 frames are there
-Run it in the lab's virtual clock for figures that repeat:
+  canter syscalls --batch 1,8,64 --queue 64            read as soon as 64 frames wait
+Figures repeat exactly in the lab's virtual clock:
   canter lab --clock virtual -- canter syscalls")]
 pub struct Arguments {
     #[command(flatten)]
@@ -55,16 +55,16 @@ pub struct Setup {
     /// /dev/canchar0,/dev/canchar1, to measure its methods too
     #[arg(long, short, value_name = "VCAN")]
     pub interface: Option<String>,
-    /// How many frames, several times for a straight line
+    /// Number of frames; with several numbers, canter fits a straight line
     #[arg(long, value_delimiter = ',', default_values_t = [1000, 2000, 4000, 8000], value_name = "N")]
     pub frames: Vec<u64>,
-    /// Frames per call (of methods that can)
+    /// Frames per call, for methods that support batches
     #[arg(long, value_delimiter = ',', default_values_t = [BATCH_FRAMES], value_name = "N")]
     pub batch: Vec<usize>,
-    /// Receivers read whenever so many frames wait; unless given, when all have been sent (the paper's way)
+    /// Receivers read as soon as this number of frames waits; unless given, after all are sent (as in the paper)
     #[arg(long, value_name = "N")]
     pub queue: Option<u64>,
-    /// Only these methods
+    /// Measure only these methods
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub methods: Vec<String>,
     /// Payload in bytes

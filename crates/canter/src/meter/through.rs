@@ -26,15 +26,15 @@ use std::{path::PathBuf, str::FromStr};
 /// The gateway that is measured
 #[derive(Args, Clone, Debug)]
 pub struct Through {
-    /// Start the gateway too, from IN to OUT of this machine, so that its own losses are told apart
+    /// Start the gateway from IN to OUT on this machine too, so that its own losses can be counted
     #[arg(long, value_name = "IN,OUT")]
     pub through: Option<Ends>,
     #[arg(long, short, value_name = "PAIRS", value_delimiter = ',', requires = "through", help = method_help())]
     pub method: Vec<String>,
-    /// With --through: by these rules
+    /// With --through: rule file of the gateway
     #[arg(long, value_name = "FILE", requires = "through")]
     pub rules: Option<PathBuf>,
-    /// With --through: the gateway's processor; else as the meter's
+    /// With --through: processor of the gateway; the meter's unless given
     #[arg(long, value_name = "N", requires = "through")]
     pub gateway_cpu: Option<usize>,
 }

@@ -62,7 +62,7 @@ impl Buses {
             return Err(Failure::new(Exit::Usage, why));
         }
         if setup.null {
-            let why = "--null: the instrument wire tells its floor with every result";
+            let why = "--null: the instrument wire reports its floor with every result";
             return Err(Failure::new(Exit::Usage, why));
         }
         let names = [Some(&setup.send), setup.direct.as_ref(), Some(&setup.routed)];

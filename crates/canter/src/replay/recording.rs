@@ -58,10 +58,7 @@ impl Recordings {
                 reader.skipped().iter().map(|(what, count)| format!("{path}: {count} {what}: not sent")),
             );
             if reader.lost() > 0 {
-                notes.push(format!(
-                    "{path}: says that {} frames were lost while it was recorded",
-                    reader.lost()
-                ));
+                notes.push(format!("{path}: {} frames were lost during the recording", reader.lost()));
             }
         }
         notes

@@ -10,16 +10,16 @@ use crate::{failure, options::Common};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Put rules into the kernel's own gateway (can-gw), compare, list and check them
+/// Install rules in the kernel's gateway (can-gw); compare, list and check them
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   canter rules diff rules.toml                what apply would change
-  canter rules apply rules.toml               can-gw's jobs become those of the file, or stay
-  canter rules list                           the jobs as a file for apply, with counters
-  canter rules check rules.toml drive.log     what the rules do to a recording
+  canter rules apply rules.toml               give can-gw the jobs of the file; all of them or none
+  canter rules list                           can-gw's jobs as a file for apply, with counters
+  canter rules check rules.toml drive.log     apply the rules to a recording, and count
   cangw -L | canter rules import - > rules.toml
-The file is described in docs/rules.md; `canter gateway --rules` routes by the same file in user space.
+docs/rules.md describes the file; `canter gateway --rules` routes by the same file in user space.
 Exit codes: 0 done (diff: nothing differs), 1 failed or something differs, 2 the file is wrong, 4 can-gw
 cannot do it.")]
 pub struct Arguments {
@@ -29,29 +29,29 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make can-gw's jobs those of the file: add what is missing, delete what is not in it
+    /// Give can-gw the jobs of the file: add missing jobs, delete all others
     Apply {
         file: PathBuf,
-        /// Leave jobs alone that are not in the file
+        /// Keep jobs that are not in the file
         #[arg(long)]
         keep: bool,
     },
-    /// Say what apply would change
+    /// Print what apply would change
     Diff { file: PathBuf },
     /// Print can-gw's jobs as a file, with their counters
     List,
     /// Delete all of can-gw's jobs
     Clear,
-    /// Run a candump log through the rules: what is handed on, changed and dropped, and which rules are never used
+    /// Apply the rules to a log: count forwarded, changed and dropped frames, and report rules that are never used
     Check {
         file: PathBuf,
-        /// A log as candump -L or -l writes it; none: only the file is checked, and whether can-gw can do it
+        /// A log in the format of candump -L or -l; without it, check only the file, and whether can-gw supports it
         log: Option<PathBuf>,
-        /// Print the frames that come out, as a log
+        /// Print the resulting frames as a log
         #[arg(long)]
         frames: bool,
     },
-    /// Make a rule file of what cangw -L prints (-: standard input)
+    /// Convert the output of cangw -L into a rule file (-: standard input)
     Import { file: PathBuf },
 }
 

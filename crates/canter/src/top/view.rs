@@ -46,15 +46,15 @@ pub enum Sort {
     Bus,
     /// Identifier
     Id,
-    /// Frames a second, the most first
+    /// Frames per second, highest first
     Rate,
-    /// Time between frames, the shortest first
+    /// Time between frames, shortest first
     Period,
-    /// Spread of that time, the widest first
+    /// Spread of the time between frames, widest first
     Jitter,
-    /// Frames, the most first
+    /// Number of frames, highest first
     Count,
-    /// Last frame, the youngest first
+    /// Time of the last frame, latest first
     Last,
 }
 

@@ -10,13 +10,13 @@ use clap::Args;
 /// The test frames
 #[derive(Args, Clone, Debug)]
 pub struct Template {
-    /// Identifier, hexadecimal; more than three digits: extended
+    /// Identifier, hexadecimal; extended if longer than three digits
     #[arg(long, default_value = "123", value_name = "ID")]
     id: String,
     /// Extended identifier (29 bits)
     #[arg(long)]
     ext: bool,
-    /// Payload in bytes; at least 2 for the number
+    /// Payload in bytes; at least 2, for the frame's number
     #[arg(long, default_value_t = 2, value_name = "BYTES")]
     len: u8,
     /// FD frames

@@ -12,13 +12,13 @@ use clap::{Args, Subcommand, ValueEnum};
 #[command(after_help = "\
 Examples:
   canter wire fault inject A --error crc --count 5           the next five frames
-  canter wire fault inject A --error bit --probability 0.001 one in a thousand, until `clear`
+  canter wire fault inject A --error bit --probability 0.001 one frame in a thousand, until `clear`
   canter wire fault inject A --error ack --node wcan0 --count 40    wcan0 goes error-passive
   canter wire fault clear A
-  canter wire fault disconnect wcan0                         nobody acknowledges it
+  canter wire fault disconnect wcan0                         no node acknowledges its frames
   canter wire fault connect wcan0
-  canter wire fault babble wcan0 --frame 000# --count 1000   the bus belongs to it
-Seen as CAN error frames (candump -e wcan0,0:0,#FFFFFFFF), in `canter wire list` and by `canter analyze`.")]
+  canter wire fault babble wcan0 --frame 000# --count 1000   wcan0 occupies the bus
+Errors appear as CAN error frames (candump -e wcan0,0:0,#FFFFFFFF), in `canter wire list` and in `canter analyze`.")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -51,16 +51,16 @@ enum Action {
 struct InjectArguments {
     #[arg(value_name = "BUS")]
     bus: String,
-    /// What goes wrong
+    /// The error to inject
     #[arg(long, value_enum)]
     error: ErrorName,
-    /// Of all frames, 0…1 [default: every one]
+    /// Probability per frame, 0…1 [default: every frame]
     #[arg(long, value_name = "P", value_parser = probability)]
     probability: Option<u32>,
-    /// How many errors; then no more
+    /// Stop after this number of errors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
-    /// bit and ack: only frames that this node sends; others: this node is the receiver that sees it
+    /// With bit and ack: only frames that this node sends; with others: the receiver that detects the error
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 }
@@ -69,13 +69,13 @@ struct InjectArguments {
 struct BabbleArguments {
     #[arg(value_name = "NODE")]
     node: String,
-    /// In cansend's notation
+    /// The frame, in cansend's notation
     #[arg(long, value_name = "FRAME", default_value = "000#")]
     frame: Frame,
-    /// How many frames; unless given until --stop
+    /// Number of frames; until --stop unless given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
-    /// No more
+    /// Stop babbling
     #[arg(long, conflicts_with_all = ["frame", "count"])]
     stop: bool,
 }
@@ -83,7 +83,7 @@ struct BabbleArguments {
 /// What can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ErrorName {
-    /// The sender reads back another bit than it sent
+    /// The sender reads back a different bit than it sent
     Bit,
     /// Receivers see six equal bits
     Stuff,
@@ -91,7 +91,7 @@ enum ErrorName {
     Form,
     /// Receivers compute another CRC
     Crc,
-    /// Nobody acknowledges
+    /// No receiver acknowledges the frame
     Ack,
 }
 

@@ -11,10 +11,10 @@ use canter_io::{
 use clap::Args;
 use serde::Serialize;
 
-/// Show nodes and buses
+/// List nodes and buses
 #[derive(Args)]
 pub struct Arguments {
-    /// Only this bus
+    /// List only this bus
     #[arg(value_name = "BUS")]
     bus: Option<String>,
 }

@@ -15,45 +15,45 @@ use clap::Args;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  canter wire add wcan0 --bus A                            down, without a bit rate, as hardware is found
-  canter wire add wcan0 --bus A --bitrate 1000000          and up
+  canter wire add wcan0 --bus A                            down and without a bit rate, as hardware at boot
+  canter wire add wcan0 --bus A --bitrate 1000000          up, with a bit rate
   canter wire add wcan0 --bus A --fifo mpc5200 --tx-buffers 1
   canter wire add wcan0 --bus A --bitrate 500000 --dbitrate 2000000     with FD")]
 pub struct AddArguments {
-    /// Its interface's name
+    /// Name of the node's interface
     #[arg(value_name = "NODE")]
     name: String,
     /// The bus, 1…15 letters, digits, - or _
     #[arg(long, value_name = "BUS")]
     bus: String,
-    /// Receive FIFO: sja1000 (64 bytes), mpc5200 (5 frames), 12 (frames), 256B (bytes). Unless given 64 bytes,
-    /// with FD 32 frames
+    /// Receive FIFO: sja1000 (64 bytes), mpc5200 (5 frames), 12 (frames), 256B (bytes); unless given 64 bytes,
+    /// or 32 frames with FD
     #[arg(long, value_name = "SIZE", value_parser = fifo)]
     fifo: Option<Fifo>,
-    /// Frames that it can have ready, 1…3 [default: 2]; with 1 it never sends back to back
+    /// Number of transmit buffers, 1…3 [default: 2]; with one, the node never sends back to back
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     tx_buffers: Option<u8>,
-    /// While FD is off it looks away from FD frames instead of destroying them
+    /// While FD is off, ignore FD frames instead of answering with error frames
     #[arg(long)]
     fd_tolerant: bool,
     /// Bit rate in bit/s; the node is brought up
     #[arg(long, value_name = "RATE")]
     bitrate: Option<u32>,
-    /// FD, with this bit rate of the data phase
+    /// Enable FD, with this bit rate of the data phase
     #[arg(long, value_name = "RATE", requires = "bitrate")]
     dbitrate: Option<u32>,
-    /// How late the bus's timer may be before the wire waits: auto (three frames), never, 400us
+    /// Longest delay of the bus's timer before the wire slips: auto (three frames), never, 400us
     #[arg(long, value_name = "TIME", value_parser = slip)]
     slip: Option<u64>,
 }
 
-/// Take nodes away, up or not; the last one takes its bus along
+/// Delete nodes, up or down; the bus ends with its last node
 #[derive(Args)]
 pub struct DeleteArguments {
-    /// Which
+    /// Nodes to delete
     #[arg(value_name = "NODE", required_unless_present = "all")]
     names: Vec<String>,
-    /// All of this network namespace
+    /// All nodes of this network namespace
     #[arg(long, conflicts_with = "names")]
     all: bool,
 }
@@ -61,17 +61,17 @@ pub struct DeleteArguments {
 /// Change a bus
 #[derive(Args)]
 #[command(after_help = "\
-The wire's timer can be late, above all in an emulated machine. Without slip the wire then catches up by sending frames
-back to back in one go, and receivers overrun that no real wire would have overrun. With it the wire waits, and every
-slip is counted: canter wire list.")]
+The wire's timer can be late, most of all in an emulated machine. Without a slip, the wire then catches up: it sends the
+late frames at once, and receivers overrun that would not overrun on a real wire. With a slip, the wire pauses instead;
+`canter wire list` counts the slips.")]
 pub struct SetArguments {
-    /// Which
+    /// The bus
     #[arg(value_name = "BUS")]
     bus: String,
-    /// How late its timer may be before the wire waits: auto (three frames), never, 400us
+    /// Longest delay of the bus's timer before the wire slips: auto (three frames), never, 400us
     #[arg(long, value_name = "TIME", value_parser = slip, required_unless_present = "seed")]
     slip: Option<u64>,
-    /// Where its random errors begin, not 0
+    /// Seed of the bus's random errors, not 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
 }

@@ -26,10 +26,10 @@ Examples:
   canter wire source start A --frame 123#11223344 --traffic period=10ms
   canter wire source start A --frame 123#1122 --traffic load=50% --count 10000 --number --wait
   canter wire source start A --traffic flood --random all --seed 7 --count 10000
-  canter wire source start A --traffic period=5ms --burst 6      more than a small FIFO holds
-  canter wire source start A --log drive.log                     as it was recorded
+  canter wire source start A --traffic period=5ms --burst 6      overflow a small FIFO
+  canter wire source start A --log drive.log                     send a recording, at its times
   canter wire source stop A
-The source is one more controller on its bus, takes part in arbitration and acknowledges.")]
+The source is another controller on its bus: it takes part in arbitration and acknowledges frames.")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -37,9 +37,9 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Start it
+    /// Start the source
     Start(Box<StartArguments>),
-    /// Stop it: what is on the wire ends, what waits does not start
+    /// Stop the source: a frame on the wire is completed, waiting frames are not sent
     Stop {
         #[arg(value_name = "BUS")]
         bus: String,
@@ -50,43 +50,43 @@ enum Action {
 struct StartArguments {
     #[arg(value_name = "BUS")]
     bus: String,
-    /// In cansend's notation
+    /// The frame, in cansend's notation
     #[arg(long, value_name = "FRAME", default_value = "123#0000")]
     frame: Frame,
-    /// When frames start: period=120us, load=50%, flood (there is always one ready)
+    /// When frames start: period=120us, load=50%, flood (a frame is always ready)
     #[arg(long, value_name = "T", default_value = "flood")]
     traffic: Traffic,
     /// Frames at each start, back to back
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     burst: u32,
-    /// Each start is later by chance, up to this
+    /// Delay each start by a random time up to this
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, default_value = "0ns")]
     jitter: u64,
-    /// How many frames; of a log, how many times it is sent [default: until stopped; a log once]
+    /// Number of frames; with --log, number of rounds [default: until stopped; one round of a log]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
     /// Number the frames in their first two bytes, low byte first
     #[arg(long)]
     number: bool,
-    /// Leave to chance
+    /// Parts of the frame that are random
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     random: Vec<RandomName>,
-    /// Where chance begins, so that it repeats
+    /// Seed of the random numbers, so that they repeat
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
-    /// What it sends at, in bit/s; unless given as the first node that is up
+    /// Bit rate in bit/s; that of the first node that is up unless given
     #[arg(long, value_name = "RATE")]
     bitrate: Option<u32>,
-    /// The same of the data phase
+    /// Bit rate of the data phase in bit/s
     #[arg(long, value_name = "RATE", requires = "bitrate")]
     dbitrate: Option<u32>,
-    /// Send what candump -l or canter capture recorded, at its times
+    /// Send a recording of candump -l or canter capture, at its times
     #[arg(long, value_name = "FILE", conflicts_with_all = ["frame", "traffic", "burst", "jitter", "number", "random"])]
     log: Option<PathBuf>,
-    /// Of a log: only this interface's frames
+    /// With --log: send only the frames of this interface
     #[arg(long, value_name = "INTERFACE", requires = "log")]
     from: Option<String>,
-    /// Return when all has been sent
+    /// Return when all frames have been sent
     #[arg(long)]
     wait: bool,
 }

@@ -11,10 +11,10 @@ use std::fmt;
 /// Identifiers
 #[derive(Args, Clone, Debug)]
 pub struct Identifiers {
-    /// First identifier, hexadecimal and even; more than three digits: extended. Ping k has ID + 2k, its answer one more
+    /// First identifier, hexadecimal and even; extended if longer than 3 digits. Ping k has ID + 2k, its answer ID + 2k + 1
     #[arg(long, default_value = "780", value_name = "ID", value_parser = first)]
     id: Identifier,
-    /// How many pings at once
+    /// Number of simultaneous pings
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     parallel: u16,
 }
