@@ -221,12 +221,11 @@ impl Study {
             let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
             return Self::read(name, &text);
         }
-        let file = catalogue::FILES.iter().find(|(known, _)| *known == name);
-        let (name, text) = file.ok_or_else(|| {
-            let known: Vec<_> = catalogue::FILES.iter().map(|(known, _)| *known).collect();
-            Failure::new(Exit::Usage, format!("{name}: no such study (there are {})", known.join(", ")))
-        })?;
-        Self::read(name, text)
+        if let Some((name, text)) = catalogue::FILES.iter().find(|(known, _)| *known == name) {
+            return Self::read(name, text);
+        }
+        let known: Vec<String> = Self::all()?.into_iter().map(|study| study.name).collect();
+        Err(Failure::new(Exit::Usage, format!("{name}: no such study (there are {})", known.join(", "))))
     }
 
     fn read(name: &str, text: &str) -> failure::Result<Self> {
