@@ -110,10 +110,10 @@ miri:
 test-arm: setup-arm
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
-	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-io --lib --test notation
+	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-frame -p canter-io --lib --test notation
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER="qemu-arm-static -L /usr/arm-linux-gnueabihf" \
-	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-io --lib --test notation
+	  cargo test --locked --target armv7-unknown-linux-gnueabihf -p canter-frame -p canter-io --lib --test notation
 
 # On an emulated arm64 board with five CAN cards: every method on every link, and the gateway.
 ARM64 := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
