@@ -16,6 +16,7 @@ mod load;
 mod load_curve;
 mod pings;
 mod plan;
+mod preparation;
 mod remote;
 mod rules;
 mod side;

@@ -1,7 +1,6 @@
 //! The gateway's cards where one run measures methods of different drivers: each method gets them by the driver that it
 //! works with, and afterwards the kernel's own driver has them again.
 
-use super::side::Order;
 use crate::{failure, gateway::kind::Method};
 use canter_io::{
     carrier::table::{CANCHAR, NETWORK},
@@ -18,18 +17,18 @@ pub struct Fitted {
     _lent: Lent,
 }
 
-/// The gateway's two cards as the order's method wants them; the inner `Err`: the machine cannot do it, and why.
-pub fn fit(addresses: &[String; 2], order: &Order) -> failure::Result<Result<Vec<Fitted>, String>> {
-    let method: Method = order.method.parse()?;
-    let cards = match method.pair {
+/// The gateway's two cards as the method wants them; the inner `Err`: the machine cannot do it, and why.
+pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Result<Vec<Fitted>, String>> {
+    let kind: Method = method.parse()?;
+    let cards = match kind.pair {
         Some(pair) => [pair.receive.row.carriers, pair.transmit.row.carriers]
             .map(|carriers| carriers.iter().find_map(|carrier| carrier.card)),
-        None => [if method.kind.devices { CANCHAR.card } else { NETWORK.card }; 2],
+        None => [if kind.kind.devices { CANCHAR.card } else { NETWORK.card }; 2],
     };
     let mut fitted = Vec::new();
     for (address, card) in addresses.iter().zip(cards) {
         let Some(card) = card else {
-            return Ok(Err(format!("{}: no card carries its frames", order.method)));
+            return Ok(Err(format!("{method}: no card carries its frames")));
         };
         match Lent::to(card.driver, address) {
             Ok(lent) => fitted.push(Fitted { name: (card.name)(address, BITRATE)?, _lent: lent }),

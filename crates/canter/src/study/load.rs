@@ -129,7 +129,7 @@ pub fn start(
     for Line { words, on_gateway } in (load.0.lines)(ethernet).into_iter().filter(here) {
         let processor = match on_gateway {
             true => processor,
-            false => processor.map(|_| super::testbed::SENDER_CPU),
+            false => processor.map(|_| super::preparation::SENDER_CPU),
         };
         let pinned = processor.map(|number| ["taskset".to_owned(), "-c".to_owned(), number.to_string()]);
         let mut words = pinned.into_iter().flatten().chain(words).map(|word| match word.as_str() {

@@ -4,7 +4,7 @@ use super::{
     definition::{PingPair, PingPlan},
     ethernet::Ethernet,
     load::{self, Load, Part},
-    testbed::{Rate, set_up},
+    preparation::{Rate, set_up},
     tuning::Tuning,
 };
 use crate::{

@@ -164,7 +164,7 @@ pub fn serve(place: &Place, listen: &str, common: &Common) -> failure::Result {
     let failed = |error: std::io::Error| Failure::failed(format!("{address}: listen: {error}"));
     let listener = TcpListener::bind(&address).map_err(failed)?;
     for name in [&place.input, &place.output] {
-        super::testbed::set_up(name, super::testbed::Rate::Classic)?;
+        super::preparation::set_up(name, super::preparation::Rate::Classic)?;
     }
     if !common.quiet {
         eprintln!(
@@ -213,8 +213,8 @@ fn answer(local: &mut Local, place: &Place, request: Request) -> Answer {
             Answer::Hello { protocol: PROTOCOL, kernel: kernel.trim().to_owned() }
         }
         Request::Begin(order) => {
-            let rate = super::testbed::Rate::of(order.fd);
-            let up = [&place.input, &place.output].map(|name| super::testbed::set_up(name, rate));
+            let rate = super::preparation::Rate::of(order.fd);
+            let up = [&place.input, &place.output].map(|name| super::preparation::set_up(name, rate));
             match up.into_iter().collect::<Result<Vec<_>, _>>().and_then(|_| local.begin(&order)) {
                 Ok(Begun::Running) => Answer::Running,
                 Ok(Begun::Unable(why)) => Answer::Unable(why),

@@ -6,8 +6,8 @@ use super::{
     ethernet::{self, Ethernet},
     load::{self, Load, Part, Running},
     plan::NOTHING,
+    preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     rules::Rules,
-    testbed::{Rate, place_interrupts, set_up},
     tuning::{Tuned, Tuning},
 };
 use crate::{
@@ -110,7 +110,7 @@ impl Local {
         if let (Some(processor), None, Some(_)) = (self.place.processor, &self.place.peer, &self.ethernet) {
             let [gateways, other] = Ethernet::CARDS;
             place_interrupts(&[gateways], processor)?;
-            place_interrupts(&[other], super::testbed::SENDER_CPU)?;
+            place_interrupts(&[other], SENDER_CPU)?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Local {
             return Ok(Ok(()));
         };
         self.fitted.clear(); // gives back what a method had that could not start after all
-        match cards::fit(addresses, order)? {
+        match cards::fit(addresses, &order.method)? {
             Ok(fitted) => self.fitted = fitted,
             Err(why) => return Ok(Err(why)),
         }

@@ -10,6 +10,7 @@ use super::{
     load::Load,
     load_curve,
     plan::{Case, LatencyPlan, NOTHING},
+    preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     side::{Begun, Order, Place, Side},
 };
 use crate::{
@@ -24,11 +25,7 @@ use crate::{
     options::Common,
     traffic::template::Template,
 };
-use canter_io::{
-    Interface,
-    interface::{BitTiming, Kind},
-};
-use std::fs;
+use canter_io::Interface;
 
 /// The sender's side: what is where.
 #[derive(Clone, Debug, Default)]
@@ -47,8 +44,7 @@ pub struct Bed {
     pub processor: Option<usize>,
 }
 
-/// The processors of the sender and of the gateway.
-pub const SENDER_CPU: usize = 0;
+/// The gateway's processor, where each side has its own.
 const GATEWAY_CPU: usize = 1;
 /// On the bus of the exact instrument's sender.
 const WITNESS: &str = "can1";
@@ -106,70 +102,6 @@ fn exact() -> Bed {
         instrument: InstrumentName::Probe,
         ..Bed::default()
     }
-}
-
-/// The bit rates of a testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    Classic,
-    Fd,
-}
-
-impl Rate {
-    /// The papers' bit rate.
-    const NOMINAL: u32 = 1_000_000;
-    const DATA: u32 = 4_000_000;
-
-    pub fn of(fd: bool) -> Self {
-        if fd { Self::Fd } else { Self::Classic }
-    }
-
-    fn timing(self) -> BitTiming {
-        match self {
-            Self::Classic => BitTiming::classic(Self::NOMINAL),
-            Self::Fd => BitTiming::fd(Self::NOMINAL, Self::DATA),
-        }
-    }
-
-    fn is_of(self, interface: &Interface) -> bool {
-        let data = if self == Self::Fd { Some(Self::DATA) } else { None };
-        interface.bitrate() == Some(Self::NOMINAL) && interface.data_bitrate() == data
-    }
-}
-
-/// Brings an interface up at the papers' bit rate.
-pub fn set_up(name: &str, rate: Rate) -> failure::Result<Interface> {
-    let mut interface = match Interface::find(name) {
-        Err(_) if name.starts_with("vcan") => Interface::create_vcan(name)?,
-        found => found?,
-    };
-    if matches!(interface.kind, Kind::Can | Kind::Canchar) && !rate.is_of(&interface) {
-        interface.down()?;
-        interface.set_bit_timing(&rate.timing())?;
-    }
-    interface.up()?;
-    Ok(interface)
-}
-
-/// Sends the interrupts of these interfaces to one processor.
-pub fn place_interrupts(interfaces: &[&str], processor: usize) -> failure::Result<()> {
-    let table = fs::read_to_string("/proc/interrupts")
-        .map_err(|error| Failure::failed(format!("/proc/interrupts: read: {error}")))?;
-    for line in interrupts_of(&table, interfaces) {
-        let path = format!("/proc/irq/{line}/smp_affinity_list");
-        fs::write(&path, processor.to_string())
-            .map_err(|error| Failure::unable(format!("{path}: write {processor}: {error} (needs root)")))?;
-    }
-    Ok(())
-}
-
-/// The numbers of the lines in /proc/interrupts whose last column names one of `interfaces`.
-fn interrupts_of<'a>(table: &'a str, interfaces: &[&str]) -> Vec<&'a str> {
-    let named = |line: &&str| {
-        let mut names = line.rsplit("  ").next().unwrap_or_default().split([',', ' ']);
-        names.any(|name| interfaces.contains(&name))
-    };
-    table.lines().filter(named).filter_map(|line| line.trim_start().split(':').next()).collect()
 }
 
 /// Measures every case of the plan, one after the other; `done` hears of each.
@@ -306,20 +238,4 @@ fn apart(setup: &Setup, meter: &Common, watched: &[&Interface]) -> failure::Resu
     let measured =
         std::thread::scope(|scope| scope.spawn(|| measurement::measure(setup, meter, watched)).join());
     measured.unwrap_or_else(|_| Err(Failure::failed("study: the meter panicked")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn interrupts_are_found_by_the_interface_that_owns_them() {
-        let table = "           CPU0       CPU1       \n  \
-                     16:        120          0   IO-APIC  16-fasteoi   can4\n  \
-                     20:          0          0   IO-APIC  20-fasteoi   can0, virtio2\n \
-                     NMI:          0          0   Non-maskable interrupts\n";
-        assert_eq!(interrupts_of(table, &["can0", "can1"]), ["20"]);
-        assert_eq!(interrupts_of(table, &["can4"]), ["16"]);
-        assert!(interrupts_of(table, &["can"]).is_empty());
-    }
 }
