@@ -30,8 +30,8 @@
 //! (a thread that sorts them by `merge`, formats them and writes `files`) → `account`. `recording` starts the threads.
 //!
 //! # Platforms
-//! Linux 5.4 or newer. Without `CAP_NET_RAW` the recording uses sockets instead of the ring, which costs six times as
-//! much processor time per frame.
+//! Linux; tested on 6.1 and 6.12. Without `CAP_NET_RAW` the recording uses sockets instead of the ring, at a higher cost
+//! per frame (docs/capture.md in the repository has the figures).
 #![forbid(unsafe_code)]
 
 mod account;
