@@ -15,9 +15,9 @@ use std::{
 /// Modules by their layers' numbers, 0 on the ground, and whether the layer counts as one module.
 type Layers = BTreeMap<String, (usize, bool)>;
 
-/// The block of text below "From the ground up".
+/// The block of text below the heading "Who imports whom".
 fn layers(lib: &str) -> Layers {
-    let mut lines = lib.lines().skip_while(|line| !line.contains("From the ground up"));
+    let mut lines = lib.lines().skip_while(|line| *line != "//! # Who imports whom");
     lines.next().expect("lib.rs has the list");
     let block = lines.skip_while(|line| *line != "//! ```text").skip(1);
     let block = block.map_while(|line| line.strip_prefix("//! ").filter(|line| *line != "```"));
