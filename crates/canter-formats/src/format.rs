@@ -1,7 +1,7 @@
 //! THE SEAM: what a format of recordings is. A format is one row, [`Format`]: how it is called and recognised, its
 //! decoder ([`Decode`]), its encoder ([`Sink`]), and, if it can be recorded live, its [`Append`].
 //!
-//! Whoever adds a format writes these traits and a row, and adds the row to the table in `table.rs`; another program
+//! To add a format, implement these traits, write a row, and add the row to the table in `table.rs`; another program
 //! passes the table plus its own row to [`Reader::open`](crate::Reader::open).
 
 pub use crate::{

@@ -5,10 +5,11 @@
 
 use crate::{
     fields::fd_length,
+    names::Names,
     trouble::{Trouble, wrong},
 };
 use canter_frame::{
-    Direction, Record,
+    BusId, Direction, Record,
     frame::{BRS, CANFD_MTU, ESI, FDF},
 };
 
@@ -141,7 +142,24 @@ fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<(),
     Ok(())
 }
 
+/// The buses of interface indexes.
+#[derive(Default)]
+pub struct BusOfIndex(Vec<(u32, BusId)>);
+
+impl BusOfIndex {
+    /// The bus of an index, a new one if the index is new.
+    #[inline]
+    pub fn number(&mut self, index: u32, names: &mut Names) -> Result<BusId, Trouble> {
+        if let Some(&(_, bus)) = self.0.iter().find(|(known, _)| *known == index) {
+            return Ok(bus);
+        }
+        let bus = names.number(&index_name(index))?;
+        self.0.push((index, bus));
+        Ok(bus)
+    }
+}
+
 /// The name of an interface of which only the kernel's number is known.
-pub fn index_name(index: u32) -> String {
+fn index_name(index: u32) -> String {
     format!("if{index}")
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     format::{Context, Decode, Format, Source},
-    linktype::{self, Order, Packet, index_name},
+    linktype::{self, BusOfIndex, Order, Packet},
     trouble::{Trouble, wrong},
 };
 use canter_frame::{BusId, Record};
@@ -34,8 +34,7 @@ pub struct Pcap {
     /// How many ns a unit of a stamp's second word is.
     unit_ns: u64,
     linktype: u16,
-    /// The numbers of interface indexes.
-    indexes: Vec<(u32, BusId)>,
+    indexes: BusOfIndex,
 }
 
 /// The order and the unit that a file's first word says.
@@ -68,13 +67,10 @@ impl Pcap {
     }
 
     fn interface(&mut self, index: Option<u32>, context: &mut Context) -> Result<BusId, Trouble> {
-        let Some(index) = index else { return context.names.number("any") };
-        if let Some(&(_, number)) = self.indexes.iter().find(|(known, _)| *known == index) {
-            return Ok(number);
+        match index {
+            None => context.names.number("any"),
+            Some(index) => self.indexes.number(index, &mut context.names),
         }
-        let number = context.names.number(&index_name(index))?;
-        self.indexes.push((index, number));
-        Ok(number)
     }
 }
 

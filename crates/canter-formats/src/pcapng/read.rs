@@ -2,7 +2,7 @@
 
 use crate::{
     format::{Context, Decode, Source},
-    linktype::{self, Order, Packet, index_name},
+    linktype::{self, BusOfIndex, Order, Packet},
     trouble::{Trouble, wrong},
 };
 use canter_frame::{BusId, Direction, Record};
@@ -39,7 +39,7 @@ struct Interface {
     resolution: Resolution,
     offset_ns: i128,
     /// The numbers of the interfaces behind it, when it is `any`.
-    indexes: Vec<(u32, BusId)>,
+    indexes: BusOfIndex,
 }
 
 /// How long a unit of the stamps is.
@@ -111,7 +111,7 @@ impl Pcapng {
             name: String::new(),
             resolution: Resolution::Ns(1000),
             offset_ns: 0,
-            indexes: Vec::new(),
+            indexes: BusOfIndex::default(),
         };
         for (code, value) in options(self.order, body.get(8..).unwrap_or_default()) {
             match (code, value) {
@@ -206,14 +206,7 @@ impl Interface {
                 self.number = Some(number);
                 Ok(number)
             }
-            (Some(index), _) => {
-                if let Some(&(_, number)) = self.indexes.iter().find(|(known, _)| *known == index) {
-                    return Ok(number);
-                }
-                let number = context.names.number(&index_name(index))?;
-                self.indexes.push((index, number));
-                Ok(number)
-            }
+            (Some(index), _) => self.indexes.number(index, &mut context.names),
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct Account {
     pub method: String,
     /// Of all routes together.
     pub counts: Counts,
-    /// Why it ended by itself; empty when it was told to.
+    /// Why the gateway ended on its own; empty when a request ended it.
     pub failure: String,
     #[serde(default)]
     pub routes: Vec<RouteAccount>,

@@ -62,7 +62,7 @@ pub fn frame_ns(setup: &Setup) -> failure::Result<u64> {
     Ok(experiment.frame_ns)
 }
 
-/// Measures once; losses on the `watched` interfaces are told too.
+/// Measures once; the ledger includes losses on the `watched` interfaces.
 pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
     let stop = interrupt_flag()?;
     let instrument = instrument(setup)?;

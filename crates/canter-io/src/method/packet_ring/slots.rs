@@ -1,6 +1,6 @@
 //! The slots of a TPACKET_V2 ring and our cursors in them: memory that the kernel shares, without any system call.
 //!
-//! A slot's status word says who owns it. Whoever hands a slot over sets the word last (release), and whoever takes it
+//! A slot's status word names its owner. The side that hands a slot over sets the word last (release), the side that takes it
 //! reads the word first (acquire).
 
 use super::{SLOT_CLASSIC, TRANSMIT_OFFSET};
