@@ -1,4 +1,4 @@
-//! Records some interfaces for a while and says what became of every frame.
+//! Records interfaces for some seconds and prints the account of all frames.
 //!
 //!     cargo run -p canter-capture --example record -- drive.pcapng 10 can0 can1
 

@@ -186,7 +186,7 @@ impl Account {
 }
 
 impl Account {
-    /// Assigns the ring's losses to the buses, if what the buses miss adds up to the ring's count.
+    /// Assigns the ring's losses to the buses, if the frames missing on the buses add up to the ring's count.
     fn share_ring_losses(&mut self) {
         let of_ring = || |bus: &&mut Bus| !bus.own_queue;
         let missing: u64 = self.buses.iter_mut().filter(of_ring()).map(|bus| bus.missing()).sum();
@@ -241,7 +241,7 @@ impl Lost {
             parts.push(format!("incomplete: at least {events} overrun events, number of frames unknown"));
         }
         if !gone.is_empty() {
-            parts.push(format!("incomplete: {} gone, and the counters too", gone.join(", ")));
+            parts.push(format!("incomplete: {} removed, counters unknown", gone.join(", ")));
         }
         if !places.is_empty() {
             parts.push(frames);
@@ -298,7 +298,7 @@ impl fmt::Display for Account {
                 }
                 if deleted > 0 {
                     let frames = self.deleted.frames;
-                    write!(f, "; the oldest {deleted}, with {frames} frames, made room")?;
+                    write!(f, "; the oldest {deleted}, with {frames} frames, were deleted")?;
                 }
             }
         }
@@ -326,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_and_seen_is_complete_and_more_seen_is_no_loss() {
+    fn equal_counts_are_complete_and_more_received_than_counted_is_no_loss() {
         assert_eq!(account(0, &[(5, 5), (7, 9)]).verdict, "complete");
     }
 
     #[test]
-    fn the_ring_s_losses_are_told_by_bus_when_the_shares_make_the_whole() {
+    fn ring_losses_are_reported_by_bus_when_the_missing_frames_add_up() {
         let exact = account(5, &[(10, 8), (10, 7)]);
         assert_eq!(exact.verdict, "5 frames lost at the ring (5)");
         assert_eq!(exact.buses.iter().map(|bus| bus.ring_lost).collect::<Vec<_>>(), [Some(2), Some(3)]);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_s_losses_are_its_own_and_no_share_of_the_ring_s() {
+    fn losses_of_a_device_are_not_counted_as_losses_of_the_ring() {
         let of = |counted, seen| Bus { counted: Some(counted), seen, ..Bus::default() };
         let device = Bus { ring_lost: Some(3), own_queue: true, ..of(10, 7) };
         let lost = Lost { ring: 2, device: 3, ..Lost::default() };
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_explains_is_said() {
+    fn unexplained_losses_are_reported_at_an_unknown_place() {
         assert_eq!(account(1, &[(10, 7)]).verdict, "3 frames lost at the ring (1), an unknown place (2)");
     }
 
@@ -364,13 +364,13 @@ mod tests {
         assert_eq!(
             verdict,
             "incomplete: at least 3 overrun events, number of frames unknown; \
-             incomplete: can7 gone, and the counters too; 2 frames lost at the disk (2)"
+             incomplete: can7 removed, counters unknown; 2 frames lost at the disk (2)"
         );
     }
 
     proptest! {
         #[test]
-        fn nothing_missing_is_ever_called_complete(
+        fn an_account_with_missing_frames_is_never_complete(
             ring in 0u64..9, buses in prop::collection::vec((0u64..100, 0u64..100), 0..6),
         ) {
             let account = account(ring, &buses);

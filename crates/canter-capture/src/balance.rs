@@ -1,4 +1,4 @@
-//! Draws up the account of a recording from what the receiver counted and what the writer wrote.
+//! Computes the account of a recording from what the receiver counted and what the writer wrote.
 
 use crate::{
     account::{Account, Bus, SCHEMA},
@@ -55,7 +55,7 @@ impl Account {
             bus.disk_lost = bus.disk_lost.max(left);
         }
         if self.failure.is_empty() {
-            self.failure = "given up before the disk had taken all".to_owned();
+            self.failure = "ended before the disk had all frames".to_owned();
         }
         self.close();
     }

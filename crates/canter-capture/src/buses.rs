@@ -37,8 +37,8 @@ pub struct Bus {
     counters: Option<Counters>,
     /// What the interface counted before it was last removed; `None`: unknown.
     past: Option<Counters>,
-    /// Frames with stamps from `from_ns` to `until_ns` belong to the recording. Each limit is a range: for a frame inside
-    /// of it, it is unknown whether the interface counted the frame before or after its counters were read.
+    /// Frames with stamps from `from_ns` to `until_ns` belong to the recording. Each limit is a range: for a frame in
+    /// this range, it is unknown whether the interface counted it before or after the counters were read.
     from_ns: (u64, u64),
     until_ns: (u64, u64),
     /// Its bit rate; `None`: unknown, or the bus load is not computed.
@@ -145,9 +145,9 @@ impl<'a> Buses<'a> {
             self.remember(index, UNWANTED);
             return None;
         };
-        let made_since = if is_device(&interface) { self.begun } else { index > self.newest };
-        let (counters, from_ns) = if made_since {
-            (Some(Counters::default()), (0, 0)) // so all of it belongs to the recording
+        let created_later = if is_device(&interface) { self.begun } else { index > self.newest };
+        let (counters, from_ns) = if created_later {
+            (Some(Counters::default()), (0, 0)) // all that it counts belongs to the recording
         } else {
             read_counters(&interface)
         };
@@ -157,7 +157,7 @@ impl<'a> Buses<'a> {
         self.remember(index, place as u32);
         let rate = self.rate(&interface);
         if let Some(bus) = self.list.get_mut(place) {
-            self.live.log(format!("{}: is there again", bus.name));
+            self.live.log(format!("{}: appeared again", bus.name));
             bus.add_counted(None);
             (bus.interface, bus.counters, bus.from_ns, bus.rate) = (interface, counters, (0, 0), rate);
             return Some(place as u32);
@@ -247,16 +247,16 @@ impl<'a> Buses<'a> {
                 self.note_gone(interface.index, Some(counters)).into_iter().collect()
             }
             Change::Missed => {
-                let Ok(there) = Interface::list() else { return Vec::new() };
+                let Ok(existing) = Interface::list() else { return Vec::new() };
                 let lost = |bus: &Bus| {
                     let index = bus.interface.index;
-                    let there = is_device(&bus.interface) || there.iter().any(|one| one.index == index);
-                    (bus.counters.is_some() && !there).then_some(index)
+                    let exists = is_device(&bus.interface) || existing.iter().any(|one| one.index == index);
+                    (bus.counters.is_some() && !exists).then_some(index)
                 };
                 let lost: Vec<u32> = self.list.iter().filter_map(lost).collect();
                 let mut news: Vec<News> =
                     lost.into_iter().filter_map(|index| self.note_gone(index, None)).collect();
-                news.extend(there.into_iter().filter_map(|interface| self.note_present(interface)));
+                news.extend(existing.into_iter().filter_map(|interface| self.note_present(interface)));
                 news
             }
         }
@@ -282,7 +282,7 @@ impl<'a> Buses<'a> {
         let (name, was) = (&bus.name, &bus.interface);
         if was.name != interface.name {
             let now = &interface.name;
-            self.live.log(format!("{name}: is called {now} now, and recorded on as {name}"));
+            self.live.log(format!("{name}: was renamed to {now}; it is still recorded as {name}"));
         }
         match (was.up, interface.up) {
             (true, false) => self.live.log(format!("{name}: is down")),

@@ -118,7 +118,7 @@ impl Chunk {
         }
     }
 
-    /// Passes the frames at these positions, which are below `len`, to `each`.
+    /// Passes the frames at these positions, which are below `len`, to `take`.
     #[inline]
     pub fn each(&self, places: Range<usize>, mut take: impl FnMut(&RawRecord<'_>)) {
         match self {
@@ -196,17 +196,17 @@ impl Hold for Chunk {
 mod tests {
     use super::*;
 
-    /// Frames a second of 20 buses at 1 Mbit/s that carry nothing but 47-bit frames: the most there can be.
+    /// Frames per second of 20 buses at 1 Mbit/s with 47-bit frames only: the maximum.
     const WORST: u64 = 425_540;
 
     #[test]
-    fn the_default_buffers_survive_the_worst_case_as_long_as_the_documents_say() {
+    fn the_default_buffers_survive_the_worst_case_as_long_as_documented() {
         use crate::queue::{Item, Queue};
         use canter_io::capture_ring::{BLOCK_BYTES, RING_BYTES};
         assert_eq!(20 * 1_000_000_u64.div_ceil(47), WORST);
-        // The queue, filled by full blocks as the receiver does while the disk takes nothing.
+        // Fills the queue with full blocks, like the receiver while the disk stalls.
         const HEAD_BYTES: usize = 48; // of a block
-        const PART: usize = 16; // of the queue is enough
+        const PART: usize = 16; // of the queue is filled, to save memory
         let queue = Queue::new(crate::QUEUE_BYTES / PART);
         let fill = |fd: bool, slot: usize| {
             let a_block = (BLOCK_BYTES - HEAD_BYTES) / slot;
@@ -231,7 +231,7 @@ mod tests {
         let fd = fill(true, 168);
         let tenths = |frames: u64| frames * PART as u64 * 10 / WORST;
         assert_eq!((tenths(classic), tenths(fd)), (196, 71), "19.6 s and 7.1 s");
-        // The ring: a lane of half the memory for each kind when there is an FD interface, all of it when not.
+        // The ring: with an FD interface one lane of half the memory for each kind, else one lane of all memory.
         let ring =
             |bytes: usize, slot: usize| (bytes / BLOCK_BYTES * ((BLOCK_BYTES - HEAD_BYTES) / slot)) as u64;
         let ms = |frames: u64| frames * 1000 / WORST;
@@ -240,13 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_told_of_a_frame_comes_out_again_sorted() {
-        let told = |stamp_ns, len, hardware_ns| RawRecord {
+    fn direction_and_hardware_stamp_are_kept_and_frames_are_sorted() {
+        let record = |stamp_ns, len, hardware_ns| RawRecord {
             direction: Some(Direction::Sent),
             hardware_ns,
             ..RawRecord::new(stamp_ns, BusId(7), &[3; CANFD_MTU][..len])
         };
-        let (later, earlier) = (told(9, CAN_MTU, 1), told(8, CANFD_MTU, 0));
+        let (later, earlier) = (record(9, CAN_MTU, 1), record(8, CANFD_MTU, 0));
         let mut chunk = Chunk::noted(2);
         assert!(
             chunk.hold(&later) && chunk.hold(&earlier) && !chunk.hold(&RawRecord::new(0, BusId(0), &[0; 73]))

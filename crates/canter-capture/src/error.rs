@@ -64,13 +64,17 @@ impl fmt::Display for Error {
                 let path = path.display();
                 write!(f, "{path}: which format? (end its name in {names}, or set the format)")
             }
-            Self::KeepWithoutRotation => f.write_str("keep: of what? (rotation by size or age makes files)"),
+            Self::KeepWithoutRotation => {
+                f.write_str("keep: there is only one file (set rotation by size or age)")
+            }
             Self::NoHardwareStamps(path) => {
                 write!(f, "{}: a log has no place for hardware stamps (write .pcapng)", path.display())
             }
-            Self::FlushTooShort(least) => write!(f, "flush interval: at least {} ms", least.as_millis()),
+            Self::FlushTooShort(least) => {
+                write!(f, "flush interval: is too short (set at least {} ms)", least.as_millis())
+            }
             Self::NamedTwice(name) => {
-                write!(f, "{name}: is given twice (all its filters go behind one name)")
+                write!(f, "{name}: is given twice (write all its filters after one name)")
             }
             Self::Unsupported { interface, reason } => write!(f, "{interface}: capture: {reason}"),
             Self::NotReady { interface, reason } => write!(f, "{interface}: {reason}"),

@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fills_up_says_how_much_it_took() {
+    fn a_write_to_a_full_disk_returns_the_bytes_written() {
         let (taken, error) = write_counting(&mut Full(20), &[0; 64]);
         assert_eq!((taken, error.unwrap().kind()), (20, io::ErrorKind::StorageFull));
         assert!(matches!(write_counting(&mut Full(64), &[0; 64]), (64, None)));
     }
 
     #[test]
-    fn the_number_goes_before_the_format_and_names_sort() {
+    fn the_number_is_inserted_before_the_extension_and_names_sort() {
         let path = |target: &str, number| numbered_path(Path::new(target), number).display().to_string();
         assert_eq!(path("/a.b/drive.pcapng.zst", 7), "/a.b/drive-000007.pcapng.zst");
         assert_eq!(path("drive.v2.log", 999_999), "drive.v2-999999.log");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_keeps_its_newest_files_and_replaces_an_older_row_only_when_told() {
+    fn rotation_keeps_the_newest_files_and_replaces_an_older_recording_only_with_overwrite() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("d.log");
         let names = || {

@@ -26,7 +26,7 @@ impl Run {
     }
 }
 
-/// The merge.
+/// The runs of a recording, and what was handed out.
 #[derive(Default)]
 pub struct Merge {
     runs: Vec<Run>,
@@ -165,14 +165,14 @@ mod tests {
         chunk
     }
 
-    /// Notes the frames of pieces: their stamps, and whether they are late.
-    fn note(got: &mut Vec<(u64, bool)>) -> impl FnMut(Piece<'_>) {
+    /// Collects the frames of pieces: their stamps, and whether they are late.
+    fn collect_into(got: &mut Vec<(u64, bool)>) -> impl FnMut(Piece<'_>) {
         |Piece { chunk, places, late }| got.extend(places.map(|at| (chunk.stamp_ns(at), late)))
     }
 
     fn all(merge: &mut Merge) -> Vec<u64> {
         let mut got = Vec::new();
-        merge.hand_out_all(note(&mut got));
+        merge.hand_out_all(collect_into(&mut got));
         got.into_iter().map(|one| one.0).collect()
     }
 
@@ -181,11 +181,11 @@ mod tests {
         let mut merge = Merge::default();
         let mut out = Vec::new();
         merge.add(chunk(false, &[10, 30, WINDOW_NS + 20]));
-        assert_eq!(merge.hand_out_complete(u64::MAX, note(&mut out)), 0, "the chunk is still in use");
+        assert_eq!(merge.hand_out_complete(u64::MAX, collect_into(&mut out)), 0, "the chunk is still in use");
         assert_eq!((out.as_slice(), merge.spare().count()), (&[(10, false)][..], 0));
         merge.add(chunk(false, &[3 * WINDOW_NS]));
-        merge.hand_out_complete(15, note(&mut out));
-        assert_eq!(out, [(10, false)], "a ring still holds older ones");
+        merge.hand_out_complete(15, collect_into(&mut out));
+        assert_eq!(out, [(10, false)], "a ring may still hold older frames");
         merge.add(chunk(true, &[25, 40]));
         assert_eq!(all(&mut merge), [25, 30, 40, WINDOW_NS + 20, 3 * WINDOW_NS]);
         assert_eq!((merge.late(), merge.spare().count()), (0, 3));
@@ -198,7 +198,7 @@ mod tests {
         merge.add(chunk(false, &[100, 200]));
         all(&mut merge);
         merge.add(chunk(false, &[150, 250]));
-        merge.hand_out_all(note(&mut out));
+        merge.hand_out_all(collect_into(&mut out));
         assert_eq!((out.as_slice(), merge.late()), (&[(150, true), (250, false)][..], 1));
         merge.restart(|_| ());
         merge.add(chunk(false, &[1]));
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_within_the_window_leaves_in_order_and_whole(
+        fn frames_that_arrive_within_the_window_are_all_handed_out_in_order(
             gaps in prop::collection::vec((0..WINDOW_NS / 4, 0..WINDOW_NS / 2, any::<bool>()), 1..300),
             size in 1usize..9,
         ) {
@@ -234,9 +234,9 @@ mod tests {
                         merge.add(chunk);
                     }
                 }
-                freed += merge.hand_out_complete(u64::MAX, note(&mut got));
+                freed += merge.hand_out_complete(u64::MAX, collect_into(&mut got));
             }
-            freed += merge.hand_out_all(note(&mut got));
+            freed += merge.hand_out_all(collect_into(&mut got));
             prop_assert_eq!(merge.late(), got.iter().filter(|one| one.1).count() as u64);
             let in_time: Vec<u64> = got.iter().filter(|one| !one.1).map(|one| one.0).collect();
             prop_assert!(in_time.is_sorted());

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_for_as_many_frames_of_the_same_kind() {
+    fn memory_is_reused_for_a_similar_number_of_frames_of_the_same_kind() {
         let queue = Queue::new(1 << 20);
         let frames_fit = |chunk: &Chunk, frames: usize| chunk.bytes() == Chunk::new(false, frames).bytes();
         queue.recycle([Chunk::new(false, 100), Chunk::new(true, 50)].into_iter());

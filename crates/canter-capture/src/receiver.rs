@@ -133,7 +133,7 @@ impl<'a> Receiver<'a> {
         let mut changes = Vec::new();
         if let Err(error) = listening.changes(|change| changes.push(change)) {
             live.log(format!(
-                "interfaces: listen for changes: {error}; later ones are found by their frames"
+                "interfaces: listen for changes: {error}; new interfaces are found by their first frame"
             ));
             *monitor = None;
         }

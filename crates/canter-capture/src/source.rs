@@ -102,7 +102,7 @@ impl Source {
         match news {
             News::Found(interface) if interface.carrier.access == Access::File => {
                 if let Err(error) = self.devices.add(interface) {
-                    live.log(format!("{error}; it is not recorded"));
+                    live.log(format!("{error}; the interface is not recorded"));
                 }
             }
             _ => self.network.iter_mut().for_each(|network| network.follow(news, buses, live)),
@@ -124,7 +124,7 @@ impl Source {
                     let news = buses.note_present(interface);
                     news.iter().for_each(|news| self.follow(news, buses, live));
                 }
-                // An open device reports by its file that it has gone.
+                // An open device reports its removal through its file.
                 Err(_) => {
                     let index = buses.index_of(&path).filter(|&index| !self.devices.is_open(index));
                     index.and_then(|index| buses.note_gone(index, None));
@@ -224,8 +224,8 @@ impl Source {
 }
 
 impl Network {
-    /// Opens a ring for all interfaces, or bound to one if only that one is to be recorded; sockets where a ring will not
-    /// do.
+    /// Opens a ring for all interfaces, or bound to one if only that one is to be recorded; sockets without permission
+    /// for a ring, or if direction or hardware stamps are wanted.
     fn open(options: &SourceOptions, found: &[&Interface], live: &Live) -> Result<Self> {
         if options.direction || options.hardware_stamps {
             return Self::sockets(options, found);
@@ -239,7 +239,7 @@ impl Network {
                 let Self::Sockets { sockets, .. } = &source else { return Ok(source) };
                 let frames = sockets.queue_frames().unwrap_or_default();
                 live.log(format!(
-                    "capture: no ring without CAP_NET_RAW: by sockets, whose queues hold {frames} frames each"
+                    "capture: without CAP_NET_RAW, through sockets instead of a ring; each socket's queue holds {frames} frames"
                 ));
                 Ok(source)
             }
@@ -280,7 +280,7 @@ impl Network {
             (Self::Ring { .. }, _) => {}
             (Self::Sockets { sockets, .. }, News::Found(interface)) => {
                 if let Err(error) = sockets.add(interface) {
-                    live.log(format!("{error}; it is not recorded"));
+                    live.log(format!("{error}; the interface is not recorded"));
                 }
             }
             (Self::Sockets { sockets, .. }, News::Gone(index)) => {

@@ -243,7 +243,7 @@ impl<'a> Output<'a> {
     }
 
     fn fail(&mut self, error: String) {
-        self.live.log(format!("{error}; frames are counted on, not written"));
+        self.live.log(format!("{error}; from now on frames are counted but not written"));
         self.report.error = Some(error);
     }
 
@@ -271,11 +271,11 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends the current file and begins the next; each is complete by itself.
+    /// Ends the current file and begins the next; each file is complete.
     fn rotate(&mut self) {
         let (started_ns, ended_ns) = (self.current.first_ns, self.last_ns);
         let closing = Closing { started_ns, ended_ns, received: None, lost: None };
-        let about = "the recording goes on in the next file, the account is in the last";
+        let about = "the recording continues in the next file; the account is in the last file";
         self.close(&vec![closing; self.names.len()], about);
         if self.report.error.is_some() {
             return;

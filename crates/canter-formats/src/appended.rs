@@ -1,4 +1,4 @@
-//! An encoder for formats that can be recorded live: their appender, on frames of a recording that exists.
+//! An encoder that uses the appender of a format that can be recorded live.
 
 use crate::format::{
     Append, Detail, Directions, Keeps, NotKept, Output, Sink, Stamps, WriteOptions, Written,
@@ -10,7 +10,7 @@ use std::io;
 pub struct Appended {
     output: Output,
     format: Box<dyn Append>,
-    /// Stamps lose what is below 1 µs.
+    /// Stamps are written in µs: their last three digits are lost.
     micros: bool,
     direction: bool,
     not_kept: NotKept,

@@ -1,4 +1,4 @@
-//! Vector ASC: text with a date at its head and a line an event.
+//! Vector ASC: text with a date in its header and one line per event.
 
 mod read;
 mod write;

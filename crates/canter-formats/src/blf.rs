@@ -1,4 +1,4 @@
-//! Vector BLF: a head, and containers of objects, compressed by zlib.
+//! Vector BLF: a header, and containers of objects, compressed by zlib.
 
 mod layout;
 mod read;

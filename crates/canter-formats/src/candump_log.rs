@@ -1,4 +1,4 @@
-//! candump's log: a line a frame, as `candump -l` writes it.
+//! candump's log: one line per frame, as `candump -l` writes it.
 
 mod append;
 mod read;
@@ -21,7 +21,7 @@ const KEEPS: Keeps = Keeps {
 pub(crate) const ROW: Format = Format {
     name: "log",
     title: "candump log",
-    about: "What `candump -l` writes, a line a frame",
+    about: "What `candump -l` writes, one line per frame",
     extensions: &["log"],
     recognise: Some(read::looks_like),
     read: Some(|_| Box::new(read::CandumpLog::default())),

@@ -3,17 +3,17 @@
 use crate::{format::Names, trouble::Trouble};
 use canter_frame::BusId;
 
-/// Vector's programs have no more.
+/// The highest channel number of Vector's programs.
 const CHANNEL_MAX: u32 = 255;
-/// What canter writes in front of a channel's name.
+/// The text before a channel's number in a note.
 const NOTE: &str = "canter: channel ";
 
-/// The note of a channel's name.
+/// Returns the note that names a channel.
 pub fn note(channel: u32, name: &str) -> String {
     format!("{NOTE}{channel} = {name}")
 }
 
-/// The channel and its name, if the text is a note of them.
+/// Reads a note; `None` if the text is not one.
 pub fn parse_note(text: &str) -> Option<(u32, &str)> {
     let (channel, name) = text.trim_ascii().strip_prefix(NOTE)?.split_once(" = ")?;
     Some((channel.parse().ok()?, name))
@@ -24,7 +24,7 @@ pub fn parse_note(text: &str) -> Option<(u32, &str)> {
 pub struct BusOfChannel(Vec<(u32, BusId)>);
 
 impl BusOfChannel {
-    /// The bus of a channel; without a note channel 1 is can0, channel 2 can1.
+    /// Returns the bus of a channel; without a note channel 1 is can0, channel 2 can1.
     #[inline]
     pub fn number(&mut self, channel: u32, names: &mut Names) -> Result<BusId, Trouble> {
         if let Some(&(_, number)) = self.0.iter().find(|(known, _)| *known == channel) {
@@ -55,7 +55,7 @@ impl BusOfChannel {
 pub struct ChannelOfBus(Vec<u32>);
 
 impl ChannelOfBus {
-    /// The channel of the next bus.
+    /// Adds the next bus, and returns its channel.
     pub fn add(&mut self, name: &str) -> u32 {
         let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
         let own = digits.parse().ok().and_then(|number: u32| number.checked_add(1));
@@ -72,7 +72,7 @@ impl ChannelOfBus {
         self.0.get(bus.index()).copied()
     }
 
-    /// As [`of`](Self::of), and 0 for a bus that was never added.
+    /// Like [`of`](Self::of), but 0 for a bus that was never added.
     pub fn known(&self, bus: BusId) -> u32 {
         self.of(bus).unwrap_or(0)
     }

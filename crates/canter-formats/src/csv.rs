@@ -1,5 +1,5 @@
-//! CSV as canter writes it, for spreadsheets and scripts: a head of column names, a line a frame. The columns are those
-//! of the Parquet data set.
+//! CSV as canter writes it, for spreadsheets and scripts: a header line of column names, then one line per frame. The
+//! columns are those of the Parquet data set.
 
 use crate::{
     fields::Fields,
@@ -17,7 +17,7 @@ use std::io;
 pub(crate) const ROW: Format = Format {
     name: "csv",
     title: "CSV",
-    about: "A line a frame, with a head of column names",
+    about: "One line per frame, with a header of column names",
     extensions: &["csv"],
     recognise: Some(looks_like),
     read: Some(|_| Box::new(Decoder::default())),
@@ -38,7 +38,7 @@ pub(crate) const ROW: Format = Format {
 /// The first line: the columns' names.
 const HEAD: &[u8] = b"stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n";
 
-/// Columns behind the interface's name.
+/// The number of columns after the interface's name.
 const COLUMNS: usize = 11;
 
 /// The decoder.
@@ -47,19 +47,19 @@ struct Decoder {
     line: u64,
 }
 
-fn without_mark(head: &[u8]) -> &[u8] {
+fn without_byte_order_mark(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)
 }
 
-/// Text whose first line has the names of our columns.
+/// Whether the first line has the names of our columns.
 fn looks_like(head: &[u8]) -> bool {
-    without_mark(head).strip_prefix(HEAD.trim_ascii_end()).is_some_and(|rest| {
+    without_byte_order_mark(head).strip_prefix(HEAD.trim_ascii_end()).is_some_and(|rest| {
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
         rest.is_empty() || rest.starts_with(b"\n")
     })
 }
 
-/// `1700000000.123456789`, in ns.
+/// Reads `1700000000.123456789` as ns.
 fn stamp_ns(text: &[u8]) -> Option<u64> {
     let point = memchr::memchr(b'.', text)?;
     let (seconds, fraction) = (&text[..point], &text[point + 1..]);
@@ -70,7 +70,7 @@ fn stamp_ns(text: &[u8]) -> Option<u64> {
     number(seconds, 10)?.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
-/// A number of 1…11 digits.
+/// Reads a number of 1…11 digits.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
     let digit = |number: u64, &byte: &u8| {
         Some(number * u64::from(radix) + u64::from(char::from(byte).to_digit(radix)?))
@@ -78,7 +78,7 @@ fn number(text: &[u8], radix: u32) -> Option<u64> {
     if text.is_empty() || text.len() > 11 { None } else { text.iter().try_fold(0, digit) }
 }
 
-/// Splits off the first field, quoted or not, and tells whether there are more.
+/// Splits off the first field, quoted or not, and its comma; `None` without a comma.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<std::borrow::Cow<'a, str>> {
     if let Some(quoted) = rest.strip_prefix(b"\"") {
         let mut at = 0;
@@ -99,7 +99,7 @@ fn field<'a>(rest: &mut &'a [u8]) -> Option<std::borrow::Cow<'a, str>> {
     Some(name.into())
 }
 
-/// A frame's columns, from the identifier on.
+/// Splits the rest of a line into the columns from the identifier on.
 fn columns(rest: &[u8]) -> Option<[&[u8]; COLUMNS]> {
     let mut fields = rest.split(|&byte| byte == b',');
     let columns = [(); COLUMNS].map(|()| fields.next());
@@ -109,7 +109,7 @@ fn columns(rest: &[u8]) -> Option<[&[u8]; COLUMNS]> {
     }
 }
 
-/// Takes a line apart; else says what is wrong with it.
+/// Reads a line into `entry`.
 fn read(line: &[u8], context: &mut Context, entry: &mut Record) -> Result<(), Trouble> {
     let bad = |what: &str| Trouble::Wrong(format!("{what} (delete the line to read the rest)"));
     let mut rest = line;
@@ -118,7 +118,7 @@ fn read(line: &[u8], context: &mut Context, entry: &mut Record) -> Result<(), Tr
     let name = field(&mut rest).filter(|name| !name.is_empty());
     entry.bus = context.names.number(&name.ok_or_else(|| bad("no interface"))?)?;
     let Some([id, flags @ .., dlc, len, data, direction]) = columns(rest) else {
-        return Err(bad("not as many columns as the head has"));
+        return Err(bad("not as many columns as the header has"));
     };
     let small = |text| number(text, 10).and_then(|number| u8::try_from(number).ok());
     let flag = |at: usize| match flags[at] {
@@ -168,10 +168,10 @@ impl Decode for Decoder {
         loop {
             let Some(length) = source.whole_line(&mut self.line)? else { return Ok(false) };
             if length >= LINE_BYTES_MAX {
-                return wrong("no line is so long (a damaged file?)");
+                return wrong("a line of more than 64 KiB (a damaged file?)");
             }
             let line = source.buffered()[..length].trim_ascii_end();
-            // The head was seen when the format was told.
+            // The header was checked when the format was recognised.
             let frame = self.line > 1 && !line.is_empty();
             if frame {
                 read(line, context, entry)?;
@@ -201,7 +201,7 @@ impl Encoder {
     }
 }
 
-/// A field, in quotes where it would be taken for more than one.
+/// Returns a field, in quotes if it has a quote, a comma or a line break.
 fn quoted(name: &str) -> Vec<u8> {
     if name.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", name.replace('"', "\"\"")).into_bytes()
@@ -265,20 +265,20 @@ mod tests {
     #[test]
     fn a_line_is_a_frame_and_a_quoted_name_may_have_commas() {
         let (entry, name) = line("1.5,\"a,\"\"b\",123,0,0,0,0,0,0,2,2,1122,T").unwrap();
-        let told = (entry.stamp_ns, name.as_str(), entry.frame.to_string(), entry.direction);
-        assert_eq!(told, (1_500_000_000, "a,\"b", "123#1122".to_owned(), Some(Direction::Sent)));
+        let parsed = (entry.stamp_ns, name.as_str(), entry.frame.to_string(), entry.direction);
+        assert_eq!(parsed, (1_500_000_000, "a,\"b", "123#1122".to_owned(), Some(Direction::Sent)));
     }
 
     #[test]
-    fn what_is_wrong_with_a_line_is_told() {
+    fn an_invalid_line_is_refused_with_the_reason() {
         for (text, what) in [
             ("x", "no stamp of seconds and up to 9 digits"),
             ("1.0,\"can0,1", "no interface"),
-            ("1.0,can0,123,0,0,0,0,0,0,0,0,", "not as many columns as the head has"),
+            ("1.0,can0,123,0,0,0,0,0,0,0,0,", "not as many columns as the header has"),
             ("1.0,can0,xyz,0,0,0,0,0,0,0,0,,", "an identifier that is not hex"),
             ("1.0,can0,123,2,0,0,0,0,0,0,0,,", "a flag that is not 0 or 1"),
             ("1.0,can0,123,0,0,0,0,0,0,1,1,1,", "data that is not hex"),
-            ("1.0,can0,123,0,0,0,0,0,0,1,1,1122,", "less or more data than it says"),
+            ("1.0,can0,123,0,0,0,0,0,0,1,1,1122,", "data that is shorter or longer than the length"),
             ("1.0,can0,123,0,0,0,0,0,0,1,1,11,X", "a direction that is not R, T or nothing"),
         ] {
             assert_eq!(line(text).unwrap_err(), what, "{text}");

@@ -1,8 +1,8 @@
-//! Why a recording could not be read or written: an error names the thing, the step and the way out.
+//! Why a recording could not be read or written: an error names the file, the step that failed and the remedy.
 
 use std::{fmt, io, path::Path};
 
-/// What an operation of this crate answers.
+/// The result of an operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a recording could not be read or written.
@@ -11,18 +11,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The operating system, or a decompressor, reports an error.
     Io {
-        /// The file, and where in it if that is known.
+        /// The file, and the place in it if that is known.
         thing: String,
-        /// What was being done: `open`, `read`, `unpack`, `write`.
+        /// The step that failed: `open`, `read`, `unpack`, `write`.
         step: &'static str,
-        /// What was reported.
+        /// The reported error.
         source: io::Error,
     },
     /// The file is in no format of the table.
     Unknown {
         /// The file.
         thing: String,
-        /// Why, and which formats there are.
+        /// Why, and the known formats.
         reason: String,
     },
     /// The file breaks a rule of its format.
@@ -31,14 +31,14 @@ pub enum Error {
         thing: String,
         /// Where in it: `byte 4711`, `line 12`.
         place: String,
-        /// Which rule, and the way out.
+        /// The rule, and the remedy.
         reason: String,
     },
     /// The format cannot be written there: it is only read, or it cannot be compressed or go into a pipe.
     Unsuitable {
         /// The file.
         thing: String,
-        /// Why, and the way out.
+        /// Why, and the remedy.
         reason: String,
     },
 }

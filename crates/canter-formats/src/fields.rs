@@ -1,4 +1,4 @@
-//! A frame as the columns that tables and bus logs have.
+//! A frame as columns: one field each, as CSV, Parquet and MDF store it.
 
 use canter_frame::{
     Frame,
@@ -16,7 +16,7 @@ pub struct Fields {
     pub brs: bool,
     pub esi: bool,
     pub error: bool,
-    /// As it was on the wire: 0…15.
+    /// The DLC on the wire: 0…15.
     pub dlc: u8,
     /// Bytes of data; an RTR frame has none.
     pub len: u8,
@@ -44,7 +44,7 @@ impl Fields {
         }
     }
 
-    /// The frame that has these columns, with `data`, which has `len` bytes; else what is wrong.
+    /// Returns the frame with these columns and this data, or what is wrong with them.
     #[inline]
     pub fn frame(&self, data: &[u8]) -> Result<Frame, &'static str> {
         let len = usize::from(self.len);
@@ -52,14 +52,14 @@ impl Fields {
         match self {
             _ if self.id > id_max => return Err("an identifier that is too large"),
             _ if self.dlc > 15 => return Err("a DLC above 15"),
-            _ if data.len() != len => return Err("less or more data than it says"),
+            _ if data.len() != len => return Err("data that is shorter or longer than the length"),
             Self { rtr: true, fd: true, .. } => return Err("a remote frame that is FD"),
             Self { rtr: true, error: false, .. } if len > 0 => return Err("a remote frame with data"),
             Self { fd: true, .. } if len != len_of_dlc(self.dlc) => {
-                return Err("a length that is not its DLC's");
+                return Err("a length that does not match the DLC");
             }
             Self { fd: false, rtr: false, .. } if len != usize::from(self.dlc.min(8)) => {
-                return Err("a length that is not its DLC's");
+                return Err("a length that does not match the DLC");
             }
             _ => {}
         }
@@ -81,15 +81,15 @@ impl Fields {
     }
 }
 
-/// The next length that has a DLC, as the kernel sends it.
+/// Rounds a length up to the next one that has a DLC, like the kernel on sending.
 pub fn fd_length(len: usize) -> u8 {
     (len..=64).find(|&len| dlc_of_len(len).is_some()).unwrap_or(64) as u8
 }
 
-/// The identifier of an error frame of which a file holds no more: a bus error.
+/// The identifier of an error frame whose details the file does not have: a bus error.
 pub const BUS_ERROR: u32 = ERR_FLAG | 0x80;
 
-/// An error frame of which a file holds no more.
+/// Returns an error frame without details, for files that do not have them.
 pub fn error_frame() -> Frame {
     let mut frame = Frame::default();
     (frame.can_id, frame.len) = (BUS_ERROR, 8);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_become_the_frame_that_they_are_of() {
+    fn the_columns_of_a_frame_become_the_same_frame() {
         for text in [
             "123#1122",
             "00000123#",
@@ -119,14 +119,17 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_are_no_frame_are_told() {
+    fn invalid_columns_are_refused_with_the_reason() {
         let fields = Fields::of(&"123#1122".parse().unwrap());
         let check = |fields: Fields, data: &[u8]| fields.frame(data).unwrap_err();
-        assert_eq!(check(fields, &[1]), "less or more data than it says");
+        assert_eq!(check(fields, &[1]), "data that is shorter or longer than the length");
         assert_eq!(check(Fields { id: 0x800, ..fields }, &[1, 2]), "an identifier that is too large");
         assert_eq!(check(Fields { dlc: 16, ..fields }, &[1, 2]), "a DLC above 15");
-        assert_eq!(check(Fields { dlc: 3, ..fields }, &[1, 2]), "a length that is not its DLC's");
-        assert_eq!(check(Fields { fd: true, dlc: 9, ..fields }, &[1, 2]), "a length that is not its DLC's");
+        assert_eq!(check(Fields { dlc: 3, ..fields }, &[1, 2]), "a length that does not match the DLC");
+        assert_eq!(
+            check(Fields { fd: true, dlc: 9, ..fields }, &[1, 2]),
+            "a length that does not match the DLC"
+        );
         assert_eq!(check(Fields { rtr: true, ..fields }, &[1, 2]), "a remote frame with data");
         assert_eq!(check(Fields { rtr: true, fd: true, ..fields }, &[1, 2]), "a remote frame that is FD");
     }

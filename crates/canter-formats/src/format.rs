@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Whether a file that begins like this is of a format. Gets [`SNIFF_BYTES`] unless the file is shorter.
+/// Whether a file with this beginning is in the format. Gets [`SNIFF_BYTES`] unless the file is shorter.
 pub type Recognise = fn(&[u8]) -> bool;
 /// Makes a decoder for the file at a path. The path is for names only: the bytes come from the [`Source`].
 pub type OpenFile = fn(&Path) -> Box<dyn Decode>;
@@ -38,7 +38,7 @@ pub struct Format {
     pub title: &'static str,
     /// What it is, in a sentence without a full stop.
     pub about: &'static str,
-    /// How names of its files end, without the point and in lower case; the usual one first.
+    /// The extensions of its files, without the dot and in lower case; the usual one first.
     pub extensions: &'static [&'static str],
     /// How it is recognised, if it can be read.
     pub recognise: Option<Recognise>,
@@ -149,7 +149,7 @@ pub enum ErrorFrames {
     Presence,
 }
 
-/// A decoder: takes bytes off the source until a frame is complete.
+/// A decoder: consumes bytes of the source until a frame is complete.
 pub trait Decode: Send {
     /// Puts the next frame into `entry`; `Ok(false)` at the end.
     ///
@@ -171,7 +171,7 @@ pub trait Decode: Send {
 /// What a decoder shares with its reader.
 #[derive(Debug, Default)]
 pub struct Context {
-    /// The buses met so far.
+    /// The buses found so far.
     pub names: Names,
     /// Entries that are not frames.
     pub skipped: Skipped,
@@ -195,16 +195,16 @@ impl Skipped {
     }
 }
 
-/// How a recording is written. [`WriteOptions::new`] has the usual; change what differs.
+/// How a recording is written. [`WriteOptions::new`] sets defaults; change the fields that differ.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
     /// The format.
     pub format: &'static Format,
     /// The file, or the folder; `-` is the standard output. `.zst` at the end compresses.
     pub path: PathBuf,
-    /// Text stamps of 9 digits instead of 6.
+    /// Write text stamps with 9 digits after the decimal point instead of 6.
     pub ns: bool,
-    /// In a candump log, the direction behind each frame that has one.
+    /// In a candump log, write the direction of each frame that has one.
     pub direction: bool,
     /// Replace a file that exists.
     pub overwrite: bool,
@@ -232,11 +232,11 @@ pub trait Sink {
     /// # Errors
     /// What the operating system reports.
     fn frame(&mut self, entry: &Record) -> io::Result<()>;
-    /// The channel that stands for a bus, in formats that number them.
+    /// The channel number of a bus, in formats that number buses.
     fn channel(&self, _bus: BusId) -> Option<u32> {
         None
     }
-    /// Ends the recording and puts it in its place.
+    /// Ends the recording and gives it its name.
     ///
     /// # Errors
     /// What the operating system reports.
@@ -281,14 +281,14 @@ impl fmt::Display for Detail {
             Self::Direction => "the direction",
             Self::DirectionUnknown => "that the direction is not known (written as received)",
             Self::BeforeStart => "stamps before that of the first frame (written as the first)",
-            Self::ErrorFrame => "what error frames tell (written as ErrorFrame)",
+            Self::ErrorFrame => "what error frames report (written as ErrorFrame)",
             Self::DlcAbove8 => "DLCs above 8 of classic frames (written as 8)",
             Self::Other(text) => text,
         })
     }
 }
 
-/// Details that a format could not keep, and of how many frames.
+/// Details that a format could not keep, with the number of frames that lost each.
 #[derive(Clone, Debug, Default)]
 pub struct NotKept(Vec<(Detail, u64)>);
 
@@ -298,7 +298,7 @@ impl NotKept {
         count(&mut self.0, detail);
     }
 
-    /// Of how many frames each detail is lost.
+    /// Each lost detail, with the number of frames that lost it.
     pub fn iter(&self) -> impl Iterator<Item = (Detail, u64)> + '_ {
         self.0.iter().copied()
     }
@@ -311,31 +311,31 @@ fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
     }
 }
 
-/// What is known of an interface at the end of a live recording.
+/// The statistics of an interface at the end of a live recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Closing {
     /// When it began, in ns of the real-time clock.
     pub started_ns: u64,
     /// When it ended, in ns of the real-time clock.
     pub ended_ns: u64,
-    /// Frames that the interface has received, by its own count; `None` when it is gone.
+    /// Frames that the interface has counted as received; `None` if it was removed.
     pub received: Option<u64>,
     /// Frames lost before the file, as far as they are known to be this interface's; `None` before the end.
     pub lost: Option<u64>,
 }
 
-/// Appends entries of a live recording to a buffer. The file is valid up to its last complete entry wherever it is cut
-/// off, so that neither a crash nor a full disk costs more than what was not written yet. A record's `bus` counts the
-/// calls of [`interface`](Self::interface), from 0.
+/// Appends entries of a live recording to a buffer. The file is valid up to its last complete entry, no matter where it
+/// is cut off: a crash or a full disk loses only entries not written yet. A record's `bus` counts the calls of
+/// [`interface`](Self::interface), from 0.
 pub trait Append: Send {
-    /// The file's head.
+    /// Appends the file's header.
     fn begin(&mut self, out: &mut Vec<u8>);
-    /// A new interface.
+    /// Appends a new interface.
     fn interface(&mut self, out: &mut Vec<u8>, name: &str);
-    /// A frame; `late`: it comes behind younger ones.
+    /// Appends a frame; `late`: it follows younger frames.
     fn frame(&mut self, out: &mut Vec<u8>, record: &RawRecord<'_>, late: bool);
-    /// A comment for the next frame, where the format has a place for it.
+    /// Keeps a comment for the next frame, if the format has a place for comments.
     fn remark(&mut self, _text: &str) {}
-    /// What is known of each interface at the end, and the verdict on the recording.
+    /// Appends the statistics of each interface, and the verdict on the recording.
     fn finish(&mut self, out: &mut Vec<u8>, interfaces: &[Closing], verdict: &str);
 }

@@ -1,4 +1,4 @@
-//! Numbers as text, without the general formatting, which costs more than all else of a frame.
+//! Writes numbers as text without `std::fmt`, which would cost more than all other work per frame.
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
@@ -7,7 +7,7 @@ pub fn byte(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// With at least so many digits, up to 8.
+/// Appends a hex number with at least `digits` digits, at most 8.
 #[inline]
 pub fn number(out: &mut Vec<u8>, value: u32, digits: u32) {
     let digits = digits.max(8 - value.leading_zeros() / 4).clamp(1, 8);
@@ -16,7 +16,7 @@ pub fn number(out: &mut Vec<u8>, value: u32, digits: u32) {
     }
 }
 
-/// Decimal, with at least so many digits.
+/// Appends a decimal number with at least `digits` digits.
 #[inline]
 pub fn decimal(out: &mut Vec<u8>, mut value: u64, digits: usize) {
     let mut text = [b'0'; 20];

@@ -43,7 +43,7 @@
 //! | `asc` | Vector's text log | yes | yes | yes | |
 //! | `blf` | Vector's compressed log | yes | yes | | |
 //! | `mf4` | ASAM MDF4, bus logging | yes | yes | | |
-//! | `csv` | a line a frame, as canter writes it | yes | yes | yes | |
+//! | `csv` | one line per frame, as canter writes it | yes | yes | yes | |
 //! | `parquet` | a folder of Parquet files, as canter writes it | yes | yes | | |
 //!
 //! A format that *grows* is written from beginning to end, so it can be compressed (`.zst`) or go into a pipe

@@ -1,7 +1,7 @@
 //! Packets of pcap and pcapng that hold CAN frames: LINKTYPE_CAN_SOCKETCAN, and Linux cooked captures (`tcpdump -i any`).
 //!
-//! In LINKTYPE_CAN_SOCKETCAN the identifier is in network byte order. In cooked captures it is as the kernel of the
-//! machine that captured had it, which is the byte order of the file.
+//! In LINKTYPE_CAN_SOCKETCAN the identifier is in network byte order. In cooked captures it has the byte order of the
+//! capturing machine, which is that of the file.
 
 use crate::{
     fields::fd_length,
@@ -23,7 +23,7 @@ const ETH_P_CANXL: u16 = 0x000e;
 /// A packet that this machine sent (PACKET_OUTGOING).
 const OUTGOING: u8 = 4;
 
-/// `canfd_frame.flags` and `canxl_frame.flags` share their place in a packet; XL has this bit.
+/// `canfd_frame.flags` and `canxl_frame.flags` have the same offset in a packet; CAN XL frames have this bit set.
 const XLF: u8 = 0x80;
 
 /// The byte order of a file.
@@ -51,28 +51,28 @@ impl Order {
         }
     }
 
-    /// The word at `at`; 0 behind the end.
+    /// The 32-bit word at `at`; 0 after the end of `bytes`.
     #[inline]
     pub fn word(self, bytes: &[u8], at: usize) -> u32 {
         bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| self.u32(*word))
     }
 
-    /// The half word at `at`; 0 behind the end.
+    /// The 16-bit word at `at`; 0 after the end of `bytes`.
     #[inline]
     pub fn half(self, bytes: &[u8], at: usize) -> u16 {
         bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |half| self.u16(*half))
     }
 }
 
-/// What a packet is.
+/// The content of a packet.
 pub enum Packet {
-    /// A frame; with the kernel's index of its interface where only that is known.
+    /// A frame; `index` is the kernel's index of its interface, in link types that have it.
     Frame { index: Option<u32> },
-    /// No classic or FD frame: what it is.
+    /// Not a classic or FD frame; the kind, for the count of skipped entries.
     Other(&'static str),
 }
 
-/// Reads the packet `bytes` of a link type into `entry`, but for stamp and interface.
+/// Reads the packet `bytes` of a link type into `entry`, except stamp and interface.
 #[inline]
 pub fn read(linktype: u16, order: Order, bytes: &[u8], entry: &mut Record) -> Result<Packet, Trouble> {
     entry.direction = None;
@@ -83,13 +83,13 @@ pub fn read(linktype: u16, order: Order, bytes: &[u8], entry: &mut Record) -> Re
         CAN_SOCKETCAN => frame(Order::Big, bytes, false, entry).map(|()| Packet::Frame { index: None }),
         LINUX_SLL => {
             let Some((head, rest)) = bytes.split_at_checked(16) else {
-                return wrong("a packet without head");
+                return wrong("a packet shorter than its header");
             };
             cooked(order, head[1], Order::Big.half(head, 14), rest, entry, None)
         }
         LINUX_SLL2 => {
             let Some((head, rest)) = bytes.split_at_checked(20) else {
-                return wrong("a packet without head");
+                return wrong("a packet shorter than its header");
             };
             cooked(order, head[10], Order::Big.half(head, 0), rest, entry, Some(Order::Big.word(head, 4)))
         }
@@ -116,13 +116,13 @@ fn cooked(
     Ok(Packet::Frame { index })
 }
 
-/// `struct can_frame` or `struct canfd_frame`, perhaps without the bytes behind its payload.
+/// Reads `struct can_frame` or `struct canfd_frame`; the bytes after the payload may be missing.
 #[inline]
 fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<(), Trouble> {
     let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk() else {
-        return wrong("a frame without head (recorded with a snapshot length?)");
+        return wrong("a frame shorter than its header (recorded with a snapshot length?)");
     };
-    // Before Linux 6.1 nothing but the size tells an FD frame.
+    // Before Linux 6.1, only the size identifies an FD frame.
     let fd = fd || flags & FDF != 0 || bytes.len() == CANFD_MTU;
     let len = usize::from(len);
     if if fd { len > 64 } else { len > 8 } {
@@ -142,12 +142,12 @@ fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<(),
     Ok(())
 }
 
-/// The buses of interface indexes.
+/// The bus of each of the kernel's interface indexes.
 #[derive(Default)]
 pub struct BusOfIndex(Vec<(u32, BusId)>);
 
 impl BusOfIndex {
-    /// The bus of an index, a new one if the index is new.
+    /// Returns the bus of an index, a new one if the index is new.
     #[inline]
     pub fn number(&mut self, index: u32, names: &mut Names) -> Result<BusId, Trouble> {
         if let Some(&(_, bus)) = self.0.iter().find(|(known, _)| *known == index) {
@@ -159,7 +159,7 @@ impl BusOfIndex {
     }
 }
 
-/// The name of an interface of which only the kernel's number is known.
+/// The name of an interface of which only the kernel's index is known.
 fn index_name(index: u32) -> String {
     format!("if{index}")
 }

@@ -1,16 +1,16 @@
-//! The buses of a recording, numbered as they are met.
+//! The buses of a recording, numbered in the order in which they are found.
 
 use crate::trouble::{Trouble, wrong};
 use canter_frame::BusId;
 
-/// More interfaces than any car has: a damaged file must not fill the memory.
+/// More interfaces than any vehicle has: a damaged file must not fill the memory.
 const INTERFACES_MAX: usize = 4096;
 
-/// The buses of a recording: each has a name, and a number from 0 on in the order in which they are met.
+/// The buses of a recording: each has a name, and a number from 0 on in the order in which they are found.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     list: Vec<String>,
-    /// The one that was looked for last: mostly it is the next one too, or the one after it follows.
+    /// The bus found last: usually the next frame is on the same bus.
     last: usize,
 }
 
@@ -20,7 +20,7 @@ impl Names {
         &self.list
     }
 
-    /// The bus of this name, a new one if there is none.
+    /// Returns the bus of this name, a new one if there is none.
     ///
     /// # Errors
     /// When there are more buses than any vehicle has.
@@ -35,7 +35,7 @@ impl Names {
         Ok(BusId(self.last as u32))
     }
 
-    /// A new bus, even if there is another of this name.
+    /// Adds a bus, even if there is another of this name.
     ///
     /// # Errors
     /// When there are more buses than any vehicle has.

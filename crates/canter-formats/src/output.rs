@@ -1,4 +1,4 @@
-//! The file that is written: under a temporary name beside its place until it is complete, compressed if its name ends
+//! The output file: a temporary file in the same folder that gets its name when complete, compressed if the name ends
 //! in `.zst`.
 
 use crate::zst;
@@ -9,14 +9,14 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// How much is gathered before it is written, in bytes.
+/// The buffer is written when it has this size, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Where the bytes go.
+/// The destination of the bytes.
 enum To {
     /// A file that gets its name at the end.
     New(NamedTempFile, PathBuf),
-    /// A pipe, a device, or what a program passes.
+    /// A pipe, a device, or a stream that the caller passes.
     Stream(Box<dyn Write>),
 }
 
@@ -31,12 +31,12 @@ pub struct Output {
     written: u64,
 }
 
-/// A temporary file in the folder of `path`.
+/// Creates a temporary file in the folder of `path`.
 pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".canter-convert-");
-    // As any new file: what the umask allows.
+    // The permissions of any new file: those that the umask allows.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder)
@@ -53,7 +53,7 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 }
 
 impl Output {
-    /// A file; `-` is the standard output.
+    /// Opens a file; `-` is the standard output.
     pub(crate) fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
         let to = if path.as_os_str() == "-" {
             To::Stream(Box::new(io::stdout().lock()))
@@ -81,7 +81,7 @@ impl Output {
         Ok(Self { buffer, packer, to, overwrite, taken: 0, written: 0 })
     }
 
-    /// Where to append; call [`ready`](Self::ready) after each frame.
+    /// The buffer to append to; call [`ready`](Self::ready) after each frame.
     #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
@@ -120,10 +120,10 @@ impl Output {
         Ok(())
     }
 
-    /// Replaces bytes that were written before, for formats whose head is known at the end.
+    /// Replaces bytes that were written before, for formats whose header is complete only at the end.
     ///
     /// # Errors
-    /// What the operating system reports; a stream cannot.
+    /// What the operating system reports; `NotSeekable` for a stream.
     pub fn patch(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(false)?;
         match &mut self.to {
@@ -137,7 +137,7 @@ impl Output {
         }
     }
 
-    /// Writes the rest and puts the file in its place; answers its size in bytes.
+    /// Writes the rest and gives the file its name; returns its size in bytes.
     ///
     /// # Errors
     /// What the operating system reports.

@@ -1,5 +1,5 @@
-//! pcap: what tcpdump writes. One link type a file; interfaces only by the kernel's index (LINKTYPE_LINUX_SLL2), or not
-//! at all.
+//! pcap: what tcpdump writes. A file has one link type; it identifies interfaces by the kernel's index
+//! (LINKTYPE_LINUX_SLL2) or not at all.
 
 use crate::{
     format::{Context, Decode, Format, Source},
@@ -23,7 +23,7 @@ pub(crate) const ROW: Format = Format {
     keeps: None,
 };
 
-/// No packet that holds a frame is longer; others are passed over.
+/// The longest packet accepted, in bytes.
 const PACKET_BYTES_MAX: u32 = 256 << 10;
 
 /// The decoder.
@@ -31,13 +31,13 @@ const PACKET_BYTES_MAX: u32 = 256 << 10;
 pub struct Pcap {
     open: bool,
     order: Order,
-    /// How many ns a unit of a stamp's second word is.
+    /// The unit of a stamp's second word, in ns.
     unit_ns: u64,
     linktype: u16,
     indexes: BusOfIndex,
 }
 
-/// The order and the unit that a file's first word says.
+/// Returns the byte order and the unit in ns that a file's first word means.
 fn magic(head: &[u8]) -> Option<(Order, u64)> {
     match *head.first_chunk()? {
         [0xd4, 0xc3, 0xb2, 0xa1] => Some((Order::Little, 1000)),
@@ -55,11 +55,11 @@ fn is_magic(head: &[u8]) -> bool {
 impl Pcap {
     fn open(&mut self, source: &mut Source) -> Result<(), Trouble> {
         let head = source.want(24)?;
-        let Some((order, unit_ns)) = magic(head) else { return wrong("is no pcap file") };
+        let Some((order, unit_ns)) = magic(head) else { return wrong("is not a pcap file") };
         if head.len() < 24 {
             return Err(Trouble::Cut);
         }
-        // The upper bits tell of a check sequence, which CAN has none of.
+        // The upper bits describe a frame check sequence, which CAN packets do not have.
         self.linktype = order.word(head, 20) as u16;
         (self.open, self.order, self.unit_ns) = (true, order, unit_ns);
         source.consume(24);

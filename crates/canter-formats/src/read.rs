@@ -14,9 +14,9 @@ use std::{
 /// A recording being read. The format is recognised by what the file holds, not by its name; `.zst` and `.gz` are
 /// decompressed on the way. Nothing in a file makes it panic.
 ///
-/// A file that was cut off yields all frames that are complete, and then [`cut`](Self::cut) says where it ends. What is
-/// not a frame is counted by kind ([`skipped`](Self::skipped)). Anything else wrong is an error that names the file and
-/// the line or the byte.
+/// A file that was cut off yields all frames that are complete, and then [`cut`](Self::cut) says where it ends. Entries
+/// that are not frames are counted by kind ([`skipped`](Self::skipped)). Any other damage is an error that names the
+/// file and the line or the byte.
 pub struct Reader {
     path: String,
     format: Format,
@@ -50,7 +50,7 @@ impl Reader {
         Ok(Self { size, ..Self::recognise(&name, source, formats)? })
     }
 
-    /// Reads a recording from anything; `name` is how errors call it.
+    /// Reads a recording from any stream; `name` is its name in errors.
     ///
     /// # Errors
     /// When it cannot be read, or is in none of these formats.
@@ -59,7 +59,7 @@ impl Reader {
         Self::recognise(name, source, formats)
     }
 
-    /// A folder, by the first format that takes it.
+    /// Opens a folder with the first format that accepts it.
     fn folder(path: &Path, formats: &[Format]) -> Result<Self> {
         let name = path.display().to_string();
         let unknown = |reason: String| Error::Unknown { thing: name.clone(), reason };
@@ -84,7 +84,7 @@ impl Reader {
         Err(unknown(format!("open: is a folder{without} (give its recordings by name)")))
     }
 
-    /// The reader of what the source begins with.
+    /// Recognises the format by the beginning of the source.
     fn recognise(name: &str, mut source: Source, formats: &[Format]) -> Result<Self> {
         let path = Path::new(name);
         let head = match source.want(SNIFF_BYTES) {
@@ -164,7 +164,7 @@ impl Reader {
         &self.format
     }
 
-    /// The buses met so far, by number.
+    /// The names of the buses found so far, by number.
     pub fn names(&self) -> &[String] {
         self.context.names.list()
     }

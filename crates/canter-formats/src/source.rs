@@ -1,4 +1,4 @@
-//! Bytes of a recording, decompressed, with a window that grows to what a format asks for.
+//! The bytes of a recording, decompressed, in a window that grows to the size that a decoder requests.
 
 use crate::{trouble::Trouble, zst};
 use flate2::read::MultiGzDecoder;
@@ -11,14 +11,14 @@ use std::{
     },
 };
 
-/// How much of a file's beginning a format is recognised by, in bytes.
+/// The length of the beginning by which a format is recognised, in bytes.
 pub const SNIFF_BYTES: usize = 512;
-/// How much is read at once.
+/// The size of the window at first, and of its growth, in bytes.
 const READ_BYTES: usize = 256 << 10;
-/// No text line of any format is longer, in bytes.
+/// The longest text line of any format, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Counts what is read from the file itself.
+/// Counts the bytes read from the file, before decompression.
 struct Counting {
     input: Box<dyn Read + Send>,
     bytes: Arc<AtomicU64>,
@@ -32,13 +32,13 @@ impl Read for Counting {
     }
 }
 
-/// The temporary file's trouble, not the input's.
-fn unspooled(error: io::Error) -> io::Error {
+/// An error of the temporary file, not of the input.
+fn spool_error(error: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
-    io::Error::new(error.kind(), format!("{}: {error} (TMPDIR names another place)", folder.display()))
+    io::Error::new(error.kind(), format!("{}: {error} (set TMPDIR to another folder)", folder.display()))
 }
 
-/// A file that is read at any place.
+/// A file for random access.
 pub struct Whole {
     /// The file.
     pub file: File,
@@ -59,7 +59,7 @@ impl Whole {
     }
 }
 
-/// Fills `bytes` from offset `at` on, by one system call where there is one for it.
+/// Fills `bytes` from offset `at` on; on Unix by one system call.
 pub(crate) fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);
@@ -71,12 +71,12 @@ pub(crate) fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> 
     }
 }
 
-/// The bytes of a recording, decompressed: a window that grows to what a format asks for.
+/// The bytes of a recording, decompressed: a window that grows to the size that a decoder requests.
 pub struct Source {
     input: Box<dyn Read + Send>,
     packed: bool,
     packed_bytes: Arc<AtomicU64>,
-    /// The file itself, where there is one that can be read anywhere.
+    /// The file, if it allows random access.
     file: Option<File>,
     buffer: Vec<u8>,
     start: usize,
@@ -121,7 +121,7 @@ impl Source {
         })
     }
 
-    /// Reads a file; pipes and devices are read as they come.
+    /// Reads a file; pipes and devices are read sequentially.
     pub(crate) fn of_file(file: File) -> io::Result<Self> {
         let same = if file.metadata()?.is_file() { Some(file.try_clone()?) } else { None };
         let mut source = Self::unpacking(Box::new(file))?;
@@ -129,8 +129,8 @@ impl Source {
         Ok(source)
     }
 
-    /// The file, for formats that are not read from beginning to end: what comes through a pipe or is compressed goes
-    /// into an unnamed temporary file first. Call it before anything is consumed; afterwards the source is empty.
+    /// The file, for formats that are not read from beginning to end: a pipe or a compressed file is copied to an
+    /// unnamed temporary file first. Call it before anything is consumed; afterwards the source is empty.
     ///
     /// # Errors
     /// What the operating system reports.
@@ -140,15 +140,15 @@ impl Source {
             Some(file) => file,
             None => self.spool()?,
         };
-        // What was spooled is counted already.
+        // Bytes that were spooled are counted already.
         let taken = if self.start == self.end { Arc::default() } else { Arc::clone(&self.packed_bytes) };
         Ok(Whole { length: file.metadata()?.len(), file, taken })
     }
 
     fn spool(&mut self) -> io::Result<File> {
-        let mut file = tempfile::tempfile().map_err(unspooled)?;
+        let mut file = tempfile::tempfile().map_err(spool_error)?;
         loop {
-            file.write_all(&self.buffer[self.start..self.end]).map_err(unspooled)?;
+            file.write_all(&self.buffer[self.start..self.end]).map_err(spool_error)?;
             (self.start, self.end) = (0, 0);
             match self.input.read(&mut self.buffer) {
                 Ok(0) => return Ok(file),
@@ -159,7 +159,7 @@ impl Source {
         }
     }
 
-    /// Counts bytes that a decoder read elsewhere.
+    /// Counts bytes that a decoder read from another file.
     pub fn count(&self, bytes: u64) {
         self.packed_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -212,7 +212,7 @@ impl Source {
         Ok(())
     }
 
-    /// Takes bytes off the window's start.
+    /// Removes bytes from the window's start.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
@@ -226,17 +226,17 @@ impl Source {
     /// What the operating system, or the decompressor, reports.
     pub fn skip(&mut self, mut count: u64) -> io::Result<bool> {
         while count > 0 {
-            let there = self.want(1)?.len().min(usize::try_from(count).unwrap_or(usize::MAX));
-            if there == 0 {
+            let available = self.want(1)?.len().min(usize::try_from(count).unwrap_or(usize::MAX));
+            if available == 0 {
                 return Ok(false);
             }
-            self.consume(there);
-            count -= there as u64;
+            self.consume(available);
+            count -= available as u64;
         }
         Ok(true)
     }
 
-    /// As [`line`](Self::line), and counts it; a last line without its line break is cut off.
+    /// Like [`line`](Self::line), and increments `number`; a last line without line break counts as cut off.
     ///
     /// # Errors
     /// When the line is cut off, or cannot be read.
@@ -250,8 +250,8 @@ impl Source {
         }
     }
 
-    /// The line at the window's start, or `None` at the end of the file. A line that is too long is answered with its
-    /// first [`LINE_BYTES_MAX`] bytes. [`consume`](Self::consume) one byte more than its length.
+    /// The line at the window's start, or `None` at the end of the file. Of a line that is too long, returns the first
+    /// [`LINE_BYTES_MAX`] bytes. [`consume`](Self::consume) one byte more than its length.
     ///
     /// # Errors
     /// What the operating system, or the decompressor, reports.

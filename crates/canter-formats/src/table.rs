@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extensions_are_listed_as_a_sentence_does() {
+    fn extensions_are_listed_for_a_sentence() {
         let list = |wanted| list_extensions(FORMATS, wanted, "or");
         assert_eq!(list(|format| format.append.is_some()), ".log or .pcapng");
         assert_eq!(list(|format| format.name == "blf"), ".blf");

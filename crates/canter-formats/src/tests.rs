@@ -1,4 +1,4 @@
-//! What is written reads back; what is cut off keeps what is whole; nothing in a file makes a reader panic.
+//! Frames written read back; a file that was cut off keeps its complete frames; no file makes a reader panic.
 
 use crate::{
     BusId, Direction, FORMATS, Format, Frame, Reader, Record, WriteOptions, Writer,
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::{fs, io::Cursor, path::PathBuf};
 use tempfile::TempDir;
 
-/// All that are written.
+/// All formats that can be written.
 fn all() -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().filter(|format| format.write.is_some())
 }
@@ -55,7 +55,7 @@ fn any_entries(count: usize) -> impl Strategy<Value = Vec<Record>> {
     )
 }
 
-/// A recording as a file or, as Parquet, a folder: in a folder that goes when this does.
+/// A recording, a file or for Parquet a folder, in a temporary folder that is deleted on drop.
 struct Recording {
     _folder: TempDir,
     path: PathBuf,
@@ -73,7 +73,7 @@ impl Recording {
         Self { _folder: folder, path }
     }
 
-    /// The file to be damaged: of a data set the only part of can0, if it has any.
+    /// The file to damage: of a data set the part of can0, if there is one.
     fn file(&self, format: &Format) -> Option<PathBuf> {
         if !format.writes_folder() {
             return Some(self.path.clone());
@@ -83,10 +83,10 @@ impl Recording {
     }
 }
 
-/// A frame with the stamp and the name of its interface.
+/// A frame with its stamp, the name of its interface and its direction.
 type Kept = (u64, String, Frame, Option<Direction>);
 
-/// What a reader makes of a file: frames with the names of their interfaces, whether it was cut off, or the error.
+/// The result of reading a file: its frames, whether it was cut off, and the error.
 struct Seen {
     frames: Vec<Kept>,
     cut: bool,
@@ -125,7 +125,7 @@ impl Seen {
     }
 }
 
-/// What a format keeps of a frame.
+/// Returns the frame as the format keeps it.
 fn kept(format: &Format, entry: &Record) -> Kept {
     let keeps = format.keeps.unwrap();
     let (mut frame, mut direction) = (entry.frame, entry.direction);
@@ -141,8 +141,8 @@ fn kept(format: &Format, entry: &Record) -> Kept {
     (entry.stamp_ns, NAMES[entry.bus.index()].to_owned(), frame, direction)
 }
 
-/// Frames in the order that a format keeps: MDF and Parquet have a stream for each bus, MDF for each kind too, and of
-/// frames with the same stamp those of one stream come first.
+/// Sorts frames in the order that a format keeps: MDF and Parquet have a stream for each bus, MDF for each kind too,
+/// and of frames with the same stamp those of one stream come first.
 fn in_order(format: &Format, mut frames: Vec<Kept>) -> Vec<Kept> {
     let kind = |frame: &Frame| (frame.is_error(), frame.is_rtr(), frame.is_fd());
     match format.name {
@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn every_format_reads_back_what_was_written(entries in any_entries(40), packed: bool) {
+    fn every_format_reads_back_the_written_frames(entries in any_entries(40), packed: bool) {
         for format in all() {
             let name = if packed && format.grows && cfg!(feature = "zstd") { "file.zst" } else { "file" };
             let recording = Recording::of(format, &entries, name);
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_cut_off_anywhere_keeps_what_is_whole(entries in any_entries(12), share in 0.0..1.0f64) {
+    fn a_file_cut_off_anywhere_keeps_its_complete_frames(entries in any_entries(12), share in 0.0..1.0f64) {
         for format in all() {
             let Some(file) = Recording::of(format, &entries, "file").file(format).map(fs::read) else { continue };
             let whole = file.unwrap();
@@ -182,14 +182,14 @@ proptest! {
             let seen = seen(&whole[..at]);
             let want: Vec<_> = entries.iter().map(|entry| kept(format, entry)).collect();
             prop_assert!(want.starts_with(&seen.frames), "{}", format.name);
-            // Without its head a file is none.
+            // Without its header a file is not recognised.
             prop_assert!(seen.error.is_none() || seen.frames.is_empty() && at < 200, "{:?}", seen.error);
-            // Text may end behind any line, and pcapng behind any block, without a sign of it; nothing at all is an
+            // Text may end after any line, and pcapng after any block, without a sign of the cut; an empty file is an
             // empty log.
             let sign = at > 0
                 && match format.name {
                     "log" | "csv" => whole[at - 1] != b'\n',
-                    // Its last line says that it is the last, with or without its end.
+                    // `End TriggerBlock` marks the last line, with or without a line break.
                     "asc" => whole[at - 1] != b'\n' && !whole[at..].trim_ascii().is_empty(),
                     "pcapng" => false,
                     // Padding may be missing.
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_an_error_that_names_the_place_or_nothing_but_never_a_panic(
+    fn a_damaged_file_never_panics_and_an_error_names_the_place(
         entries in any_entries(20),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
@@ -256,7 +256,7 @@ fn entries(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_asc_of_vectors_programs_is_read_in_all_its_ways_to_write() {
+fn every_notation_of_asc_events_is_read() {
     let text = "\
 date Tue Nov 14 10:13:20.500 pm 2023
 base dec  timestamps relative
@@ -286,7 +286,7 @@ End TriggerBlock
 }
 
 #[test]
-fn an_error_names_the_line_and_the_way_out() {
+fn an_error_names_the_line_and_the_remedy() {
     let error = |text: &str| seen(text.as_bytes()).error.unwrap_or_default();
     assert_eq!(
         error("(1.000000) can0 123#\n(2.000000) can0 123#1\n"),
@@ -294,13 +294,13 @@ fn an_error_names_the_line_and_the_way_out() {
     );
     assert_eq!(
         error("date Sun Nov 22 00:50:03 2026\nbase hex timestamps absolute\n0.1 1 123 Rx d 3 1 2\n"),
-        "test: line 3: a frame with less data than it says (delete the line to read the rest)"
+        "test: line 3: a frame with less data than its length (delete the line to read the rest)"
     );
     assert!(error("hello\n").starts_with("test: read: no recording that canter reads"));
 }
 
 #[test]
-fn candumps_notes_of_lost_frames_are_counted_and_can_xl_is_passed_over() {
+fn dropcount_lines_are_counted_and_can_xl_frames_are_skipped() {
     let text = "\
 (1.000000) can0 123#00
 DROPCOUNT: dropped 12 CAN frames on 'can0' socket (total drops 12)
@@ -318,7 +318,7 @@ DROPCOUNT: dropped 1 CAN frame on 'can0' socket (total drops 13)
     assert_eq!(reader.cut(), Some("test: line 6: cut off after 2 frames"));
 }
 
-/// A frame `123#1122` as LINKTYPE_CAN_SOCKETCAN has it.
+/// The frame `123#1122` in LINKTYPE_CAN_SOCKETCAN.
 const PACKET: [u8; 16] = [0, 0, 1, 0x23, 2, 0, 0, 0, 0x11, 0x22, 0, 0, 0, 0, 0, 0];
 
 #[test]
@@ -335,17 +335,17 @@ fn a_pcap_of_a_big_endian_machine_is_read_to_the_ns() {
     );
 }
 
-/// Blocks of a big-endian pcapng: `kind` and body, whose length is a multiple of 4.
+/// Returns a block of a big-endian pcapng file; the length of its body is a multiple of 4.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = (12 + body.len() as u32).to_be_bytes();
     [&kind.to_be_bytes()[..], &length, body, &length].concat()
 }
 
 #[test]
-fn a_pcapngs_interfaces_have_their_own_names_units_and_offsets_and_a_new_section_forgets_them() {
+fn each_pcapng_interface_has_a_name_unit_and_offset_until_the_section_ends() {
     let section =
         block(0x0a0d_0d0a, &[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
-    // Units of 2^-10 s, 5 s later than they say; and µs, as none are said.
+    // An interface with units of 2^-10 s and an offset of 5 s, and one with the default unit, µs.
     let binary =
         [&[0, 227, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2][..], b"bb\0\0", &[0, 9, 0, 1, 0x8a, 0, 0, 0]].concat();
     let offset = [&[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 5][..], &[0, 0, 0, 0]].concat();
@@ -384,7 +384,7 @@ fn a_pcapngs_interfaces_have_their_own_names_units_and_offsets_and_a_new_section
     );
 }
 
-/// The first page's table of formats, from the rows.
+/// Checks the table of formats in lib.rs against the rows.
 #[test]
 fn the_first_page_lists_every_format_as_its_row_does() {
     let page = include_str!("lib.rs");

@@ -6,9 +6,9 @@ use std::io;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The file ends in the middle of something.
+    /// The file ends in the middle of an entry.
     Cut,
-    /// The file breaks a rule of its format: which rule, and the way out.
+    /// The file breaks a rule of its format: the rule, and the remedy.
     Wrong(String),
     /// The operating system, or a decompressor, reports an error.
     Io(io::Error),
@@ -16,12 +16,12 @@ pub enum Trouble {
 
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
-        // Decompressors report an input that ends too early like this.
+        // Decompressors report an input that ends too early with this error.
         if error.kind() == io::ErrorKind::UnexpectedEof { Self::Cut } else { Self::Io(error) }
     }
 }
 
-/// The error that the file breaks a rule of its format.
+/// Returns the error that the file breaks a rule of its format.
 pub(crate) fn wrong<T>(rule: impl Into<String>) -> Result<T, Trouble> {
     Err(Trouble::Wrong(rule.into()))
 }

@@ -8,8 +8,8 @@ use crate::{
 use canter_frame::{BusId, Record};
 use std::{io, path::PathBuf};
 
-/// A recording being written. Nothing is in its place before [`finish`](Self::finish): dropped without it, the writer
-/// leaves nothing behind. Only into a pipe or a device bytes go at once.
+/// A recording being written. The file gets its name in [`finish`](Self::finish): a writer that is dropped before
+/// leaves no file. Pipes and devices receive bytes immediately.
 pub struct Writer {
     path: PathBuf,
     sink: Box<dyn Sink>,
@@ -17,7 +17,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a file, or a folder if the format is one of folders; `-` is the standard output.
+    /// Creates a file, or a folder if the format writes folders; `-` is the standard output.
     ///
     /// # Errors
     /// When the file exists and may not be replaced, cannot be created, or the format cannot be written there.
@@ -30,23 +30,24 @@ impl Writer {
             }
             Some(Write::Folder(create)) => create(options),
             Some(Write::File(encode)) => {
-                refuse_growing_only(options, output::is_zst(path), output::is_stream(path))?;
+                refuse_unless_growing(options, output::is_zst(path), output::is_stream(path))?;
                 Output::create(path, options.overwrite).and_then(|output| encode(output, options))
             }
         };
         Self::new(options, sink)
     }
 
-    /// Writes to anything: a socket, memory. The options' path names it in errors, and compresses if it ends in `.zst`.
+    /// Writes to any stream: a socket, memory. Errors name it by the options' path; if the path ends in `.zst`, the
+    /// output is compressed.
     ///
     /// # Errors
-    /// When the format does not only grow ([`Format::grows`](crate::Format::grows)).
+    /// When the format cannot be written from beginning to end ([`Format::grows`](crate::Format::grows)).
     pub fn to_stream(stream: Box<dyn io::Write>, options: &WriteOptions) -> Result<Self> {
         let Some(Write::File(encode)) = options.format.write else {
             return Err(unsuitable(options, "cannot be written to a stream"));
         };
         let zst = output::is_zst(&options.path);
-        refuse_growing_only(options, zst, true)?;
+        refuse_unless_growing(options, zst, true)?;
         Self::new(options, Output::stream(stream, zst).and_then(|output| encode(output, options)))
     }
 
@@ -55,7 +56,7 @@ impl Writer {
         Ok(Self { path: options.path.clone(), sink, buses: 0 })
     }
 
-    /// Adds a bus by its interface's name. Its frames have the [`BusId`] that this answers; the ids count from 0.
+    /// Adds a bus by its interface's name, and returns the [`BusId`] for its frames; the ids count from 0.
     ///
     /// # Errors
     /// What the operating system reports.
@@ -79,12 +80,12 @@ impl Writer {
         Error::io(&self.path, "write", error)
     }
 
-    /// The channel that stands for a bus, in formats that number them.
+    /// The channel number of a bus, in formats that number buses.
     pub fn channel(&self, bus: BusId) -> Option<u32> {
         self.sink.channel(bus)
     }
 
-    /// Ends the recording and puts it in its place.
+    /// Ends the recording and gives it its name.
     ///
     /// # Errors
     /// What the operating system reports; the recording does not exist then.
@@ -95,7 +96,7 @@ impl Writer {
 }
 
 /// Refuses compression and streams for a format whose beginning is written at the end.
-fn refuse_growing_only(options: &WriteOptions, zst: bool, stream: bool) -> Result<()> {
+fn refuse_unless_growing(options: &WriteOptions, zst: bool, stream: bool) -> Result<()> {
     if options.format.grows || !zst && !stream {
         return Ok(());
     }

@@ -5,12 +5,12 @@ mod with {
     use std::io::{self, Read};
     use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
-    /// How much is handed over at once, in bytes.
+    /// The size of the output buffer, in bytes.
     const PACKED_BYTES: usize = 256 << 10;
-    /// libzstd's own default.
+    /// libzstd's default.
     const LEVEL: i32 = 3;
 
-    /// What the input is, decompressed.
+    /// Decompresses the input.
     pub fn unpack(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
         Ok(Box::new(zstd::stream::read::Decoder::new(input)?))
     }
@@ -26,7 +26,7 @@ mod with {
             Ok(Self { encoder: Encoder::new(LEVEL)?, packed: vec![0; PACKED_BYTES] })
         }
 
-        /// Compresses `bytes`, and with `end` the rest; hands over what is ready.
+        /// Compresses `bytes`, and ends the stream with `end`; passes compressed output to `put`.
         pub fn pack(
             &mut self,
             bytes: &[u8],

@@ -1,4 +1,4 @@
-//! A format that this crate does not know: the table plus a row of its own. The toy is a text file: `toy 1`, then lines of
+//! Uses a format that this crate does not know: the table plus one row. The toy is a text file: `toy 1`, then lines of
 //! stamp, bus and frame, `1700000000000000000 can0 123#11`.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
@@ -148,7 +148,7 @@ fn lines(mut reader: Reader) -> Vec<String> {
 const LINES: [&str; 2] = ["1700000000000000000 can0 123#1122", "1700000000000000001 drive 12345678##5AA"];
 
 #[test]
-fn a_toy_is_found_by_name_and_extension_and_the_others_still_are() {
+fn a_toy_and_the_built_in_formats_are_found_by_name_and_extension() {
     let formats = formats();
     assert_eq!(named("toy", &formats).unwrap().about, TOY.about);
     assert_eq!(by_extension(Path::new("a.TOY.zst"), &formats).unwrap().name, "toy");
@@ -223,7 +223,7 @@ fn formats_that_grow_go_through_memory_and_the_others_are_refused() {
 }
 
 #[test]
-fn a_damaged_toy_is_an_error_with_its_place_and_a_cut_one_says_so() {
+fn a_damaged_toy_is_an_error_with_its_place_and_a_cut_one_is_reported() {
     let read =
         |text: &'static str| Reader::from_read("a.toy", Box::new(Cursor::new(text)), &formats()).unwrap();
     let mut damaged = read("toy 1\n# hello\nx\n");

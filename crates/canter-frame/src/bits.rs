@@ -6,9 +6,9 @@
 //! nothing loops over bits.
 //! - Classic: after five equal bits from SOF to the last bit of the CRC comes a stuff bit, even after the very last.
 //! - FD: that ends with the data field. The stuff count and the CRC have a stuff bit in front and after every four
-//!   bits whatever they hold, so the value of an FD frame's CRC does not change its length.
-//! - FD with BRS: the bit rate changes at the sample points of the BRS bit and of the CRC delimiter. Each of the two
-//!   is partly one, partly the other; with equal parts at both, together they are one nominal and one data bit.
+//!   bits, whatever their value: the value of an FD frame's CRC does not change its length.
+//! - FD with BRS: the bit rate changes at the sample points of the BRS bit and of the CRC delimiter. Each of these two
+//!   bits is partly nominal, partly data; where both are divided equally, they add up to one nominal and one data bit.
 
 use crate::frame::{BRS, EFF_MASK, ESI, Frame, SFF_MASK, dlc_of_len, len_of_dlc};
 
@@ -31,7 +31,7 @@ const STUFF_COUNT_BITS: u16 = 4;
 pub struct BitRate {
     /// Arbitration, and everything in frames without BRS. Not 0.
     pub nominal: u32,
-    /// The data phase of frames with BRS; 0 where there is none: then it counts as `nominal`.
+    /// The data phase of frames with BRS; 0: the same as `nominal`.
     pub data: u32,
 }
 
@@ -50,9 +50,9 @@ pub struct FrameBits {
     pub nominal: u16,
     /// Bits at the data rate: from ESI to the CRC, and one that BRS and CRC delimiter make up together.
     pub data: u16,
-    /// How many of them are stuff bits that depend on the content.
+    /// Stuff bits among them that depend on the content.
     pub stuff: u16,
-    /// How many of them are the fixed stuff bits of an FD frame: 6 with CRC17 (up to 16 bytes), 7 with CRC21.
+    /// Fixed stuff bits of an FD frame among them: 6 with CRC17 (up to 16 bytes), 7 with CRC21.
     pub fixed_stuff: u16,
 }
 
@@ -105,7 +105,8 @@ fn duration_ps(nominal: u16, data: u16, rate: BitRate) -> u64 {
 }
 
 impl Frame {
-    /// Its length on the wire. Bytes that a length without a DLC lacks to the next one count as 0.
+    /// Returns its length on the wire. A payload whose length has no DLC counts as padded with zeros to the next length
+    /// that has one.
     pub fn bits(&self) -> FrameBits {
         if self.is_error() {
             FrameBits::default()
@@ -134,9 +135,9 @@ impl Frame {
         self.bits().duration_with_interframe_ns(rate)
     }
 
-    /// What nodes compare, bit by bit, when they start at the same time: the arbitration field behind SOF, its first
-    /// bit on top. The smaller one wins, because a dominant bit is 0. SFF: 11 bits, RTR, IDE; EFF: 11 bits, SRR, IDE,
-    /// 18 bits, RTR. In FD frames RRS, which is dominant, is in RTR's place. What follows behind is 0.
+    /// Returns the arbitration field after SOF, its first bit as the highest: nodes that start at the same time compare
+    /// it bit by bit. The smaller value wins, because a dominant bit is 0. SFF: 11 bits, RTR, IDE; EFF: 11 bits, SRR,
+    /// IDE, 18 bits, RTR. In FD frames RRS, which is dominant, is in RTR's place. The lower bits are 0.
     pub fn arbitration(&self) -> u32 {
         let (id, rtr) = (self.can_id & EFF_MASK, u32::from(self.is_rtr()));
         if self.is_eff() {
@@ -198,7 +199,7 @@ impl Frame {
         stuffing.head(head, head_bits);
         let stuff_nominal = stuffing.count;
 
-        // Once more, now with ESI and DLC: cheaper than to continue in the middle of a byte.
+        // Starts again, now with ESI and DLC: cheaper than continuing in the middle of a byte.
         let esi = u64::from(self.flags & ESI != 0);
         let mut stuffing = Stuffing::idle();
         stuffing.head(head << 5 | esi << 4 | u64::from(dlc), head_bits + 5);
@@ -236,8 +237,8 @@ impl Stuffing {
         self.state = entry & 15;
     }
 
-    /// The first `bits` of a frame, which start with the dominant SOF. What they lack to whole bytes is filled in
-    /// front with …0101, which ends recessive like an idle bus and never asks for a stuff bit.
+    /// Passes the first `bits` of a frame, which start with the dominant SOF. They are filled up to whole bytes in
+    /// front with …0101, which ends recessive like an idle bus and never needs a stuff bit.
     fn head(&mut self, value: u64, bits: u32) {
         let bytes = bits.div_ceil(8);
         let value = 0x5555_5555_5555_5555 << bits | value;
@@ -298,8 +299,7 @@ mod tests {
     use crate::frame::Identifier;
     use proptest::prelude::*;
 
-    /// The same, bit by bit and without a thought for speed: every bit of the frame, marked when it is in the data
-    /// phase.
+    /// A reference implementation, bit by bit and slow: every bit of the frame, marked if it is in the data phase.
     mod naive {
         use super::*;
 
@@ -317,8 +317,8 @@ mod tests {
             })
         }
 
-        /// Inserts stuff bits; `after_last` when one may follow the last bit. A stuff bit is of the phase of the
-        /// bit before it, but for BRS, after which the data phase starts.
+        /// Inserts stuff bits; with `after_last`, one may follow the last bit. A stuff bit belongs to the phase of the
+        /// bit before it; none can follow BRS, where the phase changes.
         fn stuff(bits: &[Bit], after_last: bool) -> Vec<Bit> {
             let mut out: Vec<Bit> = Vec::new();
             let mut run = 0;
@@ -415,8 +415,8 @@ mod tests {
             bits[1..].iter().map(|bit| bit.0).collect()
         }
 
-        /// Who is still sending after arbitration: both drive bit after bit, and who sends a recessive one but sees a
-        /// dominant one stops. `None`: nobody had to stop.
+        /// Returns whether `first` wins the arbitration: a node that sends a recessive bit but sees a dominant one
+        /// stops. `None`: no node has to stop.
         pub fn winner(first: &Frame, second: &Frame) -> Option<bool> {
             let (first, second) = (arbitration_field(first), arbitration_field(second));
             first.iter().zip(&second).find(|(a, b)| a != b).map(|(&a, _)| !a)
@@ -439,7 +439,7 @@ mod tests {
         ]
     }
 
-    /// Bytes that ask for many stuff bits, among others.
+    /// Random bytes, and bytes that need many stuff bits.
     fn payload(max: usize) -> impl Strategy<Value = Vec<u8>> {
         let byte =
             prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(0xc1), Just(0xf8), Just(0x0f), Just(0x1f)];
@@ -466,7 +466,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
-        fn every_frame_is_as_long_as_bit_by_bit(frame in frame()) {
+        fn every_length_is_that_of_the_reference_implementation(frame in frame()) {
             prop_assert_eq!(frame.bits(), naive::bits(&frame));
         }
 
@@ -474,7 +474,7 @@ mod tests {
         fn arbitration_is_decided_by_the_first_bit_that_differs(first in frame(), second in frame(), same_base: bool) {
             let mut second = second;
             if same_base {
-                // Else it is nearly always decided within the first eleven bits.
+                // Without this, the first eleven bits nearly always decide.
                 let base = if first.is_eff() { first.can_id >> 18 & SFF_MASK } else { first.can_id & SFF_MASK };
                 let flags = second.can_id & !EFF_MASK;
                 let low = second.can_id & 0x3_ffff;
@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn known_lengths_without_stuff_bits() {
-        // Format and bytes; SOF…EOF, as in every text book: 44 + 8 n and 64 + 8 n, 3 less than with interframe.
+        // Format and bytes; SOF…EOF, as in textbooks: 44 + 8 n and 64 + 8 n, 3 less than with interframe.
         for (frame, unstuffed) in [
             (sff(0x555, &[]), 44),
             (sff(0x555, &[0x55; 8]), 108),

@@ -47,7 +47,7 @@ const VIOLATIONS: [&str; 8] = [
     "error-on-tx",
 ];
 
-/// `data[3]`: where in the frame; 0 says nothing.
+/// `data[3]`: the place in the frame; 0: unknown.
 const PLACES: [&str; 29] = [
     "",
     "unspecified",
@@ -104,8 +104,8 @@ impl ErrorFrame {
         (frame.can_id & ERR_FLAG != 0).then_some(Self { classes: frame.can_id & EFF_MASK, data })
     }
 
-    /// The errors that it reports, one word each, for counting: its classes, with the kind of controller problem instead of
-    /// the class `controller-problem`.
+    /// Returns the errors that it reports, one word each, for counting: its classes, with the kind of controller
+    /// problem instead of the class `controller-problem`.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         let problems = bits(self.data[1].into(), &CONTROLLER_PROBLEMS);
         let detailed = self.has(CONTROLLER_AT) && self.data[1] != 0;
@@ -118,7 +118,7 @@ impl ErrorFrame {
     }
 }
 
-/// The words of the bits that are set.
+/// Returns the words of the set bits.
 fn bits<const N: usize>(value: u32, words: &'static [&'static str; N]) -> impl Iterator<Item = &'static str> {
     words.iter().enumerate().filter(move |(bit, _)| value >> bit & 1 != 0).map(|(_, &word)| word)
 }
@@ -156,26 +156,26 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn said(text: &str) -> String {
+    fn text_of(text: &str) -> String {
         ErrorFrame::of(&text.parse().unwrap()).unwrap().to_string()
     }
 
     #[test]
     fn an_error_frame_reads_as_candump_prints_it() {
         assert_eq!(
-            said("2000008C#0000041900000080"),
+            text_of("2000008C#0000041900000080"),
             concat!(
                 "controller-problem{}, protocol-violation{{bit-stuffing-error}{acknowledge-slot}}, ",
                 "bus-error, error-counter-tx-rx{{0}{128}}"
             )
         );
-        assert_eq!(said("20000002#1000000000000000"), "lost-arbitration{at bit 16}");
-        assert_eq!(said("20000140#0000000000000000"), "bus-off, restarted-after-bus-off");
+        assert_eq!(text_of("20000002#1000000000000000"), "lost-arbitration{at bit 16}");
+        assert_eq!(text_of("20000140#0000000000000000"), "bus-off, restarted-after-bus-off");
         assert_eq!(ErrorFrame::of(&"123#00".parse().unwrap()), None);
     }
 
     #[test]
-    fn what_is_counted_is_the_problem_and_not_that_there_is_one() {
+    fn kinds_have_the_controller_problem_instead_of_its_class() {
         let error = ErrorFrame::of(&"2000000C#0021000000000000".parse().unwrap()).unwrap();
         assert_eq!(error.kinds().collect::<Vec<_>>(), [PROTOCOL, "rx-overflow", "tx-error-passive"]);
         let bare = ErrorFrame::of(&"20000004#0000000000000000".parse().unwrap()).unwrap();
@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_error_frame_has_words(id in 0u32..0x2000_0000, data: [u8; 8]) {
+        fn every_error_class_has_a_kind_and_prints(id in 0u32..0x2000_0000, data: [u8; 8]) {
             let mut frame = Frame::default();
             (frame.can_id, frame.len) = (id | ERR_FLAG, 8);
             frame.data[..8].copy_from_slice(&data);

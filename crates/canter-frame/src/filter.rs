@@ -119,9 +119,9 @@ impl Filter {
 impl Filters {
     /// Whether a raw socket with these filters would receive the frame.
     ///
-    /// An error frame passes when it has one of the classes in `error_mask`, whatever `list` holds; but with `join`
-    /// and two or more filters the kernel hands out no error frame at all, because none matches them too. So it is
-    /// here.
+    /// An error frame passes when it has one of the classes in `error_mask`, regardless of `list`. With `join` and two
+    /// or more filters the kernel delivers no error frame, because an error frame matches none of the other filters;
+    /// this function does the same.
     pub fn matches(&self, frame: &Frame) -> bool {
         let error = self.error_subscription().is_some_and(|errors| errors.matches(frame.can_id));
         let mut hits = self.list.iter().filter(|filter| filter.matches(frame));
@@ -145,7 +145,7 @@ impl Filters {
 impl FromStr for Filters {
     type Err = TextError;
 
-    /// Reads what stands behind the interface name and its comma; empty for no filter.
+    /// Reads the text after the interface name and its comma; empty: no filter.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let mut filters = Self::default();
         let mut position = 0;
@@ -179,7 +179,7 @@ impl FromStr for Filter {
     }
 }
 
-/// A hex number of 32 bits that starts at `position`.
+/// Reads a hex number of 32 bits; `position` is its position in the whole text, for errors.
 fn word(text: &str, position: usize) -> Result<u32, TextError> {
     let mut value = 0u32;
     for (index, byte) in text.bytes().enumerate() {
@@ -195,7 +195,7 @@ fn word(text: &str, position: usize) -> Result<u32, TextError> {
 impl FromStr for InterfaceFilters {
     type Err = TextError;
 
-    /// Reads candump's argument: a name, and after a comma each, its filters.
+    /// Reads candump's argument: an interface name, then its filters, each after a comma.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let (interface, filters) = match text.split_once(',') {
             None => (text, Filters::default()),
@@ -217,7 +217,7 @@ impl InterfaceFilters {
     /// Reads candump's argument: `can0`, `can0,123:7FF`, `any,0~0,#FFFFFFFF`.
     ///
     /// # Errors
-    /// Names the first byte that does not fit, and what would have.
+    /// The position of the first byte that does not fit, and what was expected there.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         text.parse()
     }
@@ -236,7 +236,7 @@ impl fmt::Display for Filter {
 }
 
 impl fmt::Display for Filters {
-    /// What [`Filters::from_str`] reads.
+    /// Writes the notation that [`Filters::from_str`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "";
         for filter in &self.list {
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn filters_read_as_candump_reads_them() {
-        // What candump 2020.11 hands to setsockopt for each.
+        // The values that candump 2020.11 passes to setsockopt.
         for (text, id, mask) in [
             ("123:7FF", 0x123, 0x7ff),
             ("12345678:DFFFFFFF", 0x9234_5678, 0xdfff_ffff),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_is_refused_with_its_place() {
+    fn an_invalid_filter_is_refused_with_the_position_of_the_error() {
         for (text, position) in [
             ("can0,", 5),
             ("can0,x", 5),

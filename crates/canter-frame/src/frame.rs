@@ -23,7 +23,7 @@ pub const EFF_MASK: u32 = 0x1fff_ffff;
 pub const BRS: u8 = 0x01;
 /// FD: the transmitter is error passive (`CANFD_ESI`).
 pub const ESI: u8 = 0x02;
-/// The frame is an FD frame (`CANFD_FDF`). Every [`Frame`] that is FD has it, whatever the kernel reported.
+/// The frame is an FD frame (`CANFD_FDF`). Every FD [`Frame`] has it, even if the kernel did not report it.
 pub const FDF: u8 = 0x04;
 
 /// An identifier with its width.
@@ -162,7 +162,8 @@ impl Frame {
         self.flags & FDF != 0
     }
 
-    /// As the kernel lays it out, with zeros behind the payload; the first [`mtu`](Self::mtu) bytes count.
+    /// Returns the frame in the kernel's layout, with zeros after the payload; the first [`mtu`](Self::mtu) bytes
+    /// count.
     #[inline]
     pub fn kernel_bytes(&self) -> [u8; CANFD_MTU] {
         let mut bytes = [0; CANFD_MTU];
@@ -173,13 +174,13 @@ impl Frame {
         bytes
     }
 
-    /// How many bytes it takes on a socket or in a ring: [`CAN_MTU`] or [`CANFD_MTU`]. A CAN driver drops any
+    /// The number of bytes that it takes on a socket or in a ring: [`CAN_MTU`] or [`CANFD_MTU`]. A CAN driver drops any
     /// other length without an error.
     pub fn mtu(&self) -> usize {
         if self.is_fd() { CANFD_MTU } else { CAN_MTU }
     }
 
-    /// The frame that the kernel wrote as these bytes: `struct can_frame` or `struct canfd_frame`. Bytes that are
+    /// Reads a frame from the bytes that the kernel wrote: `struct can_frame` or `struct canfd_frame`. Bytes that are
     /// missing count as 0.
     pub fn from_kernel_bytes(bytes: &[u8]) -> Self {
         let mut frame = Self::default();
@@ -204,7 +205,7 @@ impl Frame {
 }
 
 impl Identifier {
-    /// The identifier as it stands in `can_id`.
+    /// The identifier with its EFF flag, as `can_id` has it.
     ///
     /// # Errors
     /// When it is wider than its format.

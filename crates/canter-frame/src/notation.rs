@@ -9,8 +9,8 @@
 //! | `123#1122334455667788_B`, `123#R8_E` | 8 bytes sent with a DLC of 9…F |
 //! | `123##1AABB` | FD; the digit has 1 for BRS, 2 for ESI, 4 for FDF |
 //!
-//! What is printed reads back as the same frame; it is what `candump -L` prints, where FDF is always set (as Linux
-//! does since 6.1): `123##5AABB`. What cansend understands is understood here, and means the same:
+//! A printed frame reads back as the same frame. The text is that of `candump -L`, with FDF always set (as Linux does
+//! since 6.1): `123##5AABB`. Everything that cansend accepts is accepted, with the same meaning:
 //! - Digits and `R` of either case; a `.` before any byte and after the last.
 //! - FD data whose length has no DLC is filled with zeros to the next length that has one.
 //! - FDF is implied, bit 8 of the digit means nothing.
@@ -109,7 +109,7 @@ pub(crate) fn expected<T>(position: usize, expected: Expected) -> Result<T, Text
     Err(TextError { position, expected })
 }
 
-/// What a hex digit of either case is worth.
+/// The value of a hex digit of either case.
 pub(crate) fn nibble(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -164,7 +164,7 @@ impl Cursor<'_> {
         self.text.get(self.at).copied()
     }
 
-    /// The next byte as a hex digit.
+    /// Reads a hex digit; `otherwise` is what the error names as expected.
     fn digit(&mut self, otherwise: Expected) -> Result<u8, TextError> {
         match self.peek().and_then(nibble) {
             Some(value) => {
@@ -175,7 +175,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Identifier and its `#`, as `can_id`.
+    /// Reads an identifier and its `#`; returns the value for `can_id`.
     fn identifier(&mut self) -> Result<u32, TextError> {
         let digits = match self.text {
             [_, _, _, b'#', ..] => 3,
@@ -215,7 +215,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Fills `data` with bytes of two digits until it is full or something else follows; tells how many.
+    /// Fills `data` with bytes of two digits until it is full or the text ends; returns how many.
     fn data(&mut self, data: &mut [u8]) -> Result<u8, TextError> {
         let mut len = 0;
         loop {
@@ -244,7 +244,7 @@ impl Cursor<'_> {
     }
 }
 
-/// A frame's text in an array of its own: nothing allocates.
+/// A frame's text in an array: nothing allocates.
 struct Text {
     bytes: [u8; TEXT_BYTES_MAX],
     len: usize,
@@ -370,8 +370,8 @@ pub struct LogLine<'a> {
 }
 
 impl<'a> LogLine<'a> {
-    /// Reads a line, with or without its line break. `None` for a line that does not start with `(`: a comment, as
-    /// canplayer takes it; candump's `DROPCOUNT` notes are such.
+    /// Reads a line, with or without its line break. `None` for a comment, which is any line that does not start with
+    /// `(`, as in canplayer; candump's `DROPCOUNT` lines are comments.
     ///
     /// # Errors
     /// The position of the first byte that does not fit, and what was expected there.
@@ -404,7 +404,7 @@ impl<'a> LogLine<'a> {
     }
 }
 
-/// `seconds.fraction`, which stands behind the `(` of a line.
+/// Reads `seconds.fraction`, the text after the `(` of a line.
 fn parse_stamp(text: &str) -> Result<u64, TextError> {
     let digits = |text: &str| -> Option<u64> {
         text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
@@ -424,7 +424,8 @@ fn parse_stamp(text: &str) -> Result<u64, TextError> {
     stamp.map_or_else(|| expected(1, Expected::StampRange), Ok)
 }
 
-/// Whether the kernel would take it as a name: 1…15 bytes (IFNAMSIZ has room for a final NUL), no space, no slash.
+/// Whether the kernel accepts the text as an interface name: 1…15 bytes (IFNAMSIZ has room for a final NUL), no space,
+/// no slash.
 pub(crate) fn is_interface_name(text: &str) -> bool {
     (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_ascii_whitespace())
 }

@@ -1,4 +1,4 @@
-//! The notation against can-utils' own words.
+//! Checks the notation against the behavior of can-utils.
 
 #![allow(clippy::unwrap_used)] // strategies of a test, which the lint does not recognise as one
 
@@ -21,7 +21,7 @@ fn written(frame: &Frame) -> String {
 
 #[test]
 fn a_frame_reads_as_cansend_reads_it() {
-    // What cansend 2020.11 writes to its socket for each; `_` as later versions read it.
+    // The bytes that cansend 2020.11 writes to its socket; `_` as later versions read it.
     for (text, want) in [
         ("123#DE", "2301000001000000de00000000000000"),
         ("123#.11.", "23010000010000001100000000000000"),
@@ -43,7 +43,7 @@ fn a_frame_reads_as_cansend_reads_it() {
 }
 
 #[test]
-fn what_is_no_frame_is_refused_with_its_place() {
+fn an_invalid_frame_is_refused_with_the_position_of_the_error() {
     for (text, position, expected) in [
         ("", 0, Expected::Identifier),
         ("12#11", 0, Expected::Identifier),
@@ -82,7 +82,7 @@ fn what_is_no_frame_is_refused_with_its_place() {
 
 #[test]
 fn a_frame_prints_as_candump_prints_it() {
-    // Both as candump 2020.11 printed them; it does not know `_`.
+    // The lines that candump 2020.11 printed; it does not know `_`.
     for (text, line) in [
         ("123#DEAD", "  can0  123   [2]  DE AD"),
         ("123#", "  can0  123   [0] "),
@@ -131,7 +131,7 @@ fn a_log_line_reads_and_prints_with_six_or_nine_digits() {
 }
 
 #[test]
-fn a_broken_log_line_is_refused_with_its_place() {
+fn an_invalid_log_line_is_refused_with_the_position_of_the_error() {
     for (text, position, expected) in [
         ("(", 1, Expected::Stamp),
         ("(1700000000.123456 can0 123#", 1, Expected::Stamp),
@@ -157,7 +157,7 @@ fn identifiers() -> impl Strategy<Value = Identifier> {
     prop_oneof![(0..=0x7ffu16).prop_map(Identifier::Sff), (0..=EFF_MASK).prop_map(Identifier::Eff)]
 }
 
-/// Every kind of frame that there is.
+/// Frames of every kind.
 fn frames() -> impl Strategy<Value = Frame> {
     let bytes = |max: usize| prop::collection::vec(any::<u8>(), 0..=max);
     let full = (identifiers(), prop::array::uniform8(any::<u8>()), 9..=15u8, any::<bool>());
@@ -182,8 +182,8 @@ fn frames() -> impl Strategy<Value = Frame> {
     ]
 }
 
-/// Text that is nearly a frame.
-fn nearly() -> impl Strategy<Value = String> {
+/// The text of a frame with one character changed or inserted.
+fn altered_text() -> impl Strategy<Value = String> {
     (frames(), any::<prop::sample::Index>(), any::<char>(), any::<bool>()).prop_map(
         |(frame, at, char, insert)| {
             let mut text = frame.to_string();
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn an_altered_frame_is_refused_within_its_text_or_is_a_frame(text in nearly()) {
+    fn an_altered_frame_is_refused_within_its_text_or_is_a_frame(text in altered_text()) {
         let line = format!("(1.000000) can0 {text}");
         match text.parse::<Frame>() {
             Ok(frame) => prop_assert_eq!(frame.to_string().parse::<Frame>(), Ok(frame)),

@@ -1,8 +1,8 @@
-//! Who imports whom in this crate: the list at the top of lib.rs, from the ground up, held against the code.
+//! Checks who imports whom in this crate: compares the list at the top of lib.rs, from the bottom up, with the code.
 //!
-//! Each line of the list is a layer of modules; a module's own folder belongs to it unless the list has it apart. A
-//! module may import what stands in a line above its own; not its own line's other modules, and nothing below. Modules in
-//! parentheses count as one: they may import each other.
+//! Each line of the list is a layer of modules; a module's folder belongs to it, except modules that the list names
+//! separately. A module may import only modules in lines above its own. Modules in parentheses count as one: they may
+//! import each other.
 
 #![allow(clippy::unwrap_used)] // helpers of tests, outside of #[test]
 
@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Modules by their layers' numbers, 0 on the ground, and whether the layer counts as one module.
+/// Modules with the numbers of their layers, 0 at the bottom, and whether the layer counts as one module.
 type Layers = BTreeMap<String, (usize, bool)>;
 
 /// The block of text below the heading "Who imports whom".
@@ -36,7 +36,7 @@ fn listed<'a>(path: &[&str], layers: &'a Layers) -> Option<(&'a str, (usize, boo
     })
 }
 
-/// Without comments, string literals with paths in them, and unit tests, which may look wherever they like.
+/// Returns the code without comments, string literals with paths, and unit tests, which may import anything.
 fn code(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
     let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -137,7 +137,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Every arrow that does not run down, as `from → to (path)`.
+/// Every import that is not of a lower layer, as `from → to (path)`.
 fn wrong_arrows(
     sources: &[(String, String)],
     layers: &Layers,
@@ -153,7 +153,7 @@ fn wrong_arrows(
         for path in named(text) {
             let target = absolute(&path, &module, roots);
             let target: Vec<&str> = target.iter().map(String::as_str).collect();
-            // What is no module of the list is an item of the root itself, or of another crate.
+            // A path that is not in the list is an item of the root, or of another crate.
             let Some((to, (below, _))) = listed(&target, layers) else { continue };
             if to != from && below >= layer && !(one && below == layer) {
                 wrong.push(format!("{from} → {to} ({path})"));
@@ -184,7 +184,7 @@ fn every_module_imports_only_what_stands_below_it() {
     let layers = layers(lib);
     let wrong = wrong_arrows(&sources(), &layers, &roots(lib));
     assert!(wrong.is_empty(), "arrows that run up or sideways:\n  {}", wrong.join("\n  "));
-    // The list names only what exists, so that it cannot rot.
+    // The list may only name modules that exist.
     let modules: Vec<String> = sources().into_iter().map(|(module, _)| module).collect();
     for name in layers.keys() {
         assert!(modules.contains(name), "{name} is listed and does not exist");

@@ -343,7 +343,7 @@ fn what_a_format_cannot_keep_is_told_once() {
         "can0   1 frames, channel 2, 1 of them error frames",
         "asc does not keep of 2 frames: digits of the stamp below 1 µs (--ns keeps them)",
         "asc does not keep of 1 frames: DLCs above 8 of classic frames (written as 8)",
-        "asc does not keep of 1 frames: what error frames tell (written as ErrorFrame)",
+        "asc does not keep of 1 frames: what error frames report (written as ErrorFrame)",
     ] {
         assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
     }

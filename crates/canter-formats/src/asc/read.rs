@@ -1,4 +1,4 @@
-//! Vector ASC: text with a date at its head and a line an event. Its stamps count from that date or, with
+//! Vector ASC: text with a date in its header and one line per event. Its stamps count from that date or, with
 //! `timestamps relative`, from the line before. The date names no time zone; it is taken for UTC, as canter writes it.
 //!
 //! Channels are numbers from 1. A comment `// canter: channel 1 = vcan0`, which canter writes, gives one a name;
@@ -17,7 +17,7 @@ use canter_frame::{
 use jiff::{civil, tz::TimeZone};
 use std::str::SplitAsciiWhitespace;
 
-/// In the flags of a `CANFD` line.
+/// Flags of a `CANFD` line.
 const ASC_RTR: u32 = 1 << 4;
 const ASC_EDL: u32 = 1 << 12;
 
@@ -51,7 +51,7 @@ pub fn looks_like(head: &[u8]) -> bool {
     line.starts_with(b"date ") || line.starts_with(b"base hex") || line.starts_with(b"base dec")
 }
 
-/// `Sat Nov 22 12:34:56.789 am 2026`, without the day of the week; ns since 1970.
+/// Reads `Sat Nov 22 12:34:56.789 am 2026` as ns since 1970; the day of the week is skipped.
 fn date(text: &str) -> Option<i128> {
     const MONTHS: [&str; 12] =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -83,7 +83,7 @@ fn date(text: &str) -> Option<i128> {
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond())
 }
 
-/// Digits behind a point, in ns; what is finer is cut off.
+/// Reads the digits after a decimal point as ns; further digits are cut off.
 fn fraction_ns(digits: &str) -> Option<u64> {
     let digits = digits.as_bytes();
     let value = |ns: u64, &byte: &u8| byte.is_ascii_digit().then(|| ns * 10 + u64::from(byte - b'0'));
@@ -91,7 +91,7 @@ fn fraction_ns(digits: &str) -> Option<u64> {
     Some(ns * 10u64.pow(9 - digits.len().min(9) as u32))
 }
 
-/// `12.345678`, in ns.
+/// Reads `12.345678` as ns.
 fn stamp_ns(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction_ns(fraction)?)
@@ -105,7 +105,7 @@ fn direction(word: &str) -> Option<Direction> {
     }
 }
 
-/// What a line is.
+/// The content of a line.
 enum Event {
     Frame(u32, Option<Direction>, Frame),
     Other(&'static str),
@@ -113,7 +113,7 @@ enum Event {
 }
 
 impl Asc {
-    /// Takes a line of the head, or of the middle, that is no event.
+    /// Reads a line that is not an event: a header line or a comment.
     fn note(&mut self, line: &str, context: &mut Context) -> Result<(), Trouble> {
         let words = line.trim_start_matches('\u{feff}');
         if let Some(note) = words.strip_prefix("//") {
@@ -127,7 +127,7 @@ impl Asc {
             match date(text) {
                 Some(ns) => (self.start_ns, self.last_ns) = (ns, 0),
                 None if text.trim_ascii().is_empty() => {}
-                None => return wrong(format!("no date that canter reads: {}", text.trim_ascii())),
+                None => return wrong(format!("a date that canter cannot read: {}", text.trim_ascii())),
             }
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Asc {
         }
     }
 
-    /// An identifier; extended ones end in `x`.
+    /// Reads an identifier; extended ones end in `x`.
     fn identifier(&self, word: &str) -> Option<u32> {
         match word.strip_suffix(['x', 'X']) {
             Some(digits) => {
@@ -167,18 +167,20 @@ impl Asc {
         u32::from_str_radix(word?, self.radix).ok()
     }
 
-    /// Fills `data` with as many words.
+    /// Fills `data`, one word per byte.
     fn data(&self, words: &mut SplitAsciiWhitespace<'_>, data: &mut [u8]) -> Result<(), Trouble> {
         for byte in data {
             match self.number(words.next()).map(u8::try_from) {
                 Some(Ok(value)) => *byte = value,
-                _ => return wrong("a frame with less data than it says (delete the line to read the rest)"),
+                _ => {
+                    return wrong("a frame with less data than its length (delete the line to read the rest)");
+                }
             }
         }
         Ok(())
     }
 
-    /// `1  123x  Rx   d 8 01 02 03 04 05 06 07 08`, or `1  ErrorFrame`.
+    /// Reads `1  123x  Rx   d 8 01 02 03 04 05 06 07 08`, or `1  ErrorFrame`.
     fn classic(
         &self,
         channel: u32,
@@ -193,9 +195,9 @@ impl Asc {
             return Ok(Event::Other("other events"));
         };
         let mut frame = Frame::default();
-        // With a data base the name stands in its place, and the number at the end, decimal.
+        // With a database, the message's name is here, and the identifier is in decimal at the end of the line.
         let Some(can_id) = self.identifier(id).or_else(|| named_identifier(line)) else {
-            return wrong(format!("{id} is no identifier (delete the line to read the rest)"));
+            return wrong(format!("{id} is not an identifier (delete the line to read the rest)"));
         };
         frame.can_id = can_id;
         match words.next() {
@@ -232,7 +234,7 @@ impl Asc {
         let Some(direction) = direction else { return Ok(Event::Other("other events")) };
         let mut frame = Frame::default();
         frame.can_id = self.identifier(id).ok_or_else(|| {
-            Trouble::Wrong(format!("{id} is no identifier (delete the line to read the rest)"))
+            Trouble::Wrong(format!("{id} is not an identifier (delete the line to read the rest)"))
         })?;
         let name_or_brs = words.next().ok_or_else(bad)?;
         let brs =
@@ -261,7 +263,7 @@ impl Asc {
     }
 }
 
-/// `… ID = 291` or `… ID = 291x`.
+/// Reads the identifier at the end of a line: `… ID = 291` or `… ID = 291x`.
 fn named_identifier(line: &str) -> Option<u32> {
     let id = line.rsplit_once(" ID = ")?.1.split_ascii_whitespace().next()?;
     match id.strip_suffix('x') {
@@ -285,7 +287,7 @@ impl Decode for Asc {
             };
             self.line += 1;
             if length >= LINE_BYTES_MAX {
-                return wrong("no line is so long (a damaged file?)");
+                return wrong("a line of more than 64 KiB (a damaged file?)");
             }
             // Comments may be in any encoding; frames are ASCII.
             let text = String::from_utf8_lossy(&source.buffered()[..length]);

@@ -11,7 +11,7 @@ use canter_frame::{BusId, Direction, Record};
 use jiff::{Timestamp, tz::TimeZone};
 use std::io;
 
-/// In the flags of a `CANFD` line.
+/// Flags of a `CANFD` line.
 const EDL: u32 = 1 << 12;
 const BRS: u32 = 1 << 13;
 const ESI: u32 = 1 << 14;
@@ -21,9 +21,9 @@ pub struct Asc {
     output: Output,
     ns: bool,
     channels: ChannelOfBus,
-    /// Interfaces met before the head was written.
+    /// Notes of interfaces that were added before the header was written.
     waiting: Vec<String>,
-    /// The date in the head; `None` before the first frame.
+    /// The date in the header; `None` before the first frame.
     start_ns: Option<u64>,
     not_kept: NotKept,
 }
@@ -84,7 +84,7 @@ impl Asc {
     }
 }
 
-/// The identifier, extended ones with an `x`; how long it is.
+/// Appends the identifier, an extended one with `x`; returns its length.
 fn identifier(out: &mut Vec<u8>, fields: &Fields) -> usize {
     let start = out.len();
     hex::number(out, fields.id, 1);
@@ -130,7 +130,7 @@ fn fd(out: &mut Vec<u8>, channel: u32, direction: &[u8], fields: &Fields, bytes:
     let start = out.len();
     let width = identifier(out, fields);
     out.splice(start..start, std::iter::repeat_n(b' ', 8usize.saturating_sub(width)));
-    pad(out, 35); // no name of a data base
+    pad(out, 35); // no message name from a database
     out.extend_from_slice(if fields.brs { b"1 " } else { b"0 " });
     out.extend_from_slice(if fields.esi { b"1 " } else { b"0 " });
     hex::number(out, fields.dlc.into(), 1);

@@ -1,4 +1,4 @@
-//! What the decoder and the encoder both know of a BLF file's objects.
+//! Constants of BLF objects that the decoder and the encoder share.
 
 // Types of objects that are read and written.
 pub const CAN_MESSAGE: u32 = 1;
@@ -7,7 +7,7 @@ pub const APP_TEXT: u32 = 65;
 pub const CAN_ERROR_EXT: u32 = 73;
 pub const CAN_FD_MESSAGE: u32 = 100;
 
-/// Bytes of an object's head that all objects have: signature, head's size and version, object's size and type.
+/// Bytes of the header that all objects have: signature, header's size and version, object's size and type.
 pub const OBJECT_BASE: usize = 16;
-/// Bytes of the head with its stamp.
+/// Bytes of a header with a stamp.
 pub const OBJECT_HEAD: usize = 32;

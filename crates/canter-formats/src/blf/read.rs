@@ -1,5 +1,5 @@
-//! Vector BLF: a head, then containers of zlib, and in these a stream of objects that may go on from one container to the
-//! next. The layouts are those of python-can's and Vector's own files.
+//! Vector BLF: a header, then containers compressed by zlib, which hold a stream of objects. An object may continue in
+//! the next container. The layouts are those of python-can's and Vector's own files.
 //!
 //! Channels are numbers from 1, named as in ASC; canter's names are in an APP_TEXT object.
 
@@ -28,31 +28,32 @@ const CAN_FD_ERROR_64: u32 = 104;
 
 const STAMP_TEN_US: u32 = 1;
 
-/// Vector's containers hold 128 KiB; nobody's hold more than this.
+/// The largest container accepted, in bytes; Vector's have 128 KiB.
 const CONTAINER_BYTES_MAX: u32 = 64 << 20;
-/// No object that is read is longer; others are passed over unread.
+/// The longest object that is read, in bytes; longer ones are skipped.
 const OBJECT_BYTES_MAX: usize = 64 << 10;
 
-/// What may be missing behind the last object.
+/// The most bytes of padding that may be missing after the last object.
 const PADDING_BYTES_MAX: u64 = 7;
 
 /// The decoder.
 #[derive(Default)]
 pub struct Blf {
     open: bool,
-    /// What the head says of the whole file; 0 where its writer left it out, or was killed before it knew.
+    /// The file's size in bytes and its number of objects, as the header states them; 0 if the writer does not set them
+    /// or was killed before.
     size: u64,
     count: u32,
-    /// Objects met, and containers, which some writers count.
-    met: u64,
+    /// Objects and containers read so far: some writers count containers as objects.
+    objects_read: u64,
     start_ns: u64,
     channels: BusOfChannel,
-    /// Unpacked objects, from `at` on.
+    /// Decompressed objects; the next one begins at `at`.
     objects: Vec<u8>,
     at: usize,
-    /// Bytes of an object that is passed over.
-    passing: u64,
-    /// The end of the file came inside a container: what could be unpacked of it is the last.
+    /// Bytes left to skip of an object that is too long.
+    to_skip: u64,
+    /// The file ends inside the current container: no objects follow those in `objects`.
     cut: bool,
 }
 
@@ -76,7 +77,7 @@ impl Blf {
         if source.skip(length.into())? { Ok(()) } else { Err(Trouble::Cut) }
     }
 
-    /// Unpacks the next container behind what is left of the one before; `false` at the end of the file.
+    /// Decompresses the next container after the rest of the previous one; `false` at the end of the file.
     fn unpack(&mut self, source: &mut Source) -> Result<bool, Trouble> {
         if self.cut {
             return Err(Trouble::Cut);
@@ -90,7 +91,7 @@ impl Blf {
                 return if head.iter().all(|&byte| byte == 0) { Ok(false) } else { Err(Trouble::Cut) };
             }
             let Some(padding) = padding(head) else {
-                return wrong("no object where one must be (a damaged file?)");
+                return wrong("no object where one is expected (a damaged file?)");
             };
             if padding > 0 {
                 source.consume(padding);
@@ -109,7 +110,7 @@ impl Blf {
             if head.len() < OBJECT_BASE + 16 {
                 return Err(Trouble::Cut);
             }
-            // How long it is unpacked is not asked: vblf writes a time there.
+            // The decompressed size is not used: vblf writes a time there.
             if !(32..=CONTAINER_BYTES_MAX).contains(&length) {
                 return wrong(format!("a container of {length} bytes (a damaged file?)"));
             }
@@ -120,10 +121,10 @@ impl Blf {
 
     fn container(&mut self, source: &mut Source, length: usize, method: u16) -> Result<bool, Trouble> {
         let container = source.want(length)?;
-        let there = container.len().min(length);
-        self.met += 1;
-        self.cut = there < length;
-        let packed = &container[OBJECT_BASE + 16..there];
+        let present = container.len().min(length);
+        self.objects_read += 1;
+        self.cut = present < length;
+        let packed = &container[OBJECT_BASE + 16..present];
         match method {
             0 => self.objects.extend_from_slice(packed),
             2 => {
@@ -134,25 +135,26 @@ impl Blf {
                 }
             }
             other => {
-                return wrong(format!("a container packed by method {other}, which canter does not know"));
+                return wrong(format!("a container compressed by method {other}, which canter cannot read"));
             }
         }
-        source.consume(there);
+        source.consume(present);
         Ok(true)
     }
 
-    /// Whether the file ends where its head says: a cut between two containers has no other sign. Padding may be missing.
+    /// Whether the file has the size that its header states: a cut between two containers has no other sign. Padding
+    /// may be missing.
     fn is_whole(&self, source: &Source) -> bool {
         match self.size {
-            0 => self.met >= self.count.into(),
+            0 => self.objects_read >= self.count.into(),
             size => source.offset() + source.buffered().len() as u64 + PADDING_BYTES_MAX >= size,
         }
     }
 
-    /// An object outside of containers; `false`: it was passed over.
+    /// Reads an object outside of containers; `false`: it was skipped.
     fn bare(&mut self, source: &mut Source, length: usize) -> Result<bool, Trouble> {
         if length > OBJECT_BYTES_MAX {
-            self.met += 1;
+            self.objects_read += 1;
             return if source.skip(length as u64)? { Ok(false) } else { Err(Trouble::Cut) };
         }
         let object = source.want(length)?;
@@ -164,11 +166,11 @@ impl Blf {
         Ok(true)
     }
 
-    /// The length of the next whole object in `objects` at `at`, or `None` when more has to be unpacked.
+    /// Returns the length of the next complete object, at `at` in `objects`; `None`: the next container is needed.
     fn whole(&mut self) -> Result<Option<usize>, Trouble> {
         loop {
-            let now = self.passing.min((self.objects.len() - self.at) as u64);
-            self.passing -= now;
+            let now = self.to_skip.min((self.objects.len() - self.at) as u64);
+            self.to_skip -= now;
             self.at += now as usize;
             let rest = &self.objects[self.at..];
             if rest.len() < OBJECT_BASE {
@@ -180,7 +182,7 @@ impl Blf {
                     self.at += padding;
                     continue;
                 }
-                None => return wrong("no object where one must be (a damaged file?)"),
+                None => return wrong("no object where one is expected (a damaged file?)"),
             }
             let length = LE.word(rest, 8) as usize;
             if length < OBJECT_BASE {
@@ -189,13 +191,13 @@ impl Blf {
             if length <= OBJECT_BYTES_MAX {
                 return Ok((rest.len() >= length).then_some(length));
             }
-            self.passing = length as u64;
-            self.met += 1;
+            self.to_skip = length as u64;
+            self.objects_read += 1;
         }
     }
 }
 
-/// An object's frame, channel and direction.
+/// The content of an object; a frame with its channel and direction.
 enum Object {
     Frame(u32, Option<Direction>, Frame),
     Name(u32, String),
@@ -203,7 +205,8 @@ enum Object {
     Nothing,
 }
 
-/// How many bytes come before the next object: writers align to 4 or 8, of the object or of the file.
+/// Returns the padding before the next object, in bytes: writers align to 4 or 8 bytes, counted from the object or from
+/// the file's start.
 fn padding(bytes: &[u8]) -> Option<usize> {
     bytes[..11].windows(4).position(|four| four == b"LOBJ")
 }
@@ -217,7 +220,7 @@ fn can_id(id: u32, remote: bool) -> u32 {
     id & EFF_MASK | extended | if remote { RTR_FLAG } else { 0 }
 }
 
-/// `CAN_MESSAGE`, and `CAN_MESSAGE2`, which only goes on behind it.
+/// Reads `CAN_MESSAGE`, or `CAN_MESSAGE2`, which has the same fields and more after them.
 fn classic(body: &[u8]) -> Option<Object> {
     let head: &[u8; 16] = body.first_chunk()?;
     let (channel, flags, dlc) = (LE.half(head, 0), head[2], head[3]);
@@ -235,7 +238,7 @@ fn fd_flags(edl: bool, brs: bool, esi: bool) -> u8 {
     if edl { FDF | if brs { BRS } else { 0 } | if esi { ESI } else { 0 } } else { 0 }
 }
 
-/// Fills a frame that an FD object holds, FD itself or classic.
+/// Fills a frame from an FD object, which holds an FD or a classic frame.
 fn fill(frame: &mut Frame, dlc: u8, data: &[u8]) {
     let len = data.len().min(64);
     frame.data[..len].copy_from_slice(&data[..len]);
@@ -265,14 +268,15 @@ fn fd_message_64(body: &[u8], head_bytes: usize) -> Option<Object> {
     let mut frame = Frame::default();
     frame.can_id = can_id(LE.word(head, 4), flags & 0x10 != 0);
     frame.flags = fd_flags(flags & 0x1000 != 0, flags & 0x2000 != 0, flags & 0x4000 != 0);
-    // The extra part's place counts from the object's beginning.
+    // The offset of the extra part counts from the object's start.
     let end = if extra > 0 { extra.saturating_sub(head_bytes).min(body.len()) } else { body.len() };
     let data = body.get(40..end).unwrap_or_default();
     fill(&mut frame, dlc, &data[..valid.min(data.len())]);
     Some(Object::Frame(channel.into(), sent(direction != 0), frame))
 }
 
-/// An error frame. canter and python-can keep in it what the kernel tells, and no error code; then that is read.
+/// Reads an error frame. canter and python-can store the kernel's error class and data in it and leave the error codes
+/// 0; then class and data are read.
 fn error(body: &[u8]) -> Option<Object> {
     let head: &[u8; 32] = body.first_chunk()?;
     let channel = LE.half(head, 0);
@@ -323,7 +327,7 @@ impl Decode for Blf {
             let Some(length) = self.whole()? else {
                 if !self.unpack(source)? {
                     let rest = &self.objects[self.at..];
-                    let ended = self.passing == 0 && rest.iter().all(|&byte| byte == 0);
+                    let ended = self.to_skip == 0 && rest.iter().all(|&byte| byte == 0);
                     let whole = ended && self.is_whole(source);
                     return if whole { Ok(false) } else { Err(Trouble::Cut) };
                 }
@@ -333,7 +337,7 @@ impl Decode for Blf {
             let (head_bytes, version) = (usize::from(LE.half(bytes, 4)), LE.half(bytes, 6));
             let kind = LE.word(bytes, 12);
             self.at += length;
-            self.met += 1;
+            self.objects_read += 1;
             let (Some(body), 1 | 2) = (bytes.get(head_bytes.max(OBJECT_HEAD)..), version) else {
                 context.skipped.count("other objects");
                 continue;

@@ -1,8 +1,8 @@
-//! Windows' SYSTEMTIME, as BLF heads have it: year, month, day of the week, day, hour, minute, second, ms; in UTC.
+//! Windows' SYSTEMTIME, as in BLF headers: year, month, day of the week, day, hour, minute, second, ms; in UTC.
 
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-/// ns since 1970; `None` for all zeros and for what is no date.
+/// Converts to ns since 1970; `None` for all zeros and for invalid dates.
 pub fn to_ns(time: [u16; 8]) -> Option<u64> {
     let [year, month, _, day, hour, minute, second, ms] = time.map(|part| i16::try_from(part).ok());
     let small = |part: Option<i16>| part.and_then(|part| i8::try_from(part).ok());
@@ -19,7 +19,7 @@ pub fn to_ns(time: [u16; 8]) -> Option<u64> {
     u64::try_from(stamp).ok()
 }
 
-/// The time of `ns`, to the ms that it is in.
+/// Converts from ns since 1970, rounded down to ms.
 pub fn of_ns(ns: u64) -> [u16; 8] {
     let Ok(stamp) = Timestamp::from_nanosecond(ns.into()) else { return [0; 8] };
     let date = stamp.to_zoned(TimeZone::UTC);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_comes_back_to_the_ms() {
+    fn a_time_converts_back_to_the_ms() {
         let ns = 1_700_000_000_123_456_789;
         assert_eq!(of_ns(ns), [2023, 11, 2, 14, 22, 13, 20, 123]);
         assert_eq!(to_ns(of_ns(ns)), Some(1_700_000_000_123_000_000));

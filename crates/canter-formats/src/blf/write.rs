@@ -1,5 +1,5 @@
-//! Vector BLF, as python-can and Vector's programs read it: a head, which is written again at the end, and containers of
-//! objects, packed by zlib.
+//! Vector BLF, as python-can and Vector's programs read it: a header, which is rewritten at the end, and containers of
+//! objects, compressed by zlib.
 
 use super::{
     layout::{APP_TEXT, CAN_ERROR_EXT, CAN_FD_MESSAGE, CAN_MESSAGE, LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD},
@@ -15,7 +15,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use std::io::{self, Write};
 
 const HEAD_BYTES: u32 = 144;
-/// Vector's containers hold so much.
+/// The size of Vector's containers, in bytes.
 const CONTAINER_BYTES: usize = 128 << 10;
 const STAMP_NS: u32 = 2;
 const ZLIB: u16 = 2;
@@ -28,11 +28,11 @@ pub struct Blf {
     channels: ChannelOfBus,
     objects: Vec<u8>,
     count: u32,
-    /// Bytes of the file if nothing were packed.
+    /// The size of the file without compression, in bytes.
     unpacked: u64,
     start_ns: Option<u64>,
     end_ns: u64,
-    /// Notes of channels met before the first frame.
+    /// Notes of channels that are written before the next frame.
     waiting: Vec<String>,
     not_kept: NotKept,
 }
@@ -53,7 +53,7 @@ impl Blf {
         })
     }
 
-    /// Begins an object of `bytes` bytes behind its head.
+    /// Appends the header of an object with a body of `bytes` bytes.
     fn object(&mut self, kind: u32, bytes: usize, since_ns: u64) {
         let out = &mut self.objects;
         out.extend_from_slice(b"LOBJ");
@@ -79,7 +79,7 @@ impl Blf {
         out.extend_from_slice(&[0; 4][..length - note.len()]);
     }
 
-    /// Packs the objects into a container.
+    /// Compresses the objects into a container.
     fn container(&mut self) -> io::Result<()> {
         if self.objects.is_empty() {
             return Ok(());
@@ -95,13 +95,13 @@ impl Blf {
         out.extend_from_slice(&[0; 6]);
         out.extend_from_slice(&(self.objects.len() as u32).to_le_bytes());
         out.extend_from_slice(&[0; 4]);
-        // The fastest: a log is read more often elsewhere than written here, but nobody waits for 5 % of its size.
+        // The fastest level: better ones reduce the size by about 5 %, which is not worth their time.
         let mut packer = ZlibEncoder::new(&mut *out, Compression::fast());
         packer.write_all(&self.objects)?;
         packer.finish()?;
         let length = out.len() - start;
         out[start + 8..start + 12].copy_from_slice(&(length as u32).to_le_bytes());
-        // Readers expect the length modulo 4, and not what is missing to 4, as padding.
+        // Readers expect `length % 4` bytes of padding, not the bytes missing to a multiple of 4.
         out.extend_from_slice(&[0; 4][..length % 4]);
         self.unpacked += (OBJECT_BASE + 16 + self.objects.len()) as u64;
         self.objects.clear();

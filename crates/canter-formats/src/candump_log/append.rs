@@ -1,6 +1,6 @@
-//! candump's log: `(1700000000.123456) can0 123#DEADBEEF`, byte for byte what `candump -l` writes; where it is known
-//! who sent a frame, with ` R` or ` T` behind it as `candump -L -x` has it, which its readers know. Printed here by
-//! hand because the general formatting would cost more than receiving (a table of hex pairs, the second kept).
+//! candump's log: `(1700000000.123456) can0 123#DEADBEEF`, byte for byte what `candump -l` writes; a frame with a known
+//! direction is followed by ` R` or ` T`, as `candump -L -x` prints it. Formatted with a table of hex pairs and a copy
+//! of the last second's digits, because `std::fmt` would cost more than receiving the frame.
 
 use crate::format::{Append, Closing};
 use canter_frame::{
@@ -26,7 +26,7 @@ const fn pairs(digits: &[u8; 16], base: usize) -> [[u8; 2]; 256] {
 /// The longest line: stamp 23, two spaces, name, a frame of 8 + 2 + 1 + 128, line break; and room for a [`Piece`].
 const LINE_BYTES_MAX: usize = 224;
 
-/// A text that is repeated, with room behind it, so that copying it is always the same few moves.
+/// A repeated text in an array of fixed size, so that copying it takes a fixed number of instructions.
 #[derive(Default)]
 struct Piece {
     bytes: [u8; Self::ROOM],
@@ -34,7 +34,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// A name of an interface has 15 characters at most; those of other recordings may be longer.
+    /// Fits the name of a Linux interface, at most 15 characters; names in other recordings may be longer.
     const ROOM: usize = 24;
 
     fn new(text: String) -> Self {
@@ -46,18 +46,18 @@ impl Piece {
     }
 }
 
-/// The writer.
+/// The appender.
 #[derive(Default)]
 pub struct CandumpLog {
     ns: bool,
-    /// `) can0 `, each name as wide as the widest so far, as candump pads them.
     names: Vec<String>,
+    /// `) can0 ` for each interface; names are padded to the longest so far, as candump does.
     labels: Vec<Piece>,
     /// The second whose digits are in `second_text`.
     second: u64,
     second_text: Piece,
     line: Line,
-    /// What [`CandumpLog::usual`] writes into; what was there before does not matter.
+    /// The buffer of [`CandumpLog::usual`]; its old content does not matter.
     usual_line: UsualLine,
 }
 
@@ -79,7 +79,7 @@ impl CandumpLog {
         }
     }
 
-    /// Brings `second_text` to the second of a stamp, and answers the ns that are left.
+    /// Updates `second_text` to the second of a stamp, and returns the rest in ns.
     #[inline]
     fn second(&mut self, stamp_ns: u64) -> u32 {
         let (second, ns) = (stamp_ns / 1_000_000_000, (stamp_ns % 1_000_000_000) as u32);
@@ -90,8 +90,8 @@ impl CandumpLog {
         ns
     }
 
-    /// The line that nearly all are: of a classic data frame of which no more is known. Its parts have fixed places up to
-    /// the interface's name, so that it takes few decisions. `false`: it is another.
+    /// Appends the most common line, a classic data frame without direction, with few branches: all parts up to the
+    /// interface's name have fixed offsets. `false`: the frame needs another line, and nothing was appended.
     #[inline]
     fn usual(&mut self, out: &mut Vec<u8>, record: &RawRecord<'_>) -> bool {
         let Ok(&[a, b, c, d, len, _, _, len8_dlc, ref data @ ..]) = <&[u8; CAN_MTU]>::try_from(record.bytes)
@@ -109,7 +109,7 @@ impl CandumpLog {
         }
         let ns = self.second(record.stamp_ns);
         if self.second_text.text.len() != SECOND_BYTES {
-            return false; // a stamp of after the year 2286
+            return false; // a stamp after the year 2286
         }
         let line = &mut self.usual_line.0;
         line[..Piece::ROOM].copy_from_slice(&self.second_text.bytes);
@@ -126,7 +126,7 @@ impl CandumpLog {
     }
 }
 
-/// `(1700000000.` has so many bytes, and behind it are six digits of µs.
+/// The length of `(1700000000.`, which six digits of µs follow.
 const SECOND_BYTES: usize = 12;
 const LABEL_AT: usize = SECOND_BYTES + 6;
 /// `12345678#`, eight bytes of data and the line break.
@@ -143,12 +143,12 @@ impl Default for UsualLine {
 
 const _: () = assert!(LABEL_AT + Piece::ROOM + FRAME_BYTES <= USUAL_BYTES);
 
-/// Writes a classic frame's identifier and all eight bytes of its data, and answers where these begin.
+/// Writes a classic frame's identifier and all eight bytes of its data; returns the offset of the data.
 #[inline]
 fn usual_frame(place: &mut [u8; FRAME_BYTES], can_id: u32, data: &[u8; 8]) -> usize {
     let mut pair = |at: usize, byte: u8| place[at..at + 2].copy_from_slice(&HEX[usize::from(byte)]);
     if can_id & EFF_FLAG == 0 {
-        pair(0, (can_id >> 4) as u8 & 0x7f); // of its second digit, the next line writes the right one
+        pair(0, (can_id >> 4) as u8 & 0x7f); // the next line overwrites the second digit
         pair(1, can_id as u8);
         data.iter().enumerate().for_each(|(n, &byte)| pair(4 + 2 * n, byte));
         place[3] = b'#';
@@ -161,7 +161,7 @@ fn usual_frame(place: &mut [u8; FRAME_BYTES], can_id: u32, data: &[u8; 8]) -> us
     9
 }
 
-/// The six digits of the µs.
+/// Returns the six digits of the µs.
 #[inline]
 fn micros(ns: u32) -> [u8; 6] {
     let us = ns / 1000;
@@ -171,7 +171,7 @@ fn micros(ns: u32) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// A line being made.
+/// A line under construction.
 struct Line {
     bytes: [u8; LINE_BYTES_MAX],
     len: usize,
@@ -190,7 +190,7 @@ impl Line {
         self.len += 1;
     }
 
-    /// A piece that is no longer than its room.
+    /// Appends a piece that fits its room.
     #[inline]
     fn piece(&mut self, piece: &Piece) {
         if let Some(place) = self.bytes.get_mut(self.len..self.len + Piece::ROOM) {
@@ -230,7 +230,7 @@ impl Line {
         }
     }
 
-    /// The frame, from its identifier on.
+    /// Appends the frame, from its identifier on.
     #[inline]
     fn frame(&mut self, bytes: &[u8]) {
         let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk::<8>() else { return };
@@ -296,7 +296,7 @@ impl Append for CandumpLog {
         out.extend_from_slice(&line.bytes[..line.len]);
     }
 
-    /// Nothing: readers of logs stop at lines that are no frames. The account is in its own file.
+    /// Appends nothing: readers of logs stop at lines that are not frames. The account is in a separate file.
     fn finish(&mut self, _out: &mut Vec<u8>, _interfaces: &[Closing], _verdict: &str) {}
 }
 

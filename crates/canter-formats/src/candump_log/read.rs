@@ -1,5 +1,5 @@
-//! candump's log: a line a frame, by `LogLine`. Lines that start otherwise are comments; of these, candump's DROPCOUNT
-//! lines are counted as frames that the recording has lost.
+//! candump's log: one line per frame, read by `LogLine`. Lines that do not start with `(` are comments; candump's
+//! DROPCOUNT comments are counted as frames that the recording has lost.
 
 use crate::{
     format::{Context, Decode, LINE_BYTES_MAX, Source},
@@ -13,7 +13,7 @@ pub struct CandumpLog {
     line: u64,
 }
 
-/// Text whose first line is a frame, or comments and then a frame; nothing at all is a log without frames.
+/// Whether the text begins with a frame, or with comments and then a frame; an empty file is a log without frames.
 pub fn looks_like(head: &[u8]) -> bool {
     let text = head.iter().all(|&byte| byte == b'\n' || byte == b'\r' || byte == b'\t' || byte >= b' ');
     let frame = |line: &[u8]| {
@@ -24,18 +24,18 @@ pub fn looks_like(head: &[u8]) -> bool {
     text && head.split(|&byte| byte == b'\n').find(|line| !comment(line)).is_none_or(frame)
 }
 
-/// `DROPCOUNT: dropped 12 CAN frames on 'can0' socket (total drops 34)`.
+/// Reads the 12 of `DROPCOUNT: dropped 12 CAN frames on 'can0' socket (total drops 34)`.
 fn dropped(line: &str) -> Option<u64> {
     line.strip_prefix("DROPCOUNT: dropped ")?.split(' ').next()?.parse().ok()
 }
 
-/// A CAN XL frame's identifier is `VVPPP#`, its next field `FF:`.
+/// Whether a line has a CAN XL frame, whose identifier is `VVPPP#` and next field `FF:`.
 fn is_xl(line: &str) -> bool {
     let frame = line.split_ascii_whitespace().nth(2).unwrap_or_default().as_bytes();
     frame.get(5) == Some(&b'#') && frame.get(8) == Some(&b':')
 }
 
-/// What `LogLine` reads of a line, in a fraction of its time; `None` leaves the line to it.
+/// Reads a common line like `LogLine`, in a fraction of its time; `None`: `LogLine` has to read the line.
 #[inline]
 fn quick(line: &[u8]) -> Option<(u64, &str, Frame, Option<Direction>)> {
     let point = line.iter().take(20).position(|&byte| byte == b'.')?;
@@ -68,7 +68,7 @@ fn quick(line: &[u8]) -> Option<(u64, &str, Frame, Option<Direction>)> {
     Some((stamp_ns, interface, parse_frame(frame).ok()?, direction))
 }
 
-/// A number of 1…11 digits.
+/// Reads a number of 1…11 digits.
 fn digits(text: &[u8]) -> Option<u64> {
     let digit = |number: u64, &byte: &u8| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'));
     if text.is_empty() || text.len() > 11 { None } else { text.iter().try_fold(0, digit) }
@@ -82,7 +82,7 @@ impl Decode for CandumpLog {
         entry: &mut Record,
     ) -> Result<bool, Trouble> {
         loop {
-            // What looks like a frame at the end may be the beginning of a longer one.
+            // A last line without line break may be the beginning of a longer frame, so it is not read.
             let Some(length) = source.whole_line(&mut self.line)? else { return Ok(false) };
             if let Some((stamp_ns, interface, frame, direction)) = quick(&source.buffered()[..length]) {
                 let bus = context.names.number(interface)?;
@@ -112,7 +112,9 @@ impl Decode for CandumpLog {
                     context.skipped.count("CAN XL frames");
                     false
                 }
-                Err(_) if length >= LINE_BYTES_MAX => return wrong("no line is so long (a damaged file?)"),
+                Err(_) if length >= LINE_BYTES_MAX => {
+                    return wrong("a line of more than 64 KiB (a damaged file?)");
+                }
                 Err(error) => return wrong(format!("{error} (delete the line to read the rest)")),
             };
             source.consume(length + 1);
@@ -132,28 +134,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn whole(line: &str) -> Option<(u64, &str, Frame, Option<Direction>)> {
+    fn by_log_line(line: &str) -> Option<(u64, &str, Frame, Option<Direction>)> {
         let line = LogLine::parse(line).ok()??;
         Some((line.stamp_ns, line.interface, line.frame, line.direction))
     }
 
     proptest! {
         #[test]
-        fn the_quick_way_reads_what_the_whole_way_reads_or_nothing(
+        fn quick_reads_the_same_as_log_line_or_nothing(
             line in "\\([0-9]{1,12}\\.[0-9]{5,10}\\) {1,3}[a-z0-9_.]{0,17} [0-9A-F]{3}(#|##1|#R)([0-9A-F]{2}){0,9}( [RTX])?",
         ) {
             if let Some(found) = quick(line.as_bytes()) {
-                prop_assert_eq!(Some(found), whole(&line));
+                prop_assert_eq!(Some(found), by_log_line(&line));
             }
         }
 
         #[test]
-        fn the_quick_way_reads_what_candump_writes(stamp_ns in 0..4_000_000_000_000_000_000u64, data: [u8; 8], ns: bool) {
+        fn quick_reads_every_line_that_candump_writes(stamp_ns in 0..4_000_000_000_000_000_000u64, data: [u8; 8], ns: bool) {
             let frame = Frame::classic(canter_frame::Identifier::Sff(0x123), &data).unwrap();
             let line = LogLine { stamp_ns, interface: "can0", frame, direction: None };
             let text = if ns { format!("{line:.9}") } else { line.to_string() };
             prop_assert!(quick(text.as_bytes()).is_some(), "{text}");
-            prop_assert_eq!(quick(text.as_bytes()), whole(&text));
+            prop_assert_eq!(quick(text.as_bytes()), by_log_line(&text));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! ASAM MDF4 bus logging: groups of CAN_DataFrame, CAN_RemoteFrame and CAN_ErrorFrame, as canter, asammdf and loggers
-//! write them. The file is read here and there, each group from its beginning to its end, and the groups' frames are
+//! write them. Each group is read from its beginning to its end, all groups at the same time, and their frames are
 //! merged by stamp.
 //!
-//! Only sorted files, in which a data group has one channel group; asammdf sorts others.
+//! Reads only sorted files, in which a data group has one channel group; asammdf sorts others.
 
 mod blocks;
 mod data;
@@ -18,9 +18,9 @@ use canter_frame::{BusId, Record};
 use group::Group;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Where the header block is.
+/// The offset of the header block.
 const HEADER_AT: u64 = 64;
-/// What canter calls itself in a file.
+/// The name of the program in files that canter wrote.
 const WRITTEN_HERE: &[u8] = b"canter  ";
 
 /// The decoder.
@@ -30,17 +30,18 @@ pub struct Mdf {
     groups: Option<Groups>,
 }
 
-/// What the file holds, and the next frame of each group.
+/// The groups of the file, and the next frame of each.
 struct Groups {
     start_ns: u64,
-    /// Names of interfaces are the groups', and error frames tell what the kernel told.
-    own: bool,
+    /// canter wrote the file: groups have the names of interfaces, and error frames have the kernel's error classes.
+    by_canter: bool,
     groups: Vec<Group>,
-    /// The interface of each group of ours.
+    /// The bus of each group, if canter wrote the file.
     buses: Vec<BusId>,
     channels: BusOfChannel,
+    /// The next frame of each group.
     heads: Vec<Record>,
-    /// Groups by the stamps of their heads.
+    /// The groups, by the stamp of their next frame.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// A group's data ends before its last frame.
     cut: bool,
@@ -51,7 +52,7 @@ pub fn looks_like(head: &[u8]) -> bool {
     name.is_some_and(|name| matches!(name, b"MDF     " | b"UnFinMF "))
 }
 
-/// Checks the file's first bytes; whether canter wrote it.
+/// Checks the file's first bytes, and returns whether canter wrote it.
 fn identify(blocks: &mut Blocks) -> Result<bool, Trouble> {
     let mut head = [0; HEADER_AT as usize];
     blocks.read(0, &mut head)?;
@@ -70,22 +71,22 @@ fn identify(blocks: &mut Blocks) -> Result<bool, Trouble> {
 }
 
 impl Groups {
-    /// Reads what the file holds, and each group's first frame.
+    /// Reads the groups of the file, and the first frame of each.
     fn open(blocks: &mut Blocks, context: &mut Context) -> Result<Self, Trouble> {
-        let own = identify(blocks)?;
+        let by_canter = identify(blocks)?;
         let header = blocks.block(HEADER_AT, b"HD")?;
-        if own && header.link(1) != 0 {
-            // The last that canter writes: without it the end is missing.
+        if by_canter && header.link(1) != 0 {
+            // canter writes this block last: without it the end of the file is missing.
             blocks.shared_block(header.link(1), b"FH")?;
         }
         let groups = Self::list(header.link(0), blocks, context)?;
         let mut buses = Vec::new();
-        for group in groups.iter().filter(|_| own) {
+        for group in groups.iter().filter(|_| by_canter) {
             buses.push(context.names.number(&group.name)?);
         }
         let mut opened = Self {
             start_ns: header.u64(0),
-            own,
+            by_canter,
             heads: vec![Record::default(); groups.len()],
             groups,
             buses,
@@ -97,7 +98,7 @@ impl Groups {
         Ok(opened)
     }
 
-    /// The groups of frames, of the data groups from `next` on.
+    /// Reads the data groups from `next` on, and returns those of CAN frames.
     fn list(mut next: u64, blocks: &mut Blocks, context: &mut Context) -> Result<Vec<Group>, Trouble> {
         let mut groups = Vec::new();
         while next != 0 {
@@ -121,10 +122,10 @@ impl Groups {
 
     /// Reads a group's next frame.
     fn read(&mut self, at: usize, blocks: &mut Blocks, context: &mut Context) -> Result<(), Trouble> {
-        let logged = match self.groups[at].next(self.own, blocks) {
+        let logged = match self.groups[at].next(self.by_canter, blocks) {
             Ok(Some(logged)) => logged,
             Ok(None) => return Ok(()),
-            // The others may have theirs.
+            // The other groups may be complete.
             Err(Trouble::Cut) => {
                 self.cut = true;
                 return Ok(());
@@ -134,7 +135,7 @@ impl Groups {
         let ns = (logged.seconds * 1e9).round();
         let stamp_ns = if ns.is_finite() { (ns as i128).saturating_add(self.start_ns.into()) } else { -1 };
         let Ok(stamp_ns) = u64::try_from(stamp_ns) else { return wrong("a stamp outside of 1970…2554") };
-        let bus = match self.own {
+        let bus = match self.by_canter {
             true => self.buses[at],
             false => self.channels.number(logged.channel, &mut context.names)?,
         };

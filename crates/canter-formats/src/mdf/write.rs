@@ -2,10 +2,10 @@
 //! deflated.
 //!
 //! Written here and not by a crate: mdf4-rs 0.3 stores a frame as an array of bytes without the members that the bus
-//! logging standard names, and mf4-rs 3.8 has no bus logging; neither packs what it writes.
+//! logging standard names, and mf4-rs 3.8 has no bus logging; neither compresses its output.
 //!
-//! Data goes to the file as it comes; the blocks that say what it is come behind it, because only then the counts are
-//! known, and a link in the head, which has its fixed place, leads there.
+//! Data is written first. The blocks that describe it follow at the end, because only then the counts are known; the
+//! header, which has a fixed place, is rewritten to link to them.
 
 mod blocks;
 mod group;
@@ -27,7 +27,7 @@ pub struct Mdf {
     output: Output,
     channels: ChannelOfBus,
     names: Vec<String>,
-    /// Four for each interface, in the order of `Kind`.
+    /// Four groups for each interface, in the order of `Kind`.
     groups: Vec<Group>,
     start_ns: Option<u64>,
     not_kept: NotKept,
@@ -42,10 +42,10 @@ fn identification() -> Vec<u8> {
     block
 }
 
-/// The head: its first data group, file history and when the recording began.
+/// Returns the header block: links to the first data group and the file history, and the start of the recording.
 fn head(data_group: u64, history: u64, start_ns: u64) -> Vec<u8> {
     let block = Block::new(b"HD", &[data_group, history, 0, 0, 0, 0]);
-    // In UTC: no offset, no local time.
+    // The time is in UTC: no offset, no local time.
     block.u64(start_ns).bytes(&[0; 4]).bytes(&[0; 4]).bytes(&[0; 16]).done()
 }
 
@@ -57,7 +57,7 @@ impl Mdf {
         Ok(Self { output, channels, names: Vec::new(), groups: Vec::new(), start_ns: None, not_kept })
     }
 
-    /// The file's history, which the standard demands.
+    /// Writes the file's history, which the standard requires; returns its offset.
     fn history(&mut self, start_ns: u64) -> u64 {
         let version = env!("CARGO_PKG_VERSION");
         let comment = format!(
@@ -91,7 +91,7 @@ impl Sink for Mdf {
         let Some(group) = self.groups.get_mut(entry.bus.index() * Kind::ALL.len() + kind as usize) else {
             return Ok(());
         };
-        // Stamps before the first frame's are negative, and kept.
+        // Stamps before the first frame are kept, as negative times.
         let since = entry.stamp_ns.wrapping_sub(start_ns).cast_signed();
         let seconds = since as f64 / 1e9;
         let sent = entry.direction == Some(Direction::Sent);

@@ -1,8 +1,8 @@
 //! Parquet as canter writes it: a file, or a data set of them, `vehicle=V/date=YYYY-MM-DD/bus=can0/part-STAMP.parquet`.
-//! The parts' frames are merged by stamp; a part is opened when its turn comes, which its name tells.
+//! The parts' frames are merged by stamp; a part is opened when the merge reaches the stamp in its name.
 //!
-//! By the column readers of the `parquet` crate. What that does with a damaged file is not in our hands, so it works
-//! behind a fence: a panic there is an error here.
+//! Uses the column readers of the `parquet` crate, which may panic on a damaged file: the module `fence` turns a panic
+//! into an error.
 
 mod columns;
 mod fence;
@@ -22,20 +22,20 @@ use std::{
 };
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// Folders in folders: those of a data set are three.
+/// The most levels of folders that are searched; a data set has three.
 const DEPTH_MAX: usize = 8;
 
 /// The decoder.
 pub struct Parquet {
-    /// Parts to come, by the stamps in their names.
+    /// Parts not opened yet, sorted by the stamps in their names.
     coming: VecDeque<Part>,
     /// The only part is the source itself.
     single: bool,
     open: Vec<Open>,
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The part being read, for who is told of an error.
+    /// The part being read, for errors.
     at: String,
-    /// A part that was cut off: of it nothing can be read, but of the others all.
+    /// A part that was cut off: nothing of it can be read, but all of the other parts.
     cut: Option<String>,
 }
 
@@ -58,12 +58,12 @@ pub fn looks_like(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// The value of a partition that a path is in: of `bus` in `…/bus=can0/…` it is can0.
+/// Returns the value of a partition in a path: for `bus` in `…/bus=can0/…` it is can0.
 fn partition(path: &Path, key: &str) -> Option<String> {
     let value = |part: &str| Some(part.strip_prefix(key)?.strip_prefix('=')?.to_owned());
     let mut parts = path.parent()?.components().rev();
     let value = parts.find_map(|part| value(part.as_os_str().to_str()?))?;
-    // Percent signs, as Hive writes them.
+    // Hive writes some bytes as a percent sign and two hex digits.
     let mut bytes = Vec::new();
     let mut rest = value.as_bytes();
     while let [first, more @ ..] = rest {
@@ -75,7 +75,7 @@ fn partition(path: &Path, key: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// All parts below a folder.
+/// Finds all parts below a folder.
 fn parts(folder: &Path, depth: usize, found: &mut Vec<Part>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -95,13 +95,13 @@ fn parts(folder: &Path, depth: usize, found: &mut Vec<Part>) -> io::Result<()> {
 }
 
 impl Parquet {
-    /// One file, that of the source.
+    /// Reads one file, that of the source.
     pub fn file(path: &Path) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Self::new(vec![Part { first_ns: 0, path }], true)
     }
 
-    /// A data set; `None` when there is no Parquet file in the folder.
+    /// Opens a data set; `None` if the folder has no Parquet file.
     ///
     /// # Errors
     /// When a folder cannot be read, or when it has the frames of several vehicles.
@@ -214,11 +214,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partitions_are_read_off_a_path_and_percent_signs_are_undone() {
+    fn partitions_are_read_from_a_path_and_percent_signs_are_decoded() {
         let path = Path::new("/data/bus=x/vehicle=V%2017%2Fa/date=2026-11-22/bus=can%/part-1.parquet");
         let value = |key| partition(path, key);
         assert_eq!(value("vehicle").as_deref(), Some("V 17/a"));
-        assert_eq!(value("bus").as_deref(), Some("can%"), "the one that is nearest");
+        assert_eq!(value("bus").as_deref(), Some("can%"), "the partition nearest to the file");
         assert_eq!(value("driver"), None);
     }
 }

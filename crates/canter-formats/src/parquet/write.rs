@@ -1,7 +1,7 @@
 //! A data set of Parquet files: `vehicle=V/date=YYYY-MM-DD/bus=can0/part-STAMP.parquet`. STAMP is that of the file's
-//! first frame in ns, so that the same drive written twice is found out.
+//! first frame in ns, so that writing the same drive twice is detected.
 //!
-//! By the column writers of the `parquet` crate, without Arrow: a row group's columns are gathered and handed over.
+//! Uses the column writers of the `parquet` crate, without Arrow: the columns of a row group are collected in memory.
 
 mod columns;
 
@@ -35,9 +35,9 @@ pub struct DataSet {
     schema: Arc<Type>,
     properties: Arc<WriterProperties>,
     names: Vec<String>,
-    /// The part that each interface has open.
+    /// The open part of each interface.
     parts: Vec<Option<Part>>,
-    /// Parts that are whole, and where they belong.
+    /// Complete parts under temporary names, and their final paths.
     whole: Vec<(TempPath, PathBuf)>,
 }
 
@@ -50,7 +50,7 @@ struct Part {
     columns: Columns,
 }
 
-/// A partition's value as readers of Hive's notation take it.
+/// Encodes a partition's value in Hive's notation.
 fn encoded(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -63,7 +63,7 @@ fn date(day: u64) -> String {
         .map_or_else(|_| "unknown".to_owned(), |stamp| stamp.to_zoned(TimeZone::UTC).date().to_string())
 }
 
-fn packed(error: parquet::errors::ParquetError) -> io::Error {
+fn io_error(error: parquet::errors::ParquetError) -> io::Error {
     match error {
         parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => *error,
@@ -78,7 +78,7 @@ impl DataSet {
         fs::create_dir_all(&options.path)?;
         let stamp = ColumnPath::from("stamp");
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(packed)?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(io_error)?))
             .set_created_by(concat!("canter ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_sorting_columns(Some(vec![SortingColumn {
                 column_idx: 0,
@@ -92,7 +92,7 @@ impl DataSet {
             folder: options.path.clone(),
             vehicle: options.vehicle.clone().unwrap_or_else(|| "unknown".to_owned()),
             overwrite: options.overwrite,
-            schema: columns::schema().map_err(packed)?,
+            schema: columns::schema().map_err(io_error)?,
             properties: Arc::new(properties),
             names: Vec::new(),
             parts: Vec::new(),
@@ -110,19 +110,19 @@ impl DataSet {
         fs::create_dir_all(&folder)?;
         let path = folder.join(format!("part-{stamp_ns}.parquet"));
         if path.exists() && !self.overwrite {
-            let message = format!("{} is there already: this drive is in the data set", path.display());
+            let message = format!("{} exists already: this drive is in the data set", path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         let (file, beside) = output::beside(&path)?.into_parts();
         let (schema, properties) = (Arc::clone(&self.schema), Arc::clone(&self.properties));
-        let writer = SerializedFileWriter::new(file, schema, properties).map_err(packed)?;
+        let writer = SerializedFileWriter::new(file, schema, properties).map_err(io_error)?;
         Ok(Part { day, path, beside, writer, columns: Columns::default() })
     }
 
     fn close(&mut self, interface: usize) -> io::Result<()> {
         let Some(mut part) = self.parts[interface].take() else { return Ok(()) };
-        part.columns.write(&mut part.writer).map_err(packed)?;
-        part.writer.into_inner().map_err(packed)?.sync_data()?;
+        part.columns.write(&mut part.writer).map_err(io_error)?;
+        part.writer.into_inner().map_err(io_error)?.sync_data()?;
         self.whole.push((part.beside, part.path));
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Sink for DataSet {
         let Some(part) = &mut self.parts[interface] else { return Ok(()) };
         part.columns.push(entry);
         if part.columns.rows() == ROWS_MAX {
-            part.columns.write(&mut part.writer).map_err(packed)
+            part.columns.write(&mut part.writer).map_err(io_error)
         } else {
             Ok(())
         }

@@ -1,8 +1,8 @@
-//! pcapng: what Wireshark, tshark and capinfos read. One interface block a bus, stamps in ns, and at the end an
-//! interface statistics block a bus, so that the losses are in the same file as the frames.
+//! pcapng: what Wireshark, tshark and capinfos read. One interface block per bus, stamps in ns, and at the end one
+//! interface statistics block per bus, so that the losses are in the same file as the frames.
 //!
 //! draft-ietf-opsawg-pcapng; LINKTYPE_CAN_SOCKETCAN (227): `struct can_frame` or `struct canfd_frame` with the
-//! identifier in network byte order. Blocks are in this machine's byte order, as their magic number says.
+//! identifier in network byte order. Blocks are in this machine's byte order, which their magic number shows.
 
 use crate::format::{Append, Closing};
 use canter_frame::{
@@ -32,12 +32,12 @@ const ISB_USRDELIV: u16 = 8;
 /// Bytes of an enhanced packet block without its packet.
 const PACKET_FIXED: u32 = 32;
 
-/// The writer.
+/// The appender.
 #[derive(Default)]
 pub struct Pcapng {
     /// Frames written of each interface.
     written: Vec<u64>,
-    /// To be said with the next frame.
+    /// A comment for the next frame.
     remark: Option<String>,
 }
 
@@ -60,7 +60,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend(&[0; 3][..value.len().wrapping_neg() % 4]);
 }
 
-/// A time stamp: its upper half first.
+/// Returns a time stamp, its upper half first.
 fn stamp(ns: u64) -> [u8; 8] {
     let [a, b, c, d] = ((ns >> 32) as u32).to_ne_bytes();
     let [e, f, g, h] = (ns as u32).to_ne_bytes();
@@ -68,7 +68,7 @@ fn stamp(ns: u64) -> [u8; 8] {
 }
 
 impl Pcapng {
-    /// What is to be said of a frame beside its content.
+    /// Returns the options of a frame's block: its direction and comments.
     fn options(&mut self, record: &RawRecord<'_>, late: bool) -> Vec<u8> {
         let mut out = Vec::new();
         let direction: u32 = match record.direction {
@@ -93,7 +93,7 @@ impl Pcapng {
         out
     }
 
-    /// A frame of any size, with its options unless it is `plain`.
+    /// Appends the block of a frame of any size, with options unless it is `plain`.
     fn any_block(&mut self, out: &mut Vec<u8>, record: &RawRecord<'_>, late: bool, plain: bool) {
         let caught = record.bytes.len() as u32;
         let options = if plain { Vec::new() } else { self.options(record, late) };
@@ -123,7 +123,7 @@ impl Pcapng {
 /// Bytes of a packet block with a classic frame and nothing else.
 const CLASSIC_BLOCK: usize = PACKET_FIXED as usize + CAN_MTU;
 
-/// The block that nearly all frames are: of one size, so that it is made in one piece.
+/// Returns the most common block, a classic frame without options, which has a fixed size.
 #[inline]
 fn classic_block(record: &RawRecord<'_>, frame: &[u8; CAN_MTU]) -> [u8; CLASSIC_BLOCK] {
     let &[a, b, c, d, len, _, reserved, len8_dlc, ref data @ ..] = frame;
@@ -159,7 +159,7 @@ impl Append for Pcapng {
         block(out, INTERFACE, |out| {
             out.extend(LINKTYPE_CAN_SOCKETCAN.to_ne_bytes());
             out.extend([0; 2]);
-            out.extend(0u32.to_ne_bytes()); // no limit of a packet's length
+            out.extend(0u32.to_ne_bytes()); // no limit on the length of packets
             option(out, IF_NAME, name.as_bytes());
             option(out, IF_TSRESOL, &[9]);
             option(out, OPT_END, &[]);
@@ -262,11 +262,11 @@ mod tests {
         let record = RawRecord { hardware_ns: 1_000_000_002, ..RawRecord::new(7, BusId(0), &bytes) };
         pcapng.frame(&mut out, &record, false);
         assert!(String::from_utf8_lossy(&out).contains("hardware stamp 1.000000002"));
-        assert!(!String::from_utf8_lossy(&out).contains("set"), "said once");
+        assert!(!String::from_utf8_lossy(&out).contains("set"), "a remark is written once");
     }
 
     #[test]
-    fn the_statistics_say_what_was_received_lost_and_written() {
+    fn the_statistics_have_the_counts_of_received_lost_and_written_frames() {
         let (mut pcapng, mut out) = (Pcapng::default(), Vec::new());
         pcapng.interface(&mut out, "a");
         out.clear();

@@ -21,7 +21,7 @@ const IF_TSOFFSET: u16 = 14;
 const EPB_FLAGS: u16 = 2;
 const ISB_IFDROP: u16 = 5;
 
-/// A block of a packet and its options is shorter; others are passed over unread.
+/// The longest block that is read, in bytes; longer ones are skipped, except interface blocks, which are refused.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 /// The decoder.
@@ -33,21 +33,21 @@ pub struct Pcapng {
 
 struct Interface {
     linktype: u16,
-    /// Its number, known with the first frame: interfaces without frames, and Ethernet ones, are not named.
+    /// Its bus, known from its first frame on: interfaces without CAN frames get none.
     number: Option<BusId>,
     name: String,
     resolution: Resolution,
     offset_ns: i128,
-    /// The numbers of the interfaces behind it, when it is `any`.
+    /// The buses of the kernel's interface indexes, if it captured `any`.
     indexes: BusOfIndex,
 }
 
-/// How long a unit of the stamps is.
+/// The unit of the stamps.
 #[derive(Clone, Copy)]
 enum Resolution {
-    /// A multiple of ns.
+    /// This number of ns.
     Ns(u64),
-    /// A fraction of a second.
+    /// A second divided by this number.
     Fraction(u64),
 }
 
@@ -69,7 +69,7 @@ impl Resolution {
     }
 }
 
-/// Walks the options of a block.
+/// Iterates over the options of a block.
 fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (code, length) = (order.half(bytes, 0), usize::from(order.half(bytes, 2)));
@@ -83,7 +83,7 @@ fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 impl Pcapng {
-    /// The type and length of the block at the window's start, with as much of it as fits; `None` at the end.
+    /// Reads the type and length of the block at the window's start, and a section's byte order; `None` at the end.
     fn block(&mut self, source: &mut Source) -> Result<Option<(u32, usize)>, Trouble> {
         let head = source.want(12)?;
         if head.len() < 12 {
@@ -141,7 +141,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// An enhanced packet block, or an old packet block, which has its interface in a half word.
+    /// Reads an enhanced packet block, or an old packet block, whose interface number has 16 bits.
     #[inline]
     fn packet(
         &mut self,

@@ -188,7 +188,7 @@ fn a_card_that_leaves_its_driver_and_comes_back_is_recorded_on_without_a_gap_in_
     let mut capture = Capture::of(&["can1", CARD], &["--wait-for-interface"]);
     send_twenty("can0");
     take_away_and_bring_back(&mut capture.running, "canchar2: is gone");
-    capture.running.until_it_says("canchar2: is there again");
+    capture.running.until_it_says("canchar2: appeared again");
     start_card(CARD, 1_000_000);
     send_twenty("can0");
     let (_, account, ended) = capture.finish();

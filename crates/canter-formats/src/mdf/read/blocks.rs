@@ -9,19 +9,19 @@ use std::collections::HashSet;
 
 pub const LE: Order = Order::Little;
 const HEAD_BYTES: u64 = 24;
-/// No block that is read as a whole is longer; writers split data into blocks of up to 4 MB.
+/// The largest block that is read into memory, in bytes; writers split data into blocks of up to 4 MB.
 pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
 
-/// The file, and which of its blocks were met.
+/// The file, and the offsets of the blocks read.
 pub struct Blocks {
     whole: Whole,
-    /// Every block belongs to one list: one that is met again would lead in a circle.
-    met: HashSet<u64>,
-    /// The last one that was asked for.
+    /// Every block belongs to one list: reading a block again would be an endless loop.
+    read_before: HashSet<u64>,
+    /// The offset of the block requested last, for errors.
     pub at: u64,
 }
 
-/// Where a block is and what it is.
+/// The header of a block: its type, offset, length and number of links.
 #[derive(Clone, Copy)]
 pub struct Head {
     pub kind: [u8; 2],
@@ -31,20 +31,20 @@ pub struct Head {
 }
 
 impl Head {
-    /// Where its data begins, behind the links, and where it ends.
+    /// The offsets of its data's beginning, after the links, and end.
     pub fn data(&self) -> (u64, u64) {
         (self.at + HEAD_BYTES + 8 * self.links, self.at + self.length)
     }
 }
 
-/// A block that was read as a whole.
+/// A block in memory.
 pub struct Block {
     pub links: Vec<u64>,
     pub data: Vec<u8>,
 }
 
 impl Block {
-    /// 0: there is none.
+    /// The link with this number; 0: there is none.
     pub fn link(&self, place: usize) -> u64 {
         self.links.get(place).copied().unwrap_or(0)
     }
@@ -68,15 +68,15 @@ impl Block {
 
 impl Blocks {
     pub fn new(whole: Whole) -> Self {
-        Self { whole, met: HashSet::new(), at: 0 }
+        Self { whole, read_before: HashSet::new(), at: 0 }
     }
 
-    /// Fills `bytes`; a file that ends before was cut off.
+    /// Fills `bytes` from offset `at` on; `Cut` if the file ends before.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), Trouble> {
         Ok(self.whole.read(at, bytes)?)
     }
 
-    /// The head of a block that other blocks may lead to as well: a text, a source.
+    /// Reads the header of a block that several blocks may link to: a text, a source.
     fn shared(&mut self, at: u64) -> Result<Head, Trouble> {
         self.at = at;
         let mut head = [0; HEAD_BYTES as usize];
@@ -85,7 +85,7 @@ impl Blocks {
         }
         self.read(at, &mut head)?;
         let [b'#', b'#', a, b, ..] = head else {
-            return wrong("no block where one must be (a damaged file?)");
+            return wrong("no block where one is expected (a damaged file?)");
         };
         let word = |at| u64::from(LE.word(&head, at + 4)) << 32 | u64::from(LE.word(&head, at));
         let (length, links) = (word(8), word(16));
@@ -98,11 +98,11 @@ impl Blocks {
         Ok(Head { kind: [a, b], at, length, links })
     }
 
-    /// The head of a block that is met once.
+    /// Reads the header of a block that only one block links to.
     pub fn head(&mut self, at: u64) -> Result<Head, Trouble> {
-        if !self.met.insert(at) {
+        if !self.read_before.insert(at) {
             self.at = at;
-            return wrong("two ways lead to this block (a damaged file?)");
+            return wrong("two links lead to this block (a damaged file?)");
         }
         self.shared(at)
     }
@@ -120,13 +120,13 @@ impl Blocks {
         Ok(Block { links: bytes.chunks_exact(8).map(link).collect(), data })
     }
 
-    /// The block of a kind at a place.
+    /// Reads the block at `at`, which must have this type.
     pub fn block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
         let head = self.head(at)?;
         self.of_kind(head, kind)
     }
 
-    /// As [`block`](Self::block), of those that others may lead to as well.
+    /// Like [`block`](Self::block), for blocks that several blocks may link to.
     pub fn shared_block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
         let head = self.shared(at)?;
         self.of_kind(head, kind)
@@ -135,12 +135,12 @@ impl Blocks {
     fn of_kind(&mut self, head: Head, kind: &[u8; 2]) -> Result<Block, Trouble> {
         if head.kind != *kind {
             let (is, must) = (String::from_utf8_lossy(&head.kind), String::from_utf8_lossy(kind));
-            return wrong(format!("a block {is:?} where one of {must:?} must be (a damaged file?)"));
+            return wrong(format!("a block of type {is:?} instead of {must:?} (a damaged file?)"));
         }
         self.body(head)
     }
 
-    /// A text; nothing when there is none.
+    /// Reads a text; empty if there is none.
     pub fn text(&mut self, at: u64) -> Result<String, Trouble> {
         if at == 0 {
             return Ok(String::new());

@@ -5,29 +5,29 @@ use crate::trouble::{Trouble, wrong};
 use flate2::read::ZlibDecoder;
 use std::{collections::VecDeque, io::Read};
 
-/// How much of a block that is not deflated is read at once.
+/// The size of one read from a block that is not deflated, in bytes.
 const READ_BYTES: u64 = 256 << 10;
 
-/// The bytes, from beginning to end.
+/// The bytes of a group, read from beginning to end.
 #[derive(Default)]
 pub struct Data {
-    /// Blocks to come.
+    /// Offsets of the next blocks.
     links: VecDeque<u64>,
-    /// The next list of blocks.
+    /// The offset of the next list of blocks; 0: there is none.
     list: u64,
-    /// What is left to read of a block that is not deflated.
+    /// The range left to read of a block that is not deflated.
     plain: (u64, u64),
     buffer: Vec<u8>,
     at: usize,
 }
 
 impl Data {
-    /// What `link` leads to; 0 to nothing.
+    /// The data that `link` leads to; 0: no data.
     pub fn new(link: u64) -> Self {
         Self { links: (link != 0).then_some(link).into_iter().collect(), ..Self::default() }
     }
 
-    /// The next `count` bytes; a file that has no more of them was cut off.
+    /// Returns the next `count` bytes; `Cut` if there are fewer.
     #[inline]
     pub fn take(&mut self, count: usize, blocks: &mut Blocks) -> Result<&[u8], Trouble> {
         while self.buffer.len() - self.at < count {
@@ -43,10 +43,10 @@ impl Data {
         self.at = 0;
         let (start, end) = self.plain;
         if start < end {
-            let (there, now) = (self.buffer.len(), READ_BYTES.min(end - start));
-            self.buffer.resize(there + now as usize, 0);
+            let (filled, now) = (self.buffer.len(), READ_BYTES.min(end - start));
+            self.buffer.resize(filled + now as usize, 0);
             self.plain.0 += now;
-            return blocks.read(start, &mut self.buffer[there..]);
+            return blocks.read(start, &mut self.buffer[filled..]);
         }
         let Some(link) = self.links.pop_front() else {
             if self.list == 0 {
@@ -72,18 +72,18 @@ impl Data {
             }
             other => {
                 let kind = String::from_utf8_lossy(other);
-                return wrong(format!("a block {kind:?} where data must be (a damaged file?)"));
+                return wrong(format!("a block of type {kind:?} instead of data (a damaged file?)"));
             }
         }
         Ok(())
     }
 }
 
-/// Appends what a `DZ` block holds: deflated, perhaps transposed before.
+/// Appends the data of a `DZ` block, which is deflated and may be transposed.
 fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
     let damaged = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
     let Some((head, packed)) = block.split_at_checked(24) else {
-        return Err(damaged("a block without its head"));
+        return Err(damaged("a block shorter than its header"));
     };
     let number =
         |at: usize| head[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
@@ -93,7 +93,7 @@ fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
         return Err(damaged("a block that is too large"));
     }
     let packed = usize::try_from(packed_length).ok().and_then(|length| packed.get(..length));
-    let packed = packed.ok_or_else(|| damaged("a block that is shorter than what it holds"))?;
+    let packed = packed.ok_or_else(|| damaged("a block shorter than its data"))?;
     let mut bytes = Vec::new();
     let unpacked = ZlibDecoder::new(packed).take(length + 1).read_to_end(&mut bytes);
     if unpacked.is_err() || bytes.len() as u64 != length {
@@ -102,12 +102,13 @@ fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
     match head[2] {
         0 => out.append(&mut bytes),
         1 if width > 0 => transpose(&bytes, width as usize, out),
-        _ => return Err(damaged("a block packed in a way that canter does not know")),
+        _ => return Err(damaged("a block compressed in a way that canter cannot read")),
     }
     Ok(())
 }
 
-/// Appends records whose columns are `bytes`; what is no whole record stands behind them as it is.
+/// Appends the records whose columns are `bytes`; the bytes of an incomplete record follow the columns and are not
+/// transposed.
 fn transpose(bytes: &[u8], width: usize, out: &mut Vec<u8>) {
     let (start, rows) = (out.len(), bytes.len() / width);
     out.resize(start + rows * width, 0);

@@ -1,4 +1,4 @@
-//! A channel group of bus logging: which channels a record has, and the frame that they make.
+//! A channel group of bus logging: the channels of its records, and the frame of each record.
 
 use super::{
     blocks::{Block, Blocks},
@@ -13,7 +13,7 @@ use canter_frame::{
     frame::{EFF_MASK, SFF_MASK, dlc_of_len, len_of_dlc},
 };
 
-/// What the frames of a group are.
+/// The kind of a group's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Data,
@@ -21,19 +21,19 @@ enum Kind {
     Error,
 }
 
-/// As the standard calls the channel that is a frame; its members are called `CAN_DataFrame.ID` and so on.
+/// The standard's names of the channel that holds a frame; its members are `CAN_DataFrame.ID` and so on.
 const KINDS: [(&str, Kind); 3] =
     [("CAN_DataFrame", Kind::Data), ("CAN_RemoteFrame", Kind::Remote), ("CAN_ErrorFrame", Kind::Error)];
 
-/// CN: the channel's values are elsewhere, as many bytes as each has.
+/// CN: the channel's values have variable length and are stored outside of the records.
 const VARIABLE_LENGTH: u8 = 1;
 const TIME: u8 = 2;
-/// CN: kinds of data.
+/// CN: types of data.
 const FLOATING: u8 = 4;
 const UNSIGNED: u8 = 0;
 /// CC: `a + b * x`.
 const LINEAR: u8 = 1;
-/// A record holds a frame and what a logger adds to it.
+/// The longest record accepted, in bytes: a frame and what a logger adds to it.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 
 /// A channel of a group.
@@ -45,11 +45,11 @@ struct Channel {
     byte: u32,
     bits: u32,
     conversion: u64,
-    /// Where values of variable length are.
+    /// The offset of the values of variable length.
     values: u64,
 }
 
-/// Where a number is in a record: so many bits from `bit` of `byte` on.
+/// The place of a number in a record: it begins at bit `bit` of byte `byte`; `mask` has its width.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     byte: usize,
@@ -67,30 +67,30 @@ impl Place {
     }
 }
 
-/// Where the time is, and what it is in seconds.
+/// The place of the time in a record, and its conversion to seconds.
 enum Time {
     Double(usize),
     Single(usize),
     Scaled(Place, f64, f64),
 }
 
-/// Where the payload is.
+/// The place of the payload.
 enum Payload {
     None,
-    /// From a byte on, so many at most.
+    /// In the record: its first byte, and its maximum length.
     Inside(usize, usize),
-    /// In blocks of its own, at a place that the record tells.
-    Apart {
+    /// In separate blocks, at an offset that is in the record.
+    Separate {
         place: Place,
         data: Data,
         passed: u64,
     },
 }
 
-/// The group, at its next record.
+/// A group, and the position of its next record.
 pub struct Group {
     kind: Kind,
-    /// Its own name.
+    /// The group's name.
     pub name: String,
     records: Data,
     record_bytes: usize,
@@ -116,13 +116,13 @@ pub struct Logged {
     pub direction: Option<Direction>,
 }
 
-/// All channels of a list, those that others are made of among them.
+/// Reads all channels of a list, and the members of each channel.
 fn channels(first: u64, blocks: &mut Blocks, found: &mut Vec<Channel>) -> Result<(), Trouble> {
     let mut lists = vec![first];
     while let Some(mut next) = lists.pop() {
         while next != 0 {
             let head = blocks.head(next)?;
-            // An array's description says how its elements lie, which for bytes is one behind the other.
+            // The description of an array is not needed: the elements are bytes, one after the other.
             if head.kind != *b"CN" {
                 break;
             }
@@ -153,7 +153,7 @@ impl Channel {
         }
         if self.data != UNSIGNED && self.bits > 8 {
             return wrong(format!(
-                "channel {}: is no little-endian number, which canter cannot read",
+                "channel {}: is not a little-endian number, so canter cannot read it",
                 self.name
             ));
         }
@@ -183,10 +183,10 @@ impl Channel {
     fn payload(&self, record_bytes: usize) -> Result<Payload, Trouble> {
         if self.kind == VARIABLE_LENGTH {
             let place = Self { data: UNSIGNED, name: self.name.clone(), ..*self }.place(record_bytes)?;
-            return Ok(Payload::Apart { place, data: Data::new(self.values), passed: 0 });
+            return Ok(Payload::Separate { place, data: Data::new(self.values), passed: 0 });
         }
         match record_bytes.checked_sub(self.byte as usize) {
-            // Of an array of bytes `bits` has one element only: what the record has room for.
+            // For an array of bytes, `bits` is the size of one element: the payload has the rest of the record.
             Some(room) => Ok(Payload::Inside(
                 self.byte as usize,
                 if self.bits > 8 { room.min(self.bits as usize / 8) } else { room },
@@ -197,7 +197,7 @@ impl Channel {
 }
 
 impl Group {
-    /// The group that `block` describes, its records in `data`; `None` when these are no CAN frames.
+    /// The group that `block` describes, with its records in `data`; `None` if they are not CAN frames.
     pub fn open(block: &Block, data: u64, blocks: &mut Blocks) -> Result<Option<Self>, Trouble> {
         let mut all = Vec::new();
         channels(block.link(1), blocks, &mut all)?;
@@ -206,7 +206,7 @@ impl Group {
                 .any(|channel| channel.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
         };
         let Some(&(frame, kind)) = KINDS.iter().find(|(name, _)| of_frame(name)) else { return Ok(None) };
-        // Bytes that say which of a record's values are invalid stand behind them.
+        // The invalidation bytes follow the data of a record.
         let (data_bytes, invalid_bytes) = (u64::from(block.u32(24)), u64::from(block.u32(28)));
         let record_bytes = data_bytes + invalid_bytes;
         if record_bytes > RECORD_BYTES_MAX {
@@ -251,9 +251,10 @@ impl Group {
         }))
     }
 
-    /// The next frame; `told`: an error frame's identifier has the kernel's error classes, as canter writes it.
+    /// Reads the next frame; `kernel_classes`: an error frame's identifier has the kernel's error classes, as canter
+    /// writes it.
     #[inline]
-    pub fn next(&mut self, told: bool, blocks: &mut Blocks) -> Result<Option<Logged>, Trouble> {
+    pub fn next(&mut self, kernel_classes: bool, blocks: &mut Blocks) -> Result<Option<Logged>, Trouble> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -268,7 +269,7 @@ impl Group {
         };
         let raw_id = self.id.of(record) as u32;
         let id = raw_id & EFF_MASK;
-        // Without a flag of its own it is the highest bit, or the number.
+        // Without the member IDE, bit 31 or an identifier above 7FF means extended.
         let extended = number(self.extended).map_or(raw_id > SFF_MASK, |flag| flag != 0);
         let fields = Fields {
             id,
@@ -289,15 +290,16 @@ impl Group {
             Some(_) => Some(Direction::Sent),
         };
         let mut bytes = [0; 64];
-        let there = match &mut self.payload {
+        let count = match &mut self.payload {
             Payload::None => 0,
             Payload::Inside(start, room) => copy(&mut bytes, &record[*start..*start + *room]),
-            Payload::Apart { place, data, passed } => {
+            Payload::Separate { place, data, passed } => {
                 let at = place.of(record);
-                apart(at, data, passed, &mut bytes, blocks)?
+                read_separate(at, data, passed, &mut bytes, blocks)?
             }
         };
-        let frame = if fields.error && !told { error_frame() } else { frame(fields, &bytes[..there])? };
+        let frame =
+            if fields.error && !kernel_classes { error_frame() } else { frame(fields, &bytes[..count])? };
         Ok(Some(Logged { seconds, channel, frame, direction }))
     }
 }
@@ -312,8 +314,8 @@ fn copy(to: &mut [u8; 64], from: &[u8]) -> usize {
     count
 }
 
-/// Reads a payload that is kept apart: its length and its bytes, which follow those of the record before.
-fn apart(
+/// Reads a payload that is outside of the record: its length and its bytes, which follow the previous record's.
+fn read_separate(
     at: u64,
     data: &mut Data,
     passed: &mut u64,
@@ -321,7 +323,7 @@ fn apart(
     blocks: &mut Blocks,
 ) -> Result<usize, Trouble> {
     if at < *passed || at - *passed > RECORD_BYTES_MAX {
-        return wrong("payloads that are not in the order of their frames, which canter cannot read");
+        return wrong("payloads that are not in the order of their frames, so canter cannot read them");
     }
     data.take((at - *passed) as usize, blocks)?;
     let length = u32::from_le_bytes(array(data.take(4, blocks)?));
@@ -332,7 +334,7 @@ fn apart(
     Ok(copy(bytes, data.take(length as usize, blocks)?))
 }
 
-/// The frame of columns whose lengths may be told by the DLC alone, or the DLC by the length.
+/// Returns the frame of these fields. A missing length follows from the DLC, and a missing DLC from the length.
 fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
     let damaged = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
     if fields.rtr {
@@ -348,7 +350,7 @@ fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
         return Err(damaged(&format!("a frame of {len} bytes")));
     }
     if data.len() < len {
-        return Err(damaged("a frame with less data than it says"));
+        return Err(damaged("a frame with less data than its length"));
     }
     let mut bytes = [0; 64];
     bytes[..len].copy_from_slice(&data[..len]);

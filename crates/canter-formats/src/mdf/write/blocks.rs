@@ -2,7 +2,7 @@
 
 use crate::format::Output;
 
-/// A block being made.
+/// A block under construction.
 pub struct Block(Vec<u8>);
 
 impl Block {
@@ -33,7 +33,7 @@ impl Block {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// The bytes, with their length in their place.
+    /// Returns the block's bytes, with its length filled in.
     pub fn done(mut self) -> Vec<u8> {
         let length = self.0.len() as u64;
         self.0[8..16].copy_from_slice(&length.to_le_bytes());
@@ -41,50 +41,50 @@ impl Block {
     }
 }
 
-/// Goes on at a multiple of 8 bytes, and tells where that is.
+/// Pads the output to a multiple of 8 bytes, and returns its position.
 pub fn align(output: &mut Output) -> u64 {
     let missing = output.position().wrapping_neg() % 8;
     output.buffer().extend_from_slice(&[0; 8][..missing as usize]);
     output.position()
 }
 
-/// Writes a block, and tells where.
+/// Writes a block, and returns its offset.
 pub fn put(output: &mut Output, block: &[u8]) -> u64 {
     let place = align(output);
     output.buffer().extend_from_slice(block);
     place
 }
 
-/// A text (`TX`) or XML (`MD`) block.
+/// Writes a text (`TX`) or XML (`MD`) block, and returns its offset.
 pub fn text(output: &mut Output, kind: &[u8; 2], text: &str) -> u64 {
     let padding = 8 - text.len() % 8;
     put(output, &Block::new(kind, &[]).bytes(text.as_bytes()).bytes(&[0; 8][..padding]).done())
 }
 
-/// A data group of one channel group.
+/// Writes a data group of one channel group, and returns its offset.
 pub fn data_group(output: &mut Output, next: u64, channel_group: u64, data: u64) -> u64 {
     put(output, &Block::new(b"DG", &[next, channel_group, data, 0]).bytes(&[0; 8]).done())
 }
 
-/// A channel: where it is in a record and what it is.
+/// A channel: its name, its type and its place in a record.
 pub struct Channel {
     pub name: String,
-    /// 0 a value, 2 the time of all others.
+    /// 0: a value; 2: the time of the record.
     pub kind: u8,
-    /// 0 an unsigned number, 4 a floating one, 10 bytes.
+    /// 0: an unsigned number; 4: a floating-point number; 10: bytes.
     pub data: u8,
     pub byte: u32,
     pub bits: u32,
     pub unit: Option<&'static str>,
-    /// The first of the channels that it is made of.
+    /// The offset of its first member; 0: it has none.
     pub members: u64,
 }
 
-/// What the standard has bus logging's channels marked with.
+/// The flag of channels of bus logging.
 const BUS_EVENT: u32 = 1 << 10;
 
 impl Channel {
-    /// Writes it in front of `next`.
+    /// Writes the channel with a link to the channel `next`, and returns its offset.
     pub fn put(&self, output: &mut Output, next: u64) -> u64 {
         let name = text(output, b"TX", &self.name);
         let unit = self.unit.map_or(0, |unit| text(output, b"TX", unit));

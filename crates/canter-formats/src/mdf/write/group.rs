@@ -6,7 +6,8 @@ use canter_frame::Frame;
 use flate2::{Compression, write::ZlibEncoder};
 use std::io::{self, Write};
 
-/// The kinds of frames that have groups of their own. FD frames are apart from classic ones, whose records are shorter.
+/// The kinds of frames; each has one group per bus. FD frames are separate from classic ones, whose records are
+/// shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Data,
@@ -27,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// As the standard calls them.
+    /// The standard's name of these frames.
     fn name(self) -> &'static str {
         match self {
             Self::Data | Self::FdData => "CAN_DataFrame",
@@ -49,9 +50,9 @@ impl Kind {
     }
 }
 
-/// A record's bytes in front of the data: the time, and the members below.
+/// Bytes of a record before the data: the time, and the members below.
 const HEAD_BYTES: usize = 8 + 12;
-/// A member's name, its place and its bits.
+/// Each member's name, first byte and number of bits.
 const MEMBERS: [(&str, u32, u32); 9] = [
     ("BusChannel", 8, 8),
     ("ID", 9, 32),
@@ -64,24 +65,24 @@ const MEMBERS: [(&str, u32, u32); 9] = [
     ("ESI", 19, 8),
 ];
 
-/// About how much of records goes into a data block; the standard allows 4 MB.
+/// Records of this size, in bytes, are written as a data block; the standard allows 4 MB.
 const BLOCK_BYTES: usize = 512 << 10;
 
 /// CG flags: bus event, plain bus event.
 const BUS_EVENT: u16 = 0b110;
-/// SI: a bus, and that it is CAN.
+/// SI: the source is a bus, and its type is CAN.
 const SOURCE_BUS: u8 = 2;
 const BUS_CAN: u8 = 2;
 /// DZ: transposed, then deflated.
 const TRANSPOSED: u8 = 1;
 
-/// The group.
+/// A group that is being written.
 pub struct Group {
     kind: Kind,
     count: u64,
     records: Vec<u8>,
     columns: Vec<u8>,
-    /// Where its data blocks are, and where the records of each begin.
+    /// The offset of each data block in the file, and of its first record in the group's data.
     blocks: Vec<(u64, u64)>,
     written: u64,
 }
@@ -144,7 +145,7 @@ impl Group {
         output.ready()
     }
 
-    /// Writes what is left, and the list of the data blocks; tells where that is.
+    /// Writes the records that are left, and the list of the data blocks; returns the list's offset.
     pub fn finish(&mut self, output: &mut Output) -> io::Result<u64> {
         if !self.records.is_empty() {
             self.write(output)?;
@@ -160,7 +161,7 @@ impl Group {
         Ok(put(output, &head.done()))
     }
 
-    /// Writes what the group is; tells where.
+    /// Writes the group's description; returns its offset.
     pub fn describe(&self, output: &mut Output, interface: &str) -> u64 {
         let frame = self.frame(output);
         let time = Channel {
@@ -188,7 +189,7 @@ impl Group {
         put(output, &group.done())
     }
 
-    /// The channel that is a frame, with its members.
+    /// Writes the channel that holds a frame, and its members; returns its offset.
     fn frame(&self, output: &mut Output) -> u64 {
         let (name, data_bytes) = (self.kind.name(), self.kind.data_bytes() as u32);
         let member = |member: &str, data, byte, bits| Channel {

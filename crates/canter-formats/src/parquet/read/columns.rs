@@ -1,4 +1,4 @@
-//! A Parquet file's rows, some thousand at a time.
+//! Reads a Parquet file's rows, some thousand at a time.
 
 use super::{MAGIC, fence};
 use crate::{
@@ -16,16 +16,16 @@ use parquet::{
 };
 use std::{fs::File, io};
 
-/// Rows that are unpacked at once: of each column a page or two, not a row group, which others make large.
+/// Rows that are decoded at once: a page or two of each column. Not a row group, which other writers make large.
 const BATCH_ROWS: u64 = 8192;
 /// Flags, in the order of their columns.
 const FLAGS: [&str; 6] = ["extended", "rtr", "fd", "brs", "esi", "error"];
 
-/// Where our columns are in a file.
+/// The positions of our columns in a file.
 #[derive(Clone, Copy)]
 struct Places {
     stamp: usize,
-    /// How many ns a unit of the stamp is.
+    /// The unit of the stamps, in ns.
     unit_ns: u64,
     id: usize,
     flags: [usize; 6],
@@ -35,7 +35,7 @@ struct Places {
     direction: usize,
 }
 
-/// Rows being handed out, by column.
+/// Decoded rows, by column.
 #[derive(Default)]
 struct Batch {
     stamps: Vec<i64>,
@@ -61,23 +61,23 @@ struct RowGroup {
 /// A column of a row group.
 struct Column<T: DataType>(ColumnReaderImpl<T>);
 
-/// The rows.
+/// The rows of a file, and the position of the next one.
 pub struct Columns {
     file: Option<SerializedFileReader<File>>,
     places: Places,
-    /// The row group that is next.
+    /// The number of the next row group.
     group: usize,
     readers: Option<RowGroup>,
-    /// Its rows that are not unpacked.
+    /// Rows of the current row group that are not decoded yet.
     left: u64,
     batch: Batch,
     at: usize,
     rows: u64,
 }
 
-/// Asks the crate something; what it answers to a damaged file may be a panic.
-fn ask<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Trouble> {
-    match fence::within(work) {
+/// Calls the `parquet` crate, which may panic on a damaged file.
+fn call_crate<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Trouble> {
+    match fence::catch_panic(work) {
         Some(Ok(answer)) => Ok(answer),
         Some(Err(ParquetError::External(inner))) => Err(match inner.downcast::<io::Error>() {
             Ok(error) => Trouble::Io(*error),
@@ -88,12 +88,12 @@ fn ask<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Trouble> 
     }
 }
 
-/// What others say, as a part of a line.
+/// Returns an error text of another crate on one line.
 fn one_line(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Of a file that was cut off nothing can be read: what is in it stands at its end.
+/// Refuses a file that was cut off: nothing of it can be read, because its metadata is at its end.
 fn check_ends(file: &File) -> Result<(), Trouble> {
     let length = file.metadata()?.len();
     let mut end = [0; 4];
@@ -154,16 +154,16 @@ impl<T: DataType> Column<T> {
         Ok(Self(get_typed_column_reader(group.get_column_reader(place)?)))
     }
 
-    /// The next `rows` values, of which some may be none.
-    fn some(&mut self, rows: usize) -> Result<(Vec<i16>, Vec<T::T>), ParquetError> {
+    /// Reads the next `rows` values of a column that may have nulls.
+    fn nullable(&mut self, rows: usize) -> Result<(Vec<i16>, Vec<T::T>), ParquetError> {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
         self.0.read_records(rows, Some(&mut levels), None, &mut values)?;
         Ok((levels, values))
     }
 
-    /// The next `rows` values.
-    fn all(&mut self, rows: usize) -> Result<Vec<T::T>, ParquetError> {
-        let (_, values) = self.some(rows)?;
+    /// Reads the next `rows` values of a column without nulls.
+    fn required(&mut self, rows: usize) -> Result<Vec<T::T>, ParquetError> {
+        let (_, values) = self.nullable(rows)?;
         if values.len() == rows {
             Ok(values)
         } else {
@@ -189,23 +189,27 @@ impl RowGroup {
     fn batch(&mut self, rows: usize) -> Result<Batch, ParquetError> {
         let mut flags: [Vec<bool>; 6] = Default::default();
         for (values, column) in flags.iter_mut().zip(&mut self.flags) {
-            *values = column.all(rows)?;
+            *values = column.required(rows)?;
         }
-        let (levels, directions) = self.direction.some(rows)?;
+        let (levels, directions) = self.direction.nullable(rows)?;
         Ok(Batch {
-            stamps: self.stamp.all(rows)?,
-            ids: self.id.all(rows)?,
+            stamps: self.stamp.required(rows)?,
+            ids: self.id.required(rows)?,
             flags,
-            dlcs: self.dlc.all(rows)?,
-            lens: self.len.all(rows)?,
-            data: self.data.all(rows)?,
-            directions: known(&levels, &directions, rows)?,
+            dlcs: self.dlc.required(rows)?,
+            lens: self.len.required(rows)?,
+            data: self.data.required(rows)?,
+            directions: directions_by_row(&levels, &directions, rows)?,
         })
     }
 }
 
-/// Directions by row; where all rows have one there may be no levels.
-fn known(levels: &[i16], values: &[ByteArray], rows: usize) -> Result<Vec<Option<Direction>>, ParquetError> {
+/// Returns the directions by row; if all rows have one, `levels` may be empty.
+fn directions_by_row(
+    levels: &[i16],
+    values: &[ByteArray],
+    rows: usize,
+) -> Result<Vec<Option<Direction>>, ParquetError> {
     let mut values = values.iter();
     let row = |row: usize| {
         let value = if levels.get(row) == Some(&0) { None } else { values.next().map(ByteArray::data) };
@@ -222,7 +226,7 @@ fn known(levels: &[i16], values: &[ByteArray], rows: usize) -> Result<Vec<Option
 impl Columns {
     pub fn open(file: File) -> Result<Self, Trouble> {
         check_ends(&file)?;
-        let file = ask(|| SerializedFileReader::new(file))?;
+        let file = call_crate(|| SerializedFileReader::new(file))?;
         let places = Places::of(&file)?;
         Ok(Self {
             file: Some(file),
@@ -236,7 +240,7 @@ impl Columns {
         })
     }
 
-    /// The next row, as a frame without its interface; `false` behind the last one.
+    /// Reads the next row, a frame without its bus; `false` after the last one.
     pub fn next(&mut self, entry: &mut Record) -> Result<bool, Trouble> {
         if self.at == self.batch.stamps.len() && !self.fill()? {
             return Ok(false);
@@ -268,7 +272,7 @@ impl Columns {
         Ok(true)
     }
 
-    /// Unpacks more rows; whether there are any.
+    /// Decodes more rows; `false`: there are none.
     fn fill(&mut self) -> Result<bool, Trouble> {
         while self.left == 0 {
             let Some(file) = self.file.as_ref().filter(|file| self.group < file.num_row_groups()) else {
@@ -277,17 +281,17 @@ impl Columns {
             let (group, places) = (self.group, &self.places);
             let rows = file.metadata().row_group(group).num_rows();
             self.left = u64::try_from(rows).unwrap_or(0);
-            self.readers = Some(ask(|| RowGroup::open(&*file.get_row_group(group)?, places))?);
+            self.readers = Some(call_crate(|| RowGroup::open(&*file.get_row_group(group)?, places))?);
             self.group += 1;
         }
         let Some(readers) = &mut self.readers else { return Ok(false) };
         let rows = self.left.min(BATCH_ROWS);
-        self.batch = ask(|| readers.batch(rows as usize))?;
+        self.batch = call_crate(|| readers.batch(rows as usize))?;
         (self.at, self.left) = (0, self.left - rows);
         Ok(true)
     }
 
-    /// Gives back what it holds; there is nothing more in it.
+    /// Frees the file and the buffers, after the last row.
     pub fn close(&mut self) {
         (self.file, self.readers, self.batch, self.at, self.left) = (None, None, Batch::default(), 0, 0);
     }

@@ -1,4 +1,4 @@
-//! Where code of others works on bytes that nobody has vouched for: its panics are answers, and say nothing.
+//! Catches panics of other crates on damaged files, without their messages.
 
 use std::{
     cell::Cell,
@@ -10,8 +10,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` answers, or `None` when it panicked. What it has worked on must not be used any more then.
-pub fn within<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// Returns the result of `work`, or `None` if it panicked; then the objects that it used must not be used again.
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = panic::take_hook();
@@ -22,9 +22,9 @@ pub fn within<T>(work: impl FnOnce() -> T) -> Option<T> {
         }));
     });
     INSIDE.set(true);
-    let answer = panic::catch_unwind(AssertUnwindSafe(work));
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
     INSIDE.set(false);
-    answer.ok()
+    result.ok()
 }
 
 #[cfg(test)]
@@ -32,8 +32,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_answer() {
-        assert_eq!(within(|| 7), Some(7));
-        assert_eq!(within(|| -> u8 { panic!("not to be seen") }), None);
+    fn a_panic_becomes_none() {
+        assert_eq!(catch_panic(|| 7), Some(7));
+        assert_eq!(catch_panic(|| -> u8 { panic!("not to be seen") }), None);
     }
 }

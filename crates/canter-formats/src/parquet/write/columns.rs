@@ -10,7 +10,7 @@ use parquet::{
 };
 use std::{fs::File, sync::Arc};
 
-/// Rows of a row group: what DuckDB works on at a time with one thread.
+/// Rows of a row group: the number that one thread of DuckDB processes at a time.
 pub const ROWS_MAX: usize = 122_880;
 
 const SCHEMA: &str = "
@@ -33,7 +33,7 @@ pub fn schema() -> Result<Arc<Type>> {
     parse_message_type(SCHEMA).map(Arc::new)
 }
 
-/// Rows being gathered, by column.
+/// Rows collected for the next row group, by column.
 #[derive(Default)]
 pub struct Columns {
     stamps: Vec<i64>,
@@ -64,7 +64,7 @@ impl Columns {
         self.directions.push(entry.direction);
     }
 
-    /// Writes the rows as a row group, and forgets them.
+    /// Writes the rows as a row group, and clears them.
     pub fn write(&mut self, writer: &mut SerializedFileWriter<File>) -> Result<()> {
         if self.stamps.is_empty() {
             return Ok(());
@@ -85,7 +85,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Each frame's data: parts of one allocation.
+    /// Returns each frame's data: parts of one allocation.
     fn payloads(&mut self) -> Vec<ByteArray> {
         let all = ByteArray::from(std::mem::take(&mut self.data));
         let mut at = 0;
