@@ -1,4 +1,4 @@
-//! Computes the account of a recording from what the receiver counted and what the writer wrote.
+//! Computes the account of a recording from the receiver's counts and the writer's.
 
 use crate::{
     account::{Account, Bus, SCHEMA},
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Account {
-    /// An account of what the receiver counted; [`add_written`](Self::add_written) adds the writer's part.
+    /// Creates an account from the receiver's counts; [`add_written`](Self::add_written) adds the writer's part.
     pub(super) fn new(received: &Report) -> Self {
         let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
         let mut account = Self {
@@ -32,7 +32,7 @@ impl Account {
         account
     }
 
-    /// Adds what the writer wrote and lost, and computes the verdict.
+    /// Adds the frames that the writer wrote and lost, and computes the verdict.
     pub(super) fn add_written(&mut self, written: &Progress) {
         for (at, bus) in self.buses.iter_mut().enumerate() {
             bus.in_file = written.in_file.get(at).copied().unwrap_or_default();

@@ -35,7 +35,7 @@ pub struct Bus {
     filters: Option<Filters>,
     /// The interface's counters when its counting began; `None`: the interface does not exist now.
     counters: Option<Counters>,
-    /// What the interface counted before it was last removed; `None`: unknown.
+    /// The interface's counts up to its last removal; `None`: unknown.
     past: Option<Counters>,
     /// Frames with stamps from `from_ns` to `until_ns` belong to the recording. Each limit is a range: for a frame in
     /// this range, it is unknown whether the interface counted it before or after the counters were read.
@@ -66,7 +66,7 @@ pub struct Tally {
     pub queue_lost: u64,
     /// So close to the start or end that the interface may have counted them before or after the recording.
     pub ambiguous: u64,
-    /// What the interface has counted from start to end; `None`: it was removed and its counters are unknown.
+    /// The interface's counts from start to end; `None`: it was removed and its counters are unknown.
     pub counted: Option<Counters>,
 }
 
@@ -239,7 +239,7 @@ impl<'a> Buses<'a> {
         found.and_then(|interface| self.adopt(interface)).unwrap_or(UNWANTED)
     }
 
-    /// Updates the buses after a change, and returns what the source must follow.
+    /// Updates the buses after a change, and returns the changes that the source must follow.
     pub fn change(&mut self, change: Change) -> Vec<News> {
         match change {
             Change::Is(interface, _) => self.note_present(interface).into_iter().collect(),
@@ -365,7 +365,7 @@ impl Bus {
         is_device(&self.interface)
     }
 
-    /// Adds what the interface has counted to `past`; it was removed, or the recording ends.
+    /// Adds the interface's counts to `past`, because it was removed or the recording ends.
     fn add_counted(&mut self, counters: Option<Counters>) {
         if let Some(begun) = self.counters.take() {
             let grown = counters.map(|counters| counters.since(&begun));

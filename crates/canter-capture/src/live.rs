@@ -20,7 +20,7 @@ pub struct Busy {
     pub busy_ns: Option<u64>,
 }
 
-/// What the writer has written and lost.
+/// The frames that the writer has written and lost.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Frames in the files, of each interface.
@@ -55,7 +55,7 @@ pub struct Live {
     /// Whether the receiver publishes `busy`.
     pub show_load: AtomicBool,
     pub busy: Mutex<Vec<Busy>>,
-    /// What the writer has done so far.
+    /// The writer's progress so far.
     pub written: Mutex<Progress>,
     events: Mutex<Vec<Event>>,
 }

@@ -26,7 +26,7 @@ impl Run {
     }
 }
 
-/// The runs of a recording, and what was handed out.
+/// Chunks in runs, and the stamps of the frames handed out.
 #[derive(Default)]
 pub struct Merge {
     runs: Vec<Run>,

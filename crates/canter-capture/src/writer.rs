@@ -113,7 +113,7 @@ impl<'a> Output<'a> {
         output
     }
 
-    /// Formats the head of a file.
+    /// Formats the header of a file.
     fn begin(&mut self) {
         self.format = (self.style.append)(self.style.ns);
         self.format.begin(&mut self.buffer);

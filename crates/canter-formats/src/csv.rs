@@ -111,7 +111,7 @@ fn columns(rest: &[u8]) -> Option<[&[u8]; COLUMNS]> {
 
 /// Reads a line into `entry`.
 fn read(line: &[u8], context: &mut Context, entry: &mut Record) -> Result<(), Trouble> {
-    let bad = |what: &str| Trouble::Wrong(format!("{what} (delete the line to read the rest)"));
+    let bad = |reason: &str| Trouble::Wrong(format!("{reason} (delete the line to read the rest)"));
     let mut rest = line;
     let stamp = field(&mut rest).and_then(|text| stamp_ns(text.as_bytes()));
     entry.stamp_ns = stamp.ok_or_else(|| bad("no stamp of seconds and up to 9 digits"))?;
@@ -257,7 +257,7 @@ mod tests {
         let (mut context, mut entry) = (Context::default(), Record::default());
         match read(text.as_bytes(), &mut context, &mut entry) {
             Ok(()) => Ok((entry, context.names.list()[0].clone())),
-            Err(Trouble::Wrong(what)) => Err(what.split(" (").next().unwrap_or_default().to_owned()),
+            Err(Trouble::Wrong(reason)) => Err(reason.split(" (").next().unwrap_or_default().to_owned()),
             Err(_) => Err("?".to_owned()),
         }
     }
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn an_invalid_line_is_refused_with_the_reason() {
-        for (text, what) in [
+        for (text, reason) in [
             ("x", "no stamp of seconds and up to 9 digits"),
             ("1.0,\"can0,1", "no interface"),
             ("1.0,can0,123,0,0,0,0,0,0,0,0,", "not as many columns as the header has"),
@@ -281,7 +281,7 @@ mod tests {
             ("1.0,can0,123,0,0,0,0,0,0,1,1,1122,", "data that is shorter or longer than the length"),
             ("1.0,can0,123,0,0,0,0,0,0,1,1,11,X", "a direction that is not R, T or nothing"),
         ] {
-            assert_eq!(line(text).unwrap_err(), what, "{text}");
+            assert_eq!(line(text).unwrap_err(), reason, "{text}");
         }
     }
 }

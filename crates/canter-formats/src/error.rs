@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_one_line_of_thing_and_step_and_reason() {
+    fn an_error_is_one_line_with_the_file_the_step_and_the_reason() {
         let missing = Error::io(Path::new("a.log"), "open", io::Error::from_raw_os_error(2));
         assert!(missing.to_string().starts_with("a.log: open: "), "{missing}");
         assert!(!missing.to_string().contains("os error"), "{missing}");

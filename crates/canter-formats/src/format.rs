@@ -270,7 +270,7 @@ pub enum Detail {
     ErrorFrame,
     /// The DLC of a classic frame above 8.
     DlcAbove8,
-    /// Something else: a noun, and in parentheses what is written instead.
+    /// Another detail: a noun, and in parentheses the value that is written instead.
     Other(&'static str),
 }
 

@@ -36,7 +36,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_printed_as_the_library_prints_them(value: u64, small: u32) {
+        fn numbers_are_printed_as_std_prints_them(value: u64, small: u32) {
             let mut out = Vec::new();
             decimal(&mut out, value, 1);
             out.push(b' ');

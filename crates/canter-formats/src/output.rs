@@ -20,7 +20,7 @@ enum To {
     Stream(Box<dyn Write>),
 }
 
-/// Where an encoder appends: a buffer, and the file or the stream behind it.
+/// The output of an encoder: a buffer, and the file or stream that it is written to.
 pub struct Output {
     buffer: Vec<u8>,
     packer: Option<zst::Packer>,

@@ -107,7 +107,7 @@ impl Decode for Pcap {
                     entry.bus = self.interface(index, context)?;
                     return Ok(true);
                 }
-                Packet::Other(what) => context.skipped.count(what),
+                Packet::Other(kind) => context.skipped.count(kind),
             }
         }
     }

@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-/// A recording being read. The format is recognised by what the file holds, not by its name; `.zst` and `.gz` are
+/// A recording being read. The format is recognised by the file's content, not by its name; `.zst` and `.gz` are
 /// decompressed on the way. Nothing in a file makes it panic.
 ///
 /// A file that was cut off yields all frames that are complete, and then [`cut`](Self::cut) says where it ends. Entries
@@ -120,7 +120,7 @@ impl Reader {
     /// The next frame, or `None` after the last complete one.
     ///
     /// # Errors
-    /// What is wrong with the file, and where: it cannot be read any further.
+    /// The damage of the file and its place; the file cannot be read any further.
     pub fn next_record(&mut self) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
@@ -143,8 +143,8 @@ impl Reader {
         let (path, place) = (&self.path, self.decoder.place(&self.source));
         match trouble {
             Trouble::Cut => self.cut = Some(format!("{path}: {place}: cut off after {} frames", self.frames)),
-            Trouble::Wrong(what) => {
-                return Err(Error::Malformed { thing: path.clone(), place, reason: what });
+            Trouble::Wrong(reason) => {
+                return Err(Error::Malformed { thing: path.clone(), place, reason });
             }
             Trouble::Io(error) => {
                 let step = if self.source.is_packed() { "unpack" } else { "read" };

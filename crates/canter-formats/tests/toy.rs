@@ -65,7 +65,7 @@ impl Decode for ToyDecoder {
             let line = String::from_utf8_lossy(&source.buffered()[..length]).into_owned();
             source.consume(length + 1);
             if self.line == 1 {
-                continue; // the head
+                continue; // the header
             }
             if line.starts_with('#') {
                 context.skipped.count("comments");
@@ -199,7 +199,7 @@ impl io::Write for Memory {
 }
 
 #[test]
-fn formats_that_grow_go_through_memory_and_the_others_are_refused() {
+fn formats_that_grow_can_be_written_to_memory_and_the_others_are_refused() {
     for format in &formats() {
         let format: &'static Format = Box::leak(Box::new(*format));
         let memory = Memory::default();

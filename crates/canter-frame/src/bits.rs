@@ -2,8 +2,8 @@
 //! require. The latency of a gateway is the difference of two stamps minus this duration, so one wrong stuff bit is an
 //! error of 1 µs at 1 Mbit/s.
 //!
-//! ISO 11898-1:2015. A table takes a whole byte through the stuffing, another through the CRC: nothing allocates,
-//! nothing loops over bits.
+//! ISO 11898-1:2015. One table stuffs a byte at a time, another one adds it to the CRC: nothing allocates, nothing
+//! loops over bits.
 //! - Classic: after five equal bits from SOF to the last bit of the CRC comes a stuff bit, even after the very last.
 //! - FD: that ends with the data field. The stuff count and the CRC have a stuff bit in front and after every four
 //!   bits, whatever their value: the value of an FD frame's CRC does not change its length.
@@ -78,8 +78,8 @@ impl FrameBits {
         duration_ps(self.nominal, self.data, rate)
     }
 
-    /// From the start of SOF to where the next frame may start, in ns: what the frame takes of the bus. 0 for an
-    /// error frame.
+    /// From the start of SOF to the earliest start of the next frame, in ns: the time for which the frame occupies the
+    /// bus. 0 for an error frame.
     ///
     /// # Panics
     /// When the nominal rate is 0.
@@ -403,7 +403,7 @@ mod tests {
                 fixed += 1;
                 wire.extend(four);
             }
-            put(&mut wire, 1, 1, brs); // the CRC delimiter's data half; BRS stands for its nominal half
+            put(&mut wire, 1, 1, brs); // the CRC delimiter's data half; the BRS bit counts for its nominal half
             put(&mut wire, 0b0_1111_1111, 9, false); // ACK, its delimiter, EOF
             (wire, count, fixed)
         }

@@ -24,7 +24,7 @@ const PROTOCOL_AT: usize = 3;
 const CONTROLLER: &str = "controller-problem";
 const PROTOCOL: &str = "protocol-violation";
 
-/// `data[1]`: what is wrong with the controller.
+/// `data[1]`: the problems of the controller.
 const CONTROLLER_PROBLEMS: [&str; 7] = [
     "rx-overflow",
     "tx-overflow",

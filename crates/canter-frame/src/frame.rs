@@ -35,7 +35,7 @@ pub enum Identifier {
     Eff(u32),
 }
 
-/// A classic or FD frame. Bytes of `data` behind `len` have no meaning and take no part in comparisons.
+/// A classic or FD frame. Bytes of `data` after the first `len` have no meaning, and comparisons ignore them.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct Frame {

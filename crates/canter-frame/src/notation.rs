@@ -15,9 +15,8 @@
 //! - FD data whose length has no DLC is filled with zeros to the next length that has one.
 //! - FDF is implied, bit 8 of the digit means nothing.
 //!
-//! Text of which cansend silently ignores or alters a part is refused: a ninth byte, `R9`, `_` without 8 bytes or
-//! with another digit than 9…F, characters behind the frame, `FFF#`, and identifiers that smuggle in an EFF or RTR
-//! flag.
+//! Text of which cansend silently ignores or alters a part is refused: a ninth byte, `R9`, `_` without 8 bytes or with
+//! another digit than 9…F, characters after the frame, `FFF#`, and identifiers that smuggle in an EFF or RTR flag.
 
 use std::fmt;
 use std::str::FromStr;

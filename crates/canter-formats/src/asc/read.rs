@@ -173,7 +173,9 @@ impl Asc {
             match self.number(words.next()).map(u8::try_from) {
                 Some(Ok(value)) => *byte = value,
                 _ => {
-                    return wrong("a frame with less data than its length (delete the line to read the rest)");
+                    return wrong(
+                        "a frame with less data than its length (delete the line to read the rest)",
+                    );
                 }
             }
         }
@@ -304,7 +306,7 @@ impl Decode for Asc {
             source.consume(length + 1);
             match event {
                 Event::Nothing => {}
-                Event::Other(what) => context.skipped.count(what),
+                Event::Other(kind) => context.skipped.count(kind),
                 Event::Frame(channel, direction, frame) => {
                     let Ok(stamp_ns) = u64::try_from(self.start_ns + i128::from(self.last_ns)) else {
                         return wrong("a stamp outside of 1970…2554");

@@ -346,7 +346,7 @@ impl Decode for Blf {
             let ns = units.saturating_mul(if LE.word(bytes, 16) == STAMP_TEN_US { 10_000 } else { 1 });
             match object(kind, body, head_bytes.max(OBJECT_HEAD))? {
                 Object::Nothing => {}
-                Object::Other(what) => context.skipped.count(what),
+                Object::Other(kind) => context.skipped.count(kind),
                 Object::Name(channel, name) => self.channels.name(channel, &name, &mut context.names)?,
                 Object::Frame(channel, direction, frame) => {
                     let bus = self.channels.number(channel, &mut context.names)?;

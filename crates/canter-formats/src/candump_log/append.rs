@@ -327,7 +327,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_frame_is_printed_as_the_library_prints_it(
+        fn every_frame_is_printed_as_log_line_prints_it(
             can_id: u32, head: [u8; 4], data in prop::collection::vec(any::<u8>(), 64), fd: bool,
             stamp_ns in 0u64..4_000_000_000_000_000_000, ns: bool,
         ) {
@@ -353,7 +353,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..73), interface: u32, stamp_ns: u64) {
+        fn no_bytes_make_the_appender_panic(bytes in prop::collection::vec(any::<u8>(), 0..73), interface: u32, stamp_ns: u64) {
             line(true, &["can0"], &examples::record(&bytes, interface, stamp_ns));
         }
     }

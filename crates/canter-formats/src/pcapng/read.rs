@@ -161,8 +161,8 @@ impl Pcapng {
             return wrong("a packet longer than its block (a damaged file?)");
         };
         match linktype::read(interface.linktype, order, packet, entry)? {
-            Packet::Other(what) => {
-                context.skipped.count(what);
+            Packet::Other(kind) => {
+                context.skipped.count(kind);
                 return Ok(false);
             }
             Packet::Frame { index } => entry.bus = interface.number(index, context)?,

@@ -81,7 +81,7 @@ impl Data {
 
 /// Appends the data of a `DZ` block, which is deflated and may be transposed.
 fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
-    let damaged = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
+    let damaged = |reason: &str| Trouble::Wrong(format!("{reason} (a damaged file?)"));
     let Some((head, packed)) = block.split_at_checked(24) else {
         return Err(damaged("a block shorter than its header"));
     };

@@ -336,7 +336,7 @@ fn read_separate(
 
 /// Returns the frame of these fields. A missing length follows from the DLC, and a missing DLC from the length.
 fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
-    let damaged = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
+    let damaged = |reason: &str| Trouble::Wrong(format!("{reason} (a damaged file?)"));
     if fields.rtr {
         fields.len = 0;
         return fields.frame(&[]).map_err(damaged);

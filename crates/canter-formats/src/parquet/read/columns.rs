@@ -248,7 +248,7 @@ impl Columns {
         let (at, batch) = (self.at, &self.batch);
         self.at += 1;
         self.rows += 1;
-        let bad = |what: &str| Trouble::Wrong(format!("{what} (a damaged file?)"));
+        let bad = |reason: &str| Trouble::Wrong(format!("{reason} (a damaged file?)"));
         let small = |number: i32| u8::try_from(number).ok();
         let [extended, rtr, fd, brs, esi, error] =
             [0, 1, 2, 3, 4, 5].map(|flag: usize| batch.flags[flag][at]);
