@@ -99,7 +99,10 @@ fn a_ledger_that_does_not_balance_is_marked_and_others_are_not() {
     assert!(page.contains(r#"<section id="result-1" class="invalid">"#));
     assert!(page.contains(r#" unbalanced">"#) && page.contains("frames: 1 missing"));
     let summary = summary.replace('\n', " ");
-    assert!(summary.contains("Invalid, not drawn: read/spin+write: its ledger does not balance"), "{summary}");
+    assert!(
+        summary.contains("Invalid, not drawn: read/spin+write: its ledger does not balance"),
+        "{summary}"
+    );
     let drawn = drawings(&page);
     assert!(!drawn.contains(">read/spin+write<"), "an invalid series is not drawn");
     assert!(!report("fig4.2").0.contains(r#"class="invalid""#));
