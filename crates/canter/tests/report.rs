@@ -171,7 +171,7 @@ fn bad_input_is_one_line_that_says_what_is_wrong() {
         ("{\"some\": \"json\"}", "not a result file"),
         (
             &whole.replace("\"schema\": 1", "\"schema\": 2"),
-            "schema 2, this canter reads 1: use a newer canter",
+            "schema 2, this canter reads 1 (use a newer canter)",
         ),
         (&whole.replacen("\"count\": ", "\"count\": NaN, \"x\": ", 1), "not a result file"),
         (&whole.replacen("\"count\": ", "\"count\": -", 1), "damaged"),
