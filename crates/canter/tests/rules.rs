@@ -315,7 +315,7 @@ fn a_recording_shows_what_the_rules_would_do() {
     let checked = rules(&["check", text, log]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let expected = "can0 → can1\n  4 received = 2 transmitted + 1 filtered + 1 dropped (1 over limit)\n  \
-        slow    line 4    3 matched, 2 forwarded, 2 changed\n          not by can-gw: can-gw limits no rates\n  \
+        slow    line 4    3 matched, 2 forwarded, 2 changed\n          can-gw cannot apply it: can-gw limits no rates\n  \
         rule 2  line 9    never used\n";
     assert_eq!(checked.stdout, expected);
     let frames = rules(&["check", text, log, "--frames"]);
@@ -352,7 +352,7 @@ fn new_rules_are_read_on_sighup_and_no_frame_is_lost() {
     // A broken file is said, and the rules stay.
     std::fs::write(&path, "[[rule]]\nor = { dat = \"00\" }\n").unwrap();
     gateway.signal("HUP");
-    gateway.until_it_says(":2:8: \"dat\": unknown key (did you mean \"data\"?); the rules stay as they were");
+    gateway.until_it_says(":2:8: \"dat\": unknown key (did you mean \"data\"?); the rules stay unchanged");
     gateway.signal("TERM");
     let ended = gateway.ended(DEADLINE);
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -105,14 +105,14 @@ fn what_cannot_be_is_one_line_and_an_exit_code() {
         (&["wire", "source", "start", "T", "--wait"], 2, "--wait: "),
         (&["wire", "source", "start", "T", "--traffic", "one-at-a-time"], 2, "--traffic one-at-a-time: "),
         (&["wire", "source", "start", "T", "--log", "/nosuch.log"], 1, "/nosuch.log: read: "),
-        (&["analyze", "nosuch"], 1, "nosuch: there is no such node or bus (canter wire list"),
+        (&["analyze", "nosuch"], 1, "nosuch: no such node or bus of a virtual wire (canter wire list"),
         (&["analyze", "lo"], 1, "lo: "),
-        (&["analyze", "t0", "-o", "/tmp/x.csv"], 2, "/tmp/x.csv: which format?"),
+        (&["analyze", "t0", "-o", "/tmp/x.csv"], 2, "/tmp/x.csv: unknown format"),
         (&["latency", "--instrument", "wire", "--send", "T", "--routed", "t0"], 2, "t0: is on bus T too"),
         (
             &["latency", "--instrument", "wire", "--send", "T", "--routed", "nosuch"],
             1,
-            "nosuch: there is no such",
+            "nosuch: no such node or bus",
         ),
     ] {
         let ended = canter(arguments).ended(DEADLINE);

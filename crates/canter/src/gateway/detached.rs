@@ -55,7 +55,7 @@ pub fn run<D: Detached>(
     let watched = request.method.kind.keeps_interfaces();
     let controllers = if watched { watch::start(request.directions, &[])? } else { None };
     signals.forever().next();
-    Supervisor::find().stopping(D::ENDING);
+    Supervisor::find().notify_stopping(D::ENDING);
     if let Some(controllers) = controllers {
         controllers.stop();
     }
@@ -90,7 +90,7 @@ fn look_after<D: Detached>(
                 return (Err(why), seen);
             }
             if supervisor.is_due() {
-                supervisor.alive(&gateway.status(&seen));
+                supervisor.notify_alive(&gateway.status(&seen));
             }
             clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
         }

@@ -196,7 +196,7 @@ impl Request<'_> {
         if !self.common.quiet {
             eprintln!("gateway: {routes}; Ctrl-C ends it");
         }
-        Supervisor::find().ready(&routes);
+        Supervisor::find().notify_ready(&routes);
     }
 }
 

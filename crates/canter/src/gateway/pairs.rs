@@ -103,7 +103,7 @@ fn run(request: &Request<'_>) -> failure::Result<Outcome> {
     while signals.forever().next() == Some(SIGHUP) {
         renew(request, &controls);
     }
-    Supervisor::find().stopping("sending what has come");
+    Supervisor::find().notify_stopping("sending what has come");
     for worker in [supervised, stats, watch].into_iter().flatten() {
         worker.stop();
     }
@@ -118,7 +118,7 @@ fn not_started(error: io::Error) -> Failure {
 /// receiver that blocks is interrupted for it.
 fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Option<Worker<()>>> {
     let mut supervisor = Supervisor::find();
-    if !supervisor.is_there() {
+    if !supervisor.is_present() {
         return Ok(None);
     }
     let workers = Arc::clone(workers);
@@ -131,7 +131,7 @@ fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Optio
             }
             let counts: Vec<Counts> = controls.iter().map(Control::counts).collect();
             let sum = counts.iter().fold(Counts::default(), |sum, counts| sum.and(counts));
-            supervisor.alive(&sum.to_string());
+            supervisor.notify_alive(&sum.to_string());
             clock::sleep_until_ns(clock::monotonic_ns() + supervisor.period().as_nanos() as u64);
         }
     };
