@@ -31,6 +31,7 @@ impl From<Exit> for std::process::ExitCode {
 /// The error of a command.
 #[derive(Debug)]
 pub struct Failure {
+    /// The exit code of the program.
     pub exit: Exit,
     /// One line: the thing, the step, what happened, and the way out.
     pub message: String,

@@ -329,7 +329,7 @@ fn a_gateway_whose_output_is_off_the_bus_says_so_rests_and_goes_on_when_it_is_ba
         let mut gateway = canter(&arguments);
         gateway.until_it_says("gateway: t0");
         put_off_the_bus(&mut *sender);
-        gateway.until_it_says("gateway: t1: is off the bus");
+        gateway.until_it_says("gateway: t1: bus-off");
         let (begun, before_ns) = (Instant::now(), gateway.processor_ns());
         let frame = "123#0000".parse().unwrap();
         let source = Source {
@@ -345,7 +345,7 @@ fn a_gateway_whose_output_is_off_the_bus_says_so_rests_and_goes_on_when_it_is_ba
         assert!(u128::from(spent_ns) * 10 < passed.as_nanos(), "{method}: {spent_ns} ns of {passed:?}");
         let routed = Candump::on("t2");
         ip("link set t1 type can restart");
-        gateway.until_it_says("gateway: t1: is back on the bus");
+        gateway.until_it_says("gateway: t1: recovered from bus-off");
         let mut sent = 601;
         eventually("it routes again", || {
             sent += sender.transmit(&["7F0#11".parse().unwrap()]).unwrap() as u64;

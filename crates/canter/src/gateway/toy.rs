@@ -1,4 +1,4 @@
-//! A gateway for tests: it hands on three frames of each direction at once, and ends.
+//! A gateway for tests: it reports three forwarded frames in each direction, and ends.
 
 use super::{
     account::RouteAccount,

@@ -1,10 +1,10 @@
-//! What routes must not do together: share a direction, or hand frames round in a ring for ever.
+//! Refuses routes that have the same direction, or that form an endless loop.
 
 use super::{RouteRules, document::Place};
 
-/// Two routes of one direction, or a ring. Answers the route that is at fault and why.
+/// Two routes of the same direction, or a loop: the position of the later route, and the error.
 pub fn conflict(routes: &[RouteRules]) -> Option<(Place, String)> {
-    shared_direction(routes).or_else(|| ring(routes))
+    shared_direction(routes).or_else(|| endless_loop(routes))
 }
 
 fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
@@ -12,16 +12,16 @@ fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
         let same = |other: &&RouteRules| other.from == route.from && other.to == route.to;
         let earlier = routes[..at].iter().find(same)?;
         let line = earlier.place.line;
-        let why = format!(
-            "{}: there is a route of this direction already, in line {line}: put the rules of both into one",
+        let message = format!(
+            "{}: line {line} already has a route of this direction (put the rules of both into one)",
             route.label()
         );
-        Some((route.place, why))
+        Some((route.place, message))
     })
 }
 
-/// A ring of routes, none of which limits the hops: where its interfaces hear each other, no frame would ever leave.
-fn ring(routes: &[RouteRules]) -> Option<(Place, String)> {
+/// A loop of routes without hop limits. If each route receives the frames of the one before, frames never leave the loop.
+fn endless_loop(routes: &[RouteRules]) -> Option<(Place, String)> {
     let endless =
         |route: &&RouteRules| route.policy.rules.iter().any(|rule| !rule.drop && rule.hops.is_none());
     let endless: Vec<&RouteRules> = routes.iter().filter(endless).collect();
@@ -29,16 +29,16 @@ fn ring(routes: &[RouteRules]) -> Option<(Place, String)> {
         let mut path = vec![*first];
         let ring = walk(&endless, &mut path, &mut vec![first.from.as_str()])?;
         let names: Vec<_> = ring.iter().map(|route| route.from.as_str()).chain([first.from.as_str()]).collect();
-        let why = format!(
-            "{}: a loop: a frame could go round for ever (hops = 1 in its routes, or both = true for two directions)",
+        let message = format!(
+            "{}: a loop that frames never leave (set hops = 1 in its routes, or both = true for two directions)",
             names.join(" → ")
         );
-        Some((ring.last().map_or(first.place, |last| last.place), why))
+        Some((ring.last().map_or(first.place, |last| last.place), message))
     })
 }
 
-/// Follows routes from the end of `path` until one leads back to its start. An interface that did not lead there once
-/// (`seen`) does not by another way either.
+/// Follows routes from the end of `path` until one leads back to its start. Skips interfaces that were visited before
+/// (`seen`), because none of their routes led to the start.
 fn walk<'a>(
     routes: &[&'a RouteRules],
     path: &mut Vec<&'a RouteRules>,
@@ -95,7 +95,7 @@ mod tests {
         assert!(why(&[("a", "b", None), ("a", "b", None)]).contains("already"));
     }
 
-    /// From where one gets to where.
+    /// Which nodes can be reached from which.
     fn reached(hops: &[(usize, usize)]) -> [[bool; 5]; 5] {
         let mut reached = [[false; 5]; 5];
         hops.iter().for_each(|&(from, to)| reached[from][to] = true);
@@ -118,7 +118,7 @@ mod tests {
             const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
             let mut list: Vec<_> = list.into_iter().collect();
             let turn = turn % list.len().max(1);
-            list.rotate_left(turn); // whatever the order of the file
+            list.rotate_left(turn); // any order of the file
             let named: Vec<_> =
                 list.iter().map(|&((from, to), limited)| (NAMES[from], NAMES[to], limited.then_some(1))).collect();
             let endless: Vec<_> = list.iter().filter(|(_, limited)| !limited).map(|(ends, _)| *ends).collect();

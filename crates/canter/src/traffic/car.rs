@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn errors_have_their_place_and_the_way_out() {
         let frame = |lines: &str| format!("[[bus]]\ninterface = \"can0\"\n[[bus.frame]]\n{lines}\n");
-        for (text, says) in [
+        for (text, expected) in [
             ("", "car.toml:1:1: [[bus]] is missing"),
             ("[[buss]]", "car.toml:1:3: unknown key \"buss\" (did you mean \"bus\"?)"),
             ("bus = 5", "car.toml:1:7: bus: must be written as [[bus]]"),
@@ -195,7 +195,7 @@ mod tests {
             ),
         ] {
             let error = car(text).err().unwrap_or_else(|| panic!("{text}"));
-            assert!(error.contains(says) && !error.contains('\n'), "{text}\n{error}");
+            assert!(error.contains(expected) && !error.contains('\n'), "{text}\n{error}");
         }
     }
 

@@ -51,7 +51,9 @@ impl FromStr for Ids {
             hex => match u32::from_str_radix(hex, 16) {
                 Ok(id) if id <= EFF_MASK && !hex.starts_with('+') => Self::Fixed(id),
                 _ => {
-                    return Err("must be r, e (even), o (odd), i, or up to 1FFFFFFF in hexadecimal".to_owned());
+                    return Err(
+                        "must be r, e (even), o (odd), i, or up to 1FFFFFFF in hexadecimal".to_owned()
+                    );
                 }
             },
         })

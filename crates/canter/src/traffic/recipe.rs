@@ -221,12 +221,12 @@ mod tests {
 
     #[test]
     fn impossible_frames_are_refused_with_the_way_out() {
-        for (recipe, says) in [
+        for (recipe, expected) in [
             (recipe("800", "8", "r"), "identifier 800: more than 11 bits (-e makes it extended)"),
             (recipe("123", "9", "r"), "length 9: a classic frame has 0…8 bytes (-f: FD, -8: a DLC of 9…15)"),
             (Recipe { rtr: true, fd: true, ..recipe("123", "8", "r") }, "RTR: FD has no remote frames"),
         ] {
-            assert_eq!(recipe.fault().as_deref(), Some(says));
+            assert_eq!(recipe.fault().as_deref(), Some(expected));
         }
     }
 }
