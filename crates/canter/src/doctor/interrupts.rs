@@ -157,7 +157,7 @@ fn threads(machine: &Machine) -> Vec<Thread> {
     let thread = |process: String| {
         let name = machine.text(&format!("proc/{process}/comm"))?;
         let stat = machine.text(&format!("proc/{process}/stat"))?;
-        // proc(5): field 40 is rt_priority; the fields are counted behind the name, which may have spaces.
+        // proc(5): field 40 is rt_priority; the fields are counted after the name, which may have spaces.
         let priority = stat.rsplit_once(')')?.1.split_whitespace().nth(40 - 3)?.parse().ok()?;
         // irq/23-s-can0 runs only if a handler has a second half, and then after the first half.
         (name.starts_with("irq/") && !name.contains("-s-")).then_some(Thread { process, name, priority })

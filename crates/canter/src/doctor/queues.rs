@@ -1,4 +1,4 @@
-//! Queues between a program and its interface: short ones lose frames, ones of the wrong kind reorder them.
+//! Queues between a program and its interface: short queues lose frames, wrong queueing disciplines drop or reorder them.
 
 use super::{
     finding::{Check, Cost, MACHINE, Symptom},

@@ -35,15 +35,15 @@ pub const BARE_METAL: Kind = Kind {
     check: || ready().map(drop),
     check_between: |_, _| ready().map(drop),
     refuses: &[
-        Refusal { when: refusal::several_directions, why: "it has one direction (use a user-space pair)" },
+        Refusal { when: refusal::several_directions, reason: "it has one direction (use a user-space pair)" },
         Refusal {
             when: refusal::rules_or_filters,
-            why: "it forwards every frame unchanged (leave out --rules and --filter, or use a user-space pair)",
+            reason: "it forwards every frame unchanged (leave out --rules and --filter, or use a user-space pair)",
         },
-        Refusal { when: refusal::backlog, why: "it has no backlog (use a user-space pair)" },
+        Refusal { when: refusal::backlog, reason: "it has no backlog (use a user-space pair)" },
         Refusal {
             when: refusal::stats_or_waiting,
-            why: "--stats and --wait-for-interface need a user-space pair",
+            reason: "--stats and --wait-for-interface need a user-space pair",
         },
     ],
     run: |request| detached::run(request, Processor::open),

@@ -31,18 +31,21 @@ pub const BPF: Kind = Kind {
     check: || Ok(redirect::available()?),
     check_between: |from, to| Ok(redirect::check(from, to)?),
     refuses: &[
-        Refusal { when: refusal::error_frames, why: "it forwards no error frames (use a user-space pair)" },
+        Refusal {
+            when: refusal::error_frames,
+            reason: "it forwards no error frames (use a user-space pair)",
+        },
         Refusal {
             when: refusal::filter_beside_rules,
-            why: "--filter cannot be combined with --rules (add it to the file, or use a user-space pair)",
+            reason: "--filter cannot be combined with --rules (add it to the file, or use a user-space pair)",
         },
         Refusal {
             when: refusal::backlog,
-            why: "it drops frames while the output is full (use a user-space pair)",
+            reason: "it drops frames while the output is full (use a user-space pair)",
         },
         Refusal {
             when: refusal::stats_or_waiting,
-            why: "--stats and --wait-for-interface need a user-space pair",
+            reason: "--stats and --wait-for-interface need a user-space pair",
         },
     ],
     run: |request| detached::run(request, Programs::open),

@@ -32,19 +32,19 @@ pub const CAN_GW: Kind = Kind {
     refuses: &[
         Refusal {
             when: refusal::several_filters_or_error_frames,
-            why: "a job has one filter and forwards no error frames (give one filter, or use a user-space pair)",
+            reason: "a job has one filter and forwards no error frames (give one filter, or use a user-space pair)",
         },
         Refusal {
             when: refusal::filter_beside_rules,
-            why: "--filter cannot be combined with --rules (add it to the file, or use a user-space pair)",
+            reason: "--filter cannot be combined with --rules (add it to the file, or use a user-space pair)",
         },
         Refusal {
             when: refusal::backlog,
-            why: "it drops frames while the output is full (use a user-space pair)",
+            reason: "it drops frames while the output is full (use a user-space pair)",
         },
         Refusal {
             when: refusal::stats_or_waiting,
-            why: "--stats and --wait-for-interface need a user-space pair (canter rules list prints the counters)",
+            reason: "--stats and --wait-for-interface need a user-space pair (canter rules list prints the counters)",
         },
     ],
     run: |request| detached::run(request, Jobs::open),

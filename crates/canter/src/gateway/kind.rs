@@ -70,7 +70,7 @@ impl Kind {
     /// Refuses a request that it cannot fulfil.
     pub fn refuse(&self, request: &Request<'_>) -> failure::Result<()> {
         match self.refuses.iter().find(|refusal| (refusal.when)(request)) {
-            Some(refusal) => Err(self.unable(refusal.why)),
+            Some(refusal) => Err(self.unable(refusal.reason)),
             None => Ok(()),
         }
     }
@@ -78,7 +78,7 @@ impl Kind {
     /// The rules of a direction that it cannot express.
     pub fn inexpressible(&self, direction: &Direction, policy: &Policy, faults: &[Inexpressible]) -> Failure {
         let line = |fault: &Inexpressible| {
-            format!("{}: {}: {}", direction.label(), policy.rules[fault.rule].label(fault.rule), fault.why)
+            format!("{}: {}: {}", direction.label(), policy.rules[fault.rule].label(fault.rule), fault.reason)
         };
         let lines: Vec<_> = faults.iter().map(line).collect();
         self.unable(lines.join("; "))
@@ -93,7 +93,7 @@ impl Kind {
 pub struct Refusal {
     pub when: fn(&Request<'_>) -> bool,
     /// One sentence, with the way out in parentheses.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 /// A kind of gateway and, for pairs, the pair.

@@ -62,7 +62,7 @@ pub struct Route {
     /// Number of frames of the batch to send, after the rules.
     ready: usize,
     /// Number of these frames that the transmitter has taken over.
-    handed: usize,
+    accepted: usize,
     /// Pending frames must be sent before more are received.
     flushing: bool,
     /// Since when the output has been full, in the caller's clock.
@@ -88,7 +88,7 @@ impl Route {
             backlog: None,
             control: None,
             ready: 0,
-            handed: 0,
+            accepted: 0,
             flushing: false,
             full_since_ns: None,
             retry_ns: ROOM_RETRY_NS,
@@ -141,7 +141,7 @@ impl Route {
                 return Ok(());
             }
             receiving &= passed_ns < DRAIN_RECEIVE_NS;
-            let unsent = self.handed < self.ready || self.has_backlog();
+            let unsent = self.accepted < self.ready || self.has_backlog();
             let more = unsent || receiving && self.has_more();
             if !more && self.transmit.pending() == 0 {
                 return Ok(());
@@ -169,7 +169,7 @@ impl Route {
         if self.has_backlog() {
             return self.pump_backlog();
         }
-        if self.handed == self.ready && !self.flushing {
+        if self.accepted == self.ready && !self.flushing {
             let count = self.receive_batch()?;
             self.flushing = (count == 0 || !self.gather) && (self.ready > 0 || self.transmit.pending() > 0);
             if self.ready == 0 && !self.flushing {
@@ -190,7 +190,7 @@ impl Route {
     /// Receives a batch and applies the rules to it; returns the number of received frames.
     fn receive_batch(&mut self) -> Result<usize, (Side, io::Error)> {
         self.batch.clear();
-        (self.handed, self.ready) = (0, 0);
+        (self.accepted, self.ready) = (0, 0);
         let count = self.receive.receive(&mut self.batch).map_err(|error| (Side::In, error))?;
         self.counts.received += count as u64;
         self.ready = count;
@@ -208,41 +208,41 @@ impl Route {
     /// Passes the batch to the transmitter, and flushes it when that is due.
     fn send(&mut self) -> io::Result<Step> {
         if self.is_bus_off() {
-            let waits = self.handed < self.ready || self.transmit.pending() > 0;
+            let waits = self.accepted < self.ready || self.transmit.pending() > 0;
             return Ok(if waits { Step::Full } else { Step::Moved });
         }
-        if self.handed < self.ready {
+        if self.accepted < self.ready {
             let outgoing = match &self.engine {
                 Some(engine) => engine.outgoing(&self.batch),
                 None => self.batch.frames(),
             };
-            match take_over(self.transmit.as_mut(), &outgoing[self.handed..])? {
+            match take_over(self.transmit.as_mut(), &outgoing[self.accepted..])? {
                 Taken::Some(count) => {
-                    self.handed += count;
+                    self.accepted += count;
                     self.counts.transmitted += count as u64;
                     self.note_room(count > 0);
                 }
                 Taken::RefusedFirst => {
-                    self.handed += 1;
+                    self.accepted += 1;
                     self.counts.drop_as(1, |drops| &mut drops.refused);
                     return Ok(Step::Moved);
                 }
             }
         }
-        let handed_all = self.handed == self.ready;
-        let before = if self.flushing || !handed_all { self.transmit.pending() } else { 0 };
+        let accepted_all = self.accepted == self.ready;
+        let before = if self.flushing || !accepted_all { self.transmit.pending() } else { 0 };
         if before > 0 {
             self.transmit.flush()?;
             let pending = self.transmit.pending();
             self.note_room(pending < before);
-            if !handed_all && pending < before {
+            if !accepted_all && pending < before {
                 return Ok(Step::Moved); // the flush made room, so the rest follows at once
             }
-            if handed_all && pending > 0 {
+            if accepted_all && pending > 0 {
                 return Ok(Step::Full);
             }
         }
-        if !handed_all {
+        if !accepted_all {
             return Ok(Step::Full);
         }
         self.flushing = false;
@@ -296,8 +296,8 @@ impl Route {
 
     /// Drops the frames that the transmitter has not taken over.
     fn drop_rest(&mut self) {
-        self.counts.drop_as((self.ready - self.handed) as u64, |drops| &mut drops.no_room);
-        self.handed = self.ready;
+        self.counts.drop_as((self.ready - self.accepted) as u64, |drops| &mut drops.no_room);
+        self.accepted = self.ready;
         self.flushing = false;
         self.full_since_ns = None;
     }
@@ -305,8 +305,8 @@ impl Route {
     /// Closes the account: frames that the transmitter took over but did not send count as dropped, not transmitted.
     fn close_account(&mut self) {
         let waiting = self.backlog.as_mut().map_or(0, Backlog::clear);
-        let not_taken = self.ready - self.handed;
-        self.handed = self.ready;
+        let not_taken = self.ready - self.accepted;
+        self.accepted = self.ready;
         (self.flushing, self.full_since_ns) = (false, None);
         self.counts.drop_as((not_taken + waiting) as u64, |drops| &mut drops.unsent);
         let _ = self.transmit.flush(); // after an error, the frames stay pending
@@ -341,8 +341,8 @@ impl Route {
             None => self.batch.frames(),
         };
         let dropped: u64 =
-            outgoing[self.handed..self.ready].iter().map(|frame| u64::from(!backlog.push(frame))).sum();
-        self.handed = self.ready;
+            outgoing[self.accepted..self.ready].iter().map(|frame| u64::from(!backlog.push(frame))).sum();
+        self.accepted = self.ready;
         self.counts.drop_as(dropped, |drops| &mut drops.no_room);
         Step::Moved
     }

@@ -112,11 +112,11 @@ impl Engine {
         let frames = batch.frames_mut();
         let mut ready = 0;
         for at in 0..frames.len() {
-            let handed_on = match self.lookup.find(&frames[at]) {
+            let forwarded = match self.lookup.find(&frames[at]) {
                 Found::One(rule) => self.actions[usize::from(rule)].apply(&mut frames[at], now_ns),
                 _ => Err(Kept::Filtered),
             };
-            match handed_on {
+            match forwarded {
                 Ok(()) => {
                     if ready != at {
                         frames[ready] = frames[at];

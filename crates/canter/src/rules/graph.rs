@@ -78,21 +78,21 @@ mod tests {
         list.iter().map(route).collect()
     }
 
-    fn why(list: &[(&str, &str, Option<u8>)]) -> String {
-        conflict(&routes(list)).map_or(String::new(), |(_, why)| why)
+    fn message(list: &[(&str, &str, Option<u8>)]) -> String {
+        conflict(&routes(list)).map_or(String::new(), |(_, message)| message)
     }
 
     #[test]
     fn rings_without_a_hop_limit_and_doubled_directions_are_found() {
-        assert_eq!(why(&[("a", "b", None), ("b", "c", None), ("a", "c", None)]), "");
-        assert!(why(&[("a", "b", None), ("b", "a", None)]).starts_with("a → b → a: a loop"));
+        assert_eq!(message(&[("a", "b", None), ("b", "c", None), ("a", "c", None)]), "");
+        assert!(message(&[("a", "b", None), ("b", "a", None)]).starts_with("a → b → a: a loop"));
         assert!(
-            why(&[("x", "a", None), ("a", "b", None), ("b", "c", None), ("c", "a", None)])
+            message(&[("x", "a", None), ("a", "b", None), ("b", "c", None), ("c", "a", None)])
                 .starts_with("a → b → c → a")
         );
-        assert_eq!(why(&[("a", "b", Some(1)), ("b", "a", None)]), "");
-        assert!(why(&[("a", "a", None)]).starts_with("a → a: a loop"));
-        assert!(why(&[("a", "b", None), ("a", "b", None)]).contains("already"));
+        assert_eq!(message(&[("a", "b", Some(1)), ("b", "a", None)]), "");
+        assert!(message(&[("a", "a", None)]).starts_with("a → a: a loop"));
+        assert!(message(&[("a", "b", None), ("a", "b", None)]).contains("already"));
     }
 
     /// Which nodes can be reached from which.
@@ -112,7 +112,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn a_ring_is_found_exactly_where_a_frame_comes_back_without_end(
+        fn a_loop_is_found_exactly_if_a_frame_can_return_forever(
             list in prop::collection::btree_map((0usize..5, 0usize..5), any::<bool>(), 0..9), turn in 0usize..9,
         ) {
             const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -123,12 +123,12 @@ mod tests {
                 list.iter().map(|&((from, to), limited)| (NAMES[from], NAMES[to], limited.then_some(1))).collect();
             let endless: Vec<_> = list.iter().filter(|(_, limited)| !limited).map(|(ends, _)| *ends).collect();
             let reached = reached(&endless);
-            let why = why(&named);
-            prop_assert_eq!(!why.is_empty(), (0..5).any(|at| reached[at][at]), "{:?}", named);
-            if let Some((path, _)) = why.split_once(": a loop") {
+            let message = message(&named);
+            prop_assert_eq!(!message.is_empty(), (0..5).any(|at| reached[at][at]), "{:?}", named);
+            if let Some((path, _)) = message.split_once(": a loop") {
                 let path: Vec<_> = path.split(" → ").map(|name| NAMES.iter().position(|one| *one == name).unwrap()).collect();
                 prop_assert_eq!(path.first(), path.last());
-                prop_assert!(path.windows(2).all(|hop| endless.contains(&(hop[0], hop[1]))), "{}", why);
+                prop_assert!(path.windows(2).all(|hop| endless.contains(&(hop[0], hop[1]))), "{}", message);
             }
         }
     }

@@ -55,7 +55,7 @@ pub fn jobs(file: &Path, set: &RuleSet) -> failure::Result<Vec<Job>> {
         return Ok(jobs);
     }
     let line = |fault: jobs::Inexpressible| {
-        format!("{}:{}:{}: {}", file.display(), fault.place.line, fault.place.column, fault.why)
+        format!("{}:{}:{}: {}", file.display(), fault.place.line, fault.place.column, fault.reason)
     };
     let lines: Vec<_> = faults.into_iter().map(line).collect();
     Err(Failure::unable(format!("{} (canter gateway --rules applies them in user space)", lines.join("; "))))

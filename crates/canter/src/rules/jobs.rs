@@ -15,7 +15,7 @@ pub struct Inexpressible {
     /// Its number in the route, from 0.
     pub rule: usize,
     pub place: Place,
-    pub why: String,
+    pub reason: String,
 }
 
 /// The jobs of a route between these interfaces, with the number of the rule that each is for.
@@ -32,7 +32,7 @@ pub fn of_route(
     for (at, rule) in route.policy.rules.iter().enumerate().filter(|(_, rule)| !rule.drop) {
         for job in of_rule(rule, from, to) {
             if let Some(fault) = job.fault() {
-                faults.push(Inexpressible { rule: at, place: rule.place, why: fault.to_owned() });
+                faults.push(Inexpressible { rule: at, place: rule.place, reason: fault.to_owned() });
                 break;
             }
             jobs.push((at, job));
@@ -90,7 +90,7 @@ fn for_kind(operand: &Modification, fd: bool) -> Modification {
 pub fn inexpressible(policy: &Policy) -> Vec<Inexpressible> {
     let mut faults = Vec::new();
     for (at, rule) in policy.rules.iter().enumerate() {
-        let mut fault = |why: String| faults.push(Inexpressible { rule: at, place: rule.place, why });
+        let mut fault = |reason: String| faults.push(Inexpressible { rule: at, place: rule.place, reason });
         if rule.limit.is_some() {
             fault("can-gw cannot limit rates".into());
         }

@@ -37,7 +37,7 @@ fn inexpressible(policy: &Policy) -> Vec<Inexpressible> {
         faults.extend(reasons.map(|reason| Inexpressible {
             rule: at,
             place: rule.place,
-            why: format!("{reason}; use can-gw or a user-space pair"),
+            reason: format!("{reason}; use can-gw or a user-space pair"),
         }));
     }
     faults
@@ -83,7 +83,7 @@ mod tests {
         ] {
             let faults = of_policy(&policy(text)).unwrap_err();
             assert_eq!(faults.len(), 1, "{text}");
-            assert!(faults[0].why.contains(expected), "{:?}", faults[0]);
+            assert!(faults[0].reason.contains(expected), "{:?}", faults[0]);
         }
     }
 

@@ -138,10 +138,10 @@ mod tests {
         ] {
             assert_eq!(passes(filter, frame), wanted, "{filter} {frame}");
         }
-        for wrong in
+        for text in
             ["", "12", "800", "20000000", "123-00000124", "124-123", "123-", "xyz", "123:", "+12", "~"]
         {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 

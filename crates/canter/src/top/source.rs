@@ -70,7 +70,7 @@ impl Source {
         let devices = interfaces.iter().filter(|one| one.carrier.access == Access::File && one.up);
         for device in devices {
             if !self.devices.is_open(device.index) {
-                self.devices.add(device).or_else(unless_gone)?;
+                self.devices.add(device).or_else(ignore_gone)?;
             }
         }
         self.network.follow(interfaces)
@@ -177,7 +177,7 @@ fn is_down(error: &io::Error) -> bool {
 }
 
 /// Ignores a device that disappears while it is opened.
-fn unless_gone(error: Error) -> canter_io::Result<()> {
+fn ignore_gone(error: Error) -> canter_io::Result<()> {
     if error.is_gone() { Ok(()) } else { Err(error) }
 }
 

@@ -32,7 +32,7 @@ pub enum Data {
     Random,
     /// A counter of 8 bytes from 0 up, low byte first.
     Increment,
-    /// These bytes; bits of `random` are drawn anew for each frame (`x` in the notation).
+    /// These bytes; bits of `random` are random in each frame (`x` in the notation).
     Fixed {
         bytes: [u8; 64],
         random: [u8; 64],

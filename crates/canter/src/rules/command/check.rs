@@ -115,7 +115,7 @@ impl Checked {
         let RouteRules { from, to, policy, .. } = route.rules;
         let faults = jobs::inexpressible(&policy);
         let rules = policy.rules.iter().zip(route.engine.counts()).enumerate().map(|(at, (rule, counts))| {
-            let faults = faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.why.as_str());
+            let faults = faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.reason.as_str());
             let not_by_can_gw = faults.collect::<Vec<_>>().join("; ");
             CheckedRule { name: rule.label(at), line: rule.place.line, counts, not_by_can_gw }
         });
