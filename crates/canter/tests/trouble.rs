@@ -83,11 +83,11 @@ const REFUSED: &[Case] = &[
     case("latency --send can0 --routed can2 --len 9", 2, &["123, 9 bytes: "]),
     case("latency --send can0 --routed can2 --id 800", 2, &["800"]),
     case("latency --send can0 --routed can2 --id 20000000", 2, &["20000000"]),
-    case("latency --send can0 --routed can2 --id xyz", 2, &["--id xyz: not a hexadecimal number"]),
+    case("latency --send can0 --routed can2 --id xyz", 2, &["--id xyz: is not a hexadecimal number"]),
     case("latency --send vcan8 --routed can0 --fd --len 9", 2, &["9 bytes"]),
     case("latency --send can0 --routed can0", 2, &["can0", "--null"]),
     case("latency --send can0 --direct can1 --routed can1", 2, &["can1", "--null"]),
-    case("syscalls --frames 0", 2, &["--frames, --batch and --queue count from 1"]),
+    case("syscalls --frames 0", 2, &["--frames, --batch and --queue must be at least 1"]),
     case("syscalls --frames 300000", 2, &["--frames: at most 200000"]),
     case("syscalls --methods read,nap", 2, &["nap: no such method (canter methods lists them)"]),
     case(
@@ -103,11 +103,11 @@ const REFUSED: &[Case] = &[
     case("gateway can3 can4 --json /nowhere/result.json", 1, &["/nowhere/result.json: write: no such file"]),
     case("gateway can3 can4 --json /tmp", 1, &["/tmp: write: is a directory"]),
     case("methods --json /nowhere/result.json", 1, &["/nowhere/result.json: write: no such file"]),
-    case("gateway can3 can4 --cpu 99", 4, &["--cpu 99: ", "(nproc says how many there are)"]),
+    case("gateway can3 can4 --cpu 99", 4, &["--cpu 99: ", "(nproc prints the number of processors)"]),
     case(
         "latency --send can0 --routed can2 --cpu 5000",
         4,
-        &["--cpu 5000: ", "(nproc says how many there are)"],
+        &["--cpu 5000: ", "(nproc prints the number of processors)"],
     ),
     case("study inside 2014-fig9.9", 2, &["2014-fig9.9: no such study (there are 2010-fig5, 2010-fig6, "]),
     case("report /nowhere/it.json", 1, &["/nowhere/it.json: read: no such file or directory"]),
@@ -156,7 +156,7 @@ const MISUSED: &[(&str, &[&str])] = &[
     ("latency --send can0 --routed can2 --count 0", &["0 is not in 1.."]),
     ("latency --send can0 --routed can2 --gap soon", &["not a duration"]),
     ("latency --send can0 --routed can2 --gap 5", &["not a duration"]),
-    ("latency --send can0 --routed can2 --traffic period=0s", &["a period is longer than 0"]),
+    ("latency --send can0 --routed can2 --traffic period=0s", &["a time must be more than 0"]),
     ("latency --send can0 --routed can2 --traffic period=120", &["not a duration"]),
     ("latency --send can0 --routed can2 --traffic load=101%", &["1…100 %"]),
     (
@@ -312,7 +312,7 @@ fn a_can_gw_job_that_somebody_deletes_ends_its_gateway() {
     let ended = gateway.ended();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
-        ended.complaint().starts_with("can3 → can4: read can-gw counters: the job has gone"),
+        ended.complaint().starts_with("can3 → can4: read can-gw counters: the job no longer exists"),
         "{ended:?}"
     );
 }

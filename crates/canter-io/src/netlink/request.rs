@@ -14,7 +14,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of type `kind` (`RTM_…`) that starts with its family's header. `NLM_F_REQUEST` goes without saying.
+    /// A request of type `kind` (`RTM_…`) that starts with its family's header. `NLM_F_REQUEST` is always set.
     pub fn new(kind: u16, flags: i32, family_header: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&0u32.to_ne_bytes()); // length: `finish` knows it
@@ -35,7 +35,7 @@ impl Request {
     /// Adds one attribute.
     ///
     /// # Panics
-    /// When the value is longer than an attribute can be, 65 531 bytes: all of ours have a fixed, small size.
+    /// When the value is longer than an attribute can be, 65 531 bytes: all attributes of this crate have a fixed, small size.
     pub fn put(&mut self, kind: u16, value: &[u8]) {
         let len =
             u16::try_from(HEADER_BYTES + value.len()).expect("an attribute has fewer than 65 536 bytes");
