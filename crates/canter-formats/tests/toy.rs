@@ -13,7 +13,6 @@ use canter_formats::{
 };
 use std::{
     io::{self, Cursor},
-    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -151,8 +150,8 @@ const LINES: [&str; 2] = ["1700000000000000000 can0 123#1122", "1700000000000000
 fn a_toy_is_found_by_name_and_extension_and_the_others_still_are() {
     let formats = formats();
     assert_eq!(named("toy", &formats).unwrap().about, TOY.about);
-    assert_eq!(by_extension(Path::new("a.TOY.zst"), &formats).unwrap().name, "toy");
-    assert_eq!(by_extension(Path::new("a.blf"), &formats).unwrap().name, "blf");
+    assert_eq!(by_extension("a.TOY.zst", &formats).unwrap().name, "toy");
+    assert_eq!(by_extension("a.blf", &formats).unwrap().name, "blf");
     assert!(named("toy", FORMATS).is_none());
 }
 
@@ -181,6 +180,18 @@ fn a_toy_that_was_written_reads_back_compressed_or_not_and_counts_what_it_cannot
         let unknown = canter_formats::open(&path).err().unwrap();
         assert!(matches!(unknown, Error::Unknown { .. }), "{unknown}");
     }
+}
+
+#[test]
+fn a_recording_is_created_by_its_extension_and_an_unknown_one_is_refused_with_those_that_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.log");
+    canter_formats::create(&path).unwrap().finish().unwrap();
+    assert!(canter_formats::open(&path).unwrap().next_record().unwrap().is_none());
+    let exists = canter_formats::create(&path).err().unwrap();
+    assert!(matches!(exists, Error::Io { .. }), "{exists}");
+    let unknown = canter_formats::create(folder.path().join("drive.toy")).err().unwrap().to_string();
+    assert!(unknown.contains("the extension names no format (.log, .pcapng, "), "{unknown}");
 }
 
 /// Memory that a writer owns and a test can look at.
