@@ -55,7 +55,7 @@
 //!
 //! # A format of your own
 //! A format is one row: [`Format`]. Its decoder implements [`format::Decode`], its encoder [`format::Sink`]. Every entry
-//! point takes the table, so pass [`FORMATS`] and your row; `tests/toy.rs` is a complete example.
+//! point takes the table, so pass [`FORMATS`] and your row. The page of the module [`format`] has a complete example.
 //!
 //! # Features
 //! All are on by default. Without `mdf` or `parquet` that format's row is missing; without `zstd`, files that end in

@@ -132,6 +132,9 @@ fn kept(format: &Format, entry: &Record) -> Kept {
     if keeps.direction == Directions::Known {
         direction = if frame.is_error() { None } else { direction.or(Some(Direction::Received)) };
     }
+    if keeps.direction == Directions::None {
+        direction = None;
+    }
     if !keeps.dlc_above_8 {
         frame.len8_dlc = 0;
     }

@@ -5,10 +5,7 @@
 
 use canter_formats::{
     BusId, Direction, Error, FORMATS, Format, Reader, Record, WriteOptions, Writer, Written, by_extension,
-    format::{
-        BusLabel, Context, Decode, Detail, Directions, ErrorFrames, Keeps, NotKept, Output, Sink, Source,
-        Stamps, Trouble, Write,
-    },
+    format::{Context, Decode, Detail, Directions, Keeps, NotKept, Output, Sink, Source, Trouble, Write},
     named,
 };
 use std::{
@@ -24,18 +21,10 @@ static TOY: Format = Format {
     extensions: &["toy"],
     recognise: Some(|head| head.starts_with(b"toy 1\n")),
     read: Some(|_path| Box::new(ToyDecoder { line: 0 })),
-    read_folder: None,
     write: Some(Write::File(|output, _options| Ok(Box::new(ToyEncoder::new(output))))),
-    append: None,
     grows: true,
-    keeps: Some(Keeps {
-        stamps: Stamps::Ns,
-        bus: BusLabel::Name,
-        direction: Directions::Known,
-        error_frames: ErrorFrames::All,
-        dlc_above_8: true,
-        hardware_stamps: false,
-    }),
+    keeps: Some(Keeps { direction: Directions::None, ..Keeps::ALL }),
+    ..Format::PLAIN
 };
 
 fn formats() -> Vec<Format> {

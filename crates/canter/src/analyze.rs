@@ -69,6 +69,12 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    if std::path::Path::new(&arguments.on).is_file() {
+        let reason = "is a file, and analyze reads a virtual bus";
+        let message =
+            format!("{0}: {reason} (canter convert {0} -o - --format log prints a recording)", arguments.on);
+        return Err(Failure::new(Exit::Usage, message));
+    }
     let bus = canwire::bus_of(&arguments.on)?;
     let recording = arguments.output.as_deref().map(|path| {
         let names = format_names::extensions(format_names::is_live);

@@ -39,6 +39,7 @@ fn kept(format: &Format) -> Option<[&'static str; 5]> {
             Directions::All => "yes",
             Directions::Asked => "with `--direction`",
             Directions::Known => "Rx and Tx",
+            Directions::None => "no",
         },
         match keeps.error_frames {
             ErrorFrames::All => "all",
