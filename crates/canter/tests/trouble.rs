@@ -143,7 +143,7 @@ fn a_card_that_is_down_is_named_with_its_bit_rate() {
 /// What clap refuses: its own words, of which only the first line is ours.
 const MISUSED: &[(&str, &[&str])] = &[
     ("gateway can3", &["required", "<OUT>"]),
-    ("gateway can3 can4 --method nap", &["nap", "not a pair RECEIVER+TRANSMITTER", "read+write"]),
+    ("gateway can3 can4 --method nap", &["nap", "not a pair RECEIVER+TRANSMITTER", "can-gw", "read+write"]),
     ("gateway can3 can4 --method nap+write", &["no such receiver", "read, recvmmsg, ring"]),
     ("gateway can3 can4 --method ring/nap+write", &["no such wait", "ring/poll, ring/spin"]),
     ("gateway can3 can4 --method ring+nap", &["no such transmitter", "write, sendmmsg, ring"]),
