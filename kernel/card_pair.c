@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two cards that come and go, and a file: see card_pair.h.
+ * Two cards that can be added and removed, and a file: see card_pair.h.
  */
 
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two Kvaser PCI cards and a file for one module: what canprobe and canbare have in
- * common. Each of them builds card_pair.c into itself.
+ * Two Kvaser PCI cards and a file for one module: shared by canprobe and canbare. Each of them
+ * builds card_pair.c into itself.
  *
  * The module takes only cards that are bound to it by driver_override. The card bound
  * first is card 0, the next one card 1; of each the first channel.
@@ -25,19 +25,19 @@ struct card_pair {
 	/* The module fills in the names of driver and file, the file's operations, and: */
 	struct pci_driver driver;
 	struct miscdevice file;
-	/* A card is there, its interrupts off; an error refuses it. May be NULL. */
+	/* A card was bound, its interrupts are off; an error refuses it. May be NULL. */
 	int (*bound)(struct pci_dev *pdev, unsigned int place);
-	/* A card is about to go: the last moment to touch it. */
+	/* A card is being unbound: the last chance to access it. */
 	void (*unbind)(struct pci_dev *pdev, unsigned int place);
 
-	struct mutex lock;		/* the cards, and whatever the module's file does */
+	struct mutex lock;		/* guards the cards and the module's file */
 	struct card_pair_card cards[2];
 };
 
 int card_pair_register(struct card_pair *pair);
 void card_pair_unregister(struct card_pair *pair);
 
-/* Whether both cards are there. Under the lock. */
+/* Whether both cards are bound. Under the lock. */
 static inline bool card_pair_complete(const struct card_pair *pair)
 {
 	return pair->cards[0].pdev && pair->cards[1].pdev;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the kernels that the modules are built for, 6.1 to mainline, and nothing else.
+ * Only the differences between the kernels that the modules support, 6.1 to mainline.
  */
 #ifndef CANTER_COMPAT_H
 #define CANTER_COMPAT_H

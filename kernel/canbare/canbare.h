@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of canbare know of each other.
+ * The interfaces between the parts of canbare.
  *
  *	main.c		the file
  *	../card_pair.c	cards, which come and go
@@ -21,9 +21,9 @@ int canbare_processor(void);
 /* The page is valid only while there is memory. */
 struct canbare_shared *canbare_shared(void);
 int canbare_load(const void __user *image, u32 len);
-/* Starts what was loaded; returns when it routes, or why it does not. */
+/* Starts the loaded image; returns 0 when it forwards frames, or an error. */
 int canbare_run(void);
-/* Ends it, however it is. */
+/* Ends it in any state. */
 void canbare_end(void);
 bool canbare_runs(void);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The file, /dev/canbare (uapi/canbare.h), and two cards (../card_pair.h): frames come
- * from the first and go to the second. The module does nothing with them but keep others
- * away: the image drives their controllers.
+ * from the first and go to the second. The module only reserves the cards: the image controls them.
  */
 
 #include <linux/capability.h>
@@ -31,7 +30,7 @@ static int start(const void __user *user)
 
 	if (!capable(CAP_SYS_RAWIO))
 		return -EPERM;
-	/* The image has the machine to itself, as a module has. */
+	/* The image can access the complete machine, like a kernel module. */
 	err = security_locked_down(LOCKDOWN_MODULE_SIGNATURE);
 	if (err)
 		return err;
@@ -126,7 +125,7 @@ static const struct file_operations canbare_fops = {
 
 /* -------------------------------------------------------------- cards -- */
 
-/* The image must not touch a card that has gone, or another driver's. */
+/* The image must not access a card that was removed or has another driver. */
 static void canbare_unbind(struct pci_dev *pdev, unsigned int place)
 {
 	canbare_end();

@@ -20,7 +20,7 @@
 
 #include "canbare.h"
 
-/* How long the image may take to start, and to stop. */
+/* Time limits for the image to start and to stop. */
 #define CANBARE_START_MS	500
 #define CANBARE_STOP_MS		100
 
@@ -92,7 +92,7 @@ static void send_startup(int cpu)
 	send(cpu, APIC_DM_STARTUP | (CANBARE_MEMORY >> PAGE_SHIFT));
 }
 
-/* Waits while the image says this; false: it does so still. */
+/* Waits while the image reports this state; false after the time limit. */
 static bool leaves(u32 state, unsigned int ms)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(ms);
@@ -111,7 +111,7 @@ static int start(int cpu)
 	usleep_range(10000, 11000);
 	send_startup(cpu);
 	usleep_range(300, 400);
-	/* Once more, as the protocol has it for processors that missed it. */
+	/* Repeated, as the protocol requires for processors that missed it. */
 	if (READ_ONCE(canbare_shared()->state) == CANBARE_NOT_STARTED)
 		send_startup(cpu);
 	if (!leaves(CANBARE_NOT_STARTED, CANBARE_START_MS) || !leaves(CANBARE_BEGUN, CANBARE_START_MS))
@@ -123,7 +123,7 @@ int canbare_run(void)
 {
 	int cpu, err;
 
-	/* From here on Linux cannot bring it up. */
+	/* From now on Linux cannot bring it up. */
 	cpus_read_lock();
 	cpu = canbare_processor();
 	WRITE_ONCE(running, cpu);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kvaser PCIcan: up to four SJA1000 behind an AMCC S5920 and a Xilinx. It takes only
- * cards that are told to, so that the kernel's own driver keeps the rest:
+ * Kvaser PCIcan: up to four SJA1000 behind an AMCC S5920 and a Xilinx. It binds only to cards with
+ * this driver_override, so that the kernel's driver keeps the others:
  *
  *	echo canchar_kvaser_pci > /sys/bus/pci/devices/ADDRESS/driver_override
  *	echo ADDRESS > /sys/bus/pci/devices/ADDRESS/driver/unbind
  *	echo ADDRESS > /sys/bus/pci/drivers_probe
  *
- * and gives them back by the same steps with an empty line as driver_override.
+ * and returns them by the same steps with an empty line as driver_override.
  */
 
 #include <linux/module.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Kvaser PCIcan: what a card is made of, for its driver here, for kernel/probe and kernel/canbare.
+ * Kvaser PCIcan: the layout of a card, for its driver here, for kernel/probe and kernel/canbare.
  * An AMCC S5920 bridge in the first region, SJA1000 in the second.
  */
 #ifndef CANCHAR_BOARD_KVASER_PCI_H
@@ -53,7 +53,7 @@ static inline void kvaser_allow_interrupts(unsigned long s5920, bool allow)
 	outl(control, s5920 + S5920_INTCSR);
 }
 
-/* Makes the card's ports ours, in this driver's name; the bridge's are at s5920 then. */
+/* Reserves the card's ports in this driver's name; the bridge's are at s5920 then. */
 static inline int kvaser_take_card(struct pci_dev *pdev, const char *driver, unsigned long *s5920)
 {
 	int err = pci_enable_device(pdev);
@@ -76,7 +76,9 @@ static inline void kvaser_release_card(struct pci_dev *pdev)
 	pci_disable_device(pdev);
 }
 
-/* Describes the card's chip of this number; false where none is: reset mode cannot be set. */
+/* Describes the card's chip of this number; false if it does not exist: reset mode cannot be
+ * set.
+ */
 static inline bool kvaser_find_chip(struct pci_dev *pdev, const struct kvaser_card *card,
 				    unsigned int number, struct sja1000 *chip)
 {

@@ -15,7 +15,7 @@ MODULE_PARM_DESC(virtual, "virtual devices on one bus, 0...8 (default 0)");
 
 static struct canchar_virtual_bus bus;
 
-/* What the controller reports next: for tests of what depends on it. */
+/* The state that the controller reports next, for tests. */
 static ssize_t report_store(struct device *device, struct device_attribute *attribute,
 			    const char *text, size_t count)
 {
@@ -51,7 +51,7 @@ static int add(struct canchar_virtual *chip)
 	return canchar_start(dev);
 }
 
-/* It is told of no more frames once it has stopped; what is on its way still comes. */
+/* A stopped device gets no new frames; frames on their way still arrive. */
 static void drop(struct canchar_virtual *chip)
 {
 	struct device *device = &chip->dev->dev;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of canchar know of each other.
+ * The interfaces between the parts of canchar.
  *
  *	file.c, ioctl.c	system calls of an open file
  *	queue.c		its rings and filters
@@ -34,22 +34,22 @@
 #define CANCHAR_SLOTS		64
 #define CANCHAR_SLOTS_MAX	4096
 
-/* How often an interrupt handler looks at its chip in vain for a frame before it leaves. */
+/* How often an interrupt handler checks its chip without finding a frame before it returns. */
 #define CANCHAR_PASSES_MAX	8
-/* Frames that it takes at most, a whole FIFO several times over. */
+/* The most frames that it reads: several times a full FIFO. */
 #define CANCHAR_BURST_MAX	64
 
 struct canchar_device;
 struct canchar_file;
 
-/* What a chip had to say. */
+/* Events of a chip. */
 #define CANCHAR_EVENT_RX	BIT(0)
 #define CANCHAR_EVENT_TX	BIT(1)
 #define CANCHAR_EVENT_STATE	BIT(2)
 #define CANCHAR_EVENT_OVERRUN	BIT(3)
-#define CANCHAR_EVENT_GONE	BIT(4)	/* the card answers no more */
+#define CANCHAR_EVENT_GONE	BIT(4)	/* the card no longer responds */
 
-/* What the controller itself knows of its standing. */
+/* The controller's error state and counters. */
 struct canchar_standing {
 	enum canchar_state state;
 	u8 rx_errors;
@@ -57,28 +57,30 @@ struct canchar_standing {
 };
 
 /*
- * What a chip does. All but start, stop and set_timing are called with the
+ * The operations of a chip. All but start, stop and set_timing are called with the
  * device's lock held and interrupts off, and none of those after stop.
  */
 struct canchar_chip_ops {
 	const char *name;
 	u32 clock_hz;
-	/* Fills in what is 0 in timing; EINVAL when it cannot be made. NULL: no bit timing. */
+	/* Fills in what is 0 in timing; EINVAL when the clock cannot produce it. NULL: no bit
+	 * timing.
+	 */
 	int (*calculate)(struct canchar_timing *timing);
 	/* Goes on the bus, the interrupt on. With the lock held. */
 	int (*start)(struct canchar_device *dev);
 	/* Leaves it; nothing interrupts afterwards. With the lock held. */
 	void (*stop)(struct canchar_device *dev);
-	/* Reads and acknowledges what caused the interrupt: CANCHAR_EVENT_*. */
+	/* Reads and acknowledges the causes of the interrupt: CANCHAR_EVENT_*. */
 	unsigned int (*events)(struct canchar_device *dev);
-	/* The same by looking, for an interrupt that is masked. */
+	/* The same by polling, for a masked interrupt. */
 	unsigned int (*look)(struct canchar_device *dev);
 	/*
 	 * Takes one frame after CANCHAR_EVENT_RX; false when there is none. Its stamp is
-	 * not set. Where more may wait, the event is told again.
+	 * not set. If more may wait, the event is reported again.
 	 */
 	bool (*receive)(struct canchar_device *dev, struct canchar_frame *frame);
-	/* The transmit buffer is free; what was in it has been sent. */
+	/* The transmit buffer is free; its frame has been sent. */
 	bool (*tx_free)(struct canchar_device *dev);
 	/* An interrupt is wanted when it becomes free; says so before it is filled. */
 	void (*tx_interrupt)(struct canchar_device *dev, bool wanted);
@@ -109,13 +111,13 @@ struct canchar_device {
 	/* Chip registers and all below; taken in the interrupt handler. */
 	raw_spinlock_t lock;
 	bool running;		/* on the bus, or off by errors */
-	bool gone;		/* the board has been taken away */
-	bool masked;		/* somebody polls the chip, nobody sleeps */
+	bool gone;		/* the board was removed */
+	bool masked;		/* a caller polls the chip, and none sleeps */
 	bool tx_armed;
 	enum canchar_state state;
 	struct list_head files;
 	struct list_head senders[CANCHAR_PRIORITIES];
-	/* The frame in the controller, and whose it is; NULL when that was closed. */
+	/* The frame in the controller, and its file; NULL when the file was closed. */
 	bool in_flight;
 	u32 in_flight_flags;
 	struct canchar_file *in_flight_of;
@@ -142,7 +144,7 @@ struct canchar_file {
 	struct canchar_ring_end rx;	/* the producer's side is under the lock */
 	struct canchar_ring_end tx;	/* the consumer's side is under the lock */
 	bool overwrite;
-	bool fresh;			/* frames came since the last wake-up */
+	bool fresh;			/* frames arrived since the last wake-up */
 	u32 frame_flags;		/* CANCHAR_ECHO, CANCHAR_ECHO_OWN */
 	u32 priority;
 	u32 wake_at;

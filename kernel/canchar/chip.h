@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is asked of a chip for every frame. The one that real cards have is called
- * directly, any other through its operations.
+ * Calls of a chip on the frame path. The chip of real cards is called directly, any other through
+ * its operations.
  */
 #ifndef CANCHAR_CHIP_H
 #define CANCHAR_CHIP_H

@@ -4,7 +4,7 @@
 #include "canchar.h"
 #include "chip_sja1000_hot.h"
 
-/* Wanted always; the transmit interrupt only when somebody waits. */
+/* Always enabled; the transmit interrupt only when a sender waits. */
 #define SJA1000_IER_ALWAYS	(SJA1000_IR_RX | SJA1000_IR_WARNING | SJA1000_IR_OVERRUN | \
 				 SJA1000_IR_PASSIVE)
 
@@ -38,7 +38,7 @@ static void sja1000_mask(struct canchar_device *dev, bool masked)
 	chip->masked = masked;
 	sja1000_write_ier(chip);
 	if (masked)
-		sja1000_in(chip, SJA1000_IR);	/* an emulated line falls only by this */
+		sja1000_in(chip, SJA1000_IR);	/* on QEMU only this clears the line */
 }
 
 static void sja1000_standing(struct canchar_device *dev, struct canchar_standing *standing)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The SJA1000 in PeliCAN mode, behind I/O ports: what a board tells of it, and
- * its registers, for those that drive it without a device (kernel/probe).
+ * The SJA1000 in PeliCAN mode, behind I/O ports: the properties given by a board, and the
+ * registers, also for modules without a canchar device (kernel/probe).
  */
 #ifndef CANCHAR_CHIP_SJA1000_H
 #define CANCHAR_CHIP_SJA1000_H
@@ -63,9 +63,9 @@ struct sja1000 {
 	unsigned long port;	/* of its first register */
 	u8 ocr;			/* how its outputs are wired */
 	u8 cdr;			/* its clock output; PeliCAN mode is added */
-	/* Its own: */
+	/* Private: */
 	u8 ier;
-	u8 status;		/* the error bits of SR as last looked at */
+	u8 status;		/* the error bits of the last SR read */
 	bool masked;
 };
 
@@ -79,7 +79,7 @@ static __always_inline void sja1000_out(const struct sja1000 *chip, unsigned int
 	outb(value, chip->port + at);
 }
 
-/* The data at register data, without a loop: it is most of what a frame costs. */
+/* The data at register data, without a loop: it is most of the cost of a frame. */
 static __always_inline void sja1000_fill_data(const struct sja1000 *chip, unsigned int data,
 					      const struct canchar_frame *frame)
 {
@@ -167,7 +167,7 @@ static __always_inline void sja1000_fill(const struct sja1000 *chip,
 		sja1000_fill_data(chip, data, frame);
 }
 
-/* The same, and asks for it to be sent. */
+/* The same, and requests transmission. */
 static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
 						const struct canchar_frame *frame)
 {
@@ -175,11 +175,11 @@ static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
 	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_SEND);
 }
 
-/* Takes the oldest frame out of the FIFO; SR said that there is one. */
+/* Takes the oldest frame out of the FIFO; SR must have reported one. */
 static __always_inline void sja1000_read_frame(const struct sja1000 *behind,
 					       struct canchar_frame *frame)
 {
-	/* A copy, which what is stored into the frame cannot change: it stays in a register. */
+	/* A copy that stores into the frame cannot change, so that it stays in a register. */
 	const struct sja1000 here = { .port = behind->port }, *chip = &here;
 	u8 info = sja1000_in(chip, SJA1000_FI);
 	unsigned int data;
@@ -210,7 +210,7 @@ extern const struct canchar_chip_ops canchar_sja1000_ops;
 /* chip_sja1000_setup.c: fills in what is 0 in timing; -EINVAL when it cannot be made. */
 int canchar_sja1000_calculate(struct canchar_timing *timing);
 int canchar_sja1000_begin(struct sja1000 *chip, const struct canchar_timing *timing);
-/* Brings a chip that nobody has started yet to rest. */
+/* Sets a chip that has not been started to rest. */
 void canchar_sja1000_quiet(struct sja1000 *chip);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is done for every frame, so that it can be called directly: an indirect call of
- * each would cost as much as what it does.
+ * The frame path, for direct calls: an indirect call would cost as much as the function.
  */
 #ifndef CANCHAR_CHIP_SJA1000_HOT_H
 #define CANCHAR_CHIP_SJA1000_HOT_H
@@ -26,7 +25,7 @@ static __always_inline unsigned int sja1000_events(struct canchar_device *dev)
 		return CANCHAR_EVENT_GONE;
 	if (cause & SJA1000_IR_RX)
 		events |= CANCHAR_EVENT_RX;
-	/* It is latched whether wanted or not. */
+	/* It is latched even when disabled. */
 	if (cause & SJA1000_IR_TX && dev->tx_armed)
 		events |= CANCHAR_EVENT_TX;
 	if (unlikely(cause & SJA1000_IR_OVERRUN)) {
@@ -62,7 +61,7 @@ static __always_inline unsigned int sja1000_look(struct canchar_device *dev)
 	return events;
 }
 
-/* One frame, whose presence IR or SR has told. */
+/* Reads one frame; IR or SR must have reported it. */
 static __always_inline bool sja1000_receive(struct canchar_device *dev, struct canchar_frame *frame)
 {
 	sja1000_read_frame(dev->chip, frame);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The SJA1000: bit timing, start and stop. It knows no device, and is compiled into
- * kernel/probe too.
+ * The SJA1000: bit timing, start and stop. It uses no canchar device, and is also compiled into
+ * kernel/probe.
  */
 
 #include <linux/delay.h>
@@ -67,7 +67,7 @@ static bool set_mode(const struct sja1000 *chip, u8 mode)
 {
 	int tries;
 
-	/* Out of reset it waits for 11 recessive bits, and MOD says so at once. */
+	/* Out of reset it waits for 11 recessive bits, and MOD shows it at once. */
 	for (tries = 0; tries < 100; tries++) {
 		sja1000_out(chip, SJA1000_MOD, mode);
 		if ((sja1000_in(chip, SJA1000_MOD) & SJA1000_MOD_RESET) ==
@@ -110,7 +110,7 @@ int canchar_sja1000_begin(struct sja1000 *chip, const struct canchar_timing *tim
 	sja1000_out(chip, SJA1000_RXERR, 0);
 	if (!set_mode(chip, listen_only ? SJA1000_MOD_LISTEN_ONLY : 0))
 		return -EIO;
-	/* What an emulated FIFO kept through the reset is of another time. */
+	/* Discards frames that an emulated FIFO kept through the reset. */
 	for (i = 0; i < 64 && sja1000_in(chip, SJA1000_SR) & SJA1000_SR_RX; i++)
 		sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_RELEASE);
 	sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_CLEAR);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A controller made of memory. What one sends, all others on its bus receive into
- * their FIFOs, and "interrupt" by an irq_work in hard interrupt context. With a bit
- * rate a frame takes its time (without stuff bits), and senders do not arbitrate:
- * each has the bus for itself. Without one it takes none.
+ * A controller made of memory. All other controllers on the bus receive a sent frame into their
+ * FIFOs and "interrupt" by an irq_work in hard interrupt context. With a bit rate a frame takes its
+ * time (without stuff bits), and senders do not arbitrate: each sends as if alone. Without a bit
+ * rate a frame takes no time.
  */
 
 #include <linux/ktime.h>
@@ -171,7 +171,7 @@ static void virtual_send(struct canchar_device *dev, const struct canchar_frame 
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* The core looks at the mask before it asks for events; there is no line to silence. */
+/* The core checks the mask before it reads events; there is no line to mask. */
 static void virtual_mask(struct canchar_device *dev, bool masked)
 {
 }

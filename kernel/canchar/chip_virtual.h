@@ -9,7 +9,7 @@
 
 #include "canchar.h"
 
-/* Frames that it holds until somebody takes them, as a FIFO of hardware does. */
+/* Frames that it holds until they are read, like a FIFO of hardware. */
 #define CANCHAR_VIRTUAL_FIFO	64
 
 struct canchar_virtual_bus;
@@ -20,7 +20,7 @@ struct canchar_virtual {
 	struct irq_work interrupt;
 	struct hrtimer wire;
 
-	/* Inside any device's lock: whoever sends takes the receivers'. */
+	/* Inside any device's lock: a sender takes the receivers' lock. */
 	raw_spinlock_t lock;
 	struct canchar_frame fifo[CANCHAR_VIRTUAL_FIFO];
 	unsigned int head, tail;
@@ -39,7 +39,7 @@ struct canchar_virtual_bus {
 extern const struct canchar_chip_ops canchar_virtual_ops;
 
 void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_bus *bus);
-/* After canchar_unregister(): nothing of it runs any more. */
+/* After canchar_unregister(): none of its code runs any more. */
 void canchar_virtual_quiet(struct canchar_virtual *chip);
 /* Lets the controller report this state. */
 void canchar_virtual_report(struct canchar_virtual *chip, enum canchar_state state);

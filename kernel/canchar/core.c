@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a controller has to say, in its interrupt handler or by polling: frames go
- * to the files that want them, its state to whoever asks. Everything here runs
- * under the device's raw lock with interrupts off, so that it may run in the hard
- * interrupt handler on every kernel, PREEMPT_RT too.
+ * Events of a controller, from its interrupt handler or by polling: frames go to the files whose
+ * filters accept them, state changes to files that requested error frames. Everything here runs
+ * under the device's raw lock with interrupts off, so that it may run in the hard interrupt handler
+ * on every kernel, PREEMPT_RT too.
  */
 
 #include <linux/ktime.h>
@@ -42,7 +42,7 @@ static __always_inline unsigned int receive(struct canchar_device *dev)
 	return 1;
 }
 
-/* With a full barrier behind what they wait for. */
+/* With a full barrier after the condition that they wait for. */
 static void wake_reader(struct canchar_file *file)
 {
 	if (rcuwait_active(&file->reader))
@@ -51,12 +51,12 @@ static void wake_reader(struct canchar_file *file)
 		irq_work_queue(&file->wake_pollers);
 }
 
-/* Wakes all at once who wait for what came since the last time. */
+/* Wakes all waiters for frames since the last call, at once. */
 static void wake_readers(struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
-	/* Pairs with set_current_state() of one who looks for frames, then sleeps. */
+	/* Pairs with set_current_state() of a waiter that checks for frames, then sleeps. */
 	smp_mb();
 	list_for_each_entry(file, &dev->files, node) {
 		if (!file->fresh || canchar_ring_unread(&file->rx) < file->wake_at)
@@ -66,7 +66,9 @@ static void wake_readers(struct canchar_device *dev)
 	}
 }
 
-/* A frame of ours was on the bus: those hear of it who asked to. With the lock held. */
+/* A sent frame was on the bus: gives its echo to the files that requested it. With the lock
+ * held.
+ */
 void canchar_echo(struct canchar_device *dev)
 {
 	struct canchar_frame frame = dev->in_flight_frame;
@@ -117,7 +119,7 @@ void canchar_error_frame(struct canchar_device *dev, u32 class, u8 control,
 	deliver(dev, &frame);
 }
 
-/* Which side made it so, as SocketCAN drivers tell it. */
+/* Which error counter caused the state, as SocketCAN drivers report it. */
 static u8 control_byte(const struct canchar_standing *standing)
 {
 	bool tx = standing->tx_errors >= standing->rx_errors;
@@ -189,8 +191,8 @@ static __always_inline unsigned int handle(struct canchar_device *dev, unsigned 
  * @irq: its line
  * @data: the struct canchar_device
  *
- * Looks at the chip again before it leaves, which saves the interrupts of frames
- * that came meanwhile; but not for ever.
+ * Checks the chip again before it returns, which saves the interrupts of frames that arrived
+ * meanwhile; but not without limit.
  */
 irqreturn_t canchar_interrupt(int irq, void *data)
 {
@@ -252,7 +254,7 @@ static void set_mask(struct canchar_device *dev, bool masked)
 	if (!dev->running)
 		return;
 	dev->ops->mask(dev, masked);
-	/* What came meanwhile, or is latched, interrupts no more. */
+	/* Frames that arrived meanwhile, or are latched, cause no interrupt. */
 	canchar_poll_chip(dev);
 }
 
@@ -266,19 +268,19 @@ static bool somebody_sleeps(const struct canchar_device *dev)
 	return false;
 }
 
-/* The chip is about to be polled: no interrupt, unless somebody sleeps for it. */
+/* The chip is about to be polled: no interrupt, unless a caller sleeps for it. */
 void canchar_mask(struct canchar_device *dev)
 {
 	if (somebody_sleeps(dev))
 		return;
 	set_mask(dev, true);
-	/* Pairs with set_current_state() of one who goes to sleep and looks at the mask. */
+	/* Pairs with set_current_state() of a waiter that checks the mask before it sleeps. */
 	smp_mb();
 	if (somebody_sleeps(dev))
 		set_mask(dev, false);
 }
 
-/* Somebody is about to sleep: the interrupt must come. Not with the lock held. */
+/* A caller is about to sleep: enables the interrupt. Not with the lock held. */
 void canchar_unmask(struct canchar_device *dev)
 {
 	unsigned long flags;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A device from its coming to its going, and between them its starts and stops.
+ * A device from its registration to its removal, with its starts and stops.
  */
 
 #include <linux/fs.h>
@@ -136,13 +136,13 @@ static void device_released(struct device *device)
 }
 
 /**
- * canchar_alloc() - a device that nobody knows of yet
+ * canchar_alloc() - allocate a device, not yet registered
  * @parent: what it is part of
  * @board: the board's name
  * @ops: what its chip does
  * @chip: the chip's own data, which must outlive canchar_unregister()
  *
- * Given up with put_device() on its dev, or by canchar_unregister().
+ * Freed by put_device() on its dev, or by canchar_unregister().
  */
 struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 				     const struct canchar_chip_ops *ops, void *chip)
@@ -187,11 +187,11 @@ int canchar_register(struct canchar_device *dev)
 }
 
 /**
- * canchar_unregister() - the board goes; files may stay open
+ * canchar_unregister() - the board is removed; files may stay open
  * @dev: no longer to be used by the caller
  *
- * When it returns, the chip is stopped and nothing touches it any more: reads and
- * writes answer -ENODEV, poll(2) EPOLLHUP. The interrupt can be given back then.
+ * When it returns, the chip is stopped and nothing touches it any more: reads and writes return
+ * -ENODEV, poll(2) EPOLLHUP. The interrupt can be freed then.
  */
 void canchar_unregister(struct canchar_device *dev)
 {

@@ -46,12 +46,12 @@ static bool sleep_until(u64 deadline)
 
 /* ---------------------------------------------------------- receiving -- */
 
-/* How many frames wait, the chip having been looked at if no interrupt does. */
+/* The number of waiting frames; polls the chip first if its interrupt is masked. */
 u32 canchar_look(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
 
-	/* Whoever looks at a masked one looks for all. */
+	/* Polling a masked chip serves all files. */
 	if (READ_ONCE(file->options.flags) & CANCHAR_POLL_CHIP || READ_ONCE(dev->masked)) {
 		unsigned long flags;
 
@@ -94,7 +94,7 @@ static bool spin(struct canchar_file *file, u32 min, u64 deadline)
 	}
 }
 
-/* Frames below this number wake nobody. */
+/* Fewer frames than this wake no reader. */
 static void set_wake_at(struct canchar_file *file, u32 min)
 {
 	unsigned long flags;
@@ -121,14 +121,13 @@ static void sleep_for_frames(struct canchar_file *file, u32 min, u64 deadline)
 }
 
 /**
- * canchar_wait_frames() - wait until frames have come
+ * canchar_wait_frames() - wait until frames have arrived
  * @file: one reader at a time, with its read mutex
  * @min: how many
- * @timeout_ns: 0 to look once, CANCHAR_FOREVER
+ * @timeout_ns: 0 to check once, CANCHAR_FOREVER
  *
- * Return: how many wait, which is fewer than @min after the time, a signal, or when
- * the device has stopped; if none wait then, -ERESTARTSYS, -ENETDOWN, -ENODEV, or 0
- * after the time.
+ * Return: the number of waiting frames, fewer than @min after the timeout, a signal, or when the
+ * device has stopped; if none wait then, -ERESTARTSYS, -ENETDOWN, -ENODEV, or 0 after the time.
  */
 long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
 {
@@ -279,7 +278,7 @@ static bool has_room(struct canchar_file *file)
 }
 
 /*
- * Waits until what a writer waits for is so; with its write mutex. -ETIME when the
+ * Waits until the writer's condition is true; with its write mutex. -ETIME when the
  * deadline has passed.
  */
 static int wait_to_write(struct canchar_file *file, bool all_sent, u64 deadline)
@@ -324,7 +323,7 @@ int canchar_wait_sent(struct canchar_file *file, u64 timeout_ns)
 	return wait_to_write(file, true, canchar_deadline(timeout_ns));
 }
 
-/* Hands one frame over; -EAGAIN when the queue is full. */
+/* Queues one frame; -EAGAIN when the queue is full. */
 static int write_frame(struct canchar_file *file, const struct canchar_frame *frame)
 {
 	struct canchar_device *dev = file->dev;
@@ -402,7 +401,7 @@ static __poll_t canchar_poll(struct file *filp, poll_table *table)
 	unsigned long flags;
 
 	poll_wait(filp, &file->pollers, table);
-	/* Pairs with the one in wake_readers(), behind the frames that were put. */
+	/* Pairs with the barrier in wake_readers(), after the frames were put. */
 	smp_mb();
 	switch (canchar_trouble(dev)) {
 	case -ENODEV:
@@ -507,7 +506,7 @@ static int canchar_release(struct inode *inode, struct file *filp)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	canchar_push(file);	/* a mapped ring may hold what nobody has kicked */
+	canchar_push(file);	/* a mapped ring may contain frames without a kick */
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	if (!(filp->f_flags & O_NONBLOCK))
 		canchar_wait_sent(file, CANCHAR_LINGER_NS);

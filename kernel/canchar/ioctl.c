@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The ioctls of an open file. Their meaning stands in uapi/canchar.h. */
+/* The ioctls of an open file. uapi/canchar.h documents them. */
 
 #include <linux/capability.h>
 #include <linux/file.h>
@@ -106,7 +106,7 @@ static int options_valid(const struct canchar_options *options)
 	return 0;
 }
 
-/* New rings when their sizes change, or what their indexes mean. */
+/* New rings when their sizes or the meaning of their indexes change. */
 static int fit_rings(struct canchar_file *file, const struct canchar_options *to)
 {
 	const struct canchar_options *from = &file->options;
@@ -121,7 +121,7 @@ static int fit_rings(struct canchar_file *file, const struct canchar_options *to
 	return err;
 }
 
-/* What the interrupt handler sees of the options. */
+/* Copies the options that the interrupt handler uses. */
 static void apply(struct canchar_file *file, const struct canchar_options *to)
 {
 	struct canchar_device *dev = file->dev;
@@ -213,7 +213,7 @@ static long get_statistics(struct canchar_file *file, void __user *user)
 	out.state = dev->state;
 	out.rx_errors = standing.rx_errors;
 	out.tx_errors = standing.tx_errors;
-	/* Overwritten, and the reader has not come to the gap yet. */
+	/* Overwritten frames that the reader has not reached yet. */
 	unread = file->rx.head - READ_ONCE(file->rx.shared->tail);
 	if (file->overwrite && unread > file->rx.mask)
 		out.file_rx_lost += unread - file->rx.mask;
@@ -281,7 +281,7 @@ struct poll_set {
 	struct file *files[CANCHAR_POLL_SET_MAX];
 };
 
-/* One look at each; how many have frames. */
+/* Checks each file once; returns how many have frames. */
 static long look_at_all(struct poll_set *set, u32 count)
 {
 	long ready = 0;

@@ -66,7 +66,7 @@ void canchar_rings_free(struct canchar_file *file)
 	kvfree(file->filters);
 }
 
-/* A filter as net/can/af_can.c takes it. */
+/* A filter, normalised as in net/can/af_can.c. */
 static void canchar_rule(struct canchar_filter_rule *rule, const struct canchar_filter *filter)
 {
 	u32 mask = filter->mask;
@@ -105,7 +105,7 @@ bool canchar_filters_pass(const struct canchar_filter_set *set, u32 can_id)
 	return hits >= set->needed;
 }
 
-/* As the kernel looks them up; NULL: every data frame and no error, which takes no look. */
+/* Matches as the kernel does; NULL: every data frame and no error frame, without a check. */
 static struct canchar_filter_set *filters_of(const struct canchar_filters *from)
 {
 	struct canchar_filter __user *user = u64_to_user_ptr(from->filters);
@@ -152,7 +152,7 @@ int canchar_filters_set(struct canchar_file *file, const struct canchar_filters 
 	return 0;
 }
 
-/* Takes the next frame out of it. One reader at a time. */
+/* Takes the next frame. One reader at a time. */
 bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame)
 {
 	u32 lost = 0;

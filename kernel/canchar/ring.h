@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rings of frames with one producer and one consumer, one of which may be a
- * process that maps them and writes nonsense. Each side works with an index of
- * its own (head or tail below) and only ever publishes it; of what the other
- * side publishes it believes no more than a distance that can be.
+ * Rings of frames with one producer and one consumer, one of which may be a process that maps them
+ * and writes invalid values. Each side works with a private index (head or tail below) and
+ * publishes it; from the other side's published index it accepts only a possible distance.
  *
- * Compiled by the kernel and, for its tests, in user space.
+ * Also compiled in user space for its tests.
  *
  * Barriers: A publishes a slot and pairs with B, which must not read it before.
- * C hands a slot back and pairs with D, which must not fill it before. Where
- * the oldest frame is overwritten nobody hands back; there E keeps the slot's
- * new content behind the head published before it, and pairs with F.
+ * C hands a slot back and pairs with D, which must not fill it before. When the oldest frame is
+ * overwritten, no slot is handed back; then E orders the slot's new content after the head
+ * published before it, and pairs with F.
  */
 #ifndef CANCHAR_RING_H
 #define CANCHAR_RING_H
@@ -38,7 +37,7 @@ static __always_inline void canchar_copy(struct canchar_frame *to,
 	WRITE_ONCE(target[2], READ_ONCE(source[2]));
 }
 
-/* First where the consumer looks for frames, then where it looks for their number. */
+/* First the field where the consumer checks for frames, then the one for their number. */
 static __always_inline void canchar_ring_publish(struct canchar_ring_end *ring)
 {
 	u32 head = ring->head + 1;
@@ -47,7 +46,7 @@ static __always_inline void canchar_ring_publish(struct canchar_ring_end *ring)
 	smp_store_release(&ring->head, head);		/* A, too */
 }
 
-/* False: the ring is full, or the consumer's tail cannot be. */
+/* False: the ring is full, or the consumer's tail is invalid. */
 static __always_inline bool canchar_ring_put(struct canchar_ring_end *ring,
 					     const struct canchar_frame *frame)
 {
@@ -60,7 +59,7 @@ static __always_inline bool canchar_ring_put(struct canchar_ring_end *ring,
 	return true;
 }
 
-/* Never waits and never fails: when the ring is full the oldest frame goes. */
+/* Never waits and never fails: when the ring is full, overwrites the oldest frame. */
 static __always_inline void canchar_ring_overwrite(struct canchar_ring_end *ring,
 						   const struct canchar_frame *frame)
 {
@@ -69,7 +68,7 @@ static __always_inline void canchar_ring_overwrite(struct canchar_ring_end *ring
 	canchar_ring_publish(ring);
 }
 
-/* False: the ring is empty, or the producer's head cannot be. */
+/* False: the ring is empty, or the producer's head is invalid. */
 static __always_inline bool canchar_ring_get(struct canchar_ring_end *ring,
 					     struct canchar_frame *frame)
 {
@@ -110,7 +109,7 @@ static __always_inline bool canchar_ring_get_latest(struct canchar_ring_end *rin
 	return false;
 }
 
-/* Frames that wait, where the consumer's tail may be nonsense. */
+/* Waiting frames; the consumer's tail may be invalid. */
 static __always_inline u32 canchar_ring_unread(const struct canchar_ring_end *ring)
 {
 	u32 waiting = smp_load_acquire(&ring->head) - READ_ONCE(ring->shared->tail);	/* B */
@@ -118,7 +117,7 @@ static __always_inline u32 canchar_ring_unread(const struct canchar_ring_end *ri
 	return waiting > ring->mask + 1 ? ring->mask + 1 : waiting;
 }
 
-/* Frames that wait, where the producer's head may be nonsense. */
+/* Waiting frames; the producer's head may be invalid. */
 static __always_inline u32 canchar_ring_unsent(const struct canchar_ring_end *ring)
 {
 	u32 waiting = READ_ONCE(ring->shared->head) - ring->tail;

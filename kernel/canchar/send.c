@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is sent next. Under the device's raw lock. One frame is sent per call at
- * most: where a controller is free again at once, its interrupt comes again, and
- * others get their turn between.
+ * Selects and sends frames, under the device's raw lock. At most one frame per call: when the
+ * controller is free again at once, its interrupt fires again, and other work can run in between.
  */
 
 #include "canchar.h"
@@ -18,7 +17,7 @@ static bool senders_wait(const struct canchar_device *dev)
 	return false;
 }
 
-/* Somebody wants to know when the transmit buffer is free again. */
+/* Requests an interrupt when the transmit buffer is free again. */
 static bool tx_wanted(const struct canchar_device *dev)
 {
 	if (senders_wait(dev))
@@ -46,7 +45,7 @@ static void wake_writer(struct canchar_file *file)
 		irq_work_queue(&file->wake_pollers);
 }
 
-/* Those hear of it who want to know that the frame has left. */
+/* Wakes the waiters for sent frames. */
 static noinline void tell_sent(struct canchar_device *dev)
 {
 	if (dev->in_flight_flags)
@@ -85,7 +84,7 @@ static void deactivate(struct canchar_file *file)
 	smp_mb();
 }
 
-/* Throws away what a transmit ring holds. */
+/* Discards the frames in a transmit ring. */
 static void discard(struct canchar_file *file)
 {
 	u32 waiting = canchar_ring_unsent(&file->tx);
@@ -104,7 +103,7 @@ static bool take(struct canchar_file *file, struct canchar_frame *frame)
 		return false;
 	}
 	if (unlikely(!canchar_frame_valid(frame))) {
-		/* Of a mapped ring, which nobody has checked: not to be searched here. */
+		/* Only a mapped ring can have one: drops all its frames instead of searching. */
 		file->tx_lost++;
 		discard(file);
 		deactivate(file);
@@ -137,7 +136,9 @@ static struct canchar_file *next_sender(struct canchar_device *dev, struct canch
 	return NULL;
 }
 
-/* This frame of this file is the controller's now; more: others wait for it to be free again. */
+/* Records the frame and its file as in the controller; more: other frames wait for the
+ * controller.
+ */
 static __always_inline void launch(struct canchar_device *dev, struct canchar_file *file,
 				   const struct canchar_frame *frame, bool more)
 {
@@ -172,7 +173,7 @@ void canchar_feed(struct canchar_device *dev)
 	launch(dev, file, &dev->in_flight_frame, senders_wait(dev));
 }
 
-/* Nobody waits for his turn, and the controller is free. */
+/* No file waits for its turn, and the controller is free. */
 static __always_inline bool may_send_at_once(struct canchar_device *dev)
 {
 	return likely(!dev->tx_armed && !senders_wait(dev) && dev->state != CANCHAR_BUS_OFF) &&
@@ -180,8 +181,8 @@ static __always_inline bool may_send_at_once(struct canchar_device *dev)
 }
 
 /*
- * Where nobody waits for his turn and the controller is free, a frame need not queue up:
- * false when it has to. need_wakeup stays as it is, because the file has no turn.
+ * If no file waits for its turn and the controller is free, a frame can bypass the queue: false
+ * otherwise. need_wakeup stays as it is, because the file has no turn.
  */
 static __always_inline bool push_at_once(struct canchar_device *dev, struct canchar_file *file)
 {
@@ -206,7 +207,7 @@ static __always_inline bool push_at_once(struct canchar_device *dev, struct canc
 	return true;
 }
 
-/* Sends a frame past its file's queue, which is empty; false when it has to go through it. */
+/* Sends a frame past its file's queue, which is empty; false when it must be queued. */
 bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame *frame)
 {
 	struct canchar_device *dev = file->dev;
@@ -232,7 +233,7 @@ void canchar_push(struct canchar_file *file)
 		activate(file);
 		canchar_feed(dev);
 	} else if (!file->mapped) {
-		discard(file);	/* it stopped between the writer's look and now */
+		discard(file);	/* it stopped after the writer's check */
 	}
 }
 
@@ -251,7 +252,9 @@ void canchar_abort_in_flight(struct canchar_device *dev)
 	dev->in_flight = false;
 }
 
-/* Nothing is sent any more; what waits would be stale when it starts again. With the lock held. */
+/* Stops sending; waiting frames would be stale after the next start, so they are discarded. With
+ * the lock held.
+ */
 void canchar_stop_sending(struct canchar_device *dev)
 {
 	struct canchar_file *file;
@@ -265,7 +268,7 @@ void canchar_stop_sending(struct canchar_device *dev)
 	}
 }
 
-/* A file goes: nothing may point at it any more. With the lock held. */
+/* A file is closed: removes all pointers to it. With the lock held. */
 void canchar_forget_file(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /sys/class/canchar/cancharN: what ip(8) does for interfaces, with echo and cat. */
+/* /sys/class/canchar/cancharN: settings as ip(8) has for interfaces, by echo and cat. */
 
 #include <linux/kstrtox.h>
 #include <linux/sysfs.h>

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long a frame is on the wire, with exactly the stuff bits that its content and its CRC ask for
+ * How long a frame is on the wire, with exactly the stuff bits that its content and its CRC require
  * (ISO 11898-1).
  *
  * Classic: after five equal bits from SOF to the last bit of the CRC comes a stuff bit, even after
  * the very last.
  *
  * FD: that ends with the data field. The stuff count and the CRC have a fixed stuff bit in front
- * and after every four bits, whatever they hold; so the value of an FD frame's CRC does not matter
+ * and after every four bits, for any content; so the value of an FD frame's CRC does not matter
  * here. With BRS the rate changes at the sample points of the BRS bit and of the CRC delimiter.
  * What the one lacks of a whole nominal and a whole data bit is what the other has, whatever the
  * two sample points: together they are one bit of either rate. The data phase thus counts ESI to
  * the last bit of the CRC and one bit more, and a stuff bit behind BRS is in it.
  *
  * A table takes a whole byte through the stuffing and another through the CRC, because this runs
- * once a frame in the path of whoever sends it; a bit by bit version costs more than all the rest
- * of the wire.
+ * once per frame in the sender's path; a bit by bit version costs more than the rest of the wire.
  */
 #include "bits.h"
 

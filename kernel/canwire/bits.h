@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How long a frame is on the wire, and how its identifier contends. Compiled in user space too,
- * where kernel/tests holds it against a bit by bit model.
+ * How long a frame is on the wire, and how its identifier contends. Also compiled in user space,
+ * where kernel/tests compares it with a bit by bit model.
  */
 #ifndef CANWIRE_BITS_H
 #define CANWIRE_BITS_H
@@ -21,7 +21,9 @@
 /* An error frame: the flag of six equal bits, and the delimiter. */
 #define CW_ERROR_FLAG_BITS	6
 #define CW_ERROR_DELIMITER_BITS	8
-/* What a node must see recessive before it takes part: ACK delimiter, EOF and intermission. */
+/* The recessive bits that a node must see before it takes part: ACK delimiter, EOF and
+ * intermission.
+ */
 #define CW_INTEGRATION_BITS	11
 
 /* From the first bit of SOF to the last of EOF, stuff bits included. */
@@ -31,16 +33,16 @@ struct cw_length {
 	__u16 head;		/* of the nominal ones, those up to the control field, as if unstuffed */
 };
 
-/* Fills the tables; once, before anything else here is called. */
+/* Fills the tables; call it once, before all other functions here. */
 void cw_bits_init(void);
 
-/* The bits of @frame. Its length is one that its format has. */
+/* The bits of @frame. Its length must be valid for its format. */
 void cw_measure(const struct canfd_frame *frame, struct cw_length *length);
 
 /* The arbitration field, first bit at the top: of two nodes the one with the lower number wins. */
 __u32 cw_arbitration_key(const struct canfd_frame *frame);
 
-/* What is sent as DLC. */
+/* The DLC of the frame. */
 __u8 cw_dlc(const struct canfd_frame *frame);
 
 /* The length that FD has for at least @len bytes: 0 to 8, 12, 16, 20, 24, 32, 48, 64. */

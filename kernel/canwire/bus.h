@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buses and nodes by name: what netlink and the module parameters ask for. All of it under
+ * Buses and nodes by name: for netlink and the module parameters. All of it under
  * cw_mutex, which is taken outside of RTNL.
  */
 #ifndef CANWIRE_BUS_H
@@ -30,10 +30,10 @@ extern struct list_head cw_buses, cw_nodes;
 
 struct cw_bus *cw_bus_find(const char *name);
 struct cw_node *cw_node_find(struct net *net, const char *name);
-/* Makes the bus when it is its first node. */
+/* Creates the bus when it is its first node. */
 int cw_node_add(struct net *net, const char *name, const char *bus,
 		const struct cw_node_config *config);
-/* Takes the bus along when it was its last node. */
+/* Deletes the bus when it was its last node. */
 void cw_node_remove(struct cw_node *node);
 
 /* netlink.c */

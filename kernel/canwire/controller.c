@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The controller's side of a node: transmit buffers, receive FIFO and what it notes for the driver.
+ * The controller's side of a node: transmit buffers, receive FIFO and its notes for the driver.
  * All of it runs under the wire's lock, most of it in the wire's timer; NAPI takes over from there
  * (handover.c).
  */
@@ -37,7 +37,7 @@ static void cw_node_drop_next(struct cw_node *node)
 	napi_schedule(&node->napi);
 }
 
-/* All that waits is lost; NAPI takes it back. */
+/* All waiting frames are lost; NAPI returns their buffers. */
 void cw_node_fail_all(struct cw_node *node)
 {
 	while (node->tx_next != node->tx_head)
@@ -45,7 +45,7 @@ void cw_node_fail_all(struct cw_node *node)
 	node->port.next = NULL;
 }
 
-/* Answers whether the FIFO had room. */
+/* Returns whether the FIFO had room. */
 bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 end)
 {
 	u32 units = cw_fifo_units(node, frame);
@@ -92,7 +92,7 @@ void cw_node_sent(struct cw_node *node, const struct cw_buffer *buffer, u64 end)
 	cw_node_choose(node);
 }
 
-/* One-shot: neither arbitration nor an error has a second try. */
+/* One-shot: no retry after a lost arbitration or an error. */
 static void cw_node_give_up_one_shot(struct cw_node *node)
 {
 	struct cw_buffer *next = node->port.next;
@@ -129,7 +129,9 @@ void cw_node_error(struct cw_node *node, const struct cw_attempt *a, bool sendin
 		node->dev->stats.rx_errors++;
 	}
 	node->can.can_stats.bus_error++;
-	/* Fourteen thousand a second when it is alone: only who asked for them is told of each. */
+	/* Fourteen thousand per second when the node is alone: reported only with
+	 * berr-reporting.
+	 */
 	if (node->can.ctrlmode & CAN_CTRLMODE_BERR_REPORTING) {
 		node->events.errors++;
 		node->events.error = a->error ? a->error : CANWIRE_ERROR_STUFF;

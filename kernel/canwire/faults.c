@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Errors: what destroys a frame, how long that takes, and the error counters of all who saw it (ISO
- * 11898-1, fault confinement).
+ * Errors: how a frame is destroyed, how long that takes, and the error counters of all nodes that
+ * saw it (ISO 11898-1, fault confinement).
  *
  * Simplified where a counter or a frame would not differ: every error flag on the wire is one of
- * six bits, and the flags of the others lengthen it by a fixed number of bits. Where only the
- * sender's flag tells them, by violating the stuffing, they follow with six bits of their own;
- * where they see the error by themselves the last of them is one bit behind.
+ * six bits, and the flags of the others lengthen it by a fixed number of bits. If they detect the
+ * error only by the sender's flag, which violates the stuffing, they add six bits; if they detect
+ * the error directly, the last of them is one bit later.
  */
 #include "node.h"
 #include "source.h"
@@ -55,14 +55,14 @@ static bool cw_port_reads(const struct cw_port *port, const struct cw_port *send
 	       !(frame->flags & CANFD_BRS && cw_rates_differ(port->data_bit, sender->data_bit));
 }
 
-/* An FD frame at a classic node that was built to look away. */
+/* An FD frame at a classic node that ignores FD frames. */
 static bool cw_port_looks_away(const struct cw_port *port, const struct cw_port *sender)
 {
 	return !cw_rates_differ(port->bit, sender->bit) &&
 	       (port->mode & (CW_MODE_FD | CW_MODE_FD_TOLERANT)) == CW_MODE_FD_TOLERANT;
 }
 
-/* Where the first of those that cannot read the frame notices. */
+/* The bit at which the first node that cannot read the frame detects that. */
 static u32 cw_noticed_at(const struct cw_attempt *a, const struct cw_port *port)
 {
 	const struct cw_length *length = &a->buffer->length;
@@ -77,8 +77,8 @@ static u32 cw_noticed_at(const struct cw_attempt *a, const struct cw_port *port)
 }
 
 /*
- * Nodes at other rates, or without FD. Passive ones and listeners do not understand either, but
- * disturb nobody.
+ * Nodes at other rates, or without FD. Passive and listen-only nodes cannot read it either, but do
+ * not disturb it.
  */
 static void cw_foresee_rates(struct cw_wire *wire, struct cw_attempt *a)
 {
@@ -142,7 +142,7 @@ static void cw_foresee_injected(struct cw_wire *wire, struct cw_attempt *a)
 		u64 slot = BIT_ULL(fault->slot);
 
 		if (wire->silent & slot || cw_is_passive(wire->ports[fault->slot])) {
-			/* Its error flag is not seen: it alone misses the frame. */
+			/* Its error flag is invisible: only this node loses the frame. */
 			a->takers &= ~slot;
 			a->confused |= slot;
 			return;
@@ -189,8 +189,7 @@ void cw_faults_foresee(struct cw_wire *wire, struct cw_attempt *a)
 }
 
 /*
- * A node that counts no further: off the wire until it is restarted. What it wanted to send is
- * lost.
+ * A node goes bus-off: off the wire until it is restarted. Its waiting frames are lost.
  */
 static void cw_bus_off(struct cw_wire *wire, struct cw_port *port)
 {
@@ -207,7 +206,7 @@ static void cw_account_sender(struct cw_wire *wire, const struct cw_attempt *a)
 {
 	struct cw_port *port = a->port;
 
-	/* Alone on the wire a passive node cannot count itself off it. */
+	/* Alone on the wire, a passive node cannot go bus-off by missing acknowledgements. */
 	if (a->error != CANWIRE_ERROR_ACK || !cw_is_passive(port))
 		port->tx_errors += 8;
 	if (!port->node) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From the controller to the stack, in NAPI: echoes of what was sent, received frames, and error
+ * From the controller to the stack, in NAPI: echoes of sent frames, received frames, and error
  * frames as the sja1000 driver makes them. In softirq, or in the thread that PREEMPT_RT and busy
  * polling have for it.
  */
@@ -38,8 +38,7 @@ static void cw_node_complete(struct cw_node *node)
 				cw_stamp(node->tx_end[place]);
 		dev->stats.tx_packets++;
 		/*
-		 * The same, but for a frame that was sent without an echo: there the core answers
-		 * 0.
+		 * The core returns the bytes of the frame, but 0 for a frame without an echo.
 		 */
 		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL), cw_data_bytes(frame));
 	}
@@ -77,7 +76,7 @@ static struct sk_buff *cw_skb_of(struct cw_node *node, const struct canfd_frame 
 	return skb;
 }
 
-/* Received frames, up to @budget; answers how many. */
+/* Delivers received frames, up to @budget; returns their number. */
 static int cw_node_deliver(struct cw_node *node, int budget)
 {
 	struct net_device *dev = node->dev;
@@ -111,7 +110,7 @@ static int cw_node_deliver(struct cw_node *node, int budget)
 	return work;
 }
 
-/* What a node reports about an error that it saw, as data[2] and data[3] of an error frame. */
+/* The report of an error that a node saw, as data[2] and data[3] of an error frame. */
 static const struct {
 	u8 type_receiving, location_receiving;
 	u8 type_sending, location_sending;
@@ -178,12 +177,12 @@ static void cw_describe_error(struct can_frame *cf, const struct cw_events *e)
  */
 static void cw_node_go_off(struct cw_node *node)
 {
-	netif_tx_disable(node->dev);	/* waits for whoever is in cw_xmit() */
+	netif_tx_disable(node->dev);	/* waits until no processor is in cw_xmit() */
 	cw_node_complete(node);
 	can_bus_off(node->dev);
 }
 
-/* Error frame, state, counters. One frame tells of all that happened since the last one. */
+/* Error frame, state, counters. One frame reports all changes since the previous one. */
 static void cw_node_report(struct cw_node *node)
 {
 	bool each = node->can.ctrlmode & CAN_CTRLMODE_BERR_REPORTING;
@@ -209,7 +208,9 @@ static void cw_node_report(struct cw_node *node)
 
 	if (changed || e.overrun || (each && (e.errors || e.lost)))
 		skb = alloc_can_err_skb(dev, &cf);
-	/* As the sja1000 driver: once, however many were lost. stats.overruns has them all. */
+	/* Like the sja1000 driver: one frame for any number of losses. stats.overruns counts
+	 * all.
+	 */
 	if (e.overrun) {
 		dev->stats.rx_over_errors++;
 		dev->stats.rx_errors++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * canwire: a virtual CAN bus that has time. The module, its parameters, and the lists of buses and
- * nodes.
+ * canwire: a virtual CAN bus with bit timing. The module, its parameters, and the lists of buses
+ * and nodes.
  */
 #include <linux/module.h>
 #include <linux/slab.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The generic netlink family: commands in, lists out (uapi/canwire.h says what each one takes). A
- * command that cannot be done answers with an error and a sentence.
+ * The generic netlink family: commands in, lists out (uapi/canwire.h documents the attributes of
+ * each). A command that fails returns an error and a sentence.
  */
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
@@ -165,7 +165,7 @@ static void cw_babble(struct cw_node *node, const struct canfd_frame *frame, u32
 
 	wire = cw_node_lock(node, &flags);
 	before = node->port.next;
-	/* The frame that is on the wire stays as it is; what is asked for now would change it. */
+	/* A babbling frame that is on the wire keeps its content. */
 	on_the_wire = wire->now.buffer == &node->babble && wire->now.sof <= 2 * ktime_get_ns();
 	node->babble_left = count;
 	if (count && !on_the_wire) {

@@ -15,7 +15,7 @@
 
 extern struct genl_family cw_family;
 
-/* Whether an attribute is there; says so when it is not. */
+/* Whether an attribute is present; if not, sets the error message. */
 #define cw_has(info, name) ({ \
 	bool has_it = (info)->attrs[CANWIRE_A_##name]; \
 	\
@@ -34,10 +34,12 @@ static inline u64 cw_u64(struct genl_info *info, int attribute, u64 otherwise)
 	return info->attrs[attribute] ? nla_get_u64(info->attrs[attribute]) : otherwise;
 }
 
-/* One that a controller can send; what it has no use for is cleared. */
+/* A frame that a controller can send; clears unused fields. */
 bool cw_frame_is_valid(struct canfd_frame *frame);
 
-/* By their attributes; an error pointer with a sentence when they are not there. Under cw_mutex. */
+/* Found by their attributes; an error pointer with a message when they do not exist. Under
+ * cw_mutex.
+ */
 struct cw_bus *cw_bus_of(struct genl_info *info);
 struct cw_node *cw_node_of_info(struct genl_info *info);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lists of nodes and buses, with what they have counted.
+ * Lists of nodes and buses, with their counters.
  */
 #include <linux/rtnetlink.h>
 #include <net/net_namespace.h>

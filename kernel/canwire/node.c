@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The network device of a node: a CAN interface like that of any hardware, with bit rates, modes
+ * The network device of a node: a CAN interface like that of hardware, with bit rates, modes
  * and restarts by ip-link(8).
  */
 #include <linux/ethtool.h>
@@ -48,8 +48,8 @@ static void cw_node_join(struct cw_node *node, struct cw_wire *wire, u32 sequenc
 }
 
 /*
- * A reader is marked as one of this node's when its socket sends: nothing in the CAN protocols
- * marks it on reception, and without the mark SO_BUSY_POLL does not know which device to poll.
+ * Marks a socket as a user of this node's NAPI context when it sends: the CAN protocols do not mark
+ * it on reception, and without the mark SO_BUSY_POLL does not know which device to poll.
  */
 static void cw_mark_sender(const struct sk_buff *skb, const struct cw_node *node)
 {
@@ -93,8 +93,8 @@ static bool cw_tx_is_full(const struct cw_node *node)
 }
 
 /*
- * An idle wire starts the frame when this was entered: what the module itself takes is not the
- * wire's.
+ * On an idle wire the frame starts at the time this function was entered: the module's processing
+ * time does not count.
  */
 static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 {
@@ -219,8 +219,8 @@ static int cw_stop(struct net_device *dev)
 
 /*
  * Restart after bus-off: by hand, or by a work of the core that may run while the interface goes
- * down. What was to be sent has been handed back before the core was told of the bus-off, so
- * nothing of it is touched here.
+ * down. The waiting frames were returned before the core was notified of the bus-off, so they are
+ * not touched here.
  */
 static int cw_set_mode(struct net_device *dev, enum can_mode mode)
 {
@@ -287,7 +287,7 @@ static int cw_node_register(struct cw_node *node)
 	if (err)
 		return err;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		/* Softirqs run at no real-time priority there; a thread can be given one. */
+		/* Softirqs have no real-time priority there; a thread can have one. */
 		rtnl_lock();
 		err = cw_set_threaded(node->dev);
 		rtnl_unlock();

@@ -2,8 +2,8 @@
 /*
  * A node: a CAN controller on a wire, and the network device in front of it.
  *
- * Three files: node.c is the network device, controller.c what happens on the wire's side (under
- * its lock, in hard interrupt), handover.c what NAPI hands to the stack from there.
+ * Three files: node.c is the network device, controller.c the wire's side (under its lock, in hard
+ * interrupt), handover.c the delivery to the stack by NAPI.
  */
 #ifndef CANWIRE_NODE_H
 #define CANWIRE_NODE_H
@@ -22,8 +22,8 @@ struct cw_bus;
 enum cw_node_state {
 	CW_NODE_DOWN,
 	CW_NODE_ON,		/* in its wire's ports */
-	CW_NODE_MOVING,		/* between two wires; what is sent waits */
-	CW_NODE_BUS_OFF,	/* what is sent is lost */
+	CW_NODE_MOVING,		/* between two wires; frames to send wait */
+	CW_NODE_BUS_OFF,	/* frames to send are lost */
 };
 
 /* A frame in the receive FIFO. */
@@ -32,7 +32,7 @@ struct cw_received {
 	struct canfd_frame frame;
 };
 
-/* What NAPI has to tell the stack besides frames; under the wire's lock. */
+/* What NAPI reports to the stack in addition to frames; under the wire's lock. */
 struct cw_events {
 	bool any;
 	bool overrun;
@@ -48,7 +48,7 @@ struct cw_node {
 	struct cw_port port;
 	struct net_device *dev;
 	struct cw_bus *bus;
-	struct cw_wire *stub;	/* the end of wire it has when it is cut off, made at need */
+	struct cw_wire *stub;	/* the private wire while it is disconnected, made on demand */
 	struct napi_struct napi;
 	struct list_head list;	/* of all nodes; cw_mutex */
 
@@ -70,7 +70,7 @@ struct cw_node {
 	u64 tx_end[CW_TX_RING];
 
 	struct cw_buffer babble;
-	u32 babble_left;		/* U32_MAX: for ever */
+	u32 babble_left;		/* U32_MAX: forever */
 
 	/* Receive FIFO: the wire puts in at rx_head, NAPI takes out at rx_tail. */
 	struct cw_received *ring;
@@ -89,13 +89,13 @@ static inline int cw_node_ifindex(const struct cw_node *node)
 	return node->dev->ifindex;
 }
 
-/* Of data; an RTR frame's length is that of what it asks for. */
+/* Bytes of data; an RTR frame's length is that of the data it requests. */
 static inline u32 cw_data_bytes(const struct canfd_frame *frame)
 {
 	return !(frame->can_id & CAN_RTR_FLAG) || frame->flags & CANFD_FDF ? frame->len : 0;
 }
 
-/* What a frame takes in the receive FIFO: bytes as an SJA1000 counts them, or one frame. */
+/* The size of a frame in the receive FIFO: bytes as an SJA1000 counts them, or one frame. */
 static inline u32 cw_fifo_units(const struct cw_node *node, const struct canfd_frame *frame)
 {
 	if (!node->fifo_in_bytes)
@@ -122,7 +122,7 @@ struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *b
 			     struct cw_wire *wire, u8 slot, const struct cw_node_config *config);
 /* Takes RTNL. */
 void cw_node_destroy(struct cw_node *node);
-/* NULL: no interface of ours. The caller holds RTNL or cw_mutex. */
+/* NULL: not an interface of canwire. The caller holds RTNL or cw_mutex. */
 struct cw_node *cw_node_of(struct net_device *dev);
 /* Moves the node to its stub or back to @wire. Takes RTNL. */
 int cw_node_connect(struct cw_node *node, struct cw_wire *wire, bool connected);

@@ -3,11 +3,11 @@
  * When the source sends: a fixed period with bursts and jitter, a share of the wire's time, without
  * a pause, or a recorded schedule.
  *
- * The source has one transmit buffer. While it is full no timer runs; when its frame is through the
- * next one goes in if its time has come, or the timer is set to that time. So a wire that is too
- * busy for the schedule costs nothing more, and times are computed from times: the schedule does
- * not drift. On an idle wire a frame's SOF is its due time to the nanosecond, although the timer
- * runs a little later: that lateness is the machine's and not the schedule's.
+ * The source has one transmit buffer. While it is full, no timer runs. When its frame was sent, the
+ * next frame enters the buffer if it is due; otherwise the timer is set to its due time. So a wire
+ * that is too busy for the schedule causes no additional work, and times are computed from times:
+ * the schedule does not drift. On an idle wire a frame's SOF is its due time to the nanosecond,
+ * although the timer runs a little later: that delay is the machine's and not the schedule's.
  */
 #include <linux/slab.h>
 
@@ -15,8 +15,7 @@
 #include "source.h"
 
 /*
- * A machine that is later than this has lost the schedule's time: the frame starts when the timer
- * ran.
+ * Above this delay the wire cannot keep the schedule's time: the frame starts when the timer ran.
  */
 #define CW_SOURCE_LATE_HALVES	(2 * 100000ULL)
 
@@ -263,7 +262,7 @@ int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry
 	return 0;
 }
 
-/* Whether any of its frames is one of FD: then it takes part as a node with FD does. */
+/* Whether any of its frames is an FD frame: then it takes part like a node with FD. */
 static bool cw_source_has_fd(const struct cw_source *source)
 {
 	u32 i;
@@ -286,7 +285,7 @@ static int cw_source_take_rates(struct cw_source *source, struct cw_wire *wire, 
 	port->bit = source->plan.bit ? source->plan.bit : node->bit;
 	port->data_bit = source->plan.data_bit ? source->plan.data_bit :
 			 node && !source->plan.bit ? node->data_bit : port->bit;
-	/* Where nodes speak FD the source understands it, whether it sends such frames or not. */
+	/* If nodes use FD, the source accepts FD frames, even if it sends none. */
 	port->mode = fd || (node && node->mode & CW_MODE_FD) ? CW_MODE_FD : 0;
 	return 0;
 }

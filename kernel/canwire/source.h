@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The traffic source: one more controller on the bus, without an interface, that the kernel drives.
+ * The traffic source: one more controller on the bus, without an interface, from which the kernel
+ * sends.
  */
 #ifndef CANWIRE_SOURCE_H
 #define CANWIRE_SOURCE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ring of a tap and its device. The wire writes a record in two steps, because what became of
- * the frame is known only after its buffer has been given back; readers see it when the head moves.
+ * The ring of a tap and its device. The wire writes a record in two steps, because the frame's
+ * result is known only after its buffer has been returned; readers see it when the head moves.
  */
 #include <linux/irq_work.h>
 #include <linux/kref.h>

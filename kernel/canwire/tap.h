@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tap: a ring of all that was on a wire, mapped read-only by whoever opens /dev/canwire-BUS.
+ * The tap: a ring of all frames and errors on a wire, mapped read-only by programs that open
+ * /dev/canwire-BUS.
  */
 #ifndef CANWIRE_TAP_H
 #define CANWIRE_TAP_H
 
 #include "wire.h"
 
-/* What became of a frame at each slot. */
+/* The result of a frame at each slot. */
 struct cw_tap_masks {
 	u64 received;
 	u64 overrun;
@@ -20,10 +21,10 @@ struct cw_tap_masks {
 
 /* Makes the device of bus @name. */
 struct cw_tap *cw_tap_make(const char *name, u32 records);
-/* Takes the device away. Who has it open keeps the memory, and is told by POLLHUP. */
+/* Removes the device. Programs that have it open keep the memory and get POLLHUP. */
 void cw_tap_destroy(struct cw_tap *tap);
 
-/* Under the wire's lock: the attempt as it is, what became of it, and what that cost. */
+/* Under the wire's lock: the attempt, its result, and its time. */
 void cw_tap_begin(struct cw_tap *tap, const struct cw_attempt *attempt, u64 now_ns);
 void cw_tap_end(struct cw_tap *tap, const struct cw_attempt *attempt,
 		const struct cw_tap_masks *masks, u64 slip_ns);

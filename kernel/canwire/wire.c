@@ -4,10 +4,10 @@
  *
  * One timer and one expiry per frame. At the end of a frame it is recorded, handed to all receivers
  * at once and taken off its sender; then arbitration runs for the earliest next start, three bits
- * later. Who gets a frame ready while that start is still to come has it run again. Moments are
- * computed from moments, never from when the timer ran, so lateness of the machine does not add up.
- * When it is later than a few frames the wire waits (slips) and counts it: frames fired in one go
- * to catch up would overrun receivers as no real wire can.
+ * later. A node that gets a frame ready before that start triggers arbitration again. Times are
+ * computed from times, never from when the timer ran, so delays of the machine do not add up. When
+ * the timer is late by more than a few frames, the wire waits (slips) and counts that: a burst of
+ * frames to catch up would overrun receivers as no real wire can.
  */
 #include "../compat.h"
 #include "node.h"
@@ -109,7 +109,7 @@ static void cw_wire_admit(struct cw_wire *wire, u64 slot)
 	wire->active |= slot;
 }
 
-/* At a SOF: who has waited long enough takes part in this frame. */
+/* At a SOF: controllers that have waited long enough take part in this frame. */
 static void cw_wire_admit_until(struct cw_wire *wire, u64 sof)
 {
 	u64 slots;
@@ -164,7 +164,9 @@ static void cw_attempt_start(struct cw_wire *wire, struct cw_attempt *a)
 	hrtimer_start(&wire->timer, ns_to_ktime(cw_to_ns(a->end)), HRTIMER_MODE_ABS_HARD);
 }
 
-/* Arbitration: from @earliest on, who is ready first; among those, the lowest key. */
+/* Arbitration: the first controller that is ready from @earliest on; among several the lowest
+ * key.
+ */
 static void cw_arbitrate(struct cw_wire *wire, u64 earliest)
 {
 	struct cw_attempt *a = &wire->now;
@@ -242,7 +244,7 @@ void cw_wire_join(struct cw_wire *wire, struct cw_port *port, u64 now_ns, u32 se
 		cw_wire_send(wire, port, now_ns);
 }
 
-/* The sender is gone: six bits later the others see an error of stuffing, and say so. */
+/* The sender was removed: six bits later the others detect a stuff error and send error flags. */
 static void cw_attempt_break_off(struct cw_wire *wire, struct cw_attempt *a, u64 now)
 {
 	u64 bit = cw_halves(a->port, 1, 0);
@@ -286,7 +288,7 @@ void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
 	}
 }
 
-/* The frame went through: to all receivers in the same moment. */
+/* The frame succeeded: delivers it to all receivers at the same time. */
 static void cw_attempt_deliver(struct cw_wire *wire, struct cw_attempt *a,
 			       struct cw_tap_masks *masks)
 {
@@ -305,7 +307,7 @@ static void cw_attempt_deliver(struct cw_wire *wire, struct cw_attempt *a,
 	}
 }
 
-/* And off its sender, which may fill its buffer again. */
+/* Then removes it from its sender, which may fill the buffer again. */
 static void cw_attempt_complete(struct cw_wire *wire, struct cw_attempt *a,
 				struct cw_tap_masks *masks)
 {
@@ -355,8 +357,8 @@ static bool cw_wire_slips(const struct cw_wire *wire, const struct cw_attempt *a
 }
 
 /*
- * It waits for as long again as it was late, so that a machine which is always late gets something
- * else done: hand frames over, before all.
+ * Waits for the time that it was late, so that a machine which is always late can do other work,
+ * above all deliver frames.
  */
 static u64 cw_slip_of(const struct cw_attempt *a, u64 now)
 {
@@ -372,11 +374,11 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 	u64 now = now_ns * 2, interframe;
 	bool slips;
 
-	/* Before all else: receivers have waited for the machine long enough. */
+	/* First, because receivers have waited for the machine. */
 	if (likely(!a->error))
 		cw_attempt_deliver(wire, a, &masks);
 
-	/* At the sender's rate; of one that is gone the wire has only how long its bits were. */
+	/* At the sender's rate; for a removed sender the wire has only the length of its bits. */
 	interframe = sender ? cw_halves(sender, CW_INTERFRAME_BITS, 0) :
 		CW_INTERFRAME_BITS * div64_u64(a->end - a->sof, max_t(u32, a->nominal + a->data, 1));
 	slips = unlikely(cw_wire_slips(wire, a, now));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The wire: what all controllers on one bus share, and what it needs to know of each.
+ * The wire: the shared state of all controllers on one bus, and the wire's view of each.
  *
  * Locking: struct cw_wire.lock (raw, interrupts off) guards everything here. It is taken inside of
  * nothing but a transmit queue's lock, never two of them at once, and nothing that sleeps on
@@ -19,7 +19,7 @@
 #include "bits.h"
 
 /*
- * A controller's clock, and time on the wire: moments are u64 in half nanoseconds, because a tick
+ * A controller's clock, and time on the wire: times are u64 in half nanoseconds, because a tick
  * of 80 MHz is 12.5 ns. So all sums are exact, and a bus that runs for years does not drift.
  */
 #define CW_CLOCK_HZ		80000000
@@ -29,14 +29,14 @@
 #define CW_SEQUENCES_START	1
 #define CW_SEQUENCES_BUS_OFF	128
 
-/* Bits that a passive sender waits for, besides the interframe space. */
+/* Bits that a passive sender waits in addition to the interframe space. */
 #define CW_SUSPEND_BITS		8
 
 #define CW_TX_BUFFERS_MAX	3
 
 /* Frame times that the timer may be late before the wire slips. */
 #define CW_SLIP_FRAMES		3
-/* Then it rests for as long as it was late, up to 2 ms. */
+/* Then it pauses for the time that it was late, up to 2 ms. */
 #define CW_SLIP_REST_HALVES	(2 * 2000000ULL)
 
 struct cw_tap;
@@ -55,14 +55,14 @@ struct cw_buffer {
 #define CW_MODE_FD		0x01
 #define CW_MODE_FD_TOLERANT	0x02
 #define CW_MODE_LISTEN_ONLY	0x04
-#define CW_MODE_LOOPBACK	0x08	/* takes its own frames in, and acknowledges them */
-#define CW_MODE_SELF_ACK	0x10	/* needs nobody to acknowledge */
+#define CW_MODE_LOOPBACK	0x08	/* receives its own frames, and acknowledges them */
+#define CW_MODE_SELF_ACK	0x10	/* needs no acknowledgement */
 
-/* What the wire knows of a controller: a node, or the source. */
+/* The wire's view of a controller: a node, or the source. */
 struct cw_port {
 	struct cw_wire *wire;
 	struct cw_node *node;		/* NULL: the source */
-	struct cw_buffer *next;		/* what it wants to send, NULL for nothing */
+	struct cw_buffer *next;		/* the frame to send, NULL for none */
 	u64 not_before;			/* it does not start a frame earlier */
 	u64 idle_from;			/* recessive since then; ~0 while a frame is on the wire */
 	u32 sequences;			/* of recessive bits that it still waits for */
@@ -75,7 +75,7 @@ struct cw_port {
 /* The frame that is on the wire, or will be at @sof. */
 struct cw_attempt {
 	struct cw_buffer *buffer;	/* NULL: the wire is idle */
-	struct cw_port *port;		/* NULL: it was taken away in the middle */
+	struct cw_port *port;		/* NULL: it was removed during the frame */
 	u64 sof, end;
 	u64 pending;			/* slots that contended */
 	u64 takers;			/* slots that will take it */
@@ -96,7 +96,7 @@ struct cw_fault {
 	u32 kind;			/* CANWIRE_ERROR_NONE: none */
 	u32 count;			/* still to come; U32_MAX: no end */
 	u32 probability;		/* of 2^32, 0 means each frame */
-	int slot;			/* whom it happens to; -1: anybody */
+	int slot;			/* the affected slot; -1: any */
 };
 
 struct cw_wire {
@@ -116,12 +116,12 @@ struct cw_wire {
 	struct cw_port *ports[CANWIRE_NODES_MAX];
 	struct cw_source *source;	/* NULL: a wire that was cut off has none */
 	struct cw_tap *tap;		/* likewise */
-	struct cw_buffer orphan;	/* the frame of a sender that was taken away */
+	struct cw_buffer orphan;	/* the frame of a removed sender */
 };
 
 void cw_wire_init(struct cw_wire *wire, struct cw_source *source, struct cw_tap *tap);
 
-/* No more attempts. The ports are gone before. */
+/* No more attempts. All ports must have been removed. */
 void cw_wire_stop(struct cw_wire *wire);
 
 /* Under the lock, all of these; now_ns is on CLOCK_MONOTONIC. */
@@ -129,10 +129,10 @@ void cw_wire_stop(struct cw_wire *wire);
 /* Connects a controller, which takes part after @sequences of recessive bits. */
 void cw_wire_join(struct cw_wire *wire, struct cw_port *port, u64 now_ns, u32 sequences);
 
-/* Takes one away; a frame that it is sending breaks off. */
+/* Removes a controller; a frame that it is sending is cut off. */
 void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns);
 
-/* port->next is there since @since_ns. */
+/* port->next exists since @since_ns. */
 void cw_wire_send(struct cw_wire *wire, struct cw_port *port, u64 since_ns);
 
 /* port->next is another one now, or none. What is on the wire already ends there. */
@@ -175,7 +175,7 @@ u64 cw_random(u64 *state);
 
 /* faults.c: errors and their confinement. */
 
-/* Whether the frame of @attempt will go wrong, and how; nothing happens to anybody yet. */
+/* Whether and how the frame of @attempt will fail; changes no state. */
 void cw_faults_foresee(struct cw_wire *wire, struct cw_attempt *attempt);
 
 /* The attempt failed: counters, states, bus-off. */
@@ -184,7 +184,7 @@ void cw_faults_account(struct cw_wire *wire, struct cw_attempt *attempt);
 /* Sets the attempt's error, with the flag after @bit bits of the frame, and its end. */
 void cw_faults_cut(struct cw_attempt *attempt, struct cw_port *sender, u8 error, u32 bit, u32 echo);
 
-/* Whether somebody acknowledges. */
+/* Whether any node acknowledges. */
 bool cw_faults_acknowledged(const struct cw_wire *wire, const struct cw_attempt *attempt);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How long the handler of one interrupt line runs, by the kernel's tracepoints around
- * every handler: the stamp is the last thing before it and the first thing behind it.
- * Whoever handles nothing (the line is shared) and the instrument itself do not count.
+ * every handler: stamps are taken directly before and after it. Handlers that return IRQ_NONE (the
+ * line is shared) and the instrument's handler do not count.
  */
 
 #include <linux/interrupt.h>
@@ -46,7 +46,7 @@ struct found {
 	struct tracepoint *entry, *exit;
 };
 
-/* The kernel exports neither by its name. */
+/* The kernel exports neither symbol. */
 static void find(struct tracepoint *point, void *data)
 {
 	struct found *found = data;
@@ -59,7 +59,7 @@ static void find(struct tracepoint *point, void *data)
 
 static struct found points;
 
-/* What runs already ends first. */
+/* Waits for running handlers to end. */
 void canprobe_watch_end(struct canprobe *probe)
 {
 	if (!probe->watched)
@@ -70,7 +70,7 @@ void canprobe_watch_end(struct canprobe *probe)
 	probe->watched = 0;
 }
 
-/* Line 0, the timer's on a PC, is no card's: it ends it. */
+/* Line 0, the timer's on a PC, belongs to no card: it ends the watch. */
 int canprobe_watch(struct canprobe *probe, u32 line)
 {
 	int err;

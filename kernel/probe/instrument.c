@@ -14,7 +14,7 @@
 #include "../compat.h"
 #include "probe.h"
 
-/* When a frame that found the transmit buffer full is tried again. */
+/* Delay of a retry when the transmit buffer is full. */
 #define CANPROBE_AGAIN_NS	10000
 /* How often the floor is measured, and how long before each time. */
 #define CANPROBE_FLOOR_TIMES	32
@@ -41,7 +41,7 @@ static bool get(struct canprobe_ring *ring, struct canprobe_record *record)
 	return true;
 }
 
-/* With nobody who puts or gets: the chips rest. */
+/* Only while the chips rest: no producer and no consumer runs. */
 void canprobe_rings_reset(struct canprobe *probe)
 {
 	int side;
@@ -71,8 +71,8 @@ static bool tx_free(const struct canprobe *probe)
 }
 
 /*
- * The last thing that it does is to tell the chip. The pause behind that lets another
- * processor see the frame at once, where an emulator has processors take turns.
+ * The command to the chip is its last action. The pause after it lets another processor see the
+ * frame at once in an emulator whose processors take turns.
  */
 static void send(struct canprobe *probe)
 {
@@ -107,7 +107,7 @@ static enum hrtimer_restart fire(struct hrtimer *timer)
 		hrtimer_forward_now(timer, ns_to_ktime(CANPROBE_AGAIN_NS));
 		return HRTIMER_RESTART;
 	}
-	/* Before the frame goes, so that it is not between the stamps. */
+	/* Before the frame is sent, so that it is not between the stamps. */
 	if (probe->sent + 1 == plan->count)
 		WRITE_ONCE(probe->running, false);
 	else if ((probe->sent + 1) % plan->burst)
@@ -115,7 +115,7 @@ static enum hrtimer_restart fire(struct hrtimer *timer)
 	else
 		hrtimer_forward(timer, hrtimer_cb_get_time(timer), ns_to_ktime(plan->period_ns));
 	send(probe);
-	/* A burst follows at once where the chip is as fast. */
+	/* The next frame of a burst follows at once if the chip is fast enough. */
 	while (probe->sent < plan->count && probe->sent % plan->burst && tx_free(probe)) {
 		if (probe->sent + 1 == plan->count)
 			WRITE_ONCE(probe->running, false);
@@ -169,7 +169,7 @@ int canprobe_start(struct canprobe *probe, const struct canprobe_plan *plan)
 	return 0;
 }
 
-/* Nothing is sent any more; the chips rest. */
+/* Stops sending and sets the chips to rest. */
 void canprobe_stop(struct canprobe *probe)
 {
 	hrtimer_cancel(&probe->timer);
@@ -193,7 +193,7 @@ irqreturn_t canprobe_received(int irq, void *data)
 		probe->overruns++;
 		sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_CLEAR);
 	}
-	/* Those behind the first came meanwhile, which makes their stamps too early. */
+	/* The frames after the first arrived meanwhile, so their stamps are too early. */
 	for (count = 0; count < 64 && sja1000_in(chip, SJA1000_SR) & SJA1000_SR_RX; count++) {
 		struct canprobe_record record = { .side = CANPROBE_RECEIVED, .stamp_ns = stamp_ns };
 		struct canchar_frame frame;
@@ -242,7 +242,7 @@ irqreturn_t canprobe_floor_reached(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* The smallest of some, because nothing else can be in that one. */
+/* The minimum of several, because it contains no other work. */
 int canprobe_floor(struct canprobe *probe)
 {
 	int times;

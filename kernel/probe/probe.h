@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of canprobe know of each other.
+ * The interfaces between the parts of canprobe.
  *
  *	main.c		the file
  *	../card_pair.c	cards, which come and go

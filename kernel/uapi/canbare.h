@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * /dev/canbare: a processor that Linux leaves alone runs a gateway between two SJA1000
- * cards. All numbers are of this machine's byte order. A file is opened by one at a
- * time; closing it ends the gateway.
+ * /dev/canbare: a processor that Linux does not use runs a gateway between two SJA1000
+ * cards. All numbers are in this machine's byte order. Only one process at a time can open the
+ * file; closing it ends the gateway.
  */
 #ifndef CANBARE_UAPI_H
 #define CANBARE_UAPI_H
@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /*
- * The memory that Linux must leave alone: memmap=64K$0x10000 on its command line. The
+ * The memory that Linux must not use: memmap=64K$0x10000 on its command line. The
  * image is copied to its beginning, and the processor starts there in real mode. Its
  * last page is struct canbare_shared.
  */
@@ -19,32 +19,32 @@
 #define CANBARE_MEMORY_SIZE	0x10000
 #define CANBARE_SHARED		0xf000	/* from CANBARE_MEMORY on */
 
-/* What an image has at byte 8. */
+/* The magic number of an image, at byte 8. */
 #define CANBARE_MAGIC		"canbare1"
 #define CANBARE_MAGIC_AT	8
 
-/* What the gateway does. */
+/* States of the gateway. */
 #define CANBARE_NOT_STARTED	0
 #define CANBARE_BEGUN		1	/* the processor runs the image */
 #define CANBARE_ROUTING		2
-#define CANBARE_STOPPED		3	/* as told */
+#define CANBARE_STOPPED		3	/* stopped on request */
 #define CANBARE_NO_INPUT	4	/* the first controller does not start */
-#define CANBARE_NO_OUTPUT	5	/* the second one does not */
+#define CANBARE_NO_OUTPUT	5	/* the second controller does not start */
 #define CANBARE_GONE		6	/* a controller no longer answers */
 #define CANBARE_PANICKED	7	/* the image has failed */
 
-/* What became of the frames: received = transmitted + dropped. */
+/* The account of the frames: received = transmitted + dropped. */
 struct canbare_counts {
 	__u64 received;		/* 0: taken out of the first controller */
-	__u64 transmitted;	/* 8: handed to the second one */
-	__u64 dropped;		/* 16: found no room there */
-	__u64 overruns;		/* 24: times that the first controller's FIFO was full: at least so many frames */
-	__u64 bus_offs;		/* 32: times that a controller was off the bus, and brought back */
+	__u64 transmitted;	/* 8: given to the second controller */
+	__u64 dropped;		/* 16: dropped, because the second controller had no room */
+	__u64 overruns;		/* 24: the first FIFO was full; one frame or more each */
+	__u64 bus_offs;		/* 32: times that a bus-off controller was restarted */
 };
 
 /* The shared page. The image writes state and counts, Linux the rest. */
 struct canbare_shared {
-	__u32 stop;		/* 0: not 0: the image is to stop */
+	__u32 stop;		/* 0: not 0: the image must stop */
 	__u32 state;		/* 4 */
 	__u32 port[2];		/* 8: of the first register of the first and the second controller */
 	__u32 bitrate[2];	/* 16: bit/s */
@@ -60,24 +60,24 @@ struct canbare_start {
 
 struct canbare_status {
 	__u32 state;		/* 0 */
-	__s32 processor;	/* 4: that runs or would run it; -1: Linux has them all */
-	__u32 memory;		/* 8: 1: CANBARE_MEMORY is kept; 0: Linux has it */
-	__u32 cards;		/* 12: that the module has, of two */
+	__s32 processor;	/* 4: the processor for the image; -1: Linux uses all */
+	__u32 memory;		/* 8: 1: CANBARE_MEMORY is reserved; 0: Linux uses it */
+	__u32 cards;		/* 12: number of cards of the module, of two */
 	struct canbare_counts counts;	/* 16 */
 };
 
 #define CANBARE_IOC		0xba
 /*
  * Starts the image on a processor that is present and not online, between the card bound
- * first and the card bound second. Returns when it routes.
+ * first and the card bound second. Returns when it forwards frames.
  *
- * ENODEV: fewer than two cards. EBUSY: it runs already. ENXIO: Linux has every processor.
- * ENOMEM: Linux has the memory. ENOEXEC: no image. EIO: a controller does not start; the
- * status says which. ETIMEDOUT: the processor does not answer. EPERM: without
- * CAP_SYS_RAWIO, or in a kernel that is locked down.
+ * ENODEV: fewer than two cards. EBUSY: it runs already. ENXIO: Linux uses every processor. ENOMEM:
+ * Linux uses the memory. ENOEXEC: no image. EIO: a controller does not start; the status names it.
+ * ETIMEDOUT: the processor does not answer. EPERM: without CAP_SYS_RAWIO, or in a kernel that is
+ * locked down.
  */
 #define CANBARE_START		_IOW(CANBARE_IOC, 0, struct canbare_start)
-/* Ends it; the counts stay. */
+/* Ends the gateway; the counts stay. */
 #define CANBARE_STOP		_IO(CANBARE_IOC, 1)
 #define CANBARE_GET_STATUS	_IOR(CANBARE_IOC, 2, struct canbare_status)
 

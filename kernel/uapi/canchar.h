@@ -22,15 +22,15 @@
  * A frame, 24 bytes; also a slot of a mapped ring.
  *
  * offset size
- *      0    8  stamp_ns  when the interrupt handler (or whoever polls the chip)
- *                        took it, ns of CLOCK_REALTIME; ignored in write(2)
+ *      0    8  stamp_ns  when the interrupt handler (or a polling caller) read it, ns of
+ *                        CLOCK_REALTIME; ignored in write(2)
  *      8    4  can_id    as in struct can_frame: identifier and, in the upper
  *                        bits, EFF 0x80000000, RTR 0x40000000, ERR 0x20000000
- *     12    1  len       bytes of data, 0...8; of an RTR frame those asked for
+ *     12    1  len       bytes of data, 0...8; of an RTR frame the requested ones
  *     13    1  flags     CANCHAR_FRAME_*; must be 0 in write(2)
  *     14    2  lost      frames this queue lost just before this one, 65535 for
  *                        more; ignored in write(2)
- *     16    8  data      bytes behind len are 0 on receipt
+ *     16    8  data      bytes after len are 0 on receipt
  *
  * An error frame (ERR set) has the classes of linux/can/error.h in can_id, len
  * 8, and its details in data. Error frames cannot be written.
@@ -75,7 +75,7 @@ struct canchar_short_frame {
 /*
  * mmap(2) of a file, MAP_SHARED from offset 0, up to canchar_map.bytes: this
  * page, then the receive ring, then the transmit ring, each from a page on.
- * From then on read(2) and write(2) answer EBUSY and the ring sizes are fixed.
+ * From then on read(2) and write(2) return EBUSY and the ring sizes are fixed.
  *
  * offset size
  *      0    4  magic      CANCHAR_MAP_MAGIC
@@ -104,27 +104,26 @@ struct canchar_map {
 #define CANCHAR_MAP_VERSION	1
 
 /*
- * A ring: three cache lines, then the slots. head and tail count slots and run
- * over; slot n lies at index n & (slots - 1). Of the receive ring the kernel
- * writes head and the process tail, of the transmit ring the other way round.
+ * A ring: three cache lines, then the slots. head and tail count slots and wrap around; slot n lies
+ * at index n & (slots - 1). In the receive ring the kernel writes head and the process tail; in the
+ * transmit ring the reverse.
  *
  * Consumer: load head with acquire, copy slot tail, store tail + 1 with release.
  * Producer: load tail with acquire, and while head - tail < slots: fill slot
  * head, store head + 1 with release.
  *
- * CANCHAR_OVERWRITE: the kernel does not look at tail. The consumer copies slot
+ * CANCHAR_OVERWRITE: the kernel ignores tail. The consumer copies slot
  * tail, then (after a read barrier) loads head again: if head - tail >= slots
- * the copy is not valid, head - tail - (slots - 1) frames are lost, and it goes
- * on at tail = head - (slots - 1).
+ * the copy is not valid, head - tail - (slots - 1) frames are lost, and it continues at tail = head
+ * - (slots - 1).
  *
- * need_wakeup, written by the kernel: of the receive ring 1 while frames come
- * only by CANCHAR_WAIT (the chip is polled); of the transmit ring 1 while frames
- * put there leave only by CANCHAR_KICK. After storing head, a producer executes
- * a full barrier, loads need_wakeup, and kicks when it is 1.
+ * need_wakeup, written by the kernel: in the receive ring 1 while frames arrive only by
+ * CANCHAR_WAIT (the chip is polled); in the transmit ring 1 while frames are sent only by
+ * CANCHAR_KICK. After storing head, a producer executes a full barrier, loads need_wakeup, and
+ * kicks when it is 1.
  *
- * The kernel trusts none of these words: it keeps its own index of the side that
- * is its own, and takes a distance greater than slots for a full ring
- * (receiving) or an empty one (sending).
+ * The kernel trusts none of these words: it has a private copy of its index, and treats a distance
+ * greater than slots as a full ring (receiving) or an empty one (sending).
  *
  * offset size
  *      0    4  head
@@ -149,14 +148,14 @@ enum canchar_state {
 	CANCHAR_ERROR_ACTIVE = 0,	/* both error counters below 96 */
 	CANCHAR_ERROR_WARNING = 1,	/* one of them 96 or more */
 	CANCHAR_ERROR_PASSIVE = 2,	/* one of them 128 or more */
-	CANCHAR_BUS_OFF = 3,		/* off the bus until it is started again */
+	CANCHAR_BUS_OFF = 3,		/* bus-off, until it is started again */
 	CANCHAR_STOPPED = 4,
 };
 
 /*
  * offset size
  *      0    4  version    1
- *      4    4  clock_hz   that bit timings are made of; 0 when there is none
+ *      4    4  clock_hz   clock of the bit timing; 0: no bit timing
  *      8    4  state      enum canchar_state
  *     12    4  reserved
  *     16   16  chip       "sja1000", "virtual"; ends with a NUL
@@ -172,18 +171,18 @@ struct canchar_info {
 };
 
 /*
- * Bit timing. Setting: bitrate alone (and sample_point, sjw, or 0), from which
- * the rest is calculated; or brp and what follows it, from which bitrate is.
- * Getting: all of them.
+ * Bit timing. Setting: bitrate only (and sample_point, sjw, or 0), from which the kernel calculates
+ * the rest; or brp and the following fields, from which it calculates bitrate. Getting: all of
+ * them.
  *
  * offset size
  *      0    4  bitrate       bit/s
- *      4    4  sample_point  in tenths of a per cent; 0: as CiA says for bitrate
+ *      4    4  sample_point  in tenths of a per cent; 0: as CiA 301 recommends for bitrate
  *      8    4  brp           clock cycles in a time quantum
- *     12    4  tseg1         quanta before the sample point, less the first
- *     16    4  tseg2         quanta behind it
+ *     12    4  tseg1         quanta before the sample point, without the first
+ *     16    4  tseg2         quanta after it
  *     20    4  sjw           quanta a resynchronization may move; 0: 1
- *     24    4  restart_ms    from bus-off to the next start; 0: never by itself
+ *     24    4  restart_ms    from bus-off to the next start; 0: no automatic restart
  *     28    4  flags         CANCHAR_LISTEN_ONLY
  */
 struct canchar_timing {
@@ -203,20 +202,19 @@ struct canchar_timing {
 
 /*
  * How one open file behaves. Slots can be changed until the file is mapped;
- * frames that wait are lost then, and counted.
+ * waiting frames are lost then, and counted.
  *
  * offset size
  *      0    4  frame_size  24 or 20
  *      4    4  flags       CANCHAR_*; below
- *      8    4  rx_slots    a power of two, 2...4096; 64 to begin with
- *     12    4  tx_slots    a power of two, 1...4096; 64 to begin with
- *     16    4  priority    of what it sends, 0...2: as long as a file of a higher
+ *      8    4  rx_slots    a power of two, 2...4096; 64 by default
+ *     12    4  tx_slots    a power of two, 1...4096; 64 by default
+ *     16    4  priority    of frames that it sends, 0...2: as long as a file of a higher
  *                          one has frames, those of lower ones wait; among equals
  *                          in turn
  *     20    4  read_min    frames that end the wait of read(2), poll(2) and
- *                          CANCHAR_WAIT, 1...rx_slots - 1; 1 to begin with
- *     24    8  timeout_ns  after which read(2) answers what there is, or EAGAIN;
- *                          0: never
+ *                          CANCHAR_WAIT, 1...rx_slots - 1; 1 by default
+ *     24    8  timeout_ns  after which read(2) returns the waiting frames, or EAGAIN; 0: never
  *     32    8  spin_ns     CANCHAR_POLL_CHIP: how long a wait polls before it
  *                          sleeps; 0: it never sleeps
  */
@@ -233,28 +231,27 @@ struct canchar_options {
 
 /* A full receive queue loses its oldest frame, not the new one. */
 #define CANCHAR_OVERWRITE	0x01
-/* What this file sends is given, once it was on the bus, to the other files. */
+/* Frames of this file are given to the other files after they were on the bus. */
 #define CANCHAR_ECHO		0x02
-/* The same to this file itself. */
+/* Frames of this file are also given to this file. */
 #define CANCHAR_ECHO_OWN	0x04
 /*
  * A wait of this file polls the controller from task context, its interrupt
- * masked. It stays masked between such waits, until somebody goes to sleep on the
- * device or poll(2) finds nothing: then it comes again. While it is masked, frames
- * come to all files of the device when any of them reads or waits.
+ * masked. It stays masked between such waits, until a caller sleeps on the device or poll(2) finds
+ * no frame: then it is unmasked. While it is masked, all files of the device get frames when any of
+ * them reads or waits.
  */
 #define CANCHAR_POLL_CHIP	0x08
 
 /*
- * Which frames the receive queue takes, with the meaning that CAN_RAW_FILTER,
- * CAN_RAW_ERR_FILTER and CAN_RAW_JOIN_FILTERS have. count 0: all but error
- * frames. At first: count 0, error_mask 0.
+ * The frames that the receive queue accepts, with the meaning of CAN_RAW_FILTER, CAN_RAW_ERR_FILTER
+ * and CAN_RAW_JOIN_FILTERS. count 0: all but error frames. At first: count 0, error_mask 0.
  *
  * struct canchar_filter: as struct can_filter; 0x20000000 in id inverts.
  *
  * offset size
  *      0    4  count       0...CANCHAR_FILTERS_MAX
- *      4    4  error_mask  classes of error frames wanted
+ *      4    4  error_mask  accepted classes of error frames
  *      8    4  join        1: a frame must match all of them
  *     12    4  reserved
  *     16    8  filters     address of count struct canchar_filter
@@ -275,8 +272,8 @@ struct canchar_filters {
 #define CANCHAR_FILTERS_MAX	4096
 
 /*
- * What was counted: by the device since it appeared, by the file since it was
- * opened. All in frames unless said otherwise.
+ * Counters: of the device since it appeared, of the file since it was opened. In frames unless
+ * noted.
  *
  * offset size
  *      0    8  rx_frames      taken from the controller
@@ -320,8 +317,7 @@ struct canchar_statistics {
  * A wait for received frames.
  *
  * offset size
- *      0    8  timeout_ns  0: look once; CANCHAR_FOREVER: until frames, a signal
- *                          or trouble comes
+ *      0    8  timeout_ns  0: check once; CANCHAR_FOREVER: until frames, a signal or an error
  *      8    4  min         frames that end it, 1...rx_slots - 1
  *     12    4  reserved
  */
@@ -334,10 +330,10 @@ struct canchar_wait {
 #define CANCHAR_FOREVER		0xffffffffffffffffULL
 
 /*
- * One look, or one wait, at many files at once.
+ * Checks many files once, or waits for them.
  *
  * struct canchar_poll_entry: fd of a canchar file; ready is written: frames that
- * wait in its receive queue. A file without CANCHAR_POLL_CHIP is only looked at.
+ * wait in its receive queue. A file without CANCHAR_POLL_CHIP is only checked.
  *
  * offset size
  *      0    8  timeout_ns  as above; the wait polls and never sleeps
@@ -366,11 +362,11 @@ struct canchar_poll_set {
 /* Of the device; those that change it need CAP_NET_ADMIN. */
 #define CANCHAR_GET_INFO	_IOR(CANCHAR_IOC, 0x00, struct canchar_info)
 #define CANCHAR_GET_TIMING	_IOR(CANCHAR_IOC, 0x01, struct canchar_timing)
-/* EBUSY unless it is stopped; EINVAL when the bit rate cannot be made. */
+/* EBUSY unless it is stopped; EINVAL when the clock cannot produce the bit rate. */
 #define CANCHAR_SET_TIMING	_IOW(CANCHAR_IOC, 0x02, struct canchar_timing)
 /* Goes on the bus, or again after bus-off. EINVAL without a bit rate. */
 #define CANCHAR_START		_IO(CANCHAR_IOC, 0x03)
-/* Leaves the bus: read(2) and write(2) answer ENETDOWN. */
+/* Leaves the bus: read(2) and write(2) return ENETDOWN. */
 #define CANCHAR_STOP		_IO(CANCHAR_IOC, 0x04)
 
 /* Of the file. */
@@ -378,13 +374,13 @@ struct canchar_poll_set {
 #define CANCHAR_SET_OPTIONS	_IOW(CANCHAR_IOC, 0x11, struct canchar_options)
 #define CANCHAR_SET_FILTERS	_IOW(CANCHAR_IOC, 0x12, struct canchar_filters)
 #define CANCHAR_GET_STATISTICS	_IOR(CANCHAR_IOC, 0x13, struct canchar_statistics)
-/* Answers how many frames wait in the receive queue, perhaps fewer than min. */
+/* Returns the number of frames in the receive queue, perhaps fewer than min. */
 #define CANCHAR_WAIT		_IOW(CANCHAR_IOC, 0x14, struct canchar_wait)
-/* Sends from the mapped transmit ring; answers how many frames still wait. */
+/* Sends from the mapped transmit ring; returns the number of frames that still wait. */
 #define CANCHAR_KICK		_IO(CANCHAR_IOC, 0x15)
-/* Waits for at most so many ns until all frames of this file were on the bus. */
+/* Waits at most this many ns until all frames of this file were on the bus. */
 #define CANCHAR_WAIT_TX_DONE	_IOW(CANCHAR_IOC, 0x16, __u64)
-/* Answers how many of the files have frames waiting. */
+/* Returns the number of files with waiting frames. */
 #define CANCHAR_POLL_SET	_IOW(CANCHAR_IOC, 0x17, struct canchar_poll_set)
 
 #endif

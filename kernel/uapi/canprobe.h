@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * /dev/canprobe: an instrument that measures what is between two CAN controllers.
- * All numbers are of this machine's byte order. A file is opened by one at a time.
+ * /dev/canprobe: an instrument that measures the way between two CAN controllers.
+ * All numbers are in this machine's byte order. Only one process at a time can open the file.
  */
 #ifndef CANPROBE_UAPI_H
 #define CANPROBE_UAPI_H
@@ -10,11 +10,11 @@
 #include <linux/types.h>
 
 /* Sides of a record. */
-#define CANPROBE_SENT		0	/* stamped before the controller was told to send it */
+#define CANPROBE_SENT		0	/* stamped before the command to send it */
 #define CANPROBE_RECEIVED	1	/* stamped when the interrupt handler began */
 #define CANPROBE_HANDLER	2	/* no frame: a handler of the line can_id began, and ran data as a __u64 of ns */
 
-/* What read(2) answers: 24 bytes each, those of one side in their order. */
+/* The records of read(2): 24 bytes each, those of one side in order. */
 struct canprobe_record {
 	__u64 stamp_ns;		/* 0: CLOCK_MONOTONIC */
 	__u32 can_id;		/* 8: as in struct can_frame */
@@ -24,7 +24,7 @@ struct canprobe_record {
 	__u8 data[8];		/* 16 */
 };
 
-/* Frames to be sent. 56 bytes. */
+/* The plan of frames to send. 56 bytes. */
 struct canprobe_plan {
 	__u32 can_id;		/* 0 */
 	__u8 len;		/* 4: 0...8 */
@@ -39,33 +39,36 @@ struct canprobe_plan {
 	__u32 reserved2[3];	/* 44: 0 */
 };
 
-/* What has come of it since the file was opened. 32 bytes. */
+/* Counters since the file was opened. 32 bytes. */
 struct canprobe_state {
-	__u32 running;		/* 0: frames are to come */
+	__u32 running;		/* 0: frames remain to be sent */
 	__u32 sent;		/* 4 */
 	__u32 received;		/* 8 */
-	__u32 unread;		/* 12: records lost, because nobody read them in time */
+	__u32 unread;		/* 12: records lost, because they were not read in time */
 	__u32 overruns;		/* 16: of the receiving controller's FIFO */
 	__u32 late;		/* 20: frames that found the transmit buffer full and waited */
-	__u64 floor_ns;		/* 24: what the instrument adds; 0: CANPROBE_FLOOR was not called */
+	__u64 floor_ns;		/* 24: the floor; 0: CANPROBE_FLOOR was not called */
 };
 
-/* Cards that the instrument has, in their order: the first sends, the second receives. ENODEV: fewer than two. */
+/* The cards of the instrument, in order: the first sends, the second receives. ENODEV: fewer than
+ * two.
+ */
 #define CANPROBE_IOC		0xb9
-/* Begins to send. EBUSY: it does already. EINVAL: a plan that cannot be. EIO: a controller does not start. */
+/* Starts to send. EBUSY: it sends already. EINVAL: an invalid plan. EIO: a controller does not
+ * start.
+ */
 #define CANPROBE_START		_IOW(CANPROBE_IOC, 0, struct canprobe_plan)
-/* Ends it. */
+/* Stops sending. */
 #define CANPROBE_STOP		_IO(CANPROBE_IOC, 1)
 #define CANPROBE_GET_STATE	_IOR(CANPROBE_IOC, 2, struct canprobe_state)
 /*
- * Measures what it adds itself: from a timer's write to a card to the handler of the
+ * Measures the floor: the time from a timer's write to a card to the handler of the
  * interrupt that the write causes. EAGAIN: no frame has been sent yet. EBUSY: it sends.
  */
 #define CANPROBE_FLOOR		_IO(CANPROBE_IOC, 3)
 /*
- * Records how long the handlers of this interrupt line run, those of canprobe and those
- * that answer "not mine" left out; 0: of none any more. EOPNOTSUPP: a kernel without
- * tracepoints.
+ * Records how long the handlers of this interrupt line run, except those of canprobe and those that
+ * return IRQ_NONE; 0: stops recording. EOPNOTSUPP: a kernel without tracepoints.
  */
 #define CANPROBE_WATCH		_IOW(CANPROBE_IOC, 4, __u32)
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * canwire: a virtual CAN bus that has time.
+ * canwire: a virtual CAN bus with bit timing.
  *
- * Two ways in: the generic netlink family "canwire" makes and breaks nodes, drives the traffic
- * source, injects faults and answers statistics; the read-only device /dev/canwire-BUS is an
+ * Two ways in: the generic netlink family "canwire" creates and deletes nodes, controls the traffic
+ * source, injects faults and returns statistics; the read-only device /dev/canwire-BUS is an
  * analyzer's tap: a ring in memory with every frame that was on the wire. Everything is in the
- * machine's byte order. All times are nanoseconds, on CLOCK_MONOTONIC where they are moments.
+ * machine's byte order. All times are nanoseconds, on CLOCK_MONOTONIC for points in time.
  *
  * Words: a BUS is one wire, named by 1 to 15 letters, digits, '-' or '_'. It exists from its first
  * node to its last. A NODE is a CAN controller on it and a CAN network interface (bit rates, modes,
  * up and down, restart: by ip-link(8) as for any hardware). The SOURCE is one more controller on
- * each bus, without an interface, that the kernel itself drives by a hard timer.
+ * each bus, without an interface, from which the kernel sends by a hard timer.
  */
 #ifndef _UAPI_CANWIRE_H
 #define _UAPI_CANWIRE_H
@@ -30,7 +30,7 @@
 
 /*
  * Commands. All but the two GETs need CAP_NET_ADMIN and answer with an acknowledgement (NLM_F_ACK)
- * or an error, whose extended acknowledgement says in a sentence what is wrong. "needs" and "may"
+ * or an error, whose extended acknowledgement explains the error in a sentence. "needs" and "may"
  * name attributes (CANWIRE_A_...).
  *
  * A node is found by NODE (its interface name) in the caller's network namespace; it is created
@@ -39,15 +39,15 @@
 enum canwire_command {
 	CANWIRE_CMD_UNSPEC = 0,
 	/*
-	 * Makes a node, and the bus when it is the first one on it. The interface is down and
+	 * Creates a node, and the bus when it is the first node on it. The interface is down and
 	 * without a bit rate. needs NODE, BUS; may FIFO_BYTES or FIFO_FRAMES, TX_BUFFERS,
 	 * FD_TOLERANT. EEXIST: the interface exists. ENOSPC: 64 nodes on the bus, or too many
 	 * buses.
 	 */
 	CANWIRE_CMD_NODE_ADD = 1,
 	/*
-	 * Takes a node away, up or not; the last one takes the bus along. needs NODE. ENODEV: none
-	 * of that name.
+	 * Deletes a node, up or down; deleting the last node deletes the bus. needs NODE. ENODEV:
+	 * no node has this name.
 	 */
 	CANWIRE_CMD_NODE_DELETE = 2,
 	/*
@@ -64,23 +64,23 @@ enum canwire_command {
 	/* Changes a bus. needs BUS; may SLIP_NS (see there), SEED (of random errors; default 1). */
 	CANWIRE_CMD_BUS_SET = 5,
 	/*
-	 * Cuts a node's wire, or joins it again (CONNECTED u8 0 or 1). A node that is cut off goes
-	 * on, alone: nobody acknowledges, the frame that is being sent is repeated until it is
-	 * joined again. needs NODE, CONNECTED.
+	 * Disconnects a node from the wire, or connects it (CONNECTED u8 0 or 1). A disconnected
+	 * node runs alone: no node acknowledges its frames, and it repeats the current frame until
+	 * it is connected again. needs NODE, CONNECTED.
 	 */
 	CANWIRE_CMD_CONNECT = 6,
 	/*
-	 * Makes a node babble: besides what its interface sends it sends FRAME again and again
-	 * without a pause, COUNT times (absent: until told otherwise; 0: stop). Its error counters
-	 * are its own, so it may go bus-off. needs NODE, FRAME unless COUNT is 0; may COUNT.
+	 * Makes a node babble: in addition to the frames of its interface it sends FRAME repeatedly
+	 * without a pause, COUNT times (absent: until stopped; 0: stop). Its error counters count
+	 * as usual, so it may go bus-off. needs NODE, FRAME unless COUNT is 0; may COUNT.
 	 */
 	CANWIRE_CMD_BABBLE = 7,
 	/*
 	 * Destroys frames on the bus: each one with PROBABILITY, COUNT of them at most (absent: no
-	 * end). Replaces what was asked before; COUNT 0 ends it. needs BUS, ERROR unless COUNT is
-	 * 0; may PROBABILITY (absent: every frame), COUNT, NODE (who it happens to: only frames
-	 * that NODE sends, for a bit error or one of acknowledgement; otherwise NODE is the
-	 * receiver that sees the error, and only it counts as the first).
+	 * end). Replaces an earlier injection; COUNT 0 ends it. needs BUS, ERROR unless COUNT is
+	 * 0; may PROBABILITY (absent: every frame), COUNT, NODE (the affected node: for a bit or
+	 * acknowledgement error only frames that NODE sends are affected; for others NODE is the
+	 * receiver that detects the error first).
 	 */
 	CANWIRE_CMD_INJECT = 8,
 	/*
@@ -95,7 +95,9 @@ enum canwire_command {
 	 * DATA_BITRATE. EBUSY: it runs. ENETDOWN: no node is up and there is no BITRATE.
 	 */
 	CANWIRE_CMD_SOURCE_START = 10,
-	/* Stops it: a frame that is on the wire ends, one that waits does not start. needs BUS. */
+	/* Stops the source: a frame on the wire ends normally, a waiting frame is not sent. needs
+	 * BUS.
+	 */
 	CANWIRE_CMD_SOURCE_STOP = 11,
 	__CANWIRE_CMD_MAX
 };
@@ -113,8 +115,8 @@ enum canwire_attribute {
 	CANWIRE_A_SLOT = 4,
 	/*
 	 * u32, 16 to 4096: the receive FIFO's size in bytes, in which a frame takes its data and 3
-	 * (SFF) or 5 (EFF), as in an SJA1000, which has 64. What a node has that is told neither
-	 * this nor FIFO_FRAMES: 64 bytes while FD is off, 32 frames while it is on.
+	 * (SFF) or 5 (EFF), as in an SJA1000, which has 64. Without this and FIFO_FRAMES a node has
+	 * 64 bytes while FD is off, 32 frames while FD is on.
 	 */
 	CANWIRE_A_FIFO_BYTES = 5,
 	/* u32, 1 to 512: the receive FIFO's size in frames of any length; an MPC5200 has 5 */
@@ -122,9 +124,8 @@ enum canwire_attribute {
 	/* u8, 1 to 3, default 2; with 1 the controller never sends back to back */
 	CANWIRE_A_TX_BUFFERS = 7,
 	/*
-	 * u8, default 0: what a node does with an FD frame while FD is off. 0: destroys it by an
-	 * error frame, as CAN controllers from before FD do. 1: looks away until it is over, as
-	 * those do that are "FD tolerant".
+	 * u8, default 0: how a node handles an FD frame while FD is off. 0: destroys it by an error
+	 * frame, like classic CAN controllers. 1: ignores it, like "FD tolerant" controllers.
 	 */
 	CANWIRE_A_FD_TOLERANT = 8,
 	/* u8, 0 or 1 */
@@ -137,17 +138,16 @@ enum canwire_attribute {
 	CANWIRE_A_NODES = 12,
 	/*
 	 * u64: how late the wire's timer may be before the wire waits (slips) instead of catching
-	 * up: it then rests for as long as it was late, up to 2 ms, that the machine may recover.
-	 * 0: three times the frame that was late, which is the default. ~0: never slip.
+	 * up: it then pauses for the time that it was late, up to 2 ms, so that the machine can
+	 * recover. 0 (default): three times the duration of the late frame. ~0: never slip.
 	 */
 	CANWIRE_A_SLIP_NS = 13,
 	/*
-	 * u32, bit/s: what the source sends at; absent or 0: as the node of the lowest slot that is
-	 * up. Answered by BUS_GET: the rate at which the source would send now, 0 when there is
-	 * none.
+	 * u32, bit/s: the source's bit rate; absent or 0: that of the node with the lowest slot
+	 * that is up. In BUS_GET: the rate at which the source would send now, 0 without one.
 	 */
 	CANWIRE_A_BITRATE = 14,
-	/* u32, bit/s: likewise, of the data phase */
+	/* u32, bit/s: the same for the data phase */
 	CANWIRE_A_DATA_BITRATE = 15,
 	/* struct canwire_bus_stats, the same that is in the tap's header */
 	CANWIRE_A_BUS_STATS = 16,
@@ -168,11 +168,11 @@ enum canwire_attribute {
 	CANWIRE_A_FRAME = 22,
 	/* array of struct canwire_schedule_entry, up to 800 of them in one message */
 	CANWIRE_A_SCHEDULE = 23,
-	/* flag (no value): forget the schedule that was there */
+	/* flag (no value): delete the previous schedule */
 	CANWIRE_A_RESET = 24,
 	/*
 	 * u64: from one start to the next, at least 1000. For a schedule the length of a round (0:
-	 * its last time, and then its first frame follows at once). Absent or 0, and no LOAD: the
+	 * until its last time, and its first frame follows at once). Absent or 0, and no LOAD: the
 	 * source always has a frame ready.
 	 */
 	CANWIRE_A_PERIOD_NS = 25,
@@ -211,11 +211,11 @@ enum canwire_attribute {
 #define CANWIRE_SOURCE_NUMBER	0x01
 /* Any identifier, SFF or EFF as FRAME is. */
 #define CANWIRE_SOURCE_RANDOM_ID	0x02
-/* SFF or EFF; a classic frame may become RTR, an FD frame has BRS and ESI or not. */
+/* Random format: SFF or EFF; classic frames may be RTR; FD frames have BRS and ESI or not. */
 #define CANWIRE_SOURCE_RANDOM_FORMAT	0x04
 /* Any length that the format has. */
 #define CANWIRE_SOURCE_RANDOM_LEN	0x08
-/* Any data, with more runs of equal bits than chance gives. */
+/* Random data, with more runs of equal bits than uniformly random data. */
 #define CANWIRE_SOURCE_RANDOM_DATA	0x10
 /*
  * Sends what SOURCE_LOAD loaded, COUNT times (absent: once; 0: for ever). FRAME, LOAD and BURST
@@ -223,24 +223,24 @@ enum canwire_attribute {
  */
 #define CANWIRE_SOURCE_SCHEDULE	0x20
 
-/* What ended a frame early, or why it was sent in vain. */
+/* Why a frame was destroyed or not acknowledged. */
 enum canwire_error {
 	CANWIRE_ERROR_NONE = 0,
 	/* the sender read back another bit than it sent */
 	CANWIRE_ERROR_BIT = 1,
 	/* receivers saw six equal bits */
 	CANWIRE_ERROR_STUFF = 2,
-	/* receivers saw a fixed bit that was wrong: the CRC delimiter */
+	/* receivers saw a wrong fixed bit: the CRC delimiter */
 	CANWIRE_ERROR_FORM = 3,
 	/* receivers computed another CRC */
 	CANWIRE_ERROR_CRC = 4,
-	/* nobody acknowledged */
+	/* no node acknowledged it */
 	CANWIRE_ERROR_ACK = 5,
-	/* nodes have other bit rates (or no FD), and said so by an error flag */
+	/* nodes with other bit rates (or without FD) sent an error flag */
 	CANWIRE_ERROR_RATE = 6,
 	/*
-	 * the sender was taken away (down, disconnected, deleted) in the middle: six bits later the
-	 * others object
+	 * the sender was removed (down, disconnected, deleted) during the frame: six bits later the
+	 * others detect a stuff error
 	 */
 	CANWIRE_ERROR_ABORTED = 7,
 };
@@ -253,7 +253,7 @@ struct canwire_schedule_entry {
 
 /* Counters of a bus since it was made: 96 bytes. */
 struct canwire_bus_stats {
-	__u64 frames;		/* 0: that went through */
+	__u64 frames;		/* 0: sent successfully */
 	__u64 errors;		/* 8: that were destroyed or not acknowledged */
 	__u64 busy_ns;		/* 16: SOF to end of EOF (or of the error delimiter), interframe space not included */
 	__u64 bits;		/* 24: in that time, of either rate */
@@ -269,10 +269,10 @@ struct canwire_bus_stats {
 
 /* Counters of a node since it was made: 96 bytes. */
 struct canwire_node_stats {
-	__u64 sent;		/* 0: frames through, with those of babbling */
+	__u64 sent;		/* 0: frames sent, including those of babbling */
 	__u64 received;		/* 8: frames taken into the FIFO */
 	__u64 overruns;		/* 16: frames lost because it was full */
-	__u64 arbitration_lost;	/* 24: times that a frame of its was ready at a SOF and another one's won */
+	__u64 arbitration_lost;	/* 24: arbitrations lost with a frame ready at SOF */
 	__u64 errors_sent;	/* 32: errors while it was the sender, missing acknowledgements included */
 	__u64 errors_received;	/* 40: errors while it was not */
 	__u64 bus_offs;		/* 48 */
@@ -281,20 +281,20 @@ struct canwire_node_stats {
 	__u32 fifo_used;	/* 64: now, in the FIFO's unit */
 	__u32 fifo_used_max;	/* 68: worst */
 	__u64 handed_over;	/* 72: frames that the stack took */
-	__u64 dropped;		/* 80: frames for which the stack had no memory */
-	__u64 error_events_limited; /* 88: errors that made no error frame, because berr-reporting is off or by limit */
+	__u64 dropped;		/* 80: frames lost because the stack had no memory */
+	__u64 error_events_limited; /* 88: errors without an error frame: by mode or limit */
 };
 
 /* The source: 64 bytes. */
 struct canwire_source_stats {
 	__u32 running;		/* 0: 0 or 1 */
 	__u32 flags;		/* 4 */
-	__u64 due;		/* 8: frames whose time has come since the start command */
+	__u64 due;		/* 8: frames that became due since the start command */
 	__u64 sent;		/* 16: of them, through */
 	__u64 errors;		/* 24: attempts that failed (the frame is sent again) */
-	__u64 waited;		/* 32: frames whose time came while the wire was busy or earlier ones waited */
-	__u64 waited_ns_max;	/* 40: the longest that one waited from its time to its SOF */
-	__u64 late_ns_max;	/* 48: the worst lateness of the source's own timer */
+	__u64 waited;		/* 32: frames due while the wire was busy or others waited */
+	__u64 waited_ns_max;	/* 40: the longest wait from due time to SOF */
+	__u64 late_ns_max;	/* 48: the greatest delay of the source's timer */
 	__u32 schedule_entries;	/* 56 */
 	__u32 reserved;		/* 60 */
 };
@@ -302,21 +302,21 @@ struct canwire_source_stats {
 /*
  * One record of the tap: a frame, or an attempt at one. 128 bytes.
  *
- * The moments are those of the ideal wire: without slips, end_ns - sof_ns is the exact number of
+ * The times are those of an ideal wire: without slips, end_ns - sof_ns is the exact number of
  * bits, and successive frames of a busy bus are exactly 3 nominal bits apart.
  */
 struct canwire_record {
 	__u64 sof_ns;		/* 0: start of SOF */
 	__u64 end_ns;		/* 8: end of EOF; of an error: end of the error delimiter */
 	__u64 pending;		/* 16: bit per slot: nodes that had a frame to send at SOF, the sender included */
-	__u64 received;		/* 24: bit per slot: nodes that took it into their FIFO */
+	__u64 received;		/* 24: bit per slot: nodes that put it into their FIFO */
 	__u64 overrun;		/* 32: bit per slot: nodes that lost it because their FIFO was full */
 	__u32 id;		/* 40: with CAN_EFF_FLAG and CAN_RTR_FLAG */
 	__u32 sender;		/* 44: interface index (in its own network namespace), 0: the source */
-	__u32 late_ns;		/* 48: how late the wire's timer ran after end_ns; handing over is what it does first */
+	__u32 late_ns;		/* 48: delay of the timer, which delivers the frame first */
 	__u16 nominal_bits;	/* 52: on the wire from SOF to end_ns at the nominal rate, stuff bits included */
 	__u16 data_bits;	/* 54: at the data rate */
-	__u8 len;		/* 56: bytes of data (of an RTR frame: what its DLC says) */
+	__u8 len;		/* 56: bytes of data (of an RTR frame: by its DLC) */
 	__u8 dlc;		/* 57: the raw code, 0 to 15 */
 	__u8 flags;		/* 58: CANFD_BRS, CANFD_ESI, CANFD_FDF */
 	__u8 error;		/* 59: enum canwire_error */
@@ -330,7 +330,7 @@ struct canwire_record {
 #define CANWIRE_MARK_SOURCE	0x01
 /* The error was injected. */
 #define CANWIRE_MARK_INJECTED	0x02
-/* The wire slipped before SOF: the gap to the record before it is not the wire's. */
+/* The wire slipped before SOF: the gap to the previous record includes the slip. */
 #define CANWIRE_MARK_SLIPPED	0x04
 /* The sender babbles. */
 #define CANWIRE_MARK_BABBLE	0x08
@@ -345,12 +345,12 @@ struct canwire_record {
  *
  * Reading without loss or lock: record n (counted from 0) is at record_offset + (n % records) *
  * record_size and is whole while head - n < records. So: load head with acquire, copy record n, an
- * acquire fence, load head again: when then head - n >= records, the writer was faster, and all up
- * to head - records are lost.
+ * acquire fence, load head again: if then head - n >= records, the writer was faster, and all
+ * records up to head - records are lost.
  *
- * poll(2) answers POLLIN when records were written since the poll before it that answered so; a
- * reader thus reads to the head before it polls. POLLHUP: the bus is gone, and its last records are
- * still in the mapping.
+ * poll(2) returns POLLIN when records were written since the previous poll that returned it; so a
+ * reader must read up to the head before it polls. POLLHUP: the bus was deleted; its last records
+ * are still in the mapping.
  */
 struct canwire_ring {
 	__u32 magic;		/* 0: CANWIRE_RING_MAGIC */

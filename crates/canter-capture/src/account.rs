@@ -1,11 +1,11 @@
 //! The account of a recording: the frames that each interface has counted and those in the file, the frames lost at each
 //! place, and a verdict. `docs/capture.md` explains each field.
 
-use crate::{buses, receiver, writer};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-const SCHEMA: &str = "canter-capture/1";
+/// The value of [`Account::schema`].
+pub(super) const SCHEMA: &str = "canter-capture/1";
 
 /// Where frames were lost, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,60 +159,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account of what the receiver counted; [`add_written`](Self::add_written) adds the writer's part.
-    pub(super) fn new(received: &receiver::Report) -> Self {
-        let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
-        let mut account = Self {
-            schema: SCHEMA.to_owned(),
-            method: received.method.clone(),
-            ring_bytes: received.ring_bytes,
-            started_ns: received.started_ns,
-            ended_ns: received.ended_ns,
-            clock_steps: received.clock_steps,
-            failure: received.error.clone().unwrap_or_default(),
-            buses,
-            ..Self::default()
-        };
-        let own = |of_device: bool| {
-            let buses = received.buses.iter().filter(|bus| bus.is_device() == of_device);
-            buses.map(|bus| bus.tally.own_lost).sum::<u64>()
-        };
-        (account.lost.ring, account.lost.device) = (received.ring_lost + own(false), own(true));
-        account.lost.backlog = received.backlog_lost;
-        account.close();
-        account
-    }
-
-    /// Adds what the writer wrote and lost, and computes the verdict.
-    pub(super) fn add_written(&mut self, written: &writer::Report) {
-        for (at, bus) in self.buses.iter_mut().enumerate() {
-            bus.in_file = written.in_file.get(at).copied().unwrap_or_default();
-            bus.beyond = written.beyond.get(at).copied().unwrap_or_default();
-            bus.disk_lost = written.lost.get(at).copied().unwrap_or_default();
-        }
-        (self.bytes, self.late) = (written.bytes, written.late);
-        (self.files, self.deleted) = (written.files.clone(), written.deleted);
-        if let Some(error) = &written.error {
-            self.failure.clone_from(error);
-        }
-        self.close();
-    }
-
-    /// Ends the account while the disk still stalls: frames not known to be in a file count as lost.
-    pub(super) fn give_up(&mut self, written: &writer::Report) {
-        self.add_written(written);
-        for bus in &mut self.buses {
-            let left = bus.seen.saturating_sub(bus.filtered + bus.queue_lost + bus.beyond + bus.in_file);
-            bus.disk_lost = bus.disk_lost.max(left);
-        }
-        if self.failure.is_empty() {
-            self.failure = "given up before the disk had taken all".to_owned();
-        }
-        self.close();
-    }
-
     /// Computes the sums over all buses, and the verdict.
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         let sum = |of: fn(&Bus) -> u64| self.buses.iter().map(of).sum::<u64>();
         let (missing, ambiguous) = (sum(Bus::missing), sum(|bus| bus.ambiguous));
         let lost = Lost {
@@ -261,30 +209,6 @@ impl Bus {
     /// Frames that the interface has counted and the recorder has not received.
     fn missing(&self) -> u64 {
         self.counted.map_or(0, |counted| counted.saturating_sub(self.seen))
-    }
-}
-
-fn bus(bus: &buses::Bus) -> Bus {
-    let tally = &bus.tally;
-    let counters = tally.counted.unwrap_or_default();
-    let counted = tally.counted.map(|counters| counters.rx_frames);
-    Bus {
-        name: bus.name.clone(),
-        in_file: 0,
-        seen: tally.seen,
-        error_frames: tally.errors,
-        errors: bus.errors.iter().map(|(&kind, &count)| (kind.to_owned(), count)).collect(),
-        filtered: tally.filtered,
-        beyond: 0,
-        counted,
-        uncounted: tally.seen.saturating_sub(counted.unwrap_or(tally.seen)),
-        ambiguous: tally.ambiguous,
-        overrun_events: counters.rx_over_errors + counters.rx_fifo_errors + counters.rx_missed,
-        driver_lost: counters.rx_dropped,
-        ring_lost: Some(tally.own_lost),
-        queue_lost: tally.queue_lost,
-        disk_lost: 0,
-        own_queue: bus.is_device(),
     }
 }
 

@@ -25,8 +25,22 @@
 //! ```
 //!
 //! # Modules
-//! `source` (the kernel's ring, or sockets) → `receiver` (a thread that counts and copies frames) → `queue` → `writer`
-//! (a thread that sorts them by `merge`, formats them and writes `files`) → `account`. `recording` starts the threads.
+//! `source` (the kernel's ring, or sockets) → `keeper` (copies frames and counts them, in the thread of `receiver`) →
+//! `queue` → `writer` (a thread that sorts them by `merge`, formats them and writes `files`) → `balance` → `account`.
+//! `recording` starts the threads.
+//!
+//! # Who imports whom
+//! From the bottom up: a module imports only modules in lines above its own (`tests/layers.rs` checks this):
+//!
+//! ```text
+//! error account chunk
+//! queue merge live files
+//! buses
+//! keeper writer
+//! source
+//! receiver settings
+//! balance recording
+//! ```
 //!
 //! # Platforms
 //! Linux; tested on 6.1 and 6.12. Without `CAP_NET_RAW` the recording uses sockets instead of the ring, at a higher cost
@@ -34,10 +48,12 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod balance;
 mod buses;
 mod chunk;
 mod error;
 mod files;
+mod keeper;
 mod live;
 mod merge;
 mod queue;

@@ -1,6 +1,6 @@
 //! The state of a recording while it runs. The recording threads never wait for a reader of this state.
 
-use crate::{account::Event, writer};
+use crate::account::{Deleted, Event, Written};
 use canter_io::clock;
 use std::sync::{
     Mutex, PoisonError,
@@ -20,6 +20,26 @@ pub struct Busy {
     pub busy_ns: Option<u64>,
 }
 
+/// What the writer has written and lost.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Frames in the files, of each interface.
+    pub in_file: Vec<u64>,
+    /// Frames not written because of a disk error, of each interface.
+    pub lost: Vec<u64>,
+    /// Frames after the frame limit was reached, of each interface.
+    pub beyond: Vec<u64>,
+    /// Frames written after younger ones.
+    pub late: u64,
+    /// The size of all files in bytes.
+    pub bytes: u64,
+    /// Why it stopped writing.
+    pub error: Option<String>,
+    /// The files that exist.
+    pub files: Vec<Written>,
+    pub deleted: Deleted,
+}
+
 /// Shared by the threads of a recording and its [`Recording`](crate::Recording).
 #[derive(Default)]
 pub struct Live {
@@ -35,8 +55,8 @@ pub struct Live {
     /// Whether the receiver publishes `busy`.
     pub show_load: AtomicBool,
     pub busy: Mutex<Vec<Busy>>,
-    /// The writer's account so far.
-    pub written: Mutex<writer::Report>,
+    /// What the writer has done so far.
+    pub written: Mutex<Progress>,
     events: Mutex<Vec<Event>>,
 }
 

@@ -1,14 +1,8 @@
 //! The receiver's thread: moves frames from the ring, the sockets or the devices to the queue, and counts every frame. It
 //! does as little work per frame as possible, so that the ring does not fill.
 
-use crate::{
-    buses::{Bus, Buses},
-    chunk::Chunk,
-    live::Live,
-    queue::{Item, Queue},
-    source::Source,
-};
-use canter_io::{captured::Captured, clock, loss::Watch, monitor::Monitor};
+use crate::{buses::Bus, keeper::Keeper, live::Live, queue::Item, source::Source};
+use canter_io::{clock, loss::Watch, monitor::Monitor};
 use std::{
     io,
     sync::atomic::Ordering,
@@ -40,43 +34,6 @@ pub struct Report {
     pub ended_ns: u64,
     /// Why it ended without a request to stop.
     pub error: Option<String>,
-}
-
-/// Counts all frames, and moves those to be recorded to the queue.
-pub struct Keeper<'a> {
-    queue: &'a Queue,
-    buses: Buses<'a>,
-    kept: u64,
-    queue_lost: u64,
-}
-
-impl<'a> Keeper<'a> {
-    pub fn new(queue: &'a Queue, buses: Buses<'a>) -> Self {
-        Self { queue, buses, kept: 0, queue_lost: 0 }
-    }
-
-    /// Moves the records to be recorded, at most `frames`, to the queue.
-    pub fn keep_block<'r>(&mut self, fd: bool, frames: usize, records: impl Iterator<Item = Captured<'r>>) {
-        let chunk = self.queue.chunk(fd, frames);
-        self.keep(chunk, records);
-    }
-
-    /// Copies the records to be recorded into `chunk`, which has room for all, and moves the chunk to the queue. If the
-    /// queue is full, the frames count as lost there.
-    #[inline]
-    pub fn keep<'r>(&mut self, mut chunk: Chunk, records: impl Iterator<Item = Captured<'r>>) {
-        self.buses.copy_wanted(&mut chunk, records);
-        self.kept += chunk.len() as u64;
-        if chunk.len() == 0 {
-            return;
-        }
-        if let Err(chunk) = self.queue.push(chunk) {
-            for record in chunk.records() {
-                self.buses.list[record.bus.index()].tally.queue_lost += 1;
-                self.queue_lost += 1;
-            }
-        }
-    }
 }
 
 /// The receiver's thread: a source of frames and their keeper.

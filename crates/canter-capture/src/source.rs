@@ -5,8 +5,8 @@ use crate::Result;
 use crate::{
     buses::{Buses, News},
     chunk::Chunk,
+    keeper::Keeper,
     live::Live,
-    receiver::Keeper,
 };
 use canter_io::{
     Interface,

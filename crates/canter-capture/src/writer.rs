@@ -5,7 +5,7 @@ use crate::{
     Error,
     account::Written,
     files::Files,
-    live::Live,
+    live::{Live, Progress},
     merge::{Merge, Piece},
     queue::{Item, Queue},
 };
@@ -31,26 +31,6 @@ const HOLD: Duration = Duration::from_millis(480);
 const QUIET_LOOKS: u32 = 2;
 /// The zstd level: the fastest one costs least per frame and reduces the data written by a fifth.
 const ZSTD_LEVEL: i32 = 1;
-
-/// The writer's result.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Frames in the files, of each interface.
-    pub in_file: Vec<u64>,
-    /// Frames not written because of a disk error, of each interface.
-    pub lost: Vec<u64>,
-    /// Frames after the frame limit was reached, of each interface.
-    pub beyond: Vec<u64>,
-    /// Frames written after younger ones.
-    pub late: u64,
-    /// The size of all files in bytes.
-    pub bytes: u64,
-    /// Why it stopped writing.
-    pub error: Option<String>,
-    /// The files that exist.
-    pub files: Vec<Written>,
-    pub deleted: crate::account::Deleted,
-}
 
 /// The part of the settings that the writer needs.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +65,7 @@ struct Output<'a> {
     entries: Vec<(u32, u32)>,
     /// How many frames of each interface are in the buffer.
     pending: Vec<u64>,
-    report: Report,
+    report: Progress,
     /// The account of the current file, and its frames of each interface.
     current: Written,
     in_current: Vec<u64>,
@@ -111,7 +91,7 @@ impl<'a> Output<'a> {
             write_at: WRITE_BYTES,
             entries: Vec::new(),
             pending: Vec::new(),
-            report: Report::default(),
+            report: Progress::default(),
             current: Written::default(),
             in_current: Vec::new(),
             last_ns: 0,
@@ -153,7 +133,7 @@ impl<'a> Output<'a> {
     fn interface(&mut self, name: String) {
         self.format.interface(&mut self.buffer, &name);
         self.names.push(name);
-        let Report { in_file, lost, beyond, .. } = &mut self.report;
+        let Progress { in_file, lost, beyond, .. } = &mut self.report;
         let all = [in_file, lost, beyond, &mut self.in_current, &mut self.pending];
         all.into_iter().for_each(|counts| counts.push(0));
         self.note(NO_FRAME);
@@ -329,7 +309,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn finish(mut self, late: u64, closings: &[Closing], verdict: &str) -> Report {
+    fn finish(mut self, late: u64, closings: &[Closing], verdict: &str) -> Progress {
         self.close(closings, verdict);
         self.report.late = late;
         (self.report.files, self.report.deleted) = self.files.closed();
@@ -338,7 +318,7 @@ impl<'a> Output<'a> {
 }
 
 /// Writes the frames from `queue` until its end. At the frame limit, it sets [`Live::enough`] and counts further frames.
-pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Report {
+pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Progress {
     let mut output = Output::new(files, style, live);
     let (mut merge, mut items, mut looks_without) = (Merge::default(), VecDeque::new(), 0);
     loop {

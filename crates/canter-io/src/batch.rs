@@ -4,8 +4,8 @@
 
 use crate::Frame;
 
-/// The default capacity in frames. 8 frames already give about 90 % of the gain of batching, 256 give no more, and a larger
-/// batch waits longer for its last frame.
+/// The default capacity in frames. 8 frames already give about 90 % of the gain of batching, 256 give no more, and a
+/// larger batch waits longer for its last frame.
 pub const BATCH_FRAMES: usize = 64;
 
 /// Which clock a stamp was read from.
@@ -28,7 +28,7 @@ pub enum Origin {
     /// Unknown: the method cannot distinguish (packet rings, and `read` without stamps).
     #[default]
     Unknown,
-    /// It came from the bus.
+    /// Received from the bus.
     Bus,
     /// It is the echo of a frame that a process of this machine sent (`MSG_DONTROUTE`).
     Local,
@@ -41,7 +41,7 @@ pub enum Origin {
 pub struct Meta {
     /// When it was received, in ns of `clock`; 0 when stamps were not requested.
     pub stamp_ns: u64,
-    /// The index of the interface it came from.
+    /// The index of the receiving interface.
     pub interface: u32,
     /// Frames that this receiver's queue had lost when this frame was queued (`SO_RXQ_OVFL`), if the method reports it;
     /// `Receive::drops` is exact.

@@ -1,5 +1,5 @@
-//! The kernel's description of its types, BTF (/sys/kernel/btf): the size of one of its structures, for code that depends
-//! on it. Documentation/bpf/btf.rst.
+//! The kernel's description of its types, BTF (/sys/kernel/btf): the size of one of its structures, for code that
+//! depends on it. Documentation/bpf/btf.rst.
 
 use crate::netlink::attribute::{u16_at, u32_at};
 use std::{fs, path::Path};
@@ -65,8 +65,8 @@ fn details(kind: u32, members: u16) -> usize {
     }
 }
 
-/// The size in bytes of a structure of this module, or of the kernel where the module is a part of it. `None`: the kernel
-/// does not say, or has no such structure.
+/// The size in bytes of a structure of this module, or of the kernel where the module is a part of it. `None`: the
+/// kernel has no type information, or not this structure.
 pub fn size_of(module: &str, structure: &str) -> Option<u32> {
     let read = |name| fs::read(Path::new(FOLDER).join(name)).ok();
     let kernel = read(KERNEL)?;

@@ -1,7 +1,8 @@
 //! canchar devices for recording: one open file per device, with the longest possible queue and all error frames.
 //!
-//! The kernel does not report devices that appear or disappear, as rtnetlink does for interfaces. When a card is removed,
-//! its open file returns an error on reading, and still has the device's counters and the losses of its own queue.
+//! The kernel does not report devices that appear or disappear, as rtnetlink does for interfaces. When a card is
+//! removed, its open file returns an error on reading, and still has the device's counters and the losses of its own
+//! queue.
 
 use crate::{
     Filters, Interface, Result,
@@ -65,7 +66,7 @@ impl CaptureDevices {
     /// Starts to receive from a device, error frames too. It may be stopped.
     ///
     /// # Errors
-    /// What open(2) and ioctl(2) answer, with the step; `ENODEV` when it is gone.
+    /// The error of open(2) and ioctl(2), with the step; `ENODEV` when it is gone.
     pub fn add(&mut self, interface: &Interface) -> Result<()> {
         let options = ReceiveOptions {
             filters: Filters { error_mask: EVERY_ERROR, ..Filters::default() },
@@ -77,7 +78,8 @@ impl CaptureDevices {
         Ok(())
     }
 
-    /// Closes the file of the device with this index. While it is open, a card that is plugged in again gets another number.
+    /// Closes the file of the device with this index. While it is open, a card that is plugged in again gets another
+    /// number.
     pub fn remove(&mut self, index: u32) {
         self.open.retain(|one| one.index != index);
     }
@@ -111,7 +113,7 @@ impl CaptureDevices {
     /// Frames lost in the file's queue of the device with this index, up to date at each call; 0 for an unknown device.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn drops(&self, index: u32) -> io::Result<u64> {
         self.find(index).map_or(Ok(0), |one| one.device.lost())
     }
@@ -140,9 +142,9 @@ impl CaptureDevices {
     /// Passes the waiting frames to `take`, device by device, in order per device; does not wait.
     ///
     /// # Errors
-    /// What read(2) answers, except for a device that is stopped or gone.
+    /// The error of read(2), except for a device that is stopped or gone.
     pub fn next(&mut self, mut take: impl FnMut(&[Captured<'_>])) -> io::Result<()> {
-        let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
+        let now_ns = clock::realtime_ns(); // read first: frames that arrive after the check are younger
         let mut all = true;
         for one in &mut self.open {
             all &= one.empty(&mut self.raw, &mut self.frames, &mut take)?;

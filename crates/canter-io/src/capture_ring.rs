@@ -1,5 +1,6 @@
-//! Rings for recording: PF_PACKET receive rings (TPACKET_V3). The kernel hands over blocks of many frames, so that there
-//! is no system call or wake-up per frame. They are not in the method tables, because a frame waits for its block.
+//! Rings for recording: PF_PACKET receive rings (TPACKET_V3). The kernel hands over blocks of many frames, so that
+//! there is no system call or wake-up per frame. They are not in the method tables, because a frame waits for its
+//! block.
 //!
 //! - There are two rings, *lanes*: one bound to `ETH_P_CAN`, one to `ETH_P_CANFD`. A packet socket bound to a protocol
 //!   sees no copies of what is sent and no Ethernet; one of `ETH_P_ALL` gets both and would sort them out at a cost.
@@ -62,7 +63,7 @@ const _: () = assert!(offset_of!(libc::tpacket_hdr_v1, num_pkts) == COUNT_AT - S
 const _: () = assert!(offset_of!(libc::tpacket_hdr_v1, offset_to_first_pkt) == FIRST_AT - STATUS_AT);
 const _: () = assert!(offset_of!(libc::tpacket_hdr_v1, ts_first_pkt) == OPENED_AT - STATUS_AT);
 
-/// Where things stand in a block.
+/// Offsets in a block.
 const STATUS_AT: usize = 8;
 const COUNT_AT: usize = 12;
 const FIRST_AT: usize = 16;
@@ -167,9 +168,9 @@ impl Lane {
         request.tp_retire_blk_tov = RETIRE_MS;
         let version = libc::tpacket_versions::TPACKET_V3 as i32;
         socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, version).map_err(step("PACKET_VERSION"))?;
-        socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, request).map_err(|error| {
-            Error::new(thing, "PACKET_RX_RING", error).hint("a smaller ring may find memory")
-        })?;
+        socket
+            .set(libc::SOL_PACKET, libc::PACKET_RX_RING, request)
+            .map_err(|error| Error::new(thing, "PACKET_RX_RING", error).hint("try a smaller ring"))?;
         // The stamp is that of the driver's hand-over only while some socket asks for such stamps.
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
         let map = Map::of(socket.as_fd(), blocks * BLOCK_BYTES).map_err(step("mmap"))?;
@@ -226,7 +227,7 @@ impl Lane {
         self.next = if self.next + 1 == self.blocks { 0 } else { self.next + 1 };
     }
 
-    /// Lets nothing more into the ring; what is in it stays.
+    /// Stops receiving into the ring; its frames stay.
     fn close(&self) -> io::Result<()> {
         let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
         self.socket.attach_filter(&[nothing])
@@ -247,8 +248,8 @@ pub struct CaptureRing {
 }
 
 impl CaptureRing {
-    /// Starts to receive on the interface with this index, 0 for all; `thing` names it in errors. `bytes` is the memory of
-    /// all lanes, at least four blocks; without `fd` there is no lane for FD frames.
+    /// Starts to receive on the interface with this index, 0 for all; `thing` names it in errors. `bytes` is the memory
+    /// of all lanes, at least four blocks; without `fd` there is no lane for FD frames.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW, `ENOMEM`, `ENODEV`.
@@ -258,10 +259,11 @@ impl CaptureRing {
         Ok(Self { lanes: mtus.iter().map(lane).collect::<Result<_>>()? })
     }
 
-    /// Receives from another interface index from now on, 0 for all: for an interface that was deleted and created again.
+    /// Receives from another interface index from now on, 0 for all: for an interface that was deleted and created
+    /// again.
     ///
     /// # Errors
-    /// What bind(2) answers.
+    /// The error of bind(2).
     pub fn bind(&self, index: u32) -> io::Result<()> {
         self.lanes.iter().try_for_each(|lane| lane.bind(index))
     }
@@ -288,10 +290,11 @@ impl CaptureRing {
         Ok(BLOCKS_A_CALL)
     }
 
-    /// Every frame with a stamp below this, in ns, has been handed out, except for a frame that is on its way into a block
-    /// at this moment. The value may be too low, never too high: an open block that has frames may hold older ones.
+    /// Every frame with a stamp below this, in ns, has been handed out, except for a frame that is on its way into a
+    /// block at this moment. The value may be too low, never too high: an open block that has frames may hold older
+    /// ones.
     pub fn complete_until_ns(&self) -> u64 {
-        let now_ns = clock::realtime_ns(); // first: what comes into a block after the look is younger
+        let now_ns = clock::realtime_ns(); // read first: frames that enter a block after the check are younger
         self.lanes.iter().filter_map(Lane::pending_since_ns).fold(now_ns, u64::min)
     }
 
@@ -306,8 +309,8 @@ impl CaptureRing {
         self.lanes.iter().map(|lane| lane.socket.as_fd())
     }
 
-    /// Ends the reception, waits until the timer of the blocks that are not full must have run, and passes on their frames.
-    /// Without this, the last frames before a stop would be lost.
+    /// Ends the reception, waits until the timer of the blocks that are not full must have run, and passes on their
+    /// frames. Without this, the last frames before a stop would be lost.
     ///
     /// # Errors
     /// As [`next`](Self::next), except for an interface that is down.
@@ -327,7 +330,7 @@ impl CaptureRing {
     /// Frames lost because the ring was full since it was opened, of all its interfaces; up to date at each call.
     ///
     /// # Errors
-    /// What getsockopt(2) answers.
+    /// The error of getsockopt(2).
     pub fn drops(&mut self) -> io::Result<u64> {
         self.lanes.iter_mut().try_fold(0, |sum, lane| Ok(sum + lane.drops()?))
     }

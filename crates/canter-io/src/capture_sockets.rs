@@ -1,8 +1,8 @@
-//! Sockets for recording: recvmmsg(2) on one `CAN_RAW` socket per bus. For programs without permission for packet rings,
-//! and for recordings with the direction and the hardware stamp of each frame, which a ring does not report.
+//! Sockets for recording: recvmmsg(2) on one `CAN_RAW` socket per bus. For programs without permission for packet
+//! rings, and for recordings with the direction and the hardware stamp of each frame, which a ring does not report.
 //!
-//! One socket per bus, not one for all: each has its own queue (222 frames with the system's default limit), so losses are
-//! known per bus, up to date at each call. The order between buses comes from the stamps.
+//! One socket per bus, not one for all: each has its own queue (222 frames with the system's default limit), so losses
+//! are known per bus, up to date at each call. The order between buses comes from the stamps.
 
 use crate::{
     Error, Interface, Meta, Result,
@@ -37,7 +37,7 @@ struct Bus {
     socket: Socket,
     index: u32,
     name: String,
-    /// The kernel's count of lost frames has 32 bits; what it was, and all so far.
+    /// The kernel's 32-bit count of lost frames at the last reading, and the total.
     counted: u32,
     lost: u64,
 }
@@ -53,8 +53,8 @@ pub struct CaptureSockets {
 }
 
 impl CaptureSockets {
-    /// A receiver without interfaces. Each interface gets a queue of `queue_bytes`, or as much as is permitted (`rmem_max`
-    /// without CAP_NET_ADMIN). `hardware` requests the controllers' hardware stamps.
+    /// A receiver without interfaces. Each interface gets a queue of `queue_bytes`, or as much as is permitted
+    /// (`rmem_max` without CAP_NET_ADMIN). `hardware` requests the controllers' hardware stamps.
     pub fn new(queue_bytes: u32, hardware: bool) -> Self {
         let inbox = Inbox::new(CALL_FRAMES, Wanted { control: true, interface: false }, [0; CANFD_MTU]);
         Self { buses: Vec::new(), inbox, hardware, queue_bytes, complete_until_ns: 0 }
@@ -63,7 +63,7 @@ impl CaptureSockets {
     /// Starts to receive from `interface`, error frames too. It may be down.
     ///
     /// # Errors
-    /// What the kernel answers, with the step.
+    /// The error of the kernel, with the step.
     pub fn add(&mut self, interface: &Interface) -> Result<()> {
         let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
         let frames = self.queue_bytes / can_raw::RECEIVED_FRAME_BYTES;
@@ -83,7 +83,7 @@ impl CaptureSockets {
     /// Frames that the queue of the interface with this index has lost; 0 for one that is not received.
     ///
     /// # Errors
-    /// What getsockopt(2) answers.
+    /// The error of getsockopt(2).
     pub fn drops(&mut self, index: u32) -> io::Result<u64> {
         let Some(bus) = self.buses.iter_mut().find(|bus| bus.index == index) else { return Ok(0) };
         let counted = bus.socket.drops()? as u32;
@@ -106,10 +106,10 @@ impl CaptureSockets {
     /// Passes the waiting frames to `take`, bus by bus, in order per bus; waits up to `timeout_ns` for the first.
     ///
     /// # Errors
-    /// What poll(2) or recvmmsg(2) answers, except for an interface that is down or gone.
+    /// The error of poll(2) or recvmmsg(2), except for an interface that is down or gone.
     pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(&[Captured<'_>])) -> io::Result<()> {
         self.wait(timeout_ns)?;
-        let now_ns = clock::realtime_ns(); // first: what comes after the look is younger
+        let now_ns = clock::realtime_ns(); // read first: frames that arrive after the check are younger
         let mut all = true;
         for bus in &self.buses {
             all &= empty(bus, &mut self.inbox, self.hardware, &mut take)?;
@@ -120,8 +120,8 @@ impl CaptureSockets {
         Ok(())
     }
 
-    /// Every frame with a stamp below this, in ns, has been handed out, except for a frame that is on its way into a socket at
-    /// this moment.
+    /// Every frame with a stamp below this, in ns, has been handed out, except for a frame that is on its way into a
+    /// socket at this moment.
     pub fn complete_until_ns(&self) -> u64 {
         self.complete_until_ns
     }

@@ -1,4 +1,5 @@
-//! Carriers: the kinds of things that carry frames. This is the seam between an [`Interface`] and what its name refers to.
+//! Carriers: the kinds of things that carry frames. This is the seam between an [`Interface`] and what its name refers
+//! to.
 //!
 //! | names | carrier | reached by |
 //! | --- | --- | --- |
@@ -9,7 +10,7 @@
 //!
 //! A [`Carrier`] is a row of a table ([`table::CARRIERS`]); an [`Interface`] keeps the row that found it, and its
 //! methods ([`crate::interface`]) call the row's functions. To add a carrier: a file in `carrier/` and a row in
-//! `carrier/table.rs`. A program may pass [`Interface::find_among`] a table with rows of its own.
+//! `carrier/table.rs`. A program may pass [`Interface::find_among`] another table.
 
 pub(crate) mod canchar;
 pub(crate) mod network;
@@ -110,7 +111,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Whether the kernel's sockets reach it: it is neither simulated, nor a canchar device, nor driven from user space.
+    /// Whether the kernel's sockets reach it: it is neither simulated, nor a canchar device, nor driven from user
+    /// space.
     pub fn has_sockets(&self) -> bool {
         self.carrier.access == Access::Sockets
     }
@@ -268,7 +270,7 @@ impl fmt::Debug for Carrier {
 }
 
 fn no_such_setting(interface: &Interface, step: &'static str) -> Error {
-    let why = format!("a {} interface has no such setting", interface.kind);
+    let why = format!("a {} interface does not have this setting", interface.kind);
     Error::unsupported(&interface.name, step, why)
 }
 

@@ -24,12 +24,12 @@ pub use crate::{
 };
 
 impl Interface {
-    /// Finds the CAN interface of this name, the canchar device of this path, or the card that `port:` names. Every name
-    /// that starts with `sim:` exists.
+    /// Finds the CAN interface of this name, the canchar device of this path, or the card that `port:` names. Every
+    /// name that starts with `sim:` exists.
     ///
     /// # Errors
-    /// `ENODEV` when it does not exist (the remedy lists those that do); `InvalidInput` when it is not a CAN interface or
-    /// the name is invalid.
+    /// `ENODEV` when it does not exist (the remedy lists those that do); `InvalidInput` when it is not a CAN interface
+    /// or the name is invalid.
     pub fn find(name: &str) -> Result<Self> {
         Self::find_among(name, CARRIERS)
     }
@@ -40,7 +40,7 @@ impl Interface {
     /// The carrier's error; `InvalidInput` when no carrier's prefix fits the name.
     pub fn find_among(name: &str, carriers: &[&'static Carrier]) -> Result<Self> {
         let carrier = Carrier::of(name, carriers).ok_or_else(|| {
-            let why = io::Error::new(io::ErrorKind::InvalidInput, "no carrier has such names");
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "no carrier's prefix fits this name");
             let names: Vec<&str> = carriers.iter().map(|row| row.prefix).collect();
             Error::new(name, "find", why).hint(format!("names begin with {}", names.join(", ")))
         })?;
@@ -76,8 +76,8 @@ impl Interface {
         (self.carrier.refresh)(self)
     }
 
-    /// Reads at least the controller's state again. For a canchar device it reads only the state, which takes a sixth of
-    /// the time of [`refresh`](Self::refresh).
+    /// Reads at least the controller's state again. For a canchar device it reads only the state, which takes a sixth
+    /// of the time of [`refresh`](Self::refresh).
     ///
     /// # Errors
     /// `ENODEV` when it no longer exists.
@@ -142,8 +142,8 @@ impl Interface {
         (self.carrier.set_mtu)(self, bytes)
     }
 
-    /// Sets the transmit queue length in frames; the kernel's default for CAN is 10. 0: no limit but that of the queueing
-    /// discipline.
+    /// Sets the transmit queue length in frames; the kernel's default for CAN is 10. 0: no limit but that of the
+    /// queueing discipline.
     ///
     /// # Errors
     /// The kernel's error; `Unsupported` if it is not a network interface.

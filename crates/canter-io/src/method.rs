@@ -1,7 +1,7 @@
 //! Methods to receive and to send frames: the traits that each method implements, and the rows that open it by name.
 //!
-//! A *receiver* appends frames to a [`Batch`]; a *transmitter* takes over a prefix of a slice. One call moves a batch, so
-//! the cost of a call is paid once per batch. The caller decides what happens when a queue is full.
+//! A *receiver* appends frames to a [`Batch`]; a *transmitter* takes over a prefix of a slice. One call moves a batch,
+//! so the cost of a call is paid once per batch. The caller decides what happens when a queue is full.
 //!
 //! This file imports no method. The register, [`table`], imports them all: its rows, and names parsed with these rows.
 //! To add a method, add a file in `method/` and a row in the table of receivers, of transmitters, or of both. A program
@@ -23,18 +23,18 @@ use std::{fmt, io, os::fd::BorrowedFd};
 
 /// Receives frames from one interface.
 pub trait Receive: Send {
-    /// Appends waiting frames to `batch`, and returns how many. If none wait, it waits as its [`Wait`] defines. `Ok(0)`: no
-    /// frame while spinning, a signal, or no room in the batch.
+    /// Appends waiting frames to `batch`, and returns how many. If none wait, it waits as its [`Wait`] defines.
+    /// `Ok(0)`: no frame while spinning, a signal, or no room in the batch.
     ///
     /// # Errors
-    /// `ENETDOWN` when the interface went down, `ENODEV` when it disappeared, both after the frames received before; never
-    /// for a full or empty queue.
+    /// `ENETDOWN` when the interface went down, `ENODEV` when it disappeared, both after the frames received before;
+    /// never for a full or empty queue.
     fn receive(&mut self, batch: &mut Batch) -> io::Result<usize>;
 
     /// The number of frames lost in this receiver's queue since it was opened, up to date at each call.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The error of the kernel.
     fn drops(&mut self) -> io::Result<u64>;
 
     /// The file descriptor for poll(2); `None` when the method has none.
@@ -44,11 +44,11 @@ pub trait Receive: Send {
 /// Sends frames to one interface.
 ///
 /// Ownership: [`transmit`](Self::transmit) returns how many frames the method has *taken over*. The method sends those
-/// frames in order, some perhaps only at [`flush`](Self::flush), or counts them in [`lost`](Self::lost). All other frames
-/// stay with the caller. A call returns an error only if it took over no frame.
+/// frames in order, some perhaps only at [`flush`](Self::flush), or counts them in [`lost`](Self::lost). All other
+/// frames stay with the caller. A call returns an error only if it took over no frame.
 pub trait Transmit: Send {
-    /// Takes over a prefix of `frames`, in order, and returns its length. It is shorter than `frames` when a queue is full
-    /// (`ENOBUFS`, `EAGAIN`, no free slot) or a signal arrived.
+    /// Takes over a prefix of `frames`, in order, and returns its length. It is shorter than `frames` when a queue is
+    /// full (`ENOBUFS`, `EAGAIN`, no free slot) or a signal arrived.
     ///
     /// # Errors
     /// `ENETDOWN`, `ENODEV`, `EINVAL` for an FD frame on a classic interface; never for a full queue.
@@ -111,8 +111,8 @@ pub struct ReceiveOptions {
     pub filters: Filters,
     /// How it waits; `None`: the row's default.
     pub wait: Option<Wait>,
-    /// Stamp every frame, and report its [`Origin`](crate::batch::Origin) where the method can. On sockets this costs one
-    /// control message per frame.
+    /// Stamp every frame, and report its [`Origin`](crate::batch::Origin) where the method can. On sockets this costs
+    /// one control message per frame.
     pub stamps: bool,
     /// Also receive the frames that this socket sends (`CAN_RAW_RECV_OWN_MSGS`).
     pub own_frames: bool,
@@ -143,8 +143,8 @@ pub struct TransmitOptions {
     pub echo: Echo,
     /// Mark the sent frames (`SO_MARK`), so that receivers of this program can ignore their echoes.
     pub marked: bool,
-    /// When a queue is full, return a short count at once instead of waiting for room. Waiting uses a send buffer that is
-    /// smaller than the interface's queue.
+    /// When a queue is full, return a short count at once instead of waiting for room. Waiting uses a send buffer that
+    /// is smaller than the interface's queue.
     pub no_wait: bool,
 }
 
@@ -172,8 +172,8 @@ pub struct Receiver {
     pub capabilities: Capabilities,
     /// The carriers that it can receive from.
     pub carriers: &'static [&'static Carrier],
-    /// The wait with which `canter syscalls` measures it; its queue is filled before the measurement. `Err`: why it cannot
-    /// be measured.
+    /// The wait with which `canter syscalls` measures it; its queue is filled before the measurement. `Err`: why it
+    /// cannot be measured.
     pub syscalls: std::result::Result<Wait, &'static str>,
     /// Checks whether it works on this interface and machine; the error has the reason.
     pub check: fn(&Interface, Wait) -> Result<()>,
@@ -298,9 +298,9 @@ impl fmt::Display for TransmitMethod {
     }
 }
 
-fn unknown(text: &str, what: &str, known: impl Iterator<Item = String>) -> Error {
+fn unknown(text: &str, reason: &str, known: impl Iterator<Item = String>) -> Error {
     let known: Vec<_> = known.collect();
-    Error::new(text, "method", io::Error::new(io::ErrorKind::InvalidInput, what))
+    Error::new(text, "method", io::Error::new(io::ErrorKind::InvalidInput, reason))
         .hint(format!("there are {}", known.join(", ")))
 }
 

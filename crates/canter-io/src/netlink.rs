@@ -1,5 +1,5 @@
-//! netlink, the kernel's interface to network interfaces, can-gw jobs and the virtual wire: one request and its answers.
-//! [`crate::monitor`] receives the kernel's unsolicited reports.
+//! netlink, the kernel's interface to network interfaces, can-gw jobs and the virtual wire: one request and its
+//! answers. [`crate::monitor`] receives the kernel's unsolicited reports.
 //!
 //! `attribute`, `request` and `answer` only look at bytes; `socket` makes the system calls; `link`, [`can_gw`] and
 //! [`wire`] know what the bytes mean. linux/netlink.h, linux/rtnetlink.h, netlink(7), rtnetlink(7).
@@ -74,16 +74,16 @@ fn exchange(protocol: Protocol, request: Request) -> Result<Option<Vec<Answer>>,
     }
 }
 
-/// What to do when the kernel wants `CAP_NET_ADMIN`.
+/// The way out when the kernel requires `CAP_NET_ADMIN`.
 const NEEDS_CAP_NET_ADMIN: &str = "needs CAP_NET_ADMIN: run as root, or setcap cap_net_admin,cap_net_raw+ep on \
                                    the program, or run in canter lab";
 
 impl Refusal {
     /// The error of this crate: the kernel's own words and `hint`, as far as there are any, become the way out.
-    /// A missing capability is named whatever the hint.
+    /// When a capability is missing, the way out names it instead of the hint.
     pub(crate) fn of(self, thing: &str, step: &'static str, hint: &str) -> Error {
         let said =
-            if self.said.is_empty() { String::new() } else { format!("the kernel says: {}", self.said) };
+            if self.said.is_empty() { String::new() } else { format!("the kernel reports: {}", self.said) };
         let hint = if self.source.raw_os_error() == Some(libc::EPERM) { NEEDS_CAP_NET_ADMIN } else { hint };
         let way_out: Vec<&str> = [said.as_str(), hint].into_iter().filter(|part| !part.is_empty()).collect();
         Error::new(thing, step, self.source).hint(way_out.join("; "))
@@ -101,7 +101,7 @@ mod tests {
         let error = refusal.of("can0", "up", "set a bit rate first");
         assert_eq!(
             error.to_string(),
-            "can0: up: invalid argument (the kernel says: no bit rate; set a bit rate first)"
+            "can0: up: invalid argument (the kernel reports: no bit rate; set a bit rate first)"
         );
         let refusal = Refusal::from(io::Error::from_raw_os_error(libc::EPERM));
         assert!(

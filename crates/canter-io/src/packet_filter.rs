@@ -1,10 +1,10 @@
 //! Filters as a classic BPF program, for packet sockets and rings: they bypass the CAN stack, and without a program
 //! every frame of the interface costs a slot in the ring.
 //!
-//! The program sees `struct can_frame` or `struct canfd_frame`, whose `can_id` stands first and in the machine's byte
+//! The program sees `struct can_frame` or `struct canfd_frame`, which begins with `can_id` in the machine's byte
 //! order. BPF loads big-endian words, so on a little-endian machine the constants are swapped, not the frames.
 //!
-//! A conditional jump reaches 255 instructions. So filters stand in chunks that end with their verdict:
+//! A conditional jump reaches 255 instructions. So filters are grouped in chunks that end with their verdict:
 //! ```text
 //!     txa            A = can_id
 //!     and #mask
@@ -42,11 +42,11 @@ const _: () =
 /// program to `net.core.optmem_max`, and answers ENOMEM.
 pub const INSTRUCTIONS_MAX: usize = 4096;
 
-/// What a packet socket must look at besides the filters.
+/// What a packet socket must check in addition to the filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Drop frames that carry this mark (`SO_MARK` of the socket that sent them): a gateway marks what it sends, and
-    /// its rings do not hear it.
+    /// Drop frames that carry this mark (`SO_MARK` of the socket that sent them): a gateway marks the frames it sends,
+    /// and its rings do not receive them.
     pub drop_mark: Option<u32>,
     /// Pass only classic and FD frames by protocol, for a socket of `ETH_P_ALL`.
     pub check_protocol: bool,
@@ -56,7 +56,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TooLong {
-    /// How many were asked for.
+    /// The number of filters.
     pub filters: usize,
     /// How many of them fit.
     pub filters_max: usize,
@@ -127,7 +127,7 @@ pub fn program(filters: &Filters, options: Options) -> Result<Vec<Instruction>, 
     Err(TooLong { filters: filters.list.len(), filters_max: fewer.list.len() })
 }
 
-/// A program that drops frames with this mark and passes all others: what an unfiltered ring needs where its own
+/// A program that drops frames with this mark and passes all others: an unfiltered ring needs this where its own
 /// frames are echoed.
 pub fn drop_mark(mark: u32) -> Vec<Instruction> {
     vec![step(LOAD_WORD, AD_MARK), branch(IF_EQUAL, mark, 0, 1), DROP, ACCEPT]
@@ -196,7 +196,7 @@ fn error_frames(filters: &Filters) -> Vec<Instruction> {
     if masks.len() < needed {
         return vec![DROP];
     }
-    // Joined error filters, which nobody writes but the kernel takes: count in X how many match.
+    // Joined error filters are rare, but the kernel accepts them: counts the matches in X.
     let mut program = vec![step(X_IMMEDIATE, 0)];
     for mask in masks {
         program.extend([step(LOAD_WORD, CAN_ID), branch(IF_ANY_BIT, loaded(mask), 0, 3)]);
@@ -216,7 +216,7 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    /// What the kernel would know about a frame besides its bytes.
+    /// The kernel's metadata of a frame.
     #[derive(Clone, Copy)]
     struct Packet<'a> {
         bytes: &'a [u8],
@@ -224,7 +224,7 @@ mod tests {
         protocol: u32,
     }
 
-    /// How many bytes the program keeps. Checks on the way what the kernel's own checker asks for: forward jumps
+    /// How many bytes the program keeps. Also checks what the kernel's checker requires: forward jumps
     /// only, all of them inside, and a return at the end.
     fn run(program: &[Instruction], packet: Packet<'_>) -> u32 {
         assert_eq!(program[program.len() - 1].code, RETURN);

@@ -64,7 +64,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Gives a card to `driver`, or takes its driver away.
+    /// Binds a card to `driver`, or unbinds its driver.
     ///
     /// # Errors
     /// `ENODEV` when the driver does not accept it; `EACCES` without root. The card then has its old driver again.
@@ -76,7 +76,7 @@ impl Lent {
         }
         let name = driver.unwrap_or_default();
         let error = Error::new(address, "bind", io::Error::from_raw_os_error(libc::ENODEV));
-        Err(error.hint(format!("{name} does not take it; the kernel log may say why")))
+        Err(error.hint(format!("{name} does not accept it; the kernel log may have the reason")))
     }
 
     /// The card.
@@ -87,7 +87,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let _ = bind(&self.address, self.back_to.as_deref()); // it may have gone
+        let _ = bind(&self.address, self.back_to.as_deref()); // it may have disappeared
     }
 }
 
@@ -102,7 +102,7 @@ fn bind(address: &str, driver: Option<&str>) -> Result<()> {
     if self::driver(address).as_deref() == driver {
         return Ok(());
     }
-    // An empty line: whichever driver knows it.
+    // An empty line selects any driver that supports the card.
     write(card.join("driver_override"), driver.unwrap_or("\n"))?;
     if card.join("driver").exists() {
         write(card.join("driver/unbind"), address)?;

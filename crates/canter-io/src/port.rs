@@ -1,4 +1,4 @@
-//! A Kvaser PCI card that this process drives itself, through I/O ports: the card, and its channels. Below both the
+//! A Kvaser PCI card that this process controls through I/O ports: the card, and its channels. Below both the
 //! carrier, which finds and names channels, and the method, which moves frames through them.
 
 pub(crate) mod card;

@@ -1,11 +1,11 @@
-//! Routing in the kernel by a BPF program. On reception, before sockets get the frame, the program sends each frame that
-//! passes the filters unchanged to another interface. No process takes part.
+//! Routing in the kernel by a BPF program. On reception, before sockets get the frame, the program sends each frame
+//! that passes the filters unchanged to another interface. No process takes part.
 //!
-//! The kernel redirects only what has room for a link-layer header in front, and sends that room along. CAN has no such
-//! header; but controllers' drivers begin a received frame's buffer with a `struct can_skb_priv` of 16 bytes, which the
-//! kernel takes for one (`skb->mac_len`). So the program moves the frame 16 bytes to the front and cuts off the rest.
-//! Hence what it cannot do: frames of virtual interfaces and those that this machine itself has sent have no such room,
-//! and stay where they are; and a kernel in which the structure has another size or place is refused.
+//! The kernel redirects only frames with room for a link-layer header in front, and sends that room too. CAN has no
+//! such header; but controllers' drivers begin a received frame's buffer with a `struct can_skb_priv` of 16 bytes,
+//! which the kernel takes for one (`skb->mac_len`). So the program moves the frame 16 bytes to the front and cuts off
+//! the rest. So it cannot redirect some frames: those of virtual interfaces and those sent by this machine have no such
+//! room, and stay where they are; and a kernel in which the structure has another size or place is refused.
 //!
 //! Programs that listen to the input do not receive a redirected frame. The output's driver does not echo it, so
 //! redirection in both directions makes no loop.
@@ -70,10 +70,10 @@ pub struct Redirect {
 /// What keeps the program on its interface.
 #[derive(Debug)]
 enum Attached {
-    /// A descriptor: it goes with the process, however that ends. Linux 6.6.
-    Link(#[expect(dead_code, reason = "it is there to be dropped")] Link),
+    /// A descriptor: the kernel closes it when the process ends in any way. Linux 6.6.
+    Link(#[expect(dead_code, reason = "kept for its Drop")] Link),
     /// A filter of traffic control, which a killed process leaves behind.
-    Classifier(#[expect(dead_code, reason = "it is there to be dropped")] Classifier),
+    Classifier(#[expect(dead_code, reason = "kept for its Drop")] Classifier),
 }
 
 const THING: &str = "bpf";
@@ -83,7 +83,8 @@ const ROOM: u32 = 16;
 /// Checks whether this kernel can redirect received frames.
 ///
 /// # Errors
-/// `Unsupported` where received frames are laid out otherwise or the kernel does not say how; `PermissionDenied` without
+/// `Unsupported` where received frames are laid out otherwise or the kernel does not say how; `PermissionDenied`
+/// without
 /// `CAP_BPF` and `CAP_NET_ADMIN`.
 pub fn available() -> Result<()> {
     check_layout()?;
@@ -95,10 +96,10 @@ pub fn available() -> Result<()> {
 fn check_layout() -> Result<()> {
     let why = match btf::size_of("can_dev", "can_skb_priv") {
         Some(ROOM) => return Ok(()),
-        Some(bytes) => format!("a received frame has {bytes} bytes in front of it, and the program moves it by {ROOM}"),
-        None => "the kernel does not say how a received frame is laid out (struct can_skb_priv in /sys/kernel/btf)".into(),
+        Some(bytes) => format!("the kernel puts {bytes} bytes before a received frame; the program supports only {ROOM}"),
+        None => "the kernel's type information lacks the layout of a received frame (struct can_skb_priv in /sys/kernel/btf)".into(),
     };
-    Err(Error::unsupported(THING, "look", why).hint("modprobe can-dev if that is all, or take can-gw"))
+    Err(Error::unsupported(THING, "find", why).hint("modprobe can-dev, or use can-gw"))
 }
 
 fn counters() -> Result<Counters<COUNTERS>> {
@@ -114,9 +115,7 @@ fn refused(thing: &str, step: &'static str, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EPERM) => Error::new(thing, step, error)
             .hint("needs CAP_BPF and CAP_NET_ADMIN: run as root, or run in canter lab"),
-        Some(libc::ENOSYS) => {
-            Error::unsupported(thing, step, "this kernel has no bpf(2)").hint("take can-gw")
-        }
+        Some(libc::ENOSYS) => Error::unsupported(thing, step, "this kernel has no bpf(2)").hint("use can-gw"),
         _ => Error::new(thing, step, error),
     }
 }
@@ -127,15 +126,15 @@ fn refused(thing: &str, step: &'static str, error: io::Error) -> Error {
 /// As [`available`]; `Unsupported` from an interface that is no controller, and into a vcan.
 pub fn check(from: &Interface, to: &Interface) -> Result<()> {
     let unable = |interface: &Interface, why: &str| {
-        Err(Error::unsupported(&interface.name, THING, why).hint("take can-gw, or a user-space pair"))
+        Err(Error::unsupported(&interface.name, THING, why).hint("use can-gw or a user-space pair"))
     };
     if from.kind != Kind::Can {
-        return unable(from, "the kernel redirects only what a controller's driver has received");
+        return unable(from, "the kernel redirects only frames received by a controller's driver");
     }
     match to.kind {
-        Kind::Vcan => unable(to, "what is redirected into a vcan reaches nobody"),
+        Kind::Vcan => unable(to, "frames redirected into a vcan reach no receiver"),
         Kind::Can | Kind::Vxcan => available(),
-        _ => unable(to, "it is no interface of the kernel's"),
+        _ => unable(to, "it is not a network interface of the kernel"),
     }
 }
 
@@ -143,7 +142,8 @@ impl Redirect {
     /// Starts redirecting. The first matching rule decides; frames that no rule matches stay on the input.
     ///
     /// # Errors
-    /// As [`check`]; `InvalidInput` for more filters than a program holds; `AlreadyExists` when the interface has a program.
+    /// As [`check`]; `InvalidInput` for more filters than a program holds; `AlreadyExists` when the interface has a
+    /// program.
     pub fn open(from: &Interface, to: &Interface, rules: &[Rule]) -> Result<Self> {
         check(from, to)?;
         let counters = counters()?;
@@ -151,7 +151,7 @@ impl Redirect {
         if program.len() > program::INSTRUCTIONS_MAX {
             let why = format!("{} instructions, of at most {}", program.len(), program::INSTRUCTIONS_MAX);
             let long = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(Error::new(THING, "assemble", long).hint("fewer filters, or a user-space pair"));
+            return Err(Error::new(THING, "assemble", long).hint("use fewer filters or a user-space pair"));
         }
         let program = load(&program)?;
         let drops_before = queue_drops(to)?;
@@ -166,13 +166,13 @@ impl Redirect {
     pub fn counts(&self) -> Result<Counts> {
         let read = self.counters.read().map_err(|error| Error::new(THING, "BPF_MAP_LOOKUP_ELEM", error))?;
         let [handed_on, filtered, refused] = read;
-        // An output that has gone has dropped what it had; that is counted as given.
+        // An output that has disappeared dropped its queued frames; they count as sent.
         let drops = queue_drops(&self.output).unwrap_or(self.drops_before);
         let no_room = u64::from(drops.wrapping_sub(self.drops_before)).min(handed_on);
         Ok(Counts { handed_on, filtered, refused, no_room })
     }
 
-    /// Ends it, and answers what it has done.
+    /// Ends the program; returns its counters.
     ///
     /// # Errors
     /// As [`counts`](Self::counts).
@@ -191,11 +191,13 @@ impl Attached {
     fn to(program: &OwnedFd, interface: &Interface) -> Result<Self> {
         const STEP: &str = "attach";
         let taken = || {
-            let twice =
-                io::Error::new(io::ErrorKind::AlreadyExists, "a program is on what it receives already");
+            let twice = io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the interface has a program on received frames already",
+            );
             let name = &interface.name;
             Error::new(name, STEP, twice).hint(format!(
-                "another gateway's, or one's that was killed before Linux 6.6: tc qdisc del dev {name} clsact"
+                "of another gateway, or of one that was killed before Linux 6.6: tc qdisc del dev {name} clsact"
             ))
         };
         match Link::attach(program.as_fd(), interface.index) {

@@ -1,4 +1,4 @@
-//! System calls, thin and safe: one file per family. What a call may answer comes back as `io::Error`.
+//! System calls, thin and safe: one file per family. Errors of a call are returned as `io::Error`.
 #![allow(unsafe_code)]
 
 pub(crate) mod array;

@@ -37,8 +37,8 @@ impl Tap {
     /// Opens the tap of a bus. It reads records from now on, not earlier ones.
     ///
     /// # Errors
-    /// `Unsupported` without the module, `ENOENT` when the bus does not exist, `PermissionDenied` when the device may not be
-    /// read, `InvalidData` when the module has another version.
+    /// `Unsupported` without the module, `ENOENT` when the bus does not exist, `PermissionDenied` when the device may
+    /// not be read, `InvalidData` when the module has another version.
     pub fn open(bus: &str) -> Result<Self> {
         let about = wire::bus(bus)?;
         let path = format!("/dev/canwire-{bus}");
@@ -47,7 +47,10 @@ impl Tap {
         let map = Map::read_only(device.as_fd(), about.tap_bytes as usize)
             .map_err(|error| Error::new(&path, "map", error))?;
         let Some(ring) = Ring::new(map, about.tap_bytes.into()) else {
-            let no = io::Error::new(io::ErrorKind::InvalidData, "not a ring that this canter knows");
+            let no = io::Error::new(
+                io::ErrorKind::InvalidData,
+                "unknown layout of the ring (are canter and canwire of the same version?)",
+            );
             return Err(Error::new(path, "map", no).hint("canter and canwire must be of the same version"));
         };
         Ok(Self { bus: bus.to_owned(), device, ring })
@@ -78,11 +81,11 @@ impl Tap {
         self.ring.next_record()
     }
 
-    /// Waits until records were written since the last wait, for at most `timeout_ns` (`None`: for ever). False: timeout or
-    /// a signal. True at once when the bus no longer exists; see [`is_gone`](Self::is_gone).
+    /// Waits until records were written since the last wait, for at most `timeout_ns` (`None`: for ever). False:
+    /// timeout or a signal. True at once when the bus no longer exists; see [`is_gone`](Self::is_gone).
     ///
     /// # Errors
-    /// What ppoll(2) answers.
+    /// The error of ppoll(2).
     pub fn wait(&self, timeout_ns: Option<u64>) -> io::Result<bool> {
         poll::readable(&[self.device.as_fd()], timeout_ns).map(|ready| ready > 0)
     }

@@ -203,7 +203,7 @@ fn what_a_controller_cannot_do_is_refused_with_a_reason() {
     }
     let error = can2.set_bit_timing(&BitTiming::classic(7)).unwrap_err();
     println!("{error}");
-    assert!(error.to_string().contains("7 bit/s cannot be made from its clock of 8000000 Hz"), "{error}");
+    assert!(error.to_string().contains("its clock of 8000000 Hz cannot produce 7 bit/s"), "{error}");
     let error = can2.set_bit_timing(&BitTiming::fd(500_000, 2_000_000)).unwrap_err();
     println!("{error}");
     assert_eq!(error.source.raw_os_error(), Some(libc::EOPNOTSUPP));
@@ -585,7 +585,7 @@ fn without_vcan_the_module_is_named() {
         Ok(vcan) => vcan.delete().unwrap(), // the kernel has loaded it again by itself
         Err(error) => assert_eq!(
             error.to_string(),
-            "nl8: create: operation not supported (the kernel says: Unknown device type; modprobe vcan, or run in canter lab)"
+            "nl8: create: operation not supported (the kernel reports: Unknown device type; modprobe vcan, or run in canter lab)"
         ),
     }
 }

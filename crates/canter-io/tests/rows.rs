@@ -145,7 +145,7 @@ fn a_toy_is_unknown_to_who_does_not_pass_its_row() {
     assert!("tube+write".parse::<Pair>().is_err());
     assert!(Interface::find("toy:1").is_err());
     let error = Interface::find_among("can0", &[&TOY]).unwrap_err().to_string();
-    assert_eq!(error, "can0: find: no carrier has such names (names begin with toy:)");
+    assert_eq!(error, "can0: find: no carrier's prefix fits this name (names begin with toy:)");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_carrier_without_settings_refuses_them_by_its_name() {
     toy.up().unwrap();
     toy.refresh().unwrap();
     let error = toy.set_mtu(16).unwrap_err();
-    assert_eq!(error.to_string(), "toy:2: set mtu: a toy interface has no such setting");
+    assert_eq!(error.to_string(), "toy:2: set mtu: a toy interface does not have this setting");
 }
 
 #[test]

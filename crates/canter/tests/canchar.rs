@@ -596,7 +596,7 @@ fn how_long_a_handler_runs_is_told_of_each_driver_and_of_none_that_never_runs() 
 fn a_handler_that_cannot_be_watched_is_refused_in_a_line() {
     let _bench = Bench::new();
     let probe = ["latency", "--instrument", "probe", "--send", "can0", "--routed", "can2", "--handler"];
-    for (card, code, why) in [("can0", 2, "is the instrument's own card"), ("can77", 1, "can77: find")] {
+    for (card, code, why) in [("can0", 2, "is a card of the instrument"), ("can77", 1, "can77: find")] {
         let ended = canter(&[&probe[..], &[card]].concat()).ended(DEADLINE);
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
         assert!(ended.stderr.contains(why) && ended.stderr.lines().count() == 1, "{}", ended.stderr);

@@ -351,9 +351,9 @@ fn what_bpf_cannot_do_is_refused_with_the_way_out() {
     for (words, why) in [
         (
             &["vx1", "can4"][..],
-            "vx1: bpf: the kernel redirects only what a controller's driver has received (take can-gw",
+            "vx1: bpf: the kernel redirects only frames received by a controller's driver (use can-gw",
         ),
-        (&["can3", "vcan7"], "vcan7: bpf: what is redirected into a vcan reaches nobody (take can-gw"),
+        (&["can3", "vcan7"], "vcan7: bpf: frames redirected into a vcan reach no receiver (use can-gw"),
         (
             &["can3", "can4", "--rules", change],
             "bpf: can3 → can4: speed: bpf changes no frames; can-gw or a user-space",

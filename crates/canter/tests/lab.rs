@@ -187,12 +187,12 @@ fn a_panic_is_the_labs_failure_and_shows_the_console() {
 
 #[test]
 #[ignore = "boots a guest: make test runs it"]
-fn a_boot_that_dies_before_the_command_is_tried_once_more() {
+fn a_boot_that_fails_before_the_command_is_repeated_once() {
     let folder = tempfile::tempdir().unwrap();
     let output = lab(folder.path(), &["--append", "rdinit=/none init=/none"], &["true"]).output().unwrap();
     let (_, stderr) = ended(output, 125);
     assert_eq!(
-        stderr.matches("lab: boot failed before the command, trying once more").count(),
+        stderr.matches("lab: boot failed before the command began: booting once more").count(),
         1,
         "{stderr}"
     );

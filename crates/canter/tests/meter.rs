@@ -136,7 +136,7 @@ fn when_nothing_arrives_the_silent_side_is_named_soon() {
             let options = ["latency", "--send", "can0", "--routed", "can2", "--traffic", traffic];
             let ended = canter(&[&options, direct].concat()).ended(Duration::from_secs(10));
             assert_eq!(ended.code, Some(3), "{ended:?}");
-            let expected = format!("{silent}: nothing arrives ({question}); ");
+            let expected = format!("{silent}: receives no frame ({question}); ");
             assert!(ended.complaint().starts_with(&expected), "{ended:?}");
         }
     }

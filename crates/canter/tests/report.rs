@@ -1,5 +1,5 @@
 //! `canter report` from outside: small result files in `tests/golden` become drawings and tables that are
-//! compared with those kept there. `UPDATE=1 cargo test --test report` writes them anew; look at the difference.
+//! compared with those kept there. `UPDATE=1 cargo test -p canter --test report` rewrites them; inspect the difference.
 
 mod synthetic;
 
@@ -99,9 +99,12 @@ fn a_ledger_that_does_not_balance_is_marked_and_others_are_not() {
     assert!(page.contains(r#"<section id="result-1" class="invalid">"#));
     assert!(page.contains(r#" unbalanced">"#) && page.contains("frames: 1 missing"));
     let summary = summary.replace('\n', " ");
-    assert!(summary.contains("Invalid: read/spin+write: its ledger does not balance"), "{summary}");
+    assert!(
+        summary.contains("Invalid, not drawn: read/spin+write: its ledger does not balance"),
+        "{summary}"
+    );
     let drawn = drawings(&page);
-    assert!(!drawn.contains(">read/spin+write<"), "nothing is drawn of it");
+    assert!(!drawn.contains(">read/spin+write<"), "an invalid series is not drawn");
     assert!(!report("fig4.2").0.contains(r#"class="invalid""#));
 }
 
@@ -168,7 +171,7 @@ fn bad_input_is_one_line_that_says_what_is_wrong() {
         ("{\"some\": \"json\"}", "not a result file"),
         (
             &whole.replace("\"schema\": 1", "\"schema\": 2"),
-            "schema 2, this canter reads 1: use a newer canter",
+            "schema 2, this canter reads 1 (use a newer canter)",
         ),
         (&whole.replacen("\"count\": ", "\"count\": NaN, \"x\": ", 1), "not a result file"),
         (&whole.replacen("\"count\": ", "\"count\": -", 1), "damaged"),

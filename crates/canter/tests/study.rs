@@ -1,5 +1,5 @@
-//! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway that is ordered over TCP, and
-//! what becomes of a run that is interrupted. `canter lab --bus wire --net --clock virtual`.
+//! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway that is ordered over TCP,
+//! and what becomes of a run that is interrupted. `canter lab --bus wire --net --clock virtual`.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod testbed;
@@ -149,7 +149,7 @@ fn what_a_study_tunes_is_so_while_it_measures_and_put_back() {
         assert!(most < 4 * median, "no ping waits for the ping's own receiver to begin: {one}");
     }
     let why = series[2]["unavailable"].as_str().unwrap();
-    assert!(why.starts_with("can2, can4: the interrupts are no threads here"), "{}", series[2]);
+    assert!(why.starts_with("can2, can4: interrupts are not threads here"), "{}", series[2]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_gateway_elsewhere_is_ordered_over_tcp_and_ends_with_the_connection() {
         "methods = [\"can-gw\", \"read+write\"]\nloads = [\"none\", \"cpu\"]\nlens = [4]\ncount = 20\n";
     let file = study(&folder, "remote", "sja1000", latency);
     let mut role = canter(&["study", "role", "gateway", "--interfaces", "can3,can4"]);
-    role.until_it_says("awaits orders at 127.0.0.1:10029");
+    role.until_it_says("waits for orders at 127.0.0.1:10029");
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
     let words =

@@ -87,7 +87,7 @@ const REFUSED: &[Case] = &[
     case("latency --send vcan8 --routed can0 --fd --len 9", 2, &["9 bytes"]),
     case("latency --send can0 --routed can0", 2, &["can0", "--null"]),
     case("latency --send can0 --direct can1 --routed can1", 2, &["can1", "--null"]),
-    case("syscalls --frames 0", 2, &["--frames, --batch and --queue count from 1"]),
+    case("syscalls --frames 0", 2, &["--frames, --batch and --queue must be at least 1"]),
     case("syscalls --frames 300000", 2, &["--frames: at most 200000"]),
     case("syscalls --methods read,nap", 2, &["nap: no such method (canter methods lists them)"]),
     case(
@@ -312,7 +312,7 @@ fn a_can_gw_job_that_somebody_deletes_ends_its_gateway() {
     let ended = gateway.ended();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
-        ended.complaint().starts_with("can3 → can4: read can-gw counters: the job has gone"),
+        ended.complaint().starts_with("can3 → can4: read can-gw counters: the job no longer exists"),
         "{ended:?}"
     );
 }

@@ -109,7 +109,7 @@ fn what_cannot_be_is_one_line_and_an_exit_code() {
         (&["analyze", "lo"], 1, "lo: "),
         (&["analyze", "/proc/version"], 2, "/proc/version: is a file"),
         (&["analyze", "t0", "-o", "/tmp/x.csv"], 2, "/tmp/x.csv: which format?"),
-        (&["latency", "--instrument", "wire", "--send", "T", "--routed", "t0"], 2, "t0: is on bus T too"),
+        (&["latency", "--instrument", "wire", "--send", "T", "--routed", "t0"], 2, "t0: is also on bus T"),
         (
             &["latency", "--instrument", "wire", "--send", "T", "--routed", "nosuch"],
             1,
@@ -422,7 +422,7 @@ fn a_side_that_is_silent_is_named_and_its_frames_are_lost() {
             ["latency", "--instrument", "wire", "--send", "T", "--routed", "U", "--traffic", traffic];
         let ended = canter(&options).ended(LIMIT);
         assert_eq!(ended.code, Some(3), "{ended:?}");
-        assert!(ended.complaint().starts_with("bus U: nothing arrives (is a gateway running"), "{ended:?}");
+        assert!(ended.complaint().starts_with("bus U: carries no frame (is a gateway running"), "{ended:?}");
     }
 }
 

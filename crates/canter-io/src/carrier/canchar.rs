@@ -1,4 +1,4 @@
-//! canchar devices as interfaces: `/dev/canchar0`, known by /sys/class/canchar.
+//! canchar devices as interfaces: `/dev/canchar0`, listed in /sys/class/canchar.
 
 use super::{Carrier, Interface, Kind};
 use crate::{
@@ -13,11 +13,11 @@ use crate::{
 };
 use std::{fs, io, path::Path};
 
-/// How the name of a canchar device begins.
+/// The prefix of a canchar device's name.
 pub(super) const DEVICES: &str = "/dev/canchar";
-/// Frames in a file's transmit queue unless asked otherwise.
+/// The default length of a file's transmit queue in frames.
 const SLOTS: u32 = 64;
-/// Set in the index of a device, which no interface of the kernel has.
+/// Set in the index of a device: no network interface has such an index.
 const INDEX: u32 = 0x8000_0000;
 
 /// The device of this path.
@@ -71,9 +71,9 @@ fn state(name: &str) -> Option<State> {
     }
 }
 
-/// All devices that are there.
+/// All devices.
 pub(crate) fn list(carrier: &'static Carrier) -> Vec<Interface> {
-    paths().iter().filter_map(|path| find(path, carrier).ok()).collect() // one may go meanwhile
+    paths().iter().filter_map(|path| find(path, carrier).ok()).collect() // skips one that disappears meanwhile
 }
 
 fn paths() -> Vec<String> {
@@ -102,7 +102,7 @@ fn set_attribute(interface: &Interface, name: &str, value: &str, step: &'static 
             Some(libc::EACCES | libc::EPERM) => "needs root".to_owned(),
             _ => String::new(),
         };
-        // sysfs answers ENOENT for a device that has gone.
+        // sysfs returns ENOENT for a device that has disappeared.
         let gone = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV));
         let error = if gone { io::Error::from_raw_os_error(libc::ENODEV) } else { error };
         Error::new(&interface.name, step, error).hint(way_out)
@@ -114,7 +114,7 @@ pub(super) fn refresh(interface: &mut Interface) -> Result<()> {
     Ok(())
 }
 
-/// One attribute instead of all, which takes a sixth of the time.
+/// Reads only one attribute, in a sixth of the time of all.
 pub(super) fn refresh_state(interface: &mut Interface) -> Result<()> {
     let gone = |_| Error::new(&interface.name, "refresh", io::Error::from_raw_os_error(libc::ENODEV));
     let text = fs::read_to_string(attribute_path(interface.index & !INDEX, "state")).map_err(gone)?;
@@ -133,7 +133,7 @@ pub(super) fn set_up(interface: &mut Interface, up: bool) -> Result<()> {
 pub(super) fn set_bit_timing(interface: &mut Interface, timing: &BitTiming) -> Result<()> {
     const STEP: &str = "set bit rate";
     if timing.data_bitrate.is_some() {
-        let why = "canchar drives classic controllers: no FD";
+        let why = "canchar supports classic controllers only, not FD";
         return Err(Error::unsupported(&interface.name, STEP, why));
     }
     set_attribute(interface, "bitrate", &timing.bitrate.to_string(), STEP)?;
@@ -179,7 +179,7 @@ pub(super) fn restart_always_by(path: &str) -> String {
 }
 
 impl From<&Statistics> for Counters {
-    /// What the device has counted, not the file.
+    /// The counters of the device, not of the file.
     fn from(counted: &Statistics) -> Self {
         Self {
             rx_frames: counted.rx_frames,

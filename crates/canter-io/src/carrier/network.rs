@@ -1,5 +1,5 @@
-//! Interfaces of the kernel's network, by rtnetlink: `can0`, `vcan0`, and what only they can: be listed by the kernel,
-//! made, and found by their index.
+//! Interfaces of the kernel's network, by rtnetlink: `can0`, `vcan0`. Only these can be listed by the kernel, created,
+//! and found by their index.
 
 use super::{Carrier, Interface, Kind};
 use crate::{
@@ -46,7 +46,7 @@ fn can_links() -> Result<Vec<Link>> {
     Ok(links.filter(|link| link.hardware == libc::ARPHRD_CAN).collect())
 }
 
-/// An interface as rtnetlink describes it, without what only sysfs knows.
+/// An interface as rtnetlink describes it, without the fields that only sysfs has.
 pub(crate) fn from_link(link: Link, carrier: &'static Carrier) -> Interface {
     let kind = Kind::from_name(&link.kind);
     Interface {
@@ -74,7 +74,7 @@ fn of_can(link: Link, carrier: &'static Carrier) -> Result<Interface> {
     Ok(with_driver(from_link(link, carrier)))
 }
 
-/// What only sysfs knows.
+/// The fields that only sysfs has.
 fn with_driver(mut interface: Interface) -> Interface {
     let link = fs::read_link(format!("/sys/class/net/{}/device/driver", interface.name)).ok();
     interface.driver = link.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -114,7 +114,7 @@ pub(crate) fn create(
         let hint = match (refusal.source.raw_os_error(), peer) {
             (Some(libc::EOPNOTSUPP), _) => format!("modprobe {kind}, or run in canter lab"),
             (Some(libc::EEXIST), Some(peer)) => {
-                format!("{name} or {peer} is there already; ip link delete removes it")
+                format!("{name} or {peer} exists already; ip link delete removes it")
             }
             (Some(libc::EEXIST), None) => "ip link delete removes it".to_owned(),
             _ => String::new(),
@@ -158,7 +158,7 @@ pub(super) fn set_bit_timing(interface: &mut Interface, timing: &BitTiming) -> R
     set(interface, request, STEP, |interface, error| match error {
         Some(libc::EOPNOTSUPP) => modes_hint(interface, timing),
         Some(libc::EINVAL | libc::EDOM | libc::ERANGE) => format!(
-            "a bit rate of {} bit/s cannot be made from its clock of {} Hz; the kernel log may say more",
+            "its clock of {} Hz cannot produce {} bit/s; the kernel log may have details",
             timing.bitrate,
             interface.controller.as_ref().map_or(0, |controller| controller.clock_hz),
         ),
@@ -206,17 +206,17 @@ fn change(
     })
 }
 
-/// The interfaces that exist, instead of the one that does not.
+/// A hint for an unknown name: the interfaces that exist.
 fn whereabouts() -> String {
     let names: Vec<String> = can_links().unwrap_or_default().into_iter().map(|link| link.name).collect();
     if names.is_empty() {
-        "there is no CAN interface here; canter lab has can0…can4".into()
+        "this machine has no CAN interface; canter lab has can0…can4".into()
     } else {
         format!("CAN interfaces: {}", names.join(", "))
     }
 }
 
-/// What the kernel takes as a name (`dev_valid_name`).
+/// Whether the kernel accepts a name (`dev_valid_name`).
 fn check_name(name: &str, step: &'static str) -> Result<()> {
     let bad = |character: char| {
         character == '/' || character == ':' || character == '\0' || character.is_whitespace()
@@ -224,14 +224,14 @@ fn check_name(name: &str, step: &'static str) -> Result<()> {
     let fault = if name.is_empty() || name.len() > NAME_CHARACTERS_MAX {
         "an interface's name has 1…15 characters"
     } else if name.contains(bad) || name == "." || name == ".." {
-        "no interface can have such a name"
+        "an interface's name cannot contain spaces, slashes or colons, or be . or .."
     } else {
         return Ok(());
     };
     Err(Error::new(name, step, io::Error::new(io::ErrorKind::InvalidInput, fault)))
 }
 
-/// The interface that the driver has made of a card.
+/// The interface that the driver has created for a card.
 pub(super) fn name_of_card(address: &str, _bitrate: u32) -> Result<String> {
     pci::device(address, "net")
 }

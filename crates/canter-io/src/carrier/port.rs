@@ -1,4 +1,4 @@
-//! Channels of cards that this process drives itself: `port:0000:00:07.0`.
+//! Channels of cards without a kernel driver, which this process controls: `port:0000:00:07.0`.
 
 use super::{Carrier, Interface, Kind};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) use crate::port::card::PREFIX;
 
-/// The channel of this name. Its bit rate is part of the name, and it goes on the bus when it is opened.
+/// The channel of this name. Its bit rate is part of the name; opening it starts the controller.
 pub(super) fn find(text: &str, carrier: &'static Carrier) -> Result<Interface> {
     let name = name_of(text)?;
     name.look()?;

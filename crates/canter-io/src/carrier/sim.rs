@@ -1,4 +1,4 @@
-//! Buses in the memory of this process: `sim:world/bus`. A name is enough; no kernel is asked.
+//! Buses in the memory of this process: `sim:world/bus`. Every name exists, and no system call is made.
 
 use super::{Carrier, Interface, Kind};
 use crate::{Result, frame::CANFD_MTU};

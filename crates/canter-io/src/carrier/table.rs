@@ -56,7 +56,7 @@ pub static CANCHAR: Carrier = Carrier {
     ..Carrier::PLAIN
 };
 
-/// Channels of cards that this process drives: `port:0000:00:07.0`.
+/// Channels of cards that this process controls: `port:0000:00:07.0`.
 pub static PORT: Carrier = Carrier {
     name: "port",
     about: "a card without a driver",

@@ -9,13 +9,14 @@ use crate::{
 use std::io;
 
 impl Interface {
-    /// Why no frame can pass through it now, with the remedy: `is down (ip link set can0 up)`. `None` when frames can pass.
+    /// Why no frame can pass through it now, with the remedy: `is down (ip link set can0 up)`. `None` when frames can
+    /// pass.
     pub fn not_ready(&self) -> Option<String> {
         if !self.up {
             return Some(format!("is down ({})", bring_up(self)));
         }
         let state = self.controller.as_ref().and_then(|controller| controller.state);
-        (state == Some(State::BusOff)).then(|| format!("is off the bus ({})", restart(&self.name)))
+        (state == Some(State::BusOff)).then(|| format!("is bus-off ({})", restart(&self.name)))
     }
 }
 

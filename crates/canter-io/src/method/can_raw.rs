@@ -17,7 +17,7 @@ const SEND_BUFFER_MIN: u32 = 4608;
 /// A socket that receives from `interface`.
 ///
 /// # Errors
-/// What the kernel answers, with the step.
+/// The error of the kernel, with the step.
 pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Socket> {
     let socket = open(&interface.name)?;
     let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
@@ -46,7 +46,7 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
 /// A socket that sends to `interface` and receives nothing.
 ///
 /// # Errors
-/// What the kernel answers, with the step.
+/// The error of the kernel, with the step.
 pub fn sending(interface: &Interface, options: &TransmitOptions) -> Result<Socket> {
     let socket = open(&interface.name)?;
     let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
@@ -70,8 +70,8 @@ pub fn sending(interface: &Interface, options: &TransmitOptions) -> Result<Socke
     Ok(socket)
 }
 
-/// The mark (`SO_MARK`) of frames whose echo this program's receivers on `interface` must ignore. Each interface has its
-/// own, since can-gw keeps the mark of a frame that it forwards. Never 0, the mark of all other frames.
+/// The mark (`SO_MARK`) of frames whose echo this program's receivers on `interface` must ignore. Each interface has
+/// its own, since can-gw keeps the mark of a frame that it forwards. Never 0, the mark of all other frames.
 pub fn mark(interface: &Interface) -> u32 {
     interface.index
 }
@@ -93,7 +93,7 @@ pub fn set_send_buffer(socket: &Socket, interface: &Interface) -> io::Result<()>
 /// A socket that is not bound yet, for `thing`.
 ///
 /// # Errors
-/// What the kernel answers, with the way out where a module is missing.
+/// The error of the kernel, with the way out where a module is missing.
 pub fn open(thing: &str) -> Result<Socket> {
     Socket::can_raw().map_err(|error| {
         let way_out = match error.raw_os_error() {

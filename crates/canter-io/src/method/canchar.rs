@@ -1,5 +1,5 @@
-//! `canchar`: read(2) and write(2) on the character device of a controller that the module canchar drives. Frames bypass
-//! the network stack: the interrupt handler puts them directly into this file's queue, and one call moves many.
+//! `canchar`: read(2) and write(2) on the character device of a controller that the module canchar drives. Frames
+//! bypass the network stack: the interrupt handler puts them directly into this file's queue, and one call moves many.
 
 use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
 use crate::{
@@ -18,9 +18,9 @@ use std::{
     path::Path,
 };
 
-/// Slots of a receive queue unless asked otherwise: about as many frames as a socket holds.
+/// The default number of slots of a receive queue: about as many frames as a socket holds.
 const RECEIVE_SLOTS: u32 = 256;
-/// Frames moved by one system call at most.
+/// The most frames that one system call moves.
 const CALL_FRAMES: usize = 64;
 
 pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
@@ -29,7 +29,7 @@ pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
 
 pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
     if interface.kind != Kind::Canchar {
-        let why = "only devices of the module canchar are read and written so";
+        let why = "this method works only on devices of the module canchar";
         let way_out = "/dev/canchar0; in the lab: canter lab --canchar virtual, or numbers of cards";
         return Err(Error::unsupported(&interface.name, "canchar", why).hint(way_out));
     }
@@ -42,14 +42,14 @@ fn open(interface: &Interface, nonblocking: bool) -> Result<Device> {
             Some(libc::EACCES) => "needs root, or a udev rule that gives the device to your group",
             _ => "",
         };
-        // The device's node goes with the device.
+        // The device node disappears with the device.
         let gone = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO));
         let error = if gone { io::Error::from_raw_os_error(libc::ENODEV) } else { error };
         Error::new(&interface.name, "open", error).hint(way_out)
     })
 }
 
-/// A device opened and set as a receiver wants it.
+/// Opens and configures a device for a receiver.
 pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wait: Wait) -> Result<Device> {
     let mut device = open(interface, matches!(wait, Wait::Poll | Wait::Spin))?;
     let frames = options.queue_frames.unwrap_or(RECEIVE_SLOTS);
@@ -59,7 +59,8 @@ pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wai
         return Err(Error::new(&interface.name, "set options", error));
     }
     let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
-    // What comes before all is set is none of ours: it would get past the filters, or count as lost.
+    // Frames that arrive before all options are set must not be received: they would pass the filters, or count as
+    // lost.
     receive_nothing(&device).map_err(step("set filters"))?;
     let set = device.change(|set| {
         set.rx_slots = frames.max(2).next_power_of_two();
@@ -72,7 +73,7 @@ pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wai
     Ok(device)
 }
 
-/// Lets nothing more into its receive queue, and throws away what is in it.
+/// Closes its receive queue to new frames and discards the frames in it.
 fn receive_nothing(device: &Device) -> io::Result<()> {
     let nothing = "0~0".parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     device.set_filters(&nothing)?;
@@ -82,10 +83,10 @@ fn receive_nothing(device: &Device) -> io::Result<()> {
     Ok(())
 }
 
-/// A device opened and set as a transmitter wants it.
+/// Opens and configures a device for a transmitter.
 pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Device> {
     let device = open(interface, options.no_wait)?;
-    // It receives nothing, so what is received should not pay for it.
+    // A transmitter receives nothing, so it should add no work to the interrupt handler.
     receive_nothing(&device).map_err(|error| Error::new(&interface.name, "set filters", error))?;
     if options.echo == Echo::On {
         let set = device.change(|set| set.flags |= ECHO);
@@ -94,7 +95,7 @@ pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions)
     Ok(device)
 }
 
-/// A frame as the device has it; `EINVAL` for one that it cannot send.
+/// The frame in the device's format; `EINVAL` for a frame that it cannot send.
 pub(crate) fn to_raw(frame: &Frame) -> io::Result<RawFrame> {
     if frame.is_fd() || frame.can_id & ERR_FLAG != 0 || frame.len > 8 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -112,8 +113,8 @@ pub(super) fn append(batch: &mut Batch, raw: &RawFrame, index: u32, stamps: bool
     batch.commit(1);
 }
 
-/// Writes a frame of the device with this index where a frame and what is known of it have their places. Data behind its
-/// length stays as it was from the ninth byte on.
+/// Converts a frame of the device with this index into a frame and its meta. The bytes from the ninth on are not
+/// changed.
 #[inline]
 pub(crate) fn from_raw(raw: &RawFrame, index: u32, stamps: bool, frame: &mut Frame, meta: &mut Meta) {
     frame.can_id = raw.can_id;
@@ -128,7 +129,7 @@ pub(crate) fn from_raw(raw: &RawFrame, index: u32, stamps: bool, frame: &mut Fra
     }
 }
 
-/// Who sent a frame.
+/// The origin of a frame.
 #[inline]
 pub(crate) fn origin(raw: &RawFrame) -> Origin {
     match raw.flags {
@@ -205,7 +206,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes frames that fit into one call; the answer is short when the queue is full.
+    /// Writes at most one call's frames; returns fewer when the queue is full.
     fn write(&mut self, frames: &[Frame]) -> io::Result<usize> {
         let mut ready = 0;
         for (raw, frame) in self.frames.iter_mut().zip(frames) {

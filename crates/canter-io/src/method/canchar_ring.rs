@@ -1,5 +1,5 @@
 //! `canchar-ring`: the rings of a canchar device, mapped. The interrupt handler, or a call that polls the controller,
-//! fills the receive ring; sending takes a system call only when the driver would not look by itself.
+//! fills the receive ring; sending takes a system call only when the driver does not poll the ring.
 
 mod ring;
 
@@ -21,9 +21,9 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-/// Slots of the receive ring of a transmitter: as few as there can be.
+/// Slots of the receive ring of a transmitter: the minimum.
 const UNUSED_SLOTS: u32 = 2;
-/// How many empty looks a spinning receiver takes before it asks the device whether it still runs.
+/// After this number of empty polls, a spinning receiver asks the device whether it still runs.
 const LOOKS_PER_CHECK: u32 = 1 << 12;
 
 pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
@@ -39,7 +39,7 @@ struct RingReceiver {
     ring: Consumer,
     device: Device,
     wait: Wait,
-    /// Empty looks since the device was last asked.
+    /// Empty polls since the device was last asked.
     looks: u32,
     index: u32,
     stamps: bool,
@@ -50,7 +50,7 @@ impl RingReceiver {
         self.ring.take(batch, self.index, self.stamps)
     }
 
-    /// Waits until something may be there; false when a signal came or nothing did.
+    /// Waits until a frame may be available; false after a signal or a timeout.
     fn wait(&mut self) -> io::Result<bool> {
         match self.wait {
             Wait::Spin => {
@@ -116,7 +116,7 @@ struct RingTransmitter {
 }
 
 impl RingTransmitter {
-    /// Waits for a free slot; false when a signal came.
+    /// Waits for a free slot; false after a signal.
     fn wait_for_room(&mut self) -> io::Result<bool> {
         if self.pending() > 0 {
             self.flush()?;
@@ -160,7 +160,7 @@ impl Transmit for RingTransmitter {
         }
     }
 
-    /// What the driver would not take by itself.
+    /// Makes the driver send the frames that it would not fetch without a call.
     fn pending(&self) -> usize {
         let waiting = self.ring.waiting();
         if waiting > 0 && self.ring.needs_kick() { waiting as usize } else { 0 }

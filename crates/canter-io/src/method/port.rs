@@ -1,10 +1,11 @@
-//! `port`: the driver is this process. It polls the SJA1000 of a Kvaser PCI card through I/O ports (ioperm(2)), so that
+//! `port`: this process is the driver. It polls the SJA1000 of a Kvaser PCI card through I/O ports (ioperm(2)), so that
 //! between the controller and the program there is no system call and no interrupt. Named `port:0000:00:07.0`, with
 //! `,1` for a second channel and `@250000` for another bit rate than 500 kbit/s.
 //!
-//! The kernel's driver has to leave the card first (unbind, in sysfs) and gets it back afterwards in reset mode. One
-//! process at a time has a channel. Each receiver in that process has a queue, and a frame that one receiver takes out of the
-//! controller reaches all of them. Between calls nothing empties the controller: its FIFO holds five frames of 8 bytes.
+//! The kernel's driver must be unbound from the card first (sysfs); it gets the card back in reset mode. Only one
+//! process at a time can use a channel. Each receiver in that process has a queue, and a frame that one receiver takes
+//! out of the controller reaches all of them. Between calls nothing empties the controller: its FIFO holds five frames
+//! of 8 bytes.
 
 use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
 use crate::{
@@ -17,14 +18,14 @@ use crate::{
 };
 use std::{io, os::fd::BorrowedFd};
 
-/// The default length of a receiver's queue in frames; only frames that another receiver took out of the controller wait
-/// there.
+/// The default length of a receiver's queue in frames; only frames that another receiver took out of the controller
+/// wait there.
 const QUEUE_FRAMES: usize = 256;
-/// Looks at an empty controller before the caller hears that nothing is there: few, because others of this process wait
-/// for the channel meanwhile; enough that a frame comes while it looks, not while it is on its way to look.
-const EMPTY_LOOKS: u32 = 32;
-/// Looks at a full transmit buffer before its caller hears of it.
-const LOOKS_MAX: u32 = 1 << 12;
+/// Polls of an empty controller per receiving call. Few, because other threads of this process wait for the channel
+/// meanwhile; enough that most of the time is spent polling, not entering the call.
+const EMPTY_POLLS: u32 = 32;
+/// Polls of a full transmit buffer before the call returns a short count.
+const POLLS_MAX: u32 = 1 << 12;
 
 pub(super) fn check_receiver(interface: &Interface, _wait: Wait) -> Result<()> {
     check_transmitter(interface)
@@ -36,7 +37,7 @@ pub(super) fn check_transmitter(interface: &Interface) -> Result<()> {
 
 fn open(interface: &Interface) -> Result<Shared> {
     if interface.kind != Kind::Port {
-        let why = "only cards that no driver has are driven from here";
+        let why = "this method works only on cards without a kernel driver";
         let way_out = "port:0000:00:07.0, after unbinding it";
         return Err(Error::unsupported(&interface.name, "port", why).hint(way_out));
     }
@@ -67,7 +68,7 @@ impl Receive for Receiver {
             return Ok(0);
         }
         let mut channel = self.channel.lock()?;
-        let count = channel.receive(self.queue, batch, EMPTY_LOOKS);
+        let count = channel.receive(self.queue, batch, EMPTY_POLLS);
         if count > 0 {
             return Ok(count);
         }
@@ -106,9 +107,9 @@ struct Transmitter {
 }
 
 impl Transmitter {
-    /// Hands one frame over; false when the controller still has the last one, for as long as is waited.
+    /// Gives one frame to the controller; false when the previous frame is still in its buffer after all polls.
     fn send(&self, frame: &Frame) -> io::Result<bool> {
-        for _ in 0..if self.wait { LOOKS_MAX } else { 1 } {
+        for _ in 0..if self.wait { POLLS_MAX } else { 1 } {
             if self.channel.lock()?.transmit(frame, self.echo)? {
                 return Ok(true);
             }

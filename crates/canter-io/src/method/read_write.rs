@@ -56,8 +56,8 @@ const MARKING_FRAME: Frame = {
 /// How long to wait for room for it.
 const ROOM_WITHIN: Duration = Duration::from_millis(500);
 
-/// Nothing in the kernel tells a CAN socket which device's queue it waits for. On canwire's nodes a socket is told when
-/// it sends; nobody local hears it.
+/// The kernel does not give a CAN socket the NAPI context of its device. On canwire's nodes a socket gets it when it
+/// sends a frame; local receivers do not see that frame.
 fn send_marking_frame(socket: &Socket, interface: &Interface) -> Result<()> {
     let step = |step: &'static str| move |error| Error::moving(&interface.name, step, error);
     let loopback =
@@ -70,7 +70,7 @@ fn send_marking_frame(socket: &Socket, interface: &Interface) -> Result<()> {
             libc::send(socket.as_raw_fd(), std::ptr::from_ref(&frame).cast(), frame.mtu(), libc::MSG_DONTWAIT)
         })
     };
-    // A queue that is full of others' frames has room a few frames later, but not on a bus where nobody listens.
+    // A queue that is full of others' frames soon has room, except on a bus where no node acknowledges.
     let until = Instant::now() + ROOM_WITHIN;
     let mut sent = send();
     while sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOBUFS))
@@ -142,7 +142,7 @@ struct Source {
     /// Of the receiving call: whether it blocks.
     flags: libc::c_int,
     index: u32,
-    /// An error that waits behind frames. The kernel tells it before them and only once.
+    /// An error to return after the frames that precede it. The kernel reports it before them, and only once.
     delayed: Option<io::Error>,
 }
 
@@ -195,8 +195,8 @@ impl Source {
         if matches!(wait, Wait::Block | Wait::BusyPoll) { 0 } else { libc::MSG_DONTWAIT }
     }
 
-    /// Receives as the wait says: blocking or spinning one frame, polling all that are there. The straight way through
-    /// is what the seam costs a frame, so all else is elsewhere.
+    /// Receives by the wait: blocking or spinning one frame, polling all waiting frames. This is the frame path; rare
+    /// cases are in other functions.
     #[inline]
     fn receive(&mut self, batch: &mut Batch, mut call: impl Call) -> io::Result<usize> {
         if self.wait == Wait::Poll {
@@ -214,7 +214,7 @@ impl Source {
         }
     }
 
-    /// Receives until nothing more is there, or the batch is full; `failed` is the answer of a call made already.
+    /// Receives until no frame waits or the batch is full; `failed` is the error of an earlier call.
     #[cold]
     #[inline(never)]
     fn receive_all(
@@ -248,12 +248,12 @@ impl Source {
         Ok(count)
     }
 
-    /// What to do when the call answered no frame, `count` having come before.
+    /// Whether to call again when a call returned no frame after `count` frames.
     fn none_came(&mut self, count: usize, error: io::Error) -> io::Result<Again> {
         match error.kind() {
             io::ErrorKind::Interrupted => Ok(Again::No),
             io::ErrorKind::WouldBlock if count > 0 => Ok(Again::No),
-            io::ErrorKind::WouldBlock if self.delayed.is_some() => Err(self.tell(error)), // all before it have come
+            io::ErrorKind::WouldBlock if self.delayed.is_some() => Err(self.reported(error)), // all frames before it have been received
             io::ErrorKind::WouldBlock if self.wait == Wait::Poll => {
                 let ready = poll::readable(&[self.socket.as_fd()], None)?;
                 Ok(if ready > 0 { Again::Yes } else { Again::No }) // not ready: a signal
@@ -267,18 +267,18 @@ impl Source {
                 self.flags = libc::MSG_DONTWAIT;
                 Ok(Again::Yes)
             }
-            _ => Err(self.tell(error)), // a second one, with or without frames between
+            _ => Err(self.reported(error)), // a second one, with or without frames between
         }
     }
 
-    /// The error that waited, or else this one; the next call waits again.
-    fn tell(&mut self, error: io::Error) -> io::Error {
+    /// The delayed error, if there is one, otherwise this one. The next call waits again.
+    fn reported(&mut self, error: io::Error) -> io::Error {
         self.flags = Self::flags(self.wait);
         self.delayed.take().unwrap_or(error)
     }
 }
 
-/// A receiving call: into a frame and its meta, with flags; answers the bytes of the frame.
+/// A receiving call: into a frame and its meta, with flags; returns the bytes of the frame.
 trait Call: FnMut(&Socket, &mut Frame, &mut Meta, libc::c_int) -> io::Result<usize> {}
 impl<T: FnMut(&Socket, &mut Frame, &mut Meta, libc::c_int) -> io::Result<usize>> Call for T {}
 
@@ -317,8 +317,8 @@ impl Transmit for Writer {
     }
 }
 
-/// What a sender answers after `sent` frames when the next one failed: a full queue and a signal are a short count;
-/// any other error is one only when nothing was sent, and comes again with the next call if it lasts.
+/// A sender's result after `sent` frames when the next one failed: a full queue and a signal are a short count.
+/// Another error is returned only when nothing was sent; if it lasts, the next call returns it.
 pub(super) fn short_count(sent: usize, error: io::Error) -> io::Result<usize> {
     match error.raw_os_error() {
         // netdevice queue full, even on a blocking socket; send buffer full; signal
@@ -328,7 +328,7 @@ pub(super) fn short_count(sent: usize, error: io::Error) -> io::Result<usize> {
     }
 }
 
-/// Sending to an interface that has disappeared answers `ENXIO`, receiving from it `ENODEV`: one name for both.
+/// Sending to an interface that has disappeared returns `ENXIO`, receiving from it `ENODEV`: maps both to one.
 pub(super) fn when_gone(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ENXIO) { io::Error::from_raw_os_error(libc::ENODEV) } else { error }
 }

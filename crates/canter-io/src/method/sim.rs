@@ -2,11 +2,11 @@
 //! kernel, deterministically, and against loss, duplicates and reordering.
 //!
 //! An interface named `sim:WORLD/BUS` is a node of that bus. The buses of a world share one clock, which moves only
-//! when [`World::advance`] says so. One frame at a time is on a bus, for exactly its bits; it reaches every receiver
-//! when it ends. The next one starts three bits later, of those that wait then the one that wins arbitration
-//! ([`Frame::arbitration`]); two that are equal there go in the order in which their senders were opened. A sender has
-//! one transmit buffer: behind the first frame of its queue the others wait. These are the rules of the kernel's wire
-//! (kernel/canwire), and a test holds the two against each other.
+//! in [`World::advance`]. A bus carries one frame at a time, for exactly its bits; the frame reaches every receiver
+//! when it ends. The next frame starts three bits later: the waiting frame that wins arbitration
+//! ([`Frame::arbitration`]), and of equal ones that of the sender that was opened first. A sender has one transmit
+//! buffer: only the first frame of its queue takes part. The kernel's wire (kernel/canwire) has the same rules, and a
+//! test compares the two.
 
 use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait};
 use crate::{
@@ -22,9 +22,9 @@ use std::{
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
-/// Frames in a sender's queue, as `txqueuelen` has it.
+/// The length of a sender's queue in frames, like `txqueuelen`.
 const SEND_QUEUE_FRAMES: usize = 10;
-/// Frames in a receiver's queue, as many as fit into a socket by default.
+/// The length of a receiver's queue in frames: as many as fit into a socket by default.
 const RECEIVE_QUEUE_FRAMES: usize = 222;
 
 static WORLDS: LazyLock<Mutex<BTreeMap<String, World>>> = LazyLock::new(Mutex::default);
@@ -39,19 +39,19 @@ struct State {
     buses: BTreeMap<String, Bus>,
 }
 
-/// What a faulty bus does to its `n`-th frame, counted from 1: deliver it so many times (1: as it should), and after
-/// so many later frames (0: in order).
+/// The fault of a bus on its `n`-th frame, counted from 1: how many times the bus delivers the frame (1: no fault), and
+/// after how many later frames (0: in order).
 pub type Fault = Box<dyn Fn(u64) -> (u32, usize) + Send>;
 
 struct Bus {
     rate: BitRate,
     fault: Fault,
-    /// When the next frame may start, in ps: bits of some rates are no whole ns.
+    /// When the next frame may start, in ps: at some rates a bit is not a whole number of ns.
     free_ps: u64,
     carried: u64,
     senders: Vec<VecDeque<(u64, Frame)>>,
     receivers: Vec<Queue>,
-    /// Frames that a fault holds back: how many more must pass first.
+    /// Frames that a fault holds back, with the number of frames that must pass first.
     held: Vec<(usize, Frame)>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Bus {
     }
 }
 
-/// A frame that has a bus, or will have it.
+/// A frame on a bus, or the next one.
 struct Next {
     sender: usize,
     frame: Frame,
@@ -87,13 +87,13 @@ struct Queue {
     drops: u64,
 }
 
-/// The world of that name; made on first use.
+/// The world of this name; created on first use.
 pub fn world(name: &str) -> World {
     lock(&WORLDS).entry(name.to_owned()).or_default().clone()
 }
 
 impl World {
-    /// What time it is there, in ns.
+    /// The time of the world's clock, in ns.
     pub fn now_ns(&self) -> u64 {
         lock(&self.0).now_ns
     }
@@ -108,7 +108,7 @@ impl World {
         lock(&self.0).bus(bus).fault = Box::new(fault);
     }
 
-    /// When the next frame ends that is on a bus or waits for one, unless another is sent before; `None`: none waits.
+    /// When the next frame on a bus ends, if no other frame is sent before; `None`: no frame waits.
     pub fn next_ns(&self) -> Option<u64> {
         let state = lock(&self.0);
         state.buses.values().filter_map(|bus| bus.next().map(|next| next.end_ns())).min()
@@ -131,7 +131,7 @@ impl State {
 }
 
 impl Bus {
-    /// The frame that is on the bus, or is the next to be: the first to wait, and of several the most urgent.
+    /// The frame on the bus, or the next one: the first to wait, and of several the one that wins arbitration.
     fn next(&self) -> Option<Next> {
         let waiting = || {
             self.senders.iter().enumerate().filter_map(|(at, queue)| queue.front().map(|first| (at, first)))
@@ -199,7 +199,7 @@ fn place(interface: &Interface) -> Result<(World, String)> {
     let name = &interface.name;
     let place = name.strip_prefix("sim:").filter(|_| matches!(interface.kind, Kind::Sim));
     let Some((in_world, bus)) = place.and_then(|place| place.split_once('/')) else {
-        let why = "only interfaces named sim:WORLD/BUS are simulated";
+        let why = "this method works only on interfaces named sim:WORLD/BUS";
         return Err(
             Error::unsupported(name, "sim", why).hint("canter methods lists what this interface can do")
         );

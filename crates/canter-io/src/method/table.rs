@@ -1,5 +1,5 @@
-//! The register of methods: a row for each way to receive and to send, the pairs of the 2014 paper, and names parsed with
-//! these tables.
+//! The register of methods: a row for each way to receive and to send, the pairs of the 2014 paper, and names parsed
+//! with these tables.
 //!
 //! | name | receives by | sends by |
 //! | --- | --- | --- |
@@ -61,7 +61,7 @@ pub static RECEIVERS: &[&Receiver] = &[
     },
     &Receiver {
         name: "io-uring",
-        about: "one standing request to io_uring; completions are run when they are asked for",
+        about: "one multishot request to io_uring; completions are processed when the receiver asks for them",
         waits: &[Wait::Block, Wait::Spin],
         capabilities: Capabilities { fd: true, batch: true, origin: true },
         carriers: &[&NETWORK],
@@ -91,7 +91,7 @@ pub static RECEIVERS: &[&Receiver] = &[
     },
     &Receiver {
         name: "port",
-        about: "no kernel at all: this process polls the controller of a card through I/O ports (port:0000:00:07.0)",
+        about: "without the kernel: this process polls the controller of a card through I/O ports (port:0000:00:07.0)",
         waits: &[Wait::Spin],
         capabilities: Capabilities { fd: false, batch: false, origin: false },
         carriers: &[&PORT],
@@ -169,7 +169,7 @@ pub static TRANSMITTERS: &[&Transmitter] = &[
     },
     &Transmitter {
         name: "port",
-        about: "no kernel at all: this process writes the controller's registers through I/O ports",
+        about: "without the kernel: this process writes the controller's registers through I/O ports",
         capabilities: Capabilities { fd: false, batch: false, origin: false },
         carriers: &[&PORT],
         syscalls: Err(NO_CALLS),
@@ -214,7 +214,7 @@ impl TransmitMethod {
         TRANSMITTERS.iter().map(|row| Self { row })
     }
 
-    /// What sends on an interface of this name unless another one is asked for: `write` on the network.
+    /// The default transmitter of an interface of this name: `write` on the network.
     ///
     /// # Errors
     /// None; every carrier names a row.
@@ -224,7 +224,7 @@ impl TransmitMethod {
 }
 
 impl Pair {
-    /// What receives from an interface of one name and sends to one of another unless another pair is asked for:
+    /// The default pair for receiving from an interface of one name and sending to one of another:
     /// `read+write` on the network.
     ///
     /// # Errors

@@ -1,14 +1,14 @@
-//! `io-uring`: frames received by one standing request (multishot, buffers given beforehand), sent by chains of linked
-//! requests. Modern, and for CAN dearer than recvmmsg and sendmmsg: a row to measure, not a default.
+//! `io-uring`: receives by one multishot request with provided buffers, sends by chains of linked requests. For CAN it
+//! costs more than recvmmsg and sendmmsg: use it for comparison, not by default.
 //!
-//! - Completions are run by this thread when it asks for them (`DEFER_TASKRUN`), so nothing interrupts it; the ring
+//! - The thread processes completions when it asks for them (`DEFER_TASKRUN`), so they do not interrupt it. The ring
 //!   belongs to the thread that first uses it (`SINGLE_ISSUER`).
-//! - Requests that are not linked pass each other when one finds no room: each send waits for the one before, and a
-//!   failed one cancels those behind it, so that what was sent is always a prefix.
-//! - Buffers come back to the kernel when a frame has been copied out of them. When they run out the standing request
-//!   ends; frames wait in the socket's queue then, and it is made anew.
-//! - What a request points at is in arrays that keep their place and are never freed while the kernel may still use
-//!   them: who cannot end a request leaks its memory.
+//! - Requests that are not linked overtake each other when one finds no room. So each send is linked to the previous
+//!   one, and a failed send cancels the later ones: the sent frames are always a prefix.
+//! - The receiver returns a buffer to the kernel when it has copied the frame. When the buffers run out, the multishot
+//!   request ends, frames wait in the socket's queue, and the receiver submits the request again.
+//! - The memory of requests is in arrays that do not move and are never freed while the kernel may use them: when a
+//!   request cannot be ended, its memory is leaked.
 
 mod buffers;
 mod receiver;
@@ -24,14 +24,14 @@ use std::io;
 pub(super) use receiver::receiver;
 pub(super) use sender::transmitter;
 
-/// Why io_uring cannot receive from `interface`.
+/// Fails with the reason when io_uring cannot receive from `interface`.
 pub(super) fn check_receive(interface: &Interface, _wait: Wait) -> Result<()> {
     check_receiver(interface, Wait::Block)?;
     let ring = Ring::new(8).and_then(|ring| Buffers::new(&ring));
     ring.map(drop).map_err(|error| refused(interface, error))
 }
 
-/// Why io_uring cannot send to `interface`.
+/// Fails with the reason when io_uring cannot send to `interface`.
 pub(super) fn check_transmit(interface: &Interface) -> Result<()> {
     super::read_write::check_transmitter(interface)?;
     Ring::new(8).map(drop).map_err(|error| refused(interface, error))

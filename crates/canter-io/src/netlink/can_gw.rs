@@ -2,7 +2,7 @@
 //! the receive interrupt, without a process.
 //!
 //! Jobs are routes of the protocol family `AF_CAN`: `RTM_NEWROUTE`, `RTM_DELROUTE` and a dump by `RTM_GETROUTE`,
-//! each with a `struct rtcanmsg` and attributes. linux/can/gw.h; the other program that does this is cangw(1).
+//! each with a `struct rtcanmsg` and attributes. linux/can/gw.h; cangw(1) uses the same interface.
 
 mod checksum;
 mod gateway;
@@ -27,26 +27,26 @@ pub use job::Job;
 pub use kernel_fix::relative_crc8_is_safe;
 pub use modification::Modification;
 
-/// What a job has done so far, in frames; each wraps at 2³².
+/// The counters of a job in frames; each wraps at 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobCounters {
     /// Forwarded.
     pub handled: u32,
-    /// Not forwarded, as the destination did not take them (queue full, interface down) or there was no memory.
+    /// Not forwarded: the destination did not accept them (queue full, interface down), or there was no memory.
     pub dropped: u32,
-    /// Thrown away: too many hops, or a modification made them too long.
+    /// Deleted: too many hops, or a modification made them too long.
     pub deleted: u32,
 }
 
 /// A job that the kernel has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// What it does.
+    /// The job.
     pub job: Job,
-    /// What it has done.
+    /// Its counters.
     pub counters: JobCounters,
-    /// `struct rtcanmsg` and attributes as the kernel has them; they may hold operands that do not count, and the
-    /// kernel deletes only what is the same to the last bit.
+    /// `struct rtcanmsg` and attributes as the kernel stores them; they may contain operands that do not count, and the
+    /// kernel deletes only a job with exactly the same bytes.
     message: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ fn rtcanmsg(flags: u16) -> [u8; RTCANMSG_BYTES] {
     [libc::AF_CAN as u8, CGW_TYPE_CAN_CAN, low, high]
 }
 
-/// Whether this kernel can do it.
+/// Fails unless this kernel has can-gw.
 ///
 /// # Errors
 /// `Unsupported` when the module can-gw is not loaded (sysfs has no `/sys/module/can_gw`).
@@ -64,27 +64,25 @@ pub fn available() -> Result<()> {
     if Path::new("/sys/module/can_gw").exists() {
         return Ok(());
     }
-    Err(Error::unsupported("can-gw", "look", "the kernel's CAN gateway is not loaded").hint(MISSING))
+    Err(Error::unsupported("can-gw", "find", "the kernel's CAN gateway is not loaded").hint(MISSING))
 }
 
 const MISSING: &str = "modprobe can-gw, or run in canter lab";
 
-/// Adds a job; it works at once. A second job that is the same forwards every frame once more. One whose
-/// [`user_id`](Job::user_id) is known already, between the same interfaces with the same filter, replaces the
-/// modifications of that one.
+/// Adds a job, which starts at once. A second equal job forwards every frame once more. A job with the
+/// [`user_id`](Job::user_id), interfaces and filter of an existing job replaces the modifications of that job.
 ///
 /// # Errors
-/// `InvalidInput` when the job makes no sense; `Unsupported` for a CRC8 with a relative place on a kernel that is not
+/// `InvalidInput` for an invalid job; `Unsupported` for a CRC8 with a relative place on a kernel that is not
 /// known to have the fix for CVE-2026-31570 (it writes in front of the frame); `EPERM` without
-/// `CAP_NET_ADMIN`; `EOPNOTSUPP` without can-gw; `ENODEV` when an interface has gone.
+/// `CAP_NET_ADMIN`; `EOPNOTSUPP` without can-gw; `ENODEV` when an interface has disappeared.
 pub fn add(job: &Job) -> Result<()> {
     const STEP: &str = "add can-gw job";
     if let Some(fault) = job.fault() {
         return Err(Error::new(route(job), STEP, io::Error::new(io::ErrorKind::InvalidInput, fault)));
     }
     if job.has_relative_crc8() && !relative_crc8_is_safe() {
-        let why =
-            "this kernel may write in front of the frame when a place of a CRC8 is relative (CVE-2026-31570)";
+        let why = "with a relative place of a CRC8 this kernel may write before the frame (CVE-2026-31570)";
         return Err(Error::unsupported(route(job), STEP, why).hint(
             "count all places from the start, or use Linux 6.1.168, 6.6.131, 6.12.80, 6.18.21, 7.0 or newer",
         ));
@@ -103,7 +101,7 @@ pub fn add(job: &Job) -> Result<()> {
     })
 }
 
-/// Deletes a job: the first that does the same, whoever added it. For several, [`Listed`] asks only once.
+/// Deletes the first equal job, also one that another program added. For several, [`Listed`] asks the kernel only once.
 ///
 /// # Errors
 /// `NotFound` when the kernel has no such job; `EPERM` without `CAP_NET_ADMIN`.
@@ -111,9 +109,9 @@ pub fn delete(job: &Job) -> Result<()> {
     Listed::now()?.delete(job)
 }
 
-/// The kernel's jobs as they were when they were asked for, less those that have been found in it. The kernel deletes only
-/// what is the same to the last bit, so each deletion needs its own description of the job; and a list of thousands takes
-/// a second or more.
+/// A list of the kernel's jobs, from which found jobs are removed. The kernel deletes only a job with exactly the same
+/// bytes, so each deletion needs the kernel's description of the job, and listing thousands of jobs takes a second or
+/// more.
 #[derive(Debug)]
 pub struct Listed(VecDeque<Installed>);
 
@@ -126,8 +124,8 @@ impl Listed {
         Ok(Self(list()?.into()))
     }
 
-    /// The newest job that does the same, which is then no longer in the list. Whoever looks for the newest first finds
-    /// each at the front.
+    /// Removes and returns the newest equal job. A caller that searches for the newest job first finds each at the
+    /// front.
     pub fn take(&mut self, job: &Job) -> Option<Installed> {
         let at = self.0.iter().position(|installed| installed.job == *job)?;
         self.0.remove(at)
@@ -150,15 +148,15 @@ impl Listed {
 /// All jobs of this network namespace, the newest first. None without can-gw; see [`available`].
 ///
 /// # Errors
-/// When the kernel cannot be asked.
+/// When the kernel does not return the list.
 pub fn list() -> Result<Vec<Installed>> {
     let request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &rtcanmsg(0));
     let answers = super::dump(request).map_err(|refusal| refusal.of("can-gw", "list jobs", ""))?;
-    // Without can-gw the kernel answers with the routes of all other families.
+    // Without can-gw the kernel returns the routes of all other families.
     Ok(answers.into_iter().filter_map(|(_, message)| Installed::decode(message)).collect())
 }
 
-/// Deletes all jobs, whoever added them, as `cangw -F`.
+/// Deletes all jobs, also those of other programs, like `cangw -F`.
 ///
 /// # Errors
 /// `EPERM` without `CAP_NET_ADMIN`; `EOPNOTSUPP` without can-gw.
@@ -190,7 +188,7 @@ impl Installed {
         Some(Self { job: Job::decode(&message)?, counters, message })
     }
 
-    /// The request that deletes it: the kernel's own description, without the counters.
+    /// The request that deletes it: the kernel's description, without the counters.
     fn deletion(&self) -> Request {
         let (header, _) = self.message.split_at(RTCANMSG_BYTES.min(self.message.len()));
         let mut request = Request::new(libc::RTM_DELROUTE, libc::NLM_F_ACK, header);

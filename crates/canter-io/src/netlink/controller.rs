@@ -47,7 +47,7 @@ pub struct Modes(pub u32);
 impl Modes {
     /// Sent frames come back inside of the controller; nothing reaches the bus.
     pub const LOOPBACK: Self = Self(0x01);
-    /// It never drives the bus: no frames, no acknowledgements.
+    /// The controller only listens: it sends no frames and no acknowledgements.
     pub const LISTEN_ONLY: Self = Self(0x02);
     /// Three samples per bit.
     pub const TRIPLE_SAMPLING: Self = Self(0x04);
@@ -127,9 +127,9 @@ pub struct Timing {
 /// The state and settings of a controller, as its driver reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
-    /// The chip as its driver calls it (`sja1000`); empty when it does not say.
+    /// The driver's name of the chip (`sja1000`); empty when it has none.
     pub chip: String,
-    /// How near it is to being off the bus; `None` for a state that this version does not know.
+    /// The error state, from error-active to bus-off; `None` for a state unknown to this version.
     pub state: Option<State>,
     /// Bit timing; of FD frames: of the arbitration phase.
     pub timing: Timing,
@@ -246,7 +246,7 @@ impl BitTiming {
         Self { bitrate, data_bitrate: Some(data_bitrate), fd: true, ..Self::default() }
     }
 
-    /// Why no controller could be set so, whatever it is.
+    /// The fault of settings that no controller accepts.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let outside = |point: Option<u32>| point.is_some_and(|point| !(1..=999).contains(&point));
         if self.bitrate == 0 || self.data_bitrate == Some(0) {
@@ -289,7 +289,7 @@ impl BitTiming {
     }
 }
 
-/// `struct can_bittiming` with only what is wanted; the kernel computes what is 0.
+/// `struct can_bittiming` with only the requested fields; the kernel computes fields that are 0.
 fn wanted(bitrate: u32, sample_point: Option<u32>) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[0..4].copy_from_slice(&bitrate.to_ne_bytes());

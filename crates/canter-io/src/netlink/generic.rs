@@ -1,5 +1,5 @@
-//! Generic netlink: what modules offer under a name of their own. The kernel gives each such family a number when its
-//! module is loaded, so that has to be asked for first.
+//! Generic netlink: families of modules, by name. The kernel assigns each family a number when its module is loaded, so
+//! a program must first ask for the number.
 //!
 //! linux/genetlink.h: `struct genlmsghdr` (command, version, two reserved bytes) and the controller, a family itself.
 
@@ -20,7 +20,7 @@ const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
-/// A family that is there.
+/// A registered family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     id: u16,
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_controller_itself_is_found_by_name_and_others_are_told_apart() {
         let Ok(found) = Family::find("nlctrl", 1) else {
-            return eprintln!("SKIP: this kernel answers no generic netlink");
+            return eprintln!("SKIP: this kernel has no generic netlink");
         };
         assert_eq!(found.map(|family| family.id), Some(GENL_ID_CTRL));
         assert_eq!(Family::find("no-such-family", 1).unwrap(), None);

@@ -1,4 +1,4 @@
-//! Interfaces as rtnetlink has them: the requests, and what an `RTM_NEWLINK` says.
+//! Interfaces by rtnetlink: the requests, and the content of an `RTM_NEWLINK`.
 //!
 //! rtnetlink(7), linux/if_link.h, linux/can/vxcan.h.
 
@@ -84,7 +84,7 @@ pub fn set_bit_timing(index: u32, timing: &BitTiming) -> Request {
     request
 }
 
-/// What an `RTM_NEWLINK` says.
+/// The content of an `RTM_NEWLINK`.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// `ARPHRD_…`, 280 for CAN.

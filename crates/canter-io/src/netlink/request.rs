@@ -14,7 +14,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of type `kind` (`RTM_…`) that starts with its family's header. `NLM_F_REQUEST` goes without saying.
+    /// A request of type `kind` (`RTM_…`) that starts with its family's header. `NLM_F_REQUEST` is always set.
     pub fn new(kind: u16, flags: i32, family_header: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&0u32.to_ne_bytes()); // length: `finish` knows it

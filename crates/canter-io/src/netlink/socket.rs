@@ -1,4 +1,4 @@
-//! The netlink socket: five system calls. Connected to the kernel, so nobody else's message gets in.
+//! The netlink socket: five system calls. It is connected to the kernel, so it receives no messages of other programs.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -48,7 +48,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// To wait for what comes.
+    /// The descriptor, to wait for messages.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -62,7 +62,7 @@ impl Socket {
         positive(answer as isize).map(drop)
     }
 
-    /// Receives from now on what the kernel tells the members of this group (`RTNLGRP_…`).
+    /// Joins a group (`RTNLGRP_…`) to receive its notifications.
     pub fn join(&self, group: u32) -> io::Result<()> {
         self.set(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &group)
     }
@@ -90,7 +90,7 @@ impl Socket {
     /// Receives one whole datagram into `buffer`, which grows as needed.
     ///
     /// # Errors
-    /// `TimedOut` when nothing comes in time; `ENOBUFS` when the kernel had to drop an answer.
+    /// `TimedOut` when no message arrives in time; `ENOBUFS` when the kernel had to drop an answer.
     pub fn receive(&self, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
         let len = self.receive_into(buffer, libc::MSG_PEEK | libc::MSG_TRUNC)?;

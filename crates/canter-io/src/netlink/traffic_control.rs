@@ -54,7 +54,7 @@ fn filter(kind: u16, flags: i32, interface: u32) -> Request {
     request
 }
 
-/// A program on what an interface receives, taken away when this is dropped. A process that is killed leaves it there.
+/// A program on the frames that an interface receives; dropping this removes it. A killed process leaves it behind.
 #[derive(Debug)]
 pub struct Classifier {
     interface: u32,
@@ -66,7 +66,8 @@ impl Classifier {
     /// Puts it there.
     ///
     /// # Errors
-    /// `EEXIST` when one is there already; `ENOENT` or `EOPNOTSUPP` without the modules sch_ingress and cls_bpf.
+    /// `EEXIST` when the interface has a program already; `ENOENT` or `EOPNOTSUPP` without the modules sch_ingress and
+    /// cls_bpf.
     pub fn attach(program: BorrowedFd<'_>, interface: u32) -> Result<Self, Refusal> {
         let new = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let owns_qdisc = match super::ask(qdisc(libc::RTM_NEWQDISC, new, interface)) {
@@ -85,7 +86,7 @@ impl Classifier {
             Ok(_) => Ok(classifier),
             Err(refusal) => {
                 classifier.give_back_qdisc();
-                std::mem::forget(classifier); // the filter that is there is somebody else's
+                std::mem::forget(classifier); // the existing filter belongs to another program
                 Err(refusal)
             }
         }
@@ -93,19 +94,19 @@ impl Classifier {
 
     fn give_back_qdisc(&self) {
         if self.owns_qdisc {
-            let _ = super::ask(qdisc(libc::RTM_DELQDISC, 0, self.interface)); // gone already is as good
+            let _ = super::ask(qdisc(libc::RTM_DELQDISC, 0, self.interface)); // it may have been removed already
         }
     }
 }
 
 impl Drop for Classifier {
     fn drop(&mut self) {
-        let _ = super::ask(filter(libc::RTM_DELTFILTER, 0, self.interface)); // gone already is as good
+        let _ = super::ask(filter(libc::RTM_DELTFILTER, 0, self.interface)); // it may have been removed already
         self.give_back_qdisc();
     }
 }
 
-/// How many frames the interface's own queue has dropped since it is there; wraps at 2³². 0: it has none.
+/// Frames that the interface's queue has dropped since its creation; wraps at 2³². 0 without a queue.
 pub fn queue_drops(interface: u32) -> Result<u32, Refusal> {
     let request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &tcmsg(interface, 0, 0, 0));
     let answers = super::dump(request)?;

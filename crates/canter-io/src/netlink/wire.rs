@@ -1,7 +1,7 @@
 //! canwire, the virtual CAN bus that has time: its nodes, its faults and its source of traffic, by generic netlink.
 //!
-//! A *bus* is one wire, a *node* a controller on it with an interface of its own, the *source* one more controller
-//! that the kernel drives by a timer. Bit rates, modes and restart of a node are set as of any controller, by its
+//! A *bus* is one wire, a *node* a controller on it with an interface, the *source* another controller
+//! from which the kernel sends by a timer. Bit rates, modes and restart of a node are set as of any controller, by its
 //! [`Interface`](crate::Interface). A [`Tap`](crate::tap::Tap) reads the frames on a wire. kernel/uapi/canwire.h.
 
 mod bus;
@@ -29,7 +29,8 @@ pub use node::{Fifo, Node, NodeOptions, NodeStats, add, delete, node, nodes, nod
 pub use source::{Pace, Random, Source, SourceStats, load, start, start_schedule, stop};
 
 /// The remedy when the module is not loaded.
-const MISSING: &str = "modprobe canwire (kernel/README.md says how it is built), or canter lab --bus wire";
+const MISSING: &str =
+    "modprobe canwire (kernel/README.md describes how to build it), or canter lab --bus wire";
 
 /// Whether the module is loaded.
 ///
@@ -87,14 +88,14 @@ fn get(thing: &str, command: u8, fill: impl FnOnce(&mut Request)) -> Result<Vec<
 fn explain(refusal: Refusal, thing: &str, step: &'static str) -> Error {
     *FAMILY.lock().unwrap_or_else(PoisonError::into_inner) = None; // the module may have been loaded again
     let hint = match refusal.source.raw_os_error() {
-        Some(libc::ENODEV | libc::ENOENT) => "canter wire list shows what there is",
+        Some(libc::ENODEV | libc::ENOENT) => "canter wire list shows buses and nodes",
         _ => "",
     };
     refusal.of(thing, step, hint)
 }
 
 fn nothing(thing: &str) -> Error {
-    let no = io::Error::new(io::ErrorKind::InvalidData, "the module's answer makes no sense");
+    let no = io::Error::new(io::ErrorKind::InvalidData, "the module's answer is invalid");
     Error::new(thing, "find", no).hint("are canter and canwire of the same version?")
 }
 

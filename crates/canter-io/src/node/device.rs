@@ -27,7 +27,7 @@ pub(super) struct OpenDevice {
     slots: u32,
 }
 
-/// What the file's queue has lost, in frames, and what its device has counted.
+/// Frames that the file's queue has lost, and the device's counters.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     pub lost: u64,
@@ -81,7 +81,7 @@ impl OpenDevice {
         self.slots * SLOT_BYTES
     }
 
-    /// What cannot be sent any more, or counted, is not worth a word to one who leaves.
+    /// Errors of sending or counting at the end are ignored.
     pub fn close(&self) {
         self.device.wait_sent(LINGER_NS).ok();
         if let Ok(tally) = self.tally() {

@@ -1,4 +1,5 @@
-//! A card of [`BOARDS`] without a driver: found in sysfs, enabled, locked against other processes, given back.
+//! A card of [`BOARDS`] without a driver: finds it in sysfs, enables it, locks it against other processes, and returns
+//! it.
 
 use crate::{
     Error, Result, pci,
@@ -13,9 +14,9 @@ use std::{
     str::FromStr,
 };
 
-/// How the name of a card's channel begins.
+/// The prefix of a channel's name.
 pub(crate) const PREFIX: &str = "port:";
-/// Bit rate unless the name has one.
+/// The bit rate of a name without one.
 const BITRATE: u32 = 500_000;
 /// Ports of a controller.
 const CHANNEL_PORTS: u16 = sja1000::REGISTERS as u16;
@@ -38,7 +39,8 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> io::Result<Self> {
         parse(text).ok_or_else(|| {
-            let why = "a card is named port:ADDRESS[,CHANNEL][@BITRATE], as port:0000:00:07.0,0@500000";
+            let why =
+                "a card's name is port:ADDRESS[,CHANNEL][@BITRATE], for example port:0000:00:07.0,0@500000";
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })
     }
@@ -72,7 +74,7 @@ impl Name {
         format!("{:04x}:{:02x}:{:02x}.{}", self.domain, self.bus, self.slot, self.function)
     }
 
-    /// The channel without the bit rate: what can be driven once.
+    /// The channel without the bit rate, which only one process can use.
     pub fn place(&self) -> (String, u8) {
         (self.address(), self.channel)
     }
@@ -105,7 +107,7 @@ impl Name {
         }
     }
 
-    /// The row of the card, which exists and which no driver of the kernel has.
+    /// The row of the card; fails unless the card exists and has no kernel driver.
     pub fn look(&self) -> Result<&'static Board> {
         const STEP: &str = "find";
         let gone = || io::Error::from_raw_os_error(libc::ENODEV);
@@ -119,7 +121,7 @@ impl Name {
         };
         let address = self.address();
         if let Some(driver) = pci::driver(&address) {
-            let why = format!("the kernel's driver {driver} has it");
+            let why = format!("the kernel's driver {driver} uses it");
             let way_out = format!("echo {address} > /sys/bus/pci/devices/{address}/driver/unbind");
             let error = io::Error::new(io::ErrorKind::ResourceBusy, why);
             return Err(Error::new(self.to_string(), STEP, error).hint(way_out));
@@ -143,7 +145,7 @@ fn ids(folder: &Path) -> Option<(u16, u16)> {
     id("vendor").zip(id("device"))
 }
 
-/// The cards that there are.
+/// All cards.
 fn whereabouts() -> String {
     let entries = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -154,29 +156,30 @@ fn whereabouts() -> String {
         .collect();
     names.sort();
     match names.is_empty() {
-        true => "there is no Kvaser PCI card here; canter lab has port:00:04.0 and four more".into(),
+        true => "this machine has no Kvaser PCI card; canter lab has port:00:04.0 and four more".into(),
         false => format!("cards: {}", names.join(", ")),
     }
 }
 
-/// A channel that is this process's until it is dropped.
+/// A channel that this process owns; dropping this returns it.
 #[derive(Debug)]
 pub(super) struct Card {
     name: Name,
     /// Locked: one process at a time.
     _lock: File,
-    /// It was we who enabled the card.
+    /// This process enabled the card.
     enabled: bool,
 }
 
 impl Card {
-    /// Takes a channel of a card that is this board and answers its controller's ports, which the calling thread may touch.
-    /// `number` is the range's.
+    /// Takes a channel of a card with this board and returns its controller's ports, which the calling thread may
+    /// access.
+    /// `number` is the number of the port range.
     pub fn take(name: &Name, board: &Board, number: u32) -> Result<(Self, ChannelPorts)> {
         let step = |step| move |error| explain(name, step, error);
         let lock = File::open(name.folder().join("resource1")).map_err(step("open"))?;
         if !file::try_lock(&lock).map_err(step("lock"))? {
-            let why = io::Error::new(io::ErrorKind::ResourceBusy, "another process has it");
+            let why = io::Error::new(io::ErrorKind::ResourceBusy, "another process uses it");
             return Err(Error::new(name.to_string(), "lock", why));
         }
         let enabled = name.attribute("enable").map_err(step("enable"))? == "0";
@@ -198,8 +201,8 @@ impl Card {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
         // The bridge is touched once, so its permission needs no number of its own beyond this call.
-        // SAFETY: the card's bridge region, as sysfs has it, and no driver has the card (`Card::open`). The register that
-        // is written sets the timing of the pass-through only.
+        // SAFETY: the card's bridge region, as sysfs has it, and no driver has the card (`Card::open`). The register
+        // that is written sets the timing of the pass-through only.
         let bridge = unsafe { Ports::<{ s5920::PORTS }>::new(bridge as u16, number) };
         bridge.ask_once()?;
         bridge.write_long(s5920::PTCR, s5920::PTCR_WAIT);
@@ -213,7 +216,7 @@ impl Card {
 impl Drop for Card {
     fn drop(&mut self) {
         if self.enabled {
-            let _ = fs::write(self.name.folder().join("enable"), "0"); // it may have gone
+            let _ = fs::write(self.name.folder().join("enable"), "0"); // it may have disappeared
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A channel while this process drives it: one controller, and the queues of those who receive from it.
+//! A channel in use by this process: one controller, and the queues of its receivers.
 
 use super::card::{Card, ChannelPorts, Name};
 use crate::{
@@ -27,7 +27,7 @@ impl Registers for ChannelPorts {
     }
 }
 
-/// The channels that this process has or had: by their places, which keep their numbers.
+/// The channels that this process uses or has used, by their places, which keep their numbers.
 static CHANNELS: Mutex<BTreeMap<(String, u8), Place>> = Mutex::new(BTreeMap::new());
 
 struct Place {
@@ -37,14 +37,14 @@ struct Place {
     channel: Weak<Mutex<Channel>>,
 }
 
-/// A share of a channel. The last one to go stops the controller and gives the card back.
+/// A share of a channel. Dropping the last one stops the controller and returns the card.
 #[derive(Clone)]
 pub(crate) struct Shared {
     channel: Arc<Mutex<Channel>>,
     ports: ChannelPorts,
 }
 
-/// What moves frames.
+/// The part of a channel that moves frames.
 pub(crate) struct Channel {
     controller: Controller<ChannelPorts>,
     ports: ChannelPorts,
@@ -52,13 +52,13 @@ pub(crate) struct Channel {
     up: bool,
     gone: bool,
     queues: Vec<Queue>,
-    /// What the next queue is called.
+    /// The name of the next queue.
     next: u32,
     counters: Counters,
     _card: Card,
 }
 
-/// What waits for one receiver.
+/// The queue of one receiver.
 struct Queue {
     name: u32,
     filters: Option<Filters>,
@@ -69,7 +69,7 @@ struct Queue {
     lost: u64,
 }
 
-/// How a queue is to be.
+/// The options of a queue.
 pub(crate) struct Wanted {
     pub filters: Filters,
     pub stamps: bool,
@@ -81,12 +81,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The channel, started if nobody in this process has it yet.
+/// The channel; starts it unless this process uses it already.
 pub(crate) fn open(name: &Name) -> Result<Shared> {
     let mut channels = locked(&CHANNELS);
     let number = channels.len() as u32;
     if number >= RANGES_MAX && !channels.contains_key(&name.place()) {
-        let why = format!("a process can drive {RANGES_MAX} channels");
+        let why = format!("a process can use at most {RANGES_MAX} channels");
         return Err(Error::unsupported(name.to_string(), "open", why));
     }
     let place = channels.entry(name.place()).or_insert(Place { number, down: false, channel: Weak::new() });
@@ -100,12 +100,12 @@ pub(crate) fn open(name: &Name) -> Result<Shared> {
     Ok(shared)
 }
 
-/// Whether a channel that this process has, or had, was brought down.
+/// Whether a channel that this process uses or has used was brought down.
 pub(crate) fn is_up(name: &Name) -> bool {
     !locked(&CHANNELS).get(&name.place()).is_some_and(|place| place.down)
 }
 
-/// Brings a channel up or down for all in this process who have it.
+/// Brings a channel up or down for all its users in this process.
 pub(crate) fn set_up(name: &Name, up: bool) -> Result<()> {
     let mut channels = locked(&CHANNELS);
     let Some(place) = channels.get_mut(&name.place()) else { return Ok(()) }; // opening it brings it up
@@ -118,14 +118,14 @@ pub(crate) fn set_up(name: &Name, up: bool) -> Result<()> {
     locked(&channel).run(up).map_err(|error| failed(io::Error::other(error)))
 }
 
-/// What a channel has counted since this process took it.
+/// A channel's counters since this process opened it.
 pub(crate) fn counters(name: &Name) -> Counters {
     let channel = locked(&CHANNELS).get(&name.place()).and_then(|place| place.channel.upgrade());
     channel.map_or_else(Counters::default, |channel| locked(&channel).counters)
 }
 
 impl Shared {
-    /// The channel, whose ports this thread may touch from now on.
+    /// The channel; gives this thread access to its ports.
     #[inline]
     pub fn lock(&self) -> io::Result<MutexGuard<'_, Channel>> {
         self.ports.permit()?;
@@ -161,14 +161,14 @@ impl Channel {
         if up {
             self.controller.start(&self.bus)?;
         } else {
-            self.drain(); // what came before belongs to those who receive
+            self.drain(); // frames received before this belong to the existing receivers
             self.controller.stop()?;
         }
         self.up = up;
         Ok(())
     }
 
-    /// A new queue; answers its name.
+    /// Adds a queue; returns its name.
     pub fn add(&mut self, wanted: Wanted) -> u32 {
         let Wanted { filters, stamps, interface, frames_max } = wanted;
         let filters = (filters != Filters::default()).then_some(filters);
@@ -187,8 +187,9 @@ impl Channel {
         self.queues.iter().find(|queue| queue.name == name).map_or(0, |queue| queue.lost)
     }
 
-    /// What waits for the receiver `name`, or else the next frame of the controller; answers how many frames that is.
-    /// It looks at the controller so many times. One of the controller's at a time, because to ask for more would only make this one late: a call costs nothing.
+    /// Moves the frames in the queue of receiver `name` to the batch. If there are none, polls the controller up to
+    /// `looks` times for one frame: more than one would only delay the first, because a call costs almost nothing.
+    /// Returns the number of frames.
     #[inline]
     pub fn receive(&mut self, name: u32, batch: &mut Batch, looks: u32) -> usize {
         let Some(own) = self.queues.iter().position(|queue| queue.name == name) else { return 0 };
@@ -211,7 +212,7 @@ impl Channel {
         batch.len() - before
     }
 
-    /// Why nothing more will come.
+    /// The error of a channel that receives no more frames.
     #[inline]
     pub fn trouble(&self) -> io::Result<()> {
         match (self.gone, self.up) {
@@ -258,11 +259,12 @@ impl Channel {
         }
     }
 
-    /// Gives a frame to all whose filters let it through; to one of them at once, if its queue is empty.
+    /// Gives a frame to all receivers whose filters match; directly to the batch of the calling receiver, if its queue
+    /// is empty.
     #[inline]
     fn deliver(&mut self, raw: &sja1000::Frame, direct: Option<(usize, &mut Batch)>) {
         match (&mut self.queues[..], direct) {
-            // One who wants all: the usual case, and where every instruction counts.
+            // A single receiver without filters: the usual case, in which every instruction counts.
             ([queue], Some((_, batch))) if queue.filters.is_none() => {
                 queue.append(batch, raw, queue.stamp_ns());
             }
@@ -285,7 +287,7 @@ impl Channel {
         }
     }
 
-    /// Hands a frame to the controller; false when the last one still waits for the bus.
+    /// Gives a frame to the controller; false when the previous frame still waits for the bus.
     #[inline]
     pub fn transmit(&mut self, frame: &Frame, echo: bool) -> io::Result<bool> {
         self.trouble()?;
@@ -310,7 +312,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         if self.ports.permit().is_ok() {
-            let _ = self.controller.stop(); // it may have gone
+            let _ = self.controller.stop(); // the card may have disappeared
         }
     }
 }

@@ -1,5 +1,5 @@
 //! eBPF instructions with labels for the places that jumps go to. Registers are 0…10, of which 10 is the stack's end,
-//! 1…5 are gone after a call, and 0 is what a call and the program answer. linux/bpf.h, linux/bpf_common.h.
+//! 1…5 are undefined after a call, and 0 is the result of a call and of the program. linux/bpf.h, linux/bpf_common.h.
 
 use crate::sys::bpf::Instruction;
 
@@ -53,7 +53,7 @@ pub const PSEUDO_MAP_VALUE: u8 = 2;
 #[derive(Default)]
 pub struct Assembler {
     program: Vec<Instruction>,
-    /// Where each label is, and whether anything goes there.
+    /// The position of each label, and whether a jump leads there.
     labels: Vec<(Option<usize>, bool)>,
     jumps: Vec<(usize, Label)>,
 }
@@ -107,7 +107,7 @@ impl Assembler {
         self.push(STORE_DOUBLE, base, source, offset, 0);
     }
 
-    /// Adds 1 to the number at `offset` bytes of a table's entry; registers 1 and 2 are gone.
+    /// Adds 1 to the number at `offset` bytes of a table's entry; registers 1 and 2 are overwritten.
     pub fn count(&mut self, table: i32, offset: i32) {
         self.push(CONSTANT_64, 1, PSEUDO_MAP_VALUE, 0, table);
         self.push(0, 0, 0, 0, offset);
@@ -144,7 +144,7 @@ impl Assembler {
         self.push(EXIT, 0, 0, 0, 0);
     }
 
-    /// The program. One that is too long for its jumps has wrong ones: its length tells.
+    /// The program. A program that is too long has wrong jumps: check its length.
     pub fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let target = self.labels[label.0].0.expect("every label has been placed");

@@ -1,6 +1,6 @@
 //! The program: which frames it takes, and how it moves one to the front of its buffer.
 //!
-//! Registers: 6 what the kernel knows of the frame (`struct __sk_buff`), 3 and 4 its buffer's begin and end, 7 its
+//! Registers: 6 the frame's metadata (`struct __sk_buff`), 3 and 4 its buffer's begin and end, 7 its
 //! identifier, 8 where it begins, 9 whether that is behind the room in front.
 
 use super::{
@@ -114,7 +114,7 @@ fn frames<'a>(
     }
 }
 
-/// The kernel's checker wants to see that so many bytes are in the buffer.
+/// Checks that the buffer has this many bytes, which the kernel's verifier requires.
 fn needs(a: &mut Assembler, from: u8, bytes: i32, otherwise: Label) {
     a.copy(5, from);
     a.add(5, bytes);

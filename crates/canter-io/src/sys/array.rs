@@ -1,4 +1,4 @@
-//! An array whose elements keep their place and may be pointed at while the array itself is moved.
+//! An array whose elements keep their address when the array is moved, so that pointers to them stay valid.
 
 use std::ptr::NonNull;
 
@@ -45,7 +45,7 @@ impl<T: Copy> Array<T> {
         unsafe { self.0.as_mut() }
     }
 
-    /// Never frees the elements: somebody may still write to them. The array is empty afterwards.
+    /// Leaks the elements, because the kernel may still write to them. The array is empty afterwards.
     pub fn leak(&mut self) {
         std::mem::forget(std::mem::take(self));
     }

@@ -35,7 +35,7 @@ const PROG_TYPE_SCHED_CLS: u32 = 3;
 /// Linux 6.6.
 const TCX_INGRESS: u32 = 46;
 
-/// What a program says of its licence; it calls nothing that is for GPL programs only.
+/// The licence of a program; the program calls no function that is for GPL programs only.
 const LICENSE: &[u8] = b"Dual MIT/GPL\0";
 /// As bpftool shows it.
 const NAME: [u8; 16] = *b"canter\0\0\0\0\0\0\0\0\0\0";
@@ -81,7 +81,7 @@ struct LinkCreate {
     flags: u32,
     relative: u32,
     padding: u32,
-    /// What the list of the interface's programs must be like; 1: empty. 0: whatever.
+    /// The expected revision of the interface's list of programs; 1: empty. 0: any.
     revision: u64,
 }
 
@@ -121,7 +121,7 @@ impl<const N: usize> Counters<N> {
     /// What they are now.
     ///
     /// # Errors
-    /// What bpf(2) answers.
+    /// The error of bpf(2).
     pub fn read(&self) -> io::Result<[u64; N]> {
         let (key, mut values) = (0u32, [0u64; N]);
         let mut lookup = MapLookup {
@@ -139,8 +139,8 @@ impl<const N: usize> Counters<N> {
 /// Loads a program for frames that an interface receives.
 ///
 /// # Errors
-/// `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`; `EACCES` or `EINVAL` when the kernel's checker refuses it, and what
-/// the checker said last.
+/// `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`; `EACCES` or `EINVAL` when the kernel's verifier refuses it, with
+/// the verifier's last message.
 pub fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
     let mut load = ProgLoad {
         kind: PROG_TYPE_SCHED_CLS,
@@ -165,7 +165,7 @@ pub fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
     let text = String::from_utf8_lossy(&log);
     let mut lines = text.trim_end_matches('\0').lines().rev().filter(|line| !line.starts_with("processed "));
     match lines.next() {
-        Some(said) => Err(io::Error::new(error.kind(), format!("{error}: the kernel says: {said}"))),
+        Some(message) => Err(io::Error::new(error.kind(), format!("{error}: the kernel reports: {message}"))),
         None => Err(error),
     }
 }
@@ -175,7 +175,7 @@ pub fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
 pub struct Link(OwnedFd);
 
 impl Link {
-    /// Makes the program the only one of its kind on what the interface receives.
+    /// Attaches the program as the only one of its kind on frames that the interface receives.
     ///
     /// # Errors
     /// `EINVAL` before Linux 6.6; `ESTALE` when the interface has a program.
@@ -194,8 +194,8 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// At once: some kernels leave to a thread of theirs what closing the descriptor brings about.
+    /// Detaches at once: after close(2), some kernels detach later in a kernel thread.
     fn drop(&mut self) {
-        let _ = call(LINK_DETACH, &mut (self.0.as_raw_fd() as u32)); // one whose interface has gone is off it
+        let _ = call(LINK_DETACH, &mut (self.0.as_raw_fd() as u32)); // fails when the interface has disappeared, which detaches it
     }
 }

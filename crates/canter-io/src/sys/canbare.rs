@@ -1,4 +1,5 @@
-//! The module canbare, /dev/canbare: a gateway on a processor that Linux leaves alone. Its system calls, one function each.
+//! The module canbare, /dev/canbare: a gateway on a processor that Linux leaves alone. Its system calls, one function
+//! each.
 
 use crate::uapi::canbare as uapi;
 use std::{fs::File, io, os::fd::AsRawFd};
@@ -18,7 +19,7 @@ impl Launcher {
     /// Opens it.
     ///
     /// # Errors
-    /// `ENOENT` without the module, `EBUSY` when somebody has it, `EACCES` without root.
+    /// `ENOENT` without the module, `EBUSY` when another process uses it, `EACCES` without root.
     pub fn open() -> io::Result<Self> {
         File::open(PATH).map(Self)
     }
@@ -26,17 +27,17 @@ impl Launcher {
     /// Starts the image between the module's two cards at these bit rates (bit/s), and returns when it routes.
     ///
     /// # Errors
-    /// As kernel/uapi/canbare.h lists them; [`status`](Self::status) says more.
+    /// The errors listed in kernel/uapi/canbare.h; [`status`](Self::status) has details.
     pub fn start(&self, image: &[u8], bitrate: [u32; 2]) -> io::Result<()> {
         let image_len = image.len().try_into().unwrap_or(u32::MAX); // too long for the module as well
         let mut start = uapi::Start { image: image.as_ptr() as u64, image_len, bitrate, reserved: 0 };
         self.ioctl(uapi::START, &mut start)
     }
 
-    /// Ends it; what it has counted stays.
+    /// Ends the gateway; its counters stay.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn stop(&self) -> io::Result<()> {
         self.ioctl(uapi::STOP, &mut 0u64)
     }
@@ -44,7 +45,7 @@ impl Launcher {
     /// Its state, its counters, and the error of its start if it could not be started.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn status(&self) -> io::Result<Status> {
         let mut status = Status::default();
         self.ioctl(uapi::GET_STATUS, &mut status)?;

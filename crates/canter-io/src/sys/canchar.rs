@@ -24,13 +24,13 @@ impl Device {
     /// Opens a device, for waiting calls or for calls that answer `EAGAIN`.
     ///
     /// # Errors
-    /// What open(2) answers; `ENODEV` when the board has gone.
+    /// The error of open(2); `ENODEV` when the board has disappeared.
     pub fn open(path: &Path, nonblocking: bool) -> io::Result<Self> {
         let flags = if nonblocking { libc::O_NONBLOCK } else { 0 };
         OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self::from)
     }
 
-    /// Changes what `change` does of the file's options.
+    /// Changes the file's options by `change`.
     ///
     /// # Errors
     /// `EINVAL` for options that cannot be, `EBUSY` for rings that are mapped.
@@ -43,7 +43,7 @@ impl Device {
     /// The file's options.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn options(&self) -> io::Result<Options> {
         let mut options = Options::default();
         self.ioctl(uapi::GET_OPTIONS, &mut options)?;
@@ -68,17 +68,17 @@ impl Device {
     /// What the device and the file have counted.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn statistics(&self) -> io::Result<Statistics> {
         let mut statistics = Statistics::default();
         self.ioctl(uapi::GET_STATISTICS, &mut statistics)?;
         Ok(statistics)
     }
 
-    /// Counts what its receive queue loses from now on.
+    /// Resets the loss counter of its receive queue.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn start_counting(&mut self) -> io::Result<()> {
         self.lost_before = self.statistics()?.file_rx_lost;
         Ok(())
@@ -87,12 +87,12 @@ impl Device {
     /// Frames that its receive queue has lost since then, or since it was opened.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn lost(&self) -> io::Result<u64> {
         Ok(self.statistics()?.file_rx_lost.saturating_sub(self.lost_before))
     }
 
-    /// Waits for at most `timeout_ns` (0: looks once; [`FOREVER`]) until `min` frames wait, and answers how many do.
+    /// Waits for at most `timeout_ns` (0: looks once; [`FOREVER`]) until `min` frames wait; returns their number.
     ///
     /// # Errors
     /// `EINTR`, `ENETDOWN`, `ENODEV`, when no frame waits.
@@ -100,7 +100,7 @@ impl Device {
         self.ioctl(uapi::WAIT, &mut uapi::Wait { timeout_ns, min, reserved: 0 })
     }
 
-    /// Sends what is in the mapped transmit ring and answers how many frames are left in it.
+    /// Sends the frames in the mapped transmit ring; returns the number of frames left in it.
     ///
     /// # Errors
     /// `ENETDOWN`, `ENODEV`.
@@ -116,10 +116,10 @@ impl Device {
         self.ioctl(uapi::WAIT_TX_DONE, &mut timeout_ns.clone()).map(drop)
     }
 
-    /// Looks at many devices at once, for at most `timeout_ns`; answers how many have frames.
+    /// Waits for many devices at once, for at most `timeout_ns`; returns how many have frames.
     ///
     /// # Errors
-    /// `EBADF`, `ENOTTY` for what is no canchar device, `EINTR`.
+    /// `EBADF`, `ENOTTY` for a file that is not a canchar device, `EINTR`.
     pub fn poll_set(&self, entries: &mut [PollEntry], timeout_ns: u64) -> io::Result<u32> {
         let mut set = uapi::PollSet {
             timeout_ns,
@@ -130,13 +130,13 @@ impl Device {
         self.ioctl(uapi::POLL_SET, &mut set)
     }
 
-    /// Reads frames, as many as there are and fit.
+    /// Reads the waiting frames, as far as they fit.
     ///
     /// # Errors
     /// `EAGAIN`, `EINTR`, `ENETDOWN`, `ENODEV`, `EBUSY` when the file is mapped.
     pub fn read(&self, frames: &mut [RawFrame]) -> io::Result<usize> {
         let bytes = size_of_val(frames);
-        // SAFETY: the slice is writable for so many bytes, outlives the call, and any bytes make a valid RawFrame.
+        // SAFETY: the slice is writable for `bytes` bytes, outlives the call, and any bytes make a valid RawFrame.
         // read(2), past libc's own, which in a program of several threads makes a point of cancellation of it.
         let answer =
             unsafe { libc::syscall(libc::SYS_read, self.file.as_raw_fd(), frames.as_mut_ptr(), bytes) };
@@ -146,10 +146,10 @@ impl Device {
     /// Writes frames, as many as the queue has room for; waits while it has none.
     ///
     /// # Errors
-    /// As `read`; `EINVAL` for a frame that cannot be sent. Of an error only when no frame was taken.
+    /// As `read`; `EINVAL` for a frame that cannot be sent. Returns an error only when no frame was written.
     pub fn write(&self, frames: &[RawFrame]) -> io::Result<usize> {
         let bytes = size_of_val(frames);
-        // SAFETY: the slice is readable for so many bytes and outlives the call. write(2), as `read`.
+        // SAFETY: the slice is readable for `bytes` bytes and outlives the call. write(2), as `read`.
         let answer = unsafe { libc::syscall(libc::SYS_write, self.file.as_raw_fd(), frames.as_ptr(), bytes) };
         Ok(super::check_size(answer as isize)? / size_of::<RawFrame>())
     }
@@ -158,10 +158,10 @@ impl Device {
     /// lost unless calls wait.
     ///
     /// # Errors
-    /// What open(2) answers.
+    /// The error of open(2).
     pub fn close(&self) -> io::Result<()> {
-        // A descriptor that can do nothing takes the place of the file's, so that no other file gets its number. open(2):
-        // "other file operations (e.g., read(2), write(2), … ioctl(2), mmap(2)) fail with the error EBADF".
+        // A descriptor that can do nothing takes the place of the file's, so that no other file gets its number.
+        // open(2): "other file operations (e.g., read(2), write(2), … ioctl(2), mmap(2)) fail with the error EBADF".
         let nothing = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/")?;
         let (from, to) = (nothing.as_raw_fd(), self.file.as_raw_fd());
         // SAFETY: no memory is passed, and the descriptor stays this file's. dup(2): "The steps of closing and reusing
@@ -179,7 +179,7 @@ impl Device {
 }
 
 impl From<File> for Device {
-    /// A device that somebody else has opened.
+    /// A device that another process has opened.
     fn from(file: File) -> Self {
         Self { file, lost_before: 0 }
     }

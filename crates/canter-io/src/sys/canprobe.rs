@@ -18,7 +18,7 @@ impl Instrument {
     /// Opens it.
     ///
     /// # Errors
-    /// `ENOENT` without the module, `ENODEV` when it has fewer than two cards, `EBUSY` when somebody has it.
+    /// `ENOENT` without the module, `ENODEV` when it has fewer than two cards, `EBUSY` when another process uses it.
     pub fn open() -> io::Result<Self> {
         File::open(PATH).map(Self)
     }
@@ -34,7 +34,7 @@ impl Instrument {
     /// Ends it.
     ///
     /// # Errors
-    /// `ENODEV` when the cards have gone.
+    /// `ENODEV` when the cards have disappeared.
     pub fn stop(&self) -> io::Result<()> {
         self.ioctl(uapi::STOP, &mut 0u64)
     }
@@ -58,7 +58,7 @@ impl Instrument {
     /// Its state and results.
     ///
     /// # Errors
-    /// What ioctl(2) answers.
+    /// The error of ioctl(2).
     pub fn state(&self) -> io::Result<State> {
         let mut state = State::default();
         self.ioctl(uapi::GET_STATE, &mut state)?;
@@ -68,10 +68,11 @@ impl Instrument {
     /// Reads records, as many as there are and fit; 0: there are none.
     ///
     /// # Errors
-    /// `ENODEV` when the cards have gone.
+    /// `ENODEV` when the cards have disappeared.
     pub fn read(&self, records: &mut [Record]) -> io::Result<usize> {
         let bytes = size_of_val(records);
-        // SAFETY: the slice is writable for so many bytes, outlives the call, and any bytes make a valid Record. read(2).
+        // SAFETY: the slice is writable for `bytes` bytes, outlives the call, and any bytes make a valid Record.
+        // read(2).
         let answer = unsafe { libc::read(self.0.as_raw_fd(), records.as_mut_ptr().cast(), bytes) };
         Ok(super::check_size(answer)? / size_of::<Record>())
     }

@@ -15,10 +15,10 @@ pub const CONTROL_WORDS: usize = 16;
 pub struct Control([u64; CONTROL_WORDS]);
 
 impl Control {
-    /// Receives one frame with recvmsg(2) and what the kernel reports of it; answers its size in bytes.
+    /// Receives one frame with recvmsg(2) and its metadata; returns its size in bytes.
     ///
     /// # Errors
-    /// What recvmsg(2) answers.
+    /// The error of recvmsg(2).
     pub fn receive(
         &mut self,
         socket: &Socket,
@@ -50,7 +50,7 @@ impl Control {
     }
 }
 
-/// Writes down what a received message's flags (`msg_flags`) and control messages say.
+/// Stores the information in a received message's flags (`msg_flags`) and control messages.
 #[inline]
 pub fn note(control: &[u8], flags: libc::c_int, meta: &mut Meta) {
     // raw.c sets MSG_DONTROUTE on frames that a local socket sent, and MSG_CONFIRM on those that this one sent.
@@ -75,7 +75,7 @@ pub fn note(control: &[u8], flags: libc::c_int, meta: &mut Meta) {
     }
 }
 
-/// The controller's own stamp in ns of its own clock, as `SO_TIMESTAMPING` reports it; 0 when it has none.
+/// The controller's stamp in ns of its clock, as `SO_TIMESTAMPING` reports it; 0 when it has none.
 pub fn hardware_ns(control: &[u8]) -> u64 {
     let stamps =
         |message: &Message<'_>| (message.level, message.kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING);
@@ -128,7 +128,7 @@ const HEADER_BYTES: usize = size_of::<libc::cmsghdr>().next_multiple_of(size_of:
 impl<'a> Iterator for Messages<'a> {
     type Item = Message<'a>;
 
-    /// `None` after the last, and at one whose length cannot be.
+    /// `None` after the last, and at one with an invalid length.
     #[inline]
     fn next(&mut self) -> Option<Message<'a>> {
         let header: libc::cmsghdr = read(self.0)?;

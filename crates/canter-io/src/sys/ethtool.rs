@@ -24,7 +24,7 @@ pub struct Coalescing {
 /// Asks the driver of the interface `name`.
 ///
 /// # Errors
-/// `EOPNOTSUPP` when the driver has nothing to tell, `ENODEV` without such an interface, `EINVAL` for a name that is
+/// `EOPNOTSUPP` when the driver does not support it, `ENODEV` without such an interface, `EINVAL` for a name that is
 /// too long.
 pub fn coalescing(name: &str) -> io::Result<Coalescing> {
     if name.len() >= libc::IFNAMSIZ {

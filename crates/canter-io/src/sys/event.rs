@@ -13,7 +13,7 @@ impl Any {
     /// An empty set.
     ///
     /// # Errors
-    /// What epoll_create1(2) answers.
+    /// The error of epoll_create1(2).
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed. epoll_create1(2).
         let raw = super::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -24,7 +24,7 @@ impl Any {
     /// Adds `descriptor`, for reading, level-triggered. It leaves the set when it is closed.
     ///
     /// # Errors
-    /// What epoll_ctl(2) answers.
+    /// The error of epoll_ctl(2).
     pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         let (set, one) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
@@ -35,7 +35,7 @@ impl Any {
     /// Takes `descriptor` out of it.
     ///
     /// # Errors
-    /// What epoll_ctl(2) answers; `ENOENT` when it is not in it.
+    /// The error of epoll_ctl(2); `ENOENT` when the descriptor is not in the set.
     pub fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let (set, one) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
         // SAFETY: no memory is passed. epoll_ctl(2): "event is ignored and can be NULL" for EPOLL_CTL_DEL.
@@ -58,7 +58,7 @@ impl Flag {
     /// A flag that is not set.
     ///
     /// # Errors
-    /// What eventfd(2) answers.
+    /// The error of eventfd(2).
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed. eventfd(2).
         let raw = super::check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;

@@ -2,10 +2,10 @@
 
 use std::{fs::File, io, os::fd::AsRawFd};
 
-/// Locks `file` against all others that lock it; false when somebody has it.
+/// Locks `file` exclusively; false when it is locked already.
 ///
 /// # Errors
-/// What flock(2) answers.
+/// The error of flock(2).
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match lock_by(file, libc::LOCK_EX | libc::LOCK_NB) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -13,10 +13,10 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The same, waiting until nobody has it.
+/// Locks `file` exclusively; waits until the lock is free.
 ///
 /// # Errors
-/// What flock(2) answers; `EINTR` when a signal came.
+/// The error of flock(2); `EINTR` when a signal came.
 pub fn lock(file: &File) -> io::Result<()> {
     lock_by(file, libc::LOCK_EX)
 }

@@ -1,4 +1,4 @@
-//! Message headers for recvmmsg(2) and sendmmsg(2), made once and used for each call, and places for what is received.
+//! Message headers for recvmmsg(2) and sendmmsg(2), made once and used for each call, and memory for received frames.
 //!
 //! A header points at a vector, that at a frame, and both at memory that the kernel writes. All of it is in [`Array`]s,
 //! so that these pointers stay valid wherever an inbox is moved.
@@ -16,7 +16,7 @@ use std::{io, os::fd::AsRawFd};
 pub(crate) struct Wanted {
     /// Stamps, origin and drop counts: control messages.
     pub control: bool,
-    /// Which interface a frame came from: its address.
+    /// The address of a frame: the interface that received it.
     pub interface: bool,
 }
 
@@ -69,10 +69,10 @@ impl Headers {
         Self { messages, vectors, controls, addresses, used: frames }
     }
 
-    /// Receives into the first of `places`, as many as have come and there are headers for, and answers how many.
+    /// Receives the waiting frames into the first of `places`, as many as there are headers; returns their number.
     ///
     /// # Errors
-    /// What recvmmsg(2) answers.
+    /// The error of recvmmsg(2).
     pub fn receive<P: Place>(
         &mut self,
         socket: &Socket,
@@ -89,10 +89,10 @@ impl Headers {
         unsafe { self.call(most, |messages, most| receive(socket, messages, most, flags)) }
     }
 
-    /// Sends the first of `frames`, as many as the queue has room and there are headers for, and answers how many.
+    /// Sends the first of `frames`, as many as the queue has room and there are headers for; returns their number.
     ///
     /// # Errors
-    /// What sendmmsg(2) answers, when no frame was sent.
+    /// The error of sendmmsg(2), when no frame was sent.
     pub fn send(&mut self, socket: &Socket, frames: &[Frame], flags: libc::c_int) -> io::Result<usize> {
         let most = frames.len().min(self.messages.len());
         // SAFETY: the kernel uses the vectors during a call only.
@@ -174,7 +174,7 @@ impl About<'_> {
         self.message.msg_len as usize
     }
 
-    /// Writes down stamp, drop count and origin, where they were asked for.
+    /// Stores stamp, drop count and origin, as far as they were requested.
     #[inline]
     pub fn note(&self, meta: &mut Meta) {
         if let Some(control) = self.control {
@@ -182,12 +182,12 @@ impl About<'_> {
         }
     }
 
-    /// The controller's own stamp in ns of its own clock; 0: none.
+    /// The controller's stamp in ns of its clock; 0: none.
     pub fn hardware_ns(&self) -> u64 {
         self.control.map_or(0, |control| control::hardware_ns(self.filled(control)))
     }
 
-    /// The index of the interface it came from; 0 where that was not asked for.
+    /// The index of the receiving interface; 0 unless requested.
     pub fn interface(&self) -> u32 {
         self.address.map_or(0, |address| address.can_ifindex as u32)
     }
@@ -216,10 +216,10 @@ impl<P: Place> Inbox<P> {
         Self { headers, places }
     }
 
-    /// Receives what has come, up to as many frames as there are places, and answers how many; does not wait.
+    /// Receives the waiting frames, as many as there are places, without waiting; returns their number.
     ///
     /// # Errors
-    /// What recvmmsg(2) answers.
+    /// The error of recvmmsg(2).
     pub fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
         self.call(|messages, most| receive(socket, messages, most, libc::MSG_DONTWAIT))
     }
@@ -232,7 +232,7 @@ impl<P: Place> Inbox<P> {
         unsafe { self.headers.call(self.places.len(), call) }
     }
 
-    /// The first `count` frames that the last call received, and what the kernel reports of each.
+    /// The first `count` frames of the last call, with their metadata.
     pub fn received(&self, count: usize) -> impl Iterator<Item = (About<'_>, &P)> {
         // SAFETY: the kernel writes there during a call only, which needs `self` mutably.
         self.headers.received(count).zip(unsafe { self.places.slice() })

@@ -23,7 +23,7 @@ impl Map {
     /// Maps `bytes` of `descriptor` from its start, readable, writable and shared, and faults all pages in.
     ///
     /// # Errors
-    /// What mmap(2) answers.
+    /// The error of mmap(2).
     pub fn of(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         Self::with(descriptor, bytes, libc::PROT_READ | libc::PROT_WRITE)
     }
@@ -31,7 +31,7 @@ impl Map {
     /// The same, only to be read, by [`word`](Self::word).
     ///
     /// # Errors
-    /// What mmap(2) answers.
+    /// The error of mmap(2).
     pub fn read_only(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         Self::with(descriptor, bytes, libc::PROT_READ)
     }
@@ -132,7 +132,7 @@ impl Drop for Map {
     }
 }
 
-/// Memory of this process in a mapping's stead: for tests of what lives in one, also where there are no system calls.
+/// Memory of this process in place of a mapping, for tests without system calls.
 #[cfg(test)]
 #[derive(Debug)]
 struct Plain(NonNull<u8>, std::alloc::Layout);
@@ -163,7 +163,7 @@ impl Map {
         Self { start, bytes, plain: Some(std::sync::Arc::new(Plain(start, layout))) }
     }
 
-    /// The same memory, for who is at its other end.
+    /// The same memory, for the other end.
     pub(crate) fn other_end(&self) -> Self {
         assert!(self.plain.is_some());
         Self { start: self.start, bytes: self.bytes, plain: self.plain.clone() }
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Numbers whose halves are equal, so that one made of two numbers shows.
+    /// Numbers with equal halves, so that a torn read is visible.
     #[test]
     #[cfg_attr(
         miri,

@@ -9,7 +9,7 @@ use std::{
 /// `Ok(0)`: time-out or a signal.
 ///
 /// # Errors
-/// What ppoll(2) answers, except for `EINTR`.
+/// The error of ppoll(2), except for `EINTR`.
 pub fn readable(descriptors: &[BorrowedFd<'_>], timeout_ns: Option<u64>) -> io::Result<usize> {
     wait(descriptors, libc::POLLIN, timeout_ns)
 }
@@ -17,17 +17,17 @@ pub fn readable(descriptors: &[BorrowedFd<'_>], timeout_ns: Option<u64>) -> io::
 /// The same for writing. A CAN_RAW socket is writable while its send buffer has room, whatever its queue's length.
 ///
 /// # Errors
-/// What ppoll(2) answers, except for `EINTR`.
+/// The error of ppoll(2), except for `EINTR`.
 pub fn writable(descriptor: BorrowedFd<'_>, timeout_ns: Option<u64>) -> io::Result<usize> {
     wait(&[descriptor], libc::POLLOUT, timeout_ns)
 }
 
-/// Whether the other side of a descriptor has gone for good (`POLLHUP`).
+/// Whether the other end of a descriptor is closed (`POLLHUP`).
 ///
 /// # Errors
-/// What ppoll(2) answers.
+/// The error of ppoll(2).
 pub fn hung_up(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
-    // With no events asked for, only POLLERR, POLLHUP and POLLNVAL are told.
+    // Without requested events, poll reports only POLLERR, POLLHUP and POLLNVAL.
     wait(&[descriptor], 0, Some(0)).map(|ready| ready > 0)
 }
 

@@ -11,7 +11,7 @@ thread_local! {
 }
 
 /// A range of I/O ports. A thread has to call [`permit`](Self::permit) before it touches one: without permission the
-/// processor answers by a fault, which is SIGSEGV.
+/// processor raises a fault, which becomes SIGSEGV.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports<const COUNT: u16> {
     first: u16,
@@ -19,11 +19,12 @@ pub struct Ports<const COUNT: u16> {
 }
 
 impl<const COUNT: u16> Ports<COUNT> {
-    /// The range of `COUNT` ports that begins at port `first`. Ranges of one process have different numbers, below [`RANGES_MAX`].
+    /// The range of `COUNT` ports that begins at port `first`. Ranges of one process have different numbers, below
+    /// [`RANGES_MAX`].
     ///
     /// # Safety
-    /// For as long as this or a copy of it is used, the ports are those of a device that no driver has, and nothing that
-    /// is written there makes the device write to memory.
+    /// For as long as this or a copy of it is used, the ports are those of a device that no driver has, and nothing
+    /// that is written there makes the device write to memory.
     ///
     /// # Panics
     /// When the number is too large.

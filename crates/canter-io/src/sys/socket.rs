@@ -6,8 +6,8 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
-/// `ETH_P_CAN`, the protocol that a packet socket must set for a classic frame: with 0, drivers drop the frame without an
-/// error.
+/// `ETH_P_CAN`, the protocol that a packet socket must set for a classic frame: with 0, drivers drop the frame without
+/// an error.
 pub const ETH_P_CAN: u16 = 0x000c;
 /// `ETH_P_CANFD`, the same for FD frames.
 pub const ETH_P_CANFD: u16 = 0x000d;
@@ -43,7 +43,7 @@ impl Socket {
     /// A `CAN_RAW` socket, not bound yet.
     ///
     /// # Errors
-    /// What socket(2) answers: `EAFNOSUPPORT` without the module `can`, `EPROTONOSUPPORT` without `can_raw`.
+    /// The error of socket(2): `EAFNOSUPPORT` without the module `can`, `EPROTONOSUPPORT` without `can_raw`.
     pub fn can_raw() -> io::Result<Self> {
         Self::open(libc::PF_CAN, libc::CAN_RAW)
     }
@@ -51,7 +51,7 @@ impl Socket {
     /// A packet socket that receives nothing until it is bound to a protocol.
     ///
     /// # Errors
-    /// What socket(2) answers: `EPERM` without CAP_NET_RAW.
+    /// The error of socket(2): `EPERM` without CAP_NET_RAW.
     pub fn packet() -> io::Result<Self> {
         Self::open(libc::PF_PACKET, 0)
     }
@@ -67,7 +67,7 @@ impl Socket {
     /// Binds a `CAN_RAW` socket to an interface; index 0 is every interface.
     ///
     /// # Errors
-    /// What bind(2) answers.
+    /// The error of bind(2).
     pub fn bind_can(&self, index: u32) -> io::Result<()> {
         self.bind(&can_address(index))
     }
@@ -75,7 +75,7 @@ impl Socket {
     /// Binds a packet socket to an interface and a protocol (0: it receives nothing).
     ///
     /// # Errors
-    /// What bind(2) answers.
+    /// The error of bind(2).
     pub fn bind_packet(&self, index: u32, protocol: u16) -> io::Result<()> {
         self.bind(&packet_address(index, protocol))
     }
@@ -90,7 +90,7 @@ impl Socket {
     /// Sets an option whose value is a plain kernel structure or integer.
     ///
     /// # Errors
-    /// What setsockopt(2) answers.
+    /// The error of setsockopt(2).
     pub fn set<T: OptionValue>(&self, level: libc::c_int, name: libc::c_int, value: T) -> io::Result<()> {
         self.set_slice(level, name, std::slice::from_ref(&value))
     }
@@ -98,7 +98,7 @@ impl Socket {
     /// Sets an option whose value is an array.
     ///
     /// # Errors
-    /// What setsockopt(2) answers.
+    /// The error of setsockopt(2).
     pub fn set_slice<T: OptionValue>(
         &self,
         level: libc::c_int,
@@ -125,7 +125,7 @@ impl Socket {
     /// Attaches a BPF program that selects the frames that the socket receives.
     ///
     /// # Errors
-    /// What setsockopt(2) answers.
+    /// The error of setsockopt(2).
     pub fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
         let filter =
             libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
@@ -136,7 +136,7 @@ impl Socket {
     /// Reads an option whose value is a plain kernel structure or integer array, all of whose bit patterns are valid.
     ///
     /// # Errors
-    /// What getsockopt(2) answers; `EINVAL` for `SO_GET_FILTER`, which counts instructions where others count bytes, so
+    /// The error of getsockopt(2); `EINVAL` for `SO_GET_FILTER`, which counts instructions where others count bytes, so
     /// that the kernel would write behind the value.
     pub fn get<const N: usize>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; N]> {
         if (level, name) == (libc::SOL_SOCKET, libc::SO_GET_FILTER) {
@@ -154,7 +154,7 @@ impl Socket {
     /// Sets the size of the receive queue, above the system's limit where permitted. The kernel doubles the value.
     ///
     /// # Errors
-    /// What setsockopt(2) answers.
+    /// The error of setsockopt(2).
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         let bytes = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX);
         self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
@@ -165,7 +165,7 @@ impl Socket {
     /// `SO_RXQ_OVFL` reports them only with the next frame.
     ///
     /// # Errors
-    /// What getsockopt(2) answers.
+    /// The error of getsockopt(2).
     pub fn drops(&self) -> io::Result<u64> {
         const SK_MEMINFO_DROPS: usize = 8; // linux/sock_diag.h
         let memory: [u32; 9] = self.get(libc::SOL_SOCKET, libc::SO_MEMINFO)?;

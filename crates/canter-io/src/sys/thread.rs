@@ -41,7 +41,7 @@ pub fn set_realtime(priority: u8) -> io::Result<()> {
 /// SCHED_FIFO: it moves no frames, and must not delay threads that do.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The error of the kernel.
 pub fn stand_back() -> io::Result<()> {
     const LOWEST: u8 = 1;
     // SAFETY: no memory is passed; 0 is the calling thread. sched_getscheduler(2).
@@ -54,7 +54,7 @@ pub fn stand_back() -> io::Result<()> {
 /// SCHED_FIFO, where they are never prolonged.
 ///
 /// # Errors
-/// What prctl(2) answers.
+/// The error of prctl(2).
 pub fn wake_on_time() -> io::Result<()> {
     const SLACK_NS: libc::c_ulong = 1; // 0 would mean the default
     // SAFETY: no memory is passed. prctl(2), PR_SET_TIMERSLACK: "Each thread has two associated timer slack values".

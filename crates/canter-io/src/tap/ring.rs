@@ -1,5 +1,5 @@
-//! A tap's ring, which the module canwire writes and any number of programs read. Writer and reader do not wait for each
-//! other; after each copy, the reader checks whether the writer has overwritten the record.
+//! A tap's ring, which the module canwire writes and any number of programs read. Writer and reader do not wait for
+//! each other; after each copy, the reader checks whether the writer has overwritten the record.
 //!
 //! kernel/uapi/canwire.h, `struct canwire_ring` and `struct canwire_record`. Barriers are lettered as in
 //! kernel/canwire/tap.c:
@@ -48,8 +48,8 @@ pub(super) struct Ring<M> {
 }
 
 impl<M: Words> Ring<M> {
-    /// The ring in this memory of `bytes` bytes, read from the next record that is written; `None` when the memory holds no
-    /// ring of a known version.
+    /// The ring in this memory of `bytes` bytes, read from the next record that is written; `None` when the memory
+    /// holds no ring of a known version.
     pub fn new(memory: M, bytes: u64) -> Option<Self> {
         let header = Header::read(&memory);
         let records = u64::from(header.records);
@@ -95,8 +95,8 @@ impl<M: Words> Ring<M> {
                     return Some(Record::from_words(&words));
                 }
             }
-            // The writer may already be in the oldest place, so that one is gone too; and a quarter of the ring more,
-            // or the next one would be gone before it is read.
+            // The writer may already overwrite the oldest record, so that one is lost too. Skips another quarter of the
+            // ring: otherwise the next record would be overwritten before it is read.
             let keep = self.records - self.records / 4;
             let oldest = self.head().saturating_sub(keep);
             self.missed += oldest.saturating_sub(self.next);

@@ -1,4 +1,4 @@
-//! kernel/uapi/canbare.h: a gateway on a processor of its own. What the fields mean stands there.
+//! kernel/uapi/canbare.h: a gateway on a processor without Linux. The header documents the fields.
 #![allow(missing_docs)]
 
 use std::mem::offset_of;

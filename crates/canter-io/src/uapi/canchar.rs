@@ -1,4 +1,4 @@
-//! kernel/uapi/canchar.h: CAN controllers as character devices. What the fields mean stands there.
+//! kernel/uapi/canchar.h: CAN controllers as character devices. The header documents the fields.
 #![allow(missing_docs)]
 
 /// `struct canchar_frame`, also a slot of a ring.

@@ -1,4 +1,4 @@
-//! kernel/uapi/canprobe.h: the instrument on two cards. What the fields mean stands there.
+//! kernel/uapi/canprobe.h: the instrument on two cards. The header documents the fields.
 #![allow(missing_docs)]
 
 pub const SENT: u8 = 0;

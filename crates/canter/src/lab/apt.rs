@@ -5,7 +5,7 @@ use crate::failure::Result;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A kernel by what it is called: `6.12`, `6.1-rt`.
+/// A kernel series by name: `6.12`, `6.1-rt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// Major and minor number.
@@ -15,7 +15,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// `6.12` or `6.12-rt`; anything else is not a series.
+    /// Reads `6.12` or `6.12-rt`; `None` for anything else.
     pub fn parse(text: &str, arch: Arch) -> Option<Self> {
         let (version, realtime) = match text.strip_suffix("-rt") {
             Some(version) => (version, true),
@@ -30,18 +30,18 @@ impl Series {
         format!("{}{}", self.version, if self.realtime { "-rt" } else { "" })
     }
 
-    /// What a package of this series is called, for a reader.
+    /// The pattern of this series' package names, for messages.
     fn pattern(&self) -> String {
         let realtime = if self.realtime { "-rt" } else { "" };
         format!("linux-image-{}.*{realtime}-{}", self.version, self.arch.debian())
     }
 }
 
-/// A kernel image package: what its name says.
+/// A kernel image package, parsed from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pub series: Series,
-    /// What `uname -r` says.
+    /// As `uname -r` prints it.
     pub release: String,
     /// All numbers of the version, to sort by.
     numbers: Vec<u64>,
@@ -49,7 +49,7 @@ pub struct Image {
 
 impl Image {
     /// `linux-image-6.12.117+deb12-rt-amd64`. Meta packages (`linux-image-6.12-amd64`), cloud kernels, debug
-    /// symbols, unsigned images and templates are not meant.
+    /// symbols, unsigned images and templates are refused.
     pub fn parse(package: &str) -> Option<Self> {
         let release = package.strip_prefix("linux-image-")?;
         let of_arch = |arch: Arch| release.strip_suffix(arch.debian())?.strip_suffix('-').zip(Some(arch));
@@ -85,15 +85,15 @@ pub fn select<'a>(packages: impl Iterator<Item = &'a str>, series: &Series) -> V
     images
 }
 
-/// An apt: the host's, or one of another architecture.
+/// An apt configuration: the host's, or that of another architecture.
 #[derive(Debug)]
 pub struct Apt(Option<PathBuf>);
 
-/// The host's own.
+/// The host's configuration.
 pub const HOST: Apt = Apt(None);
 
 impl Apt {
-    /// One with a configuration of its own.
+    /// With this configuration file instead of the host's.
     pub fn of(configuration: PathBuf) -> Self {
         Self(Some(configuration))
     }
@@ -120,7 +120,7 @@ pub fn newest_image(apt: &Apt, series: &Series) -> Result<Image> {
     }
 }
 
-/// The series that apt knows, for the message that the one asked for is not among them.
+/// The series that apt knows, for the error message about an unknown series.
 fn offered(names: &str) -> String {
     let mut images: Vec<_> = names.lines().filter_map(Image::parse).collect();
     images.sort_by_key(|image| (image.numbers[..2].to_vec(), image.series.realtime));
@@ -136,7 +136,7 @@ fn names(apt: &Apt, prefix: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// pkgnames also knows packages that are only mentioned: is there one to download?
+/// Whether the package can be downloaded: `pkgnames` also lists packages that others only mention.
 pub fn is_offered(apt: &Apt, package: &str) -> bool {
     apt.run("apt-cache", &["policy", package], Path::new("/"))
         .is_ok_and(|output| has_candidate(&String::from_utf8_lossy(&output.stdout)))
@@ -165,9 +165,7 @@ pub fn download(apt: &Apt, package: &str, folder: &Path, progress: &Progress) ->
         lab_failure(format!("{} (apt-get update first?)", failure.message.trim_start_matches("lab: ")))
     })?;
     let new = debs(folder).into_iter().find(|deb| !before.contains(deb));
-    new.ok_or_else(|| {
-        lab_failure(format!("apt-get download {package}: it left no .deb in {}", folder.display()))
-    })
+    new.ok_or_else(|| lab_failure(format!("apt-get download {package}: no .deb in {}", folder.display())))
 }
 
 /// Downloads `package` and extracts it into `folder`.
@@ -183,7 +181,7 @@ fn debs(folder: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|e| e == "deb")).collect()
 }
 
-/// Runs a program to its end; its failure is the lab's, with what it said.
+/// Runs a program to its end. The error has the end of its output.
 pub fn run(program: &str, arguments: &[&str], folder: &Path) -> Result<Output> {
     run_with(program, arguments, folder, None)
 }
@@ -202,9 +200,7 @@ fn run_with(
         .stdin(Stdio::null())
         .output()
         .map_err(|e| match program.starts_with("apt") {
-            true => {
-                lab_failure(format!("{program}: {e} (no apt here? --kernel takes the folder of a kernel)"))
-            }
+            true => lab_failure(format!("{program}: {e} (without apt: --kernel DIR, a kernel's folder)")),
             false => lab_failure(format!("{program}: {e}")),
         })?;
     if output.status.success() {
@@ -272,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_is_told_once_each_in_order() {
+    fn every_offered_series_is_listed_once_in_order() {
         assert_eq!(offered(NAMES), "6.1, 6.1-rt, 6.12, 6.12-rt, 6.17");
         assert_eq!(offered("bash\n"), "none");
     }

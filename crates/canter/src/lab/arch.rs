@@ -1,5 +1,5 @@
-//! What differs between the architectures that the lab's machine can have. One that is not the host's has a root of its
-//! own, made of Debian's packages (`foreign`); the rest is the same.
+//! What differs between the architectures of the lab's machine. An architecture other than the host's gets a root made
+//! of Debian's packages (`foreign`); the rest is the same.
 
 use super::programs::{self, Program};
 use clap::ValueEnum;
@@ -17,7 +17,7 @@ pub enum Arch {
 impl Arch {
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
-    /// As Debian's packages have it.
+    /// Its name in Debian's packages.
     pub fn debian(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -48,7 +48,7 @@ impl Arch {
         }
     }
 
-    /// What QEMU emulates when it does not use the host's.
+    /// The processor that QEMU emulates when it does not use the host's.
     pub fn processor(self) -> &'static str {
         match self {
             Self::Amd64 => "max",
@@ -63,7 +63,7 @@ impl Arch {
         }
     }
 
-    /// Whether programs of the host run in it.
+    /// Whether programs of the host run in the machine.
     pub fn is_host(self) -> bool {
         self == Self::Amd64
     }

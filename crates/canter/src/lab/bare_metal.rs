@@ -1,9 +1,9 @@
-//! A processor without an operating system beside the guest's Linux, and canbare, which starts it: built for the guest's
-//! kernel and loaded there. It starts nothing until `canter gateway --method bare-metal` tells it to.
+//! A processor without an operating system beside the guest's Linux, and canbare, which starts it: built for the
+//! guest's kernel and loaded there. It starts nothing until `canter gateway --method bare-metal` requests it.
 
 use super::module::{Choice, Module, Source, sources};
 
-/// Every file that it is built from; the card and its chip's registers are canchar's.
+/// Every source file of the module; the card and its chip's registers are canchar's.
 const SOURCE: Source = Source {
     name: "canbare",
     folder: "canbare",
@@ -24,6 +24,6 @@ pub(super) const MODULE: Module = Module {
     ..Module::plain(
         SOURCE,
         Choice::Flag("bare-metal"),
-        "One processor more, which Linux does not get, and the module canbare: for --method bare-metal",
+        "Add a processor that Linux does not use, and load the module canbare: for --method bare-metal",
     )
 };

@@ -1,5 +1,5 @@
-//! What the lab keeps between runs: kernels, drivers, verdicts. An entry appears whole or not at all, because it
-//! is made under another name and renamed; a lock makes the second of two labs wait instead of doing it again.
+//! Files that the lab keeps between runs: kernels, drivers, verdicts. An entry is made under a temporary name and
+//! renamed when complete. When two labs need the same entry, a lock makes the second one wait for it.
 
 use super::{lab_failure, progress::Progress};
 use crate::failure::Result;
@@ -16,9 +16,7 @@ impl Cache {
     /// `$CANTER_CACHE`, else `$XDG_CACHE_HOME/canter`, else `~/.cache/canter`.
     pub fn open() -> Result<Self> {
         let root = folder(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))
-            .ok_or_else(|| {
-                lab_failure("no folder for the cache: set CANTER_CACHE, XDG_CACHE_HOME or HOME")
-            })?;
+            .ok_or_else(|| lab_failure("cache: no folder (set CANTER_CACHE, XDG_CACHE_HOME or HOME)"))?;
         let root = std::path::absolute(&root).unwrap_or(root);
         fs::create_dir_all(&root).map_err(|e| {
             lab_failure(format!("cache {}: {e} (CANTER_CACHE names another folder)", root.display()))
@@ -31,12 +29,12 @@ impl Cache {
         Self { root: root.to_owned() }
     }
 
-    /// A path in the cache, whether there is anything or not.
+    /// The path of an entry, which may not exist.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// The folder `name`, made by `make(folder to fill, where it will be)` unless it is there.
+    /// The folder `name`. Unless it exists, `make(temporary folder, final path)` fills it.
     pub fn entry(
         &self,
         name: &str,
@@ -48,14 +46,14 @@ impl Cache {
             return Ok(path);
         }
         let step =
-            |what: &str, e: std::io::Error| lab_failure(format!("cache {}: {what}: {e}", path.display()));
+            |name: &str, e: std::io::Error| lab_failure(format!("cache {}: {name}: {e}", path.display()));
         let parent = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).map_err(|e| step("create", e))?;
         let _lock = self.lock(name, progress).map_err(|e| step("lock", e))?;
         if path.exists() {
             return Ok(path); // another lab made it while this one waited
         }
-        // Under the lock nobody else uses this name: what is there was left by a lab that was killed.
+        // Under the lock nobody else uses this name: an existing folder is left over from a killed lab.
         let name = format!(".new-{}", path.file_name().unwrap_or_default().to_string_lossy());
         let _ = fs::remove_dir_all(parent.join(&name));
         let new = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in(parent);
@@ -67,7 +65,7 @@ impl Cache {
         Ok(path)
     }
 
-    /// The kernel lets go of the lock when the file is closed, however the process ends.
+    /// The kernel releases the lock when the file is closed, also when the process is killed.
     fn lock(&self, name: &str, progress: &Progress) -> std::io::Result<File> {
         let folder = self.root.join("locks");
         fs::create_dir_all(&folder)?;

@@ -8,7 +8,7 @@ use super::{
 /// Devices on one bus that `virtual` stands for.
 const VIRTUAL: u8 = 2;
 
-/// Every file that it is built from.
+/// Every source file of the module.
 const SOURCE: Source = Source {
     name: "canchar",
     folder: "canchar",
@@ -27,20 +27,23 @@ pub(super) const MODULE: Module = Module {
     ..Module::plain(
         SOURCE,
         Choice::Value("canchar", "LIST"),
-        "Load the module canchar: `virtual` for two virtual devices, numbers of SJA1000 cards for it to drive",
+        "Load the module canchar: `virtual` for two virtual devices, numbers of SJA1000 cards that it drives",
     )
 };
 
-/// Reads which devices there are, in their order: `virtual,3,4` makes canchar0 and canchar1, canchar2 of can3, canchar3
-/// of can4.
+/// Reads the list of devices: `virtual,3,4` makes canchar0 and canchar1 (virtual), canchar2 of can3, canchar3 of can4.
 fn load(text: &str) -> Result<Loading, String> {
     let (mut devices, mut cards) = (0, Vec::new());
     for (at, item) in text.split(',').enumerate() {
         match item.parse::<u8>() {
             _ if item == "virtual" && at == 0 => devices = VIRTUAL,
-            Ok(card) if cards.contains(&card) => return Err(format!("card {card} twice")),
+            Ok(card) if cards.contains(&card) => return Err(format!("card {card} is given twice")),
             Ok(card) if usize::from(card) < topology::SJA1000_CARDS.len() => cards.push(card),
-            _ => return Err("virtual, numbers of SJA1000 cards (0…4), or both: virtual,3,4".to_owned()),
+            _ => {
+                return Err(
+                    "expected virtual, numbers of SJA1000 cards (0…4), or both: virtual,3,4".to_owned()
+                );
+            }
         }
     }
     Ok(Loading { parameters: format!("virtual={devices}"), cards })

@@ -1,7 +1,7 @@
-//! A cpio archive ("newc"), the one form of initramfs that every kernel unpacks: small enough to write here,
-//! so that the lab needs no cpio program. Format: Documentation/driver-api/early-userspace/buffer-format.rst.
+//! Writes a cpio archive ("newc"), the form of initramfs that every kernel unpacks, so that the lab needs no cpio
+//! program. Format: Documentation/driver-api/early-userspace/buffer-format.rst.
 
-/// What goes into an initramfs: folders before their files.
+/// The content of an initramfs: folders before their files.
 pub struct Archive {
     bytes: Vec<u8>,
     inode: u32,
@@ -20,7 +20,7 @@ impl Archive {
         self.entry(name, FOLDER, &[]);
     }
 
-    /// Every file is executable: it is init, busybox, or something that the mode does not matter to.
+    /// Every file is executable: init and busybox need it, and the others do no harm.
     pub fn file(&mut self, name: &str, content: &[u8]) {
         self.entry(name, PROGRAM, content);
     }

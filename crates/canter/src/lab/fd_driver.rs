@@ -1,5 +1,5 @@
-//! The driver of the CAN FD cards. Debian leaves ctucanfd out of its kernels but has it in its source package: built
-//! from there on first use, and kept. A kernel that has it already is left alone.
+//! The driver of the CAN FD cards. Debian's kernels lack ctucanfd, but Debian's source package has it: the lab builds
+//! it from there on first use and keeps it. A kernel that has the driver is left as it is.
 
 use super::{
     apt::{self, Image},
@@ -14,9 +14,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What drives the cards.
+/// The driver of the cards.
 pub const MODULE: &str = "ctucanfd_pci";
-/// What has to be loaded for that, in order.
+/// The modules to load for it, in order.
 const MODULES: [&str; 2] = ["ctucanfd.ko", "ctucanfd_pci.ko"];
 const FOLDER: &str = "drivers/net/can/ctucanfd";
 const SETTINGS: [&str; 2] = ["CONFIG_CAN_CTUCANFD=m", "CONFIG_CAN_CTUCANFD_PCI=m"];
@@ -49,9 +49,7 @@ pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()
 /// The driver's folder of the kernel's source package.
 fn source(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let image = Image::parse(&format!("linux-image-{release}")).ok_or_else(|| {
-        lab_failure(format!(
-            "kernel {release}: no CAN FD cards without CONFIG_CAN_CTUCANFD_PCI or a Debian kernel"
-        ))
+        lab_failure(format!("kernel {release}: --fd-cards needs CONFIG_CAN_CTUCANFD_PCI or a Debian kernel"))
     })?;
     let package = format!("linux-source-{}", image.series.version);
     let folder = cache.entry(&format!("sources/ctucanfd-{}", image.series.version), progress, |new, _| {
@@ -63,7 +61,7 @@ fn source(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> 
     Ok(folder.join(&package).join(FOLDER))
 }
 
-/// The one folder, out of an archive in an archive.
+/// Extracts the driver's folder: an archive in an archive.
 fn unpack(deb: &Path, package: &str, to: &Path) -> Result<()> {
     const PIPE: &str =
         r#"dpkg-deb --fsys-tarfile "$1" | tar xO "./usr/src/$2.tar.xz" | tar xJ -C "$3" "$2/$4""#;
@@ -80,7 +78,7 @@ fn unpack(deb: &Path, package: &str, to: &Path) -> Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(lab_failure(format!("{}: no {FOLDER} in it: {}", deb.display(), said.trim())))
+    Err(lab_failure(format!("{}: extract {FOLDER}: {}", deb.display(), said.trim())))
 }
 
 /// The sources and the Makefile.

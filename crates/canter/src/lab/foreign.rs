@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// With all that they depend on, some 60.
+/// With their dependencies about 60 packages.
 const PACKAGES: &[&str] = &[
     "base-files",
     "bash",
@@ -27,19 +27,19 @@ const PACKAGES: &[&str] = &[
     "sed",
     "util-linux",
 ];
-/// Folders that are links since Debian joined them with those below /usr (usrmerge).
+/// Folders that are links into /usr since Debian's usrmerge.
 const JOINED: &[&str] = &["bin", "lib", "sbin"];
 
-/// An apt of that architecture: its own state, the host's sources.
+/// The apt of that architecture: separate state, the host's sources.
 pub fn apt(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Apt> {
     let name = format!("apt/{}", arch.debian());
     let folder = cache.entry(&name, progress, |new, at| {
-        let _step = progress.step(&format!("asking apt for {}", arch.debian()));
+        let _step = progress.step(&format!("updating apt's lists for {}", arch.debian()));
         for below in ["state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(new.join(below)).map_err(|e| failed(new, "create", e))?;
         }
         fs::write(new.join("status"), "").map_err(|e| failed(new, "write", e))?;
-        // Where it is made now, to be used; where it will be, to stay.
+        // One configuration for the temporary folder, to update now; one for the final folder.
         for (file, place) in [("now.conf", new), ("apt.conf", at)] {
             fs::write(new.join(file), configuration(arch, place)).map_err(|e| failed(new, "write", e))?;
         }
@@ -72,7 +72,7 @@ pub fn root(arch: Arch, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
         }
         debs.iter().try_for_each(|deb| unpack(deb, new))?;
         fs::remove_dir_all(new.join(DOWNLOADS)).map_err(|e| failed(new, "remove", e))?;
-        // Made by a package's script, and scripts are not run.
+        // A package's script would make this link, but scripts are not run.
         if !new.join("usr/bin/sh").exists() {
             symlink("bash", new.join("usr/bin/sh")).map_err(|e| failed(new, "link", e))?;
         }
@@ -122,7 +122,7 @@ fn unpack(deb: &Path, root: &Path) -> Result<()> {
     )))
 }
 
-/// The folder that has our own program for that architecture, if Cargo has built it beside this one.
+/// The folder of canter for that architecture, if Cargo has built it beside this program.
 pub fn program_folder(arch: Arch) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let profile = own.parent()?;

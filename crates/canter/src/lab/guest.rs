@@ -18,11 +18,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often signals, the deadline and QEMU's end are looked at; what the guest says is seen at once.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often the loop checks for signals, the deadline and QEMU's exit. Events of the guest wake it at once.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const CONSOLE_LINES: usize = 15;
 
-/// What a boot needs beside the machine's description.
+/// Inputs of a boot: the machine's description and the files of this run.
 pub struct Boot<'a> {
     pub machine: &'a Machine,
     pub kernel: &'a Path,
@@ -41,7 +41,7 @@ pub struct Boot<'a> {
 /// How a boot ended.
 pub enum Outcome {
     Ended(Ended),
-    /// It ended by itself before the command began.
+    /// The guest ended before the command began.
     NotBegun(Failure),
     Failed(Failure),
 }
@@ -62,7 +62,7 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome> {
     let listeners = [stdout?, stderr?, stdin?, control?];
     let errors = boot.folder.join("qemu");
     let log = fs::File::create(&errors).map_err(|e| lab_failure(format!("{}: {e}", errors.display())))?;
-    // A group of its own: Ctrl-C at the terminal reaches only canter, which then ends QEMU.
+    // QEMU gets a separate process group: Ctrl-C at the terminal reaches only canter, which then ends QEMU.
     let child = Command::new(programs::path(programs::SETPRIV))
         .args(["--pdeathsig", "KILL"])
         .arg(programs::path(boot.machine.arch.qemu()))
@@ -88,7 +88,7 @@ fn listen(path: &Path) -> Result<UnixListener> {
     listener.map_err(|e| lab_failure(format!("{}: {e} (TMPDIR names another folder)", path.display())))
 }
 
-/// A running QEMU; it is ended when this is dropped.
+/// A running QEMU; dropping this ends it.
 struct Guest<'a> {
     child: Child,
     boot: &'a Boot<'a>,
@@ -114,7 +114,7 @@ impl Guest<'_> {
             match listeners[connected.len()].accept() {
                 Ok((stream, _)) => connected.push(stream),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if let Some(outcome) = self.trouble(false)? {
+                    if let Some(outcome) = self.early_end(false)? {
                         return Ok(Err(outcome));
                     }
                     std::thread::sleep(Duration::from_millis(2));
@@ -125,7 +125,7 @@ impl Guest<'_> {
         Ok(Ok(connected.try_into().expect("as many as there are listeners")))
     }
 
-    /// Carries the streams until the guest has told its exit code and all of its output.
+    /// Carries the streams until the guest has sent its exit code and all output.
     fn attend(&mut self, connected: [UnixStream; 4], streams: Streams) -> Result<Outcome> {
         let [stdout, stderr, stdin, control] = connected;
         let (sender, events) = mpsc::channel();
@@ -137,32 +137,32 @@ impl Guest<'_> {
         ];
         let mut state = State { input: Some((stdin, streams.stdin)), ..State::default() };
         loop {
-            state.take(&events, LOOK_EVERY);
+            state.take(&events, CHECK_INTERVAL);
             if let Some(outcome) = state.outcome(self) {
                 return Ok(outcome);
             }
             if self.child.try_wait().map_err(|e| lab_failure(format!("qemu: {e}")))?.is_some() {
-                // Its sockets are closed: the threads end, and then all that it said is known.
+                // Its sockets are closed, so the threads end after the last of its output.
                 relays.into_iter().for_each(|thread| drop(thread.join()));
                 while state.take(&events, Duration::ZERO) {}
                 let outcome = state.outcome(self);
                 return Ok(outcome.unwrap_or_else(|| self.died(state.begun)));
             }
-            if let Some(outcome) = self.trouble(state.begun)? {
+            if let Some(outcome) = self.early_end(state.begun)? {
                 return Ok(outcome);
             }
         }
     }
 
-    /// A signal, the deadline, or the end of QEMU itself.
-    fn trouble(&mut self, begun: bool) -> Result<Option<Outcome>> {
+    /// The outcome, when a signal, the deadline or the exit of QEMU ended the run.
+    fn early_end(&mut self, begun: bool) -> Result<Option<Outcome>> {
         if let Some(signal) = self.boot.signals.caught() {
             return Ok(Some(Outcome::Ended(Ended::Interrupted(signal))));
         }
         if Instant::now() >= self.deadline {
             let limit = self.boot.machine.timeout.as_secs_f64();
-            let what = if begun { "the command" } else { "the boot" };
-            let message = format!("{what} did not end within {limit} s (--timeout)");
+            let step = if begun { "the command" } else { "the boot" };
+            let message = format!("{step} did not end within {limit} s (--timeout)");
             return Ok(Some(Outcome::Failed(self.failure(&message))));
         }
         match self.child.try_wait() {
@@ -177,16 +177,18 @@ impl Guest<'_> {
         let refused = status.is_some_and(|status| status.code().is_some_and(|code| code != 0));
         if begun {
             return Outcome::Failed(
-                self.failure(&format!("the guest ended without a result{}", told(status))),
+                self.failure(&format!("the guest ended without a result{}", exit_status(status))),
             );
         }
         if refused {
-            return Outcome::Failed(self.failure(&format!("QEMU refused to start{}", told(status))));
+            return Outcome::Failed(self.failure(&format!("QEMU refused to start{}", exit_status(status))));
         }
-        Outcome::NotBegun(self.failure(&format!("the guest ended before the command began{}", told(status))))
+        Outcome::NotBegun(
+            self.failure(&format!("the guest ended before the command began{}", exit_status(status))),
+        )
     }
 
-    /// The reason, with what QEMU said and the last lines of the console.
+    /// The reason, with QEMU's messages and the last lines of the console.
     fn failure(&self, reason: &str) -> Failure {
         let mut message = reason.to_owned();
         let qemu = fs::read_to_string(&self.errors).unwrap_or_default();
@@ -201,11 +203,11 @@ impl Guest<'_> {
     }
 }
 
-fn told(status: Option<ExitStatus>) -> String {
+fn exit_status(status: Option<ExitStatus>) -> String {
     status.filter(|status| !status.success()).map_or(String::new(), |status| format!(" (QEMU: {status})"))
 }
 
-/// What is known so far of a running guest.
+/// The events so far of a running guest.
 #[derive(Default)]
 struct State {
     begun: bool,
@@ -217,7 +219,7 @@ struct State {
 }
 
 impl State {
-    /// Takes in one event; whether there was one.
+    /// Handles one event; false when none came within `wait`.
     fn take(&mut self, events: &Receiver<Event>, wait: Duration) -> bool {
         match events.recv_timeout(wait) {
             Ok(Event::Complete) => self.complete += 1,
@@ -225,7 +227,7 @@ impl State {
             Ok(Event::Control(line)) => self.control(&line),
             Err(RecvTimeoutError::Timeout) => return false,
             Err(RecvTimeoutError::Disconnected) => {
-                std::thread::sleep(wait); // all threads have ended: QEMU is about to
+                std::thread::sleep(wait); // all threads have ended: QEMU is about to exit
                 return false;
             }
         }
@@ -236,7 +238,7 @@ impl State {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("begin", _) => {
                 self.begun = true;
-                // Only now: a boot that is tried again must find all of the input.
+                // Not earlier: when a boot is repeated, none of the input may be missing.
                 if let Some((stream, input)) = self.input.take() {
                     feed(stream, input);
                 }
@@ -266,7 +268,7 @@ impl State {
     }
 }
 
-/// The last lines of a console, without its control characters; before them the line that says what went wrong.
+/// The last lines of a console without control characters, after the line that names the cause.
 fn last_lines(console: &[u8], count: usize) -> Vec<String> {
     const CAUSES: [&str; 3] = ["Oops", "BUG:", "Kernel panic"];
     let text = String::from_utf8_lossy(console);

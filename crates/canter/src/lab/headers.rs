@@ -1,5 +1,5 @@
-//! What modules are built against: the header packages of a Debian kernel, extracted into the cache. Installing them
-//! would pull in the matching kernel image and an initramfs with it.
+//! The header packages of a Debian kernel, extracted into the cache, to build modules against. Installing them would
+//! also install the matching kernel image and an initramfs.
 
 use super::{apt, cache::Cache, lab_failure, programs, progress::Progress};
 use crate::failure::Result;
@@ -7,12 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The folder that `make -C` wants for a kernel of Debian's.
+/// The folder for `make -C` of a Debian kernel.
 pub fn build_folder(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let package = format!("linux-headers-{release}");
     let root = cache.entry(&format!("headers/{release}"), progress, |new, to| {
         if !apt::is_offered(&apt::HOST, &package) {
-            return Err(lab_failure(format!("{package}: apt does not offer it (apt-get update first?)")));
+            return Err(lab_failure(format!("{package}: not offered by apt (apt-get update first?)")));
         }
         let parts = apt::depends(&package)?;
         let parts =
@@ -21,7 +21,7 @@ pub fn build_folder(release: &str, cache: &Cache, progress: &Progress) -> Result
             apt::extract(&apt::HOST, name, new, progress)?;
         }
         let folder = new.join("usr/src").join(&package);
-        // Only there for the modules' type information, which needs pahole: without it there is none, and no need.
+        // vmlinux serves only for the modules' type information (BTF), which needs pahole; the lab does not use it.
         let _ = fs::remove_file(folder.join("vmlinux"));
         relocate(&folder.join("Makefile"), to)
     })?;
@@ -45,7 +45,7 @@ pub fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
         .arg(format!("M={}", source.display()))
         .args(settings)
         .arg("modules")
-        .env_remove("MAKEFLAGS") // of a make that runs the lab, whose jobs are not for this one
+        .env_remove("MAKEFLAGS") // set by a make that runs the lab: its job server is not for this make
         .stdin(Stdio::null())
         .output()
         .map_err(|e| lab_failure(format!("make: {e}")))?;

@@ -1,4 +1,4 @@
-//! The folders of the host in which the command runs and its changes stay.
+//! The folders of the host that the guest shares: the current one and those of `--share`.
 
 use super::{lab_failure, progress::Progress};
 use crate::failure::Result;
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the command runs, and the folders in which its changes stay.
+/// The command's current folder, and the folders whose changes the lab keeps.
 pub struct Here {
     pub folder: PathBuf,
     pub shares: Vec<PathBuf>,
@@ -19,8 +19,7 @@ impl Here {
         shareable(&folder)?;
         let mut shares = Vec::new();
         if folder == Path::new("/") {
-            progress
-                .say("the current directory is /: what the command writes stays in the guest and is lost");
+            progress.say("the current directory is /: files that the command writes are lost");
         } else {
             shares.push(folder.clone());
         }
@@ -28,31 +27,32 @@ impl Here {
             let path = fs::canonicalize(other)
                 .map_err(|e| lab_failure(format!("--share {}: {e}", other.display())))?;
             if !path.is_dir() || path == Path::new("/") {
-                let message = format!("--share {}: it must be a folder, and not the root", other.display());
+                let message =
+                    format!("--share {}: not a folder, or the root (name a folder below /)", other.display());
                 return Err(lab_failure(message));
             }
             shareable(&path)?;
             shares.push(path);
         }
-        // The outer before the inner, or it would be mounted over it.
+        // The outer folder first: otherwise it would be mounted over the inner one.
         shares.sort();
         shares.dedup();
         Ok(Self { folder, shares })
     }
 }
 
-/// A folder that can be at the same place in the guest.
+/// Refuses a folder that the guest cannot have under the same path.
 fn shareable(folder: &Path) -> Result<()> {
     if folder.to_str().is_none_or(|name| name.contains('\n')) {
         return Err(lab_failure(format!(
-            "folder {}: not a name that the guest can be told",
+            "folder {}: its name has characters that the lab cannot pass to the guest (use another folder)",
             folder.display()
         )));
     }
     let own = ["/proc", "/sys", "/dev"].iter().find(|own| folder.starts_with(own));
     match own.filter(|_| !folder.starts_with("/dev/shm")) {
         Some(own) => Err(lab_failure(format!(
-            "folder {}: the guest has a {own} of its own: use another",
+            "folder {}: the guest has a separate {own} (use another folder)",
             folder.display()
         ))),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! The guest's first files: busybox, the modules to reach the host's files, the two scripts and what is to be run.
+//! The guest's first files: busybox, the modules to reach the host's files, the two scripts and the command.
 
 use super::{
     cpio::Archive,
@@ -14,20 +14,20 @@ use crate::failure::Result;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Without these there is no way to the host's files and back.
+/// Without these the guest cannot reach the host's files and streams.
 const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
-/// What the lab is for. A kernel that lacks one boots all the same.
+/// The CAN modules. A kernel that lacks one boots anyway.
 const CAN: &[&str] =
     &["can", "can-raw", "can-bcm", "can-gw", "vcan", "vxcan", "sch_tbf", "can-dev", "kvaser_pci"];
 
-/// Variables that the command sees as they are here; those that end with `_` by their beginning.
+/// Variables that the lab passes to the command; a name that ends with `_` is a prefix.
 const ENVIRONMENT: &[&str] = &["PATH", "HOME", "TERM", "LANG", "CANTER_", "RUST_", "CARGO_"];
 const SYSTEM_FOLDERS: &[&str] =
     &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// Where the guest has the binary that runs the lab, as `canter`.
+/// The guest's folder with the running binary, named `canter`.
 const OWN_FOLDER: &str = "/run/canter-lab/bin";
 
-/// What the scripts are told.
+/// What the scripts need to know about the run.
 pub struct Session<'a> {
     pub command: &'a [String],
     /// The current directory of the command.
@@ -36,7 +36,7 @@ pub struct Session<'a> {
     pub shares: &'a [PathBuf],
     /// Marks the end of a complete stream.
     pub token: &'a str,
-    /// What the guest has as its root, and folders that it reads, by their tags.
+    /// The guest's root folder, and read-only folders by their tags.
     pub root: &'a Path,
     pub read_only: &'a [(&'static str, PathBuf)],
 }
@@ -79,18 +79,18 @@ fn add_modules(
     let needed = kernel.index.order(NEEDED);
     if !needed.absent.is_empty() {
         return Err(lab_failure(format!(
-            "kernel {}: it has no {}: the lab cannot reach its files with it",
+            "kernel {}: it has no {} (the lab needs them to share files with the guest)",
             kernel.release,
             needed.absent.join(", ")
         )));
     }
     let net: &[&str] = if machine.net { &["e1000"] } else { &[] };
-    // After the SJA1000 cards, so that those are can0…can4.
+    // Loaded after the SJA1000 driver, so that those cards are can0…can4.
     let own_fd = machine.fd_cards > 0 && kernel.index.has(fd_driver::MODULE);
     let fd: &[&str] = if own_fd { &[fd_driver::MODULE] } else { &[] };
     let wanted = kernel.index.order(&[NEEDED, CAN, net, fd].concat());
     if !wanted.absent.is_empty() && machine.verbose {
-        progress.say(&format!("kernel {} has no {}", kernel.release, wanted.absent.join(", ")));
+        progress.say(&format!("kernel {} lacks the modules {}", kernel.release, wanted.absent.join(", ")));
     }
     let folder = kernel.modules.as_ref().map(|folder| folder.join(&kernel.release)).unwrap_or_default();
     let files = wanted.files.iter().map(|file| Extra::new(folder.join(file)));
@@ -103,7 +103,7 @@ fn add_modules(
     Ok(order)
 }
 
-/// A line for each card that a module of ours drives instead of the kernel's own: the driver and the card's address.
+/// One line per card that one of our modules drives instead of the kernel's driver: the driver and the card's address.
 fn drivers(machine: &Machine) -> String {
     let cards = machine.modules.iter().flat_map(|chosen| {
         let line = |&card: &u8| format!("{} {}\n", chosen.module.driver, topology::card_address(card));
@@ -115,7 +115,7 @@ fn drivers(machine: &Machine) -> String {
 /// The variables of both scripts.
 fn variables(machine: &Machine, kernel: &Kernel, session: &Session) -> String {
     let path = |path: Option<PathBuf>| shell::quote(&path.unwrap_or_default().to_string_lossy());
-    // In another root neither is where the host has it: they come as folders of their own.
+    // In another root, modules and program are not under the host's paths: they are mounted separately.
     let of_host = |path: Option<PathBuf>| path.filter(|_| machine.arch.is_host());
     let tags: Vec<_> = session.read_only.iter().map(|(tag, _)| *tag).collect();
     format!(
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_runs_where_and_as_it_was_given() {
+    fn the_command_keeps_its_folder_words_and_environment() {
         let command_words = ["echo".to_owned(), "a b".to_owned()];
         let folders = ["/tmp/my dir", "/srv"].map(PathBuf::from);
         let session = Session {

@@ -1,4 +1,4 @@
-//! The kernel that the lab boots: one of the host's apt configuration by series, or a tree by path.
+//! The kernel that the lab boots: from apt by series, or a tree by path.
 
 use super::apt::{self, Image, Series};
 use super::{
@@ -14,18 +14,18 @@ use std::process::{Command, Stdio};
 /// A kernel ready to boot.
 #[derive(Debug)]
 pub struct Kernel {
-    /// What `uname -r` says inside.
+    /// As `uname -r` prints it in the guest.
     pub release: String,
-    /// What QEMU starts.
+    /// The image that QEMU starts.
     pub image: PathBuf,
     /// The folder `lib/modules`, when the kernel has modules.
     pub modules: Option<PathBuf>,
     pub index: Index,
-    /// Modules that are not in that folder, in the order to load them.
+    /// Modules outside of that folder, in the order to load them.
     pub extra_modules: Vec<Extra>,
-    /// The kernel's build tree, when it came from one.
+    /// The kernel's build tree, if it has one.
     pub build_tree: Option<PathBuf>,
-    /// Names this build of it.
+    /// Identifies the build.
     pub key: String,
 }
 
@@ -44,7 +44,7 @@ impl Extra {
     }
 }
 
-/// Finds the kernel called `name`: `6.12`, `6.1-rt`, or the path of a tree.
+/// Finds the kernel `name`: `6.12`, `6.1-rt`, or the path of a tree.
 pub fn find(name: &str, arch: Arch, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     match Series::parse(name, arch) {
         Some(series) => from_apt(&series, cache, progress),
@@ -62,7 +62,7 @@ pub fn find(name: &str, arch: Arch, cache: &Cache, progress: &Progress) -> Resul
     }
 }
 
-/// What is in the cache serves; otherwise the newest package of the series is downloaded.
+/// The newest kernel of the series in the cache; if there is none, downloads apt's newest.
 fn from_apt(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     let apt = if series.arch.is_host() { apt::HOST } else { foreign::apt(series.arch, cache, progress)? };
     let image = match cached(series, cache) {
@@ -81,14 +81,14 @@ fn from_apt(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kerne
     Ok(Kernel { release, image: image_path, modules, index, extra_modules, build_tree: None, key })
 }
 
-/// The newest kernel of a series that is in the cache already.
+/// The newest kernel of a series in the cache.
 fn cached(series: &Series, cache: &Cache) -> Option<Image> {
     let entries = fs::read_dir(cache.path("kernels")).ok()?.flatten();
     let names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     apt::select(names.iter().map(String::as_str), series).into_iter().next()
 }
 
-/// What a package lacks to be booted: the uncompressed kernel and the index of its modules.
+/// Adds what a package lacks to be booted: the uncompressed kernel and the index of its modules.
 fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     join_lib(tree).map_err(|e| lab_failure(format!("{}: lib: {e}", tree.display())))?;
     let packed = format!("vmlinuz-{release}");
@@ -101,7 +101,7 @@ fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     modprobe::index(&programs::path(programs::DEPMOD), tree, release)
 }
 
-/// Newer packages have usr/lib/modules: depmod and the rest look below lib.
+/// Newer packages have usr/lib/modules; depmod and modprobe search below lib.
 fn join_lib(tree: &Path) -> std::io::Result<()> {
     if !tree.join("lib").exists() && tree.join("usr/lib/modules").exists() {
         std::os::unix::fs::symlink("usr/lib", tree.join("lib"))?;
@@ -116,9 +116,9 @@ fn from_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> 
     from_package_tree(tree, cache, progress)
 }
 
-/// What `dpkg-deb -x linux-image-….deb TREE` made.
+/// A tree made by `dpkg-deb -x linux-image-….deb TREE`.
 fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
-    let wrong = |what: &str| lab_failure(format!("kernel {}: {what}", tree.display()));
+    let wrong = |reason: &str| lab_failure(format!("kernel {}: {reason}", tree.display()));
     let bzimage = first_file(&tree.join("boot"), "vmlinuz").ok_or_else(|| {
         wrong(
             "neither a package tree (boot/vmlinuz-…, lib/modules/) nor a build tree (arch/x86/boot/bzImage)",
@@ -126,7 +126,7 @@ fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<
     })?;
     let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
     let modules =
-        modules.into_iter().find(|folder| folder.is_dir()).ok_or_else(|| wrong("no lib/modules in it"))?;
+        modules.into_iter().find(|folder| folder.is_dir()).ok_or_else(|| wrong("no folder lib/modules"))?;
     let named = bzimage.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("vmlinuz-"));
     let release = match named.filter(|release| modules.join(release).is_dir()) {
         Some(release) => release.to_owned(),
@@ -191,8 +191,8 @@ fn install_modules(tree: &Path, to: &Path, release: &str) -> Result<()> {
     modprobe::index(&programs::path(programs::DEPMOD), to, release)
 }
 
-/// QEMU starts an uncompressed kernel only through PVH. Without a configuration to read: suppose so. A kernel with KASAN
-/// faults there: its entry calls memcmp, which looks into a shadow that is not there yet (6.12).
+/// Whether QEMU can start the uncompressed kernel, which needs PVH; true when the configuration cannot be read. A
+/// kernel with KASAN faults at that entry: it calls memcmp, which reads the shadow memory before it is set up (6.12).
 fn has_pvh(config: &Path) -> bool {
     let Ok(text) = fs::read_to_string(config) else { return true };
     let has = |option: &str| text.lines().any(|line| line == option);
@@ -231,9 +231,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_no_kernel_is_told_what_one_looks_like() {
+    fn the_error_for_a_folder_without_a_kernel_names_the_expected_files() {
         let folder = tempfile::tempdir().unwrap();
-        // The cache is not reached: the folder is refused before.
+        // The lab refuses the folder before it opens the cache.
         let cache = Cache::at(folder.path());
         let failure =
             find(&folder.path().to_string_lossy(), Arch::Amd64, &cache, &Progress::new(true)).unwrap_err();

@@ -1,5 +1,5 @@
-//! Whether KVM can be used: on some machines the device is there and no guest comes up. So one is booted, once per
-//! version of QEMU and boot of the host, and has to reach its command in time; the verdict is kept.
+//! Whether KVM works: on some machines the device exists and no guest comes up. So the lab boots a test guest once per
+//! QEMU version and boot of the host. The guest must reach its command in time; the verdict is kept.
 
 use super::{
     cache::Cache,
@@ -12,10 +12,10 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// A working KVM has run the command long before; emulation takes about 4 s.
+/// Far longer than a guest with a working KVM takes; emulation takes about 4 s.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// KVM or TCG for a machine that leaves it open. `try_boot` boots a machine for nothing but its end.
+/// KVM or TCG for a machine with `--accel auto`. `try_boot` boots a machine that runs an empty command.
 pub fn choose(
     machine: &Machine,
     cache: &Cache,
@@ -38,7 +38,7 @@ pub fn choose(
         Ok(_) => return Ok(Accel::Tcg),
         Err(_) => {}
     }
-    let step = progress.step("trying /dev/kvm, once per boot of this machine (--accel tcg goes without)");
+    let step = progress.step("testing /dev/kvm, once per boot of this machine (--accel tcg skips the test)");
     let probe = Machine { accel: Accel::Kvm, timeout: DEADLINE, ..Machine::default() };
     let streams = Streams { stdin: Input::Null, stdout: Box::new(io::sink()), stderr: Box::new(io::sink()) };
     let ended = try_boot(&probe, streams)?;
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_and_the_virtual_clock_need_no_probe() {
+    fn a_requested_accelerator_and_the_virtual_clock_need_no_test() {
         let machine = |clock, accel| Machine { clock, accel, ..Machine::default() };
         assert_eq!(choose_for(&machine(Clock::Real, Accel::Tcg)), Accel::Tcg);
         assert_eq!(choose_for(&machine(Clock::Real, Accel::Kvm)), Accel::Kvm);

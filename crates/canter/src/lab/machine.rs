@@ -1,17 +1,17 @@
-//! The virtual machine: what it is, and how a command in it ended.
+//! The description of the virtual machine, and how a command in it ended.
 
 use super::{arch::Arch, module::Chosen};
 use clap::ValueEnum;
 use std::{path::PathBuf, time::Duration};
 
-/// What a second is.
+/// The clock of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Clock {
     Real,    // the host's time; figures are as noisy as the host
     Virtual, // counted instructions (QEMU's icount); figures repeat
 }
 
-/// What executes the guest's instructions.
+/// The accelerator that executes the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
     Auto,
@@ -44,18 +44,18 @@ pub struct Machine {
     pub cards: u8,
     /// CAN FD cards of two channels, 0…2.
     pub fd_cards: u8,
-    /// Kernel modules of ours, in the order to load them.
+    /// Our kernel modules, in the order to load them.
     pub modules: Vec<Chosen>,
     /// Two network cards on one hub.
     pub net: bool,
     /// systemd is process 1.
     pub systemd: bool,
-    /// Folders, beside the current one, in which changes stay.
+    /// Folders whose changes are kept, in addition to the current one.
     pub shares: Vec<PathBuf>,
     pub accel: Accel,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
-    /// For one boot, from its start to the end of the command.
+    /// Limit for one boot, from its start to the end of the command.
     pub timeout: Duration,
     pub console: Option<PathBuf>,
     pub quiet: bool,
@@ -92,14 +92,14 @@ impl Default for Machine {
 pub enum Ended {
     /// With its exit code: 128 + N when signal N ended it.
     Exit(u8),
-    /// This signal reached us, and the guest was ended.
+    /// The lab received this signal and ended the guest.
     Interrupted(i32),
-    /// Nobody reads our output any more, and the guest was ended.
+    /// The reader of the lab's output closed it, and the lab ended the guest.
     OutputClosed,
 }
 
 impl Ended {
-    /// The exit code as a shell would tell it.
+    /// The exit code as a shell reports it.
     pub fn code(self) -> u8 {
         let of_signal = |signal: i32| 128 + u8::try_from(signal).unwrap_or(0);
         match self {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_has_the_exit_code_that_a_shell_would_tell() {
+    fn an_end_has_the_exit_code_that_a_shell_reports() {
         let table = [
             (Ended::Exit(7), 7),
             (Ended::Interrupted(2), 130),

@@ -1,4 +1,4 @@
-//! Which module files a guest must load, in which order: what modprobe does, before there is a modprobe.
+//! Which module files a guest must load, and in which order: the work of modprobe, before the guest has modprobe.
 
 use super::lab_failure;
 use crate::failure::Result;
@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 /// `modules.dep` and `modules.builtin` of one kernel.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Module name to its file and the files that it needs, those to be loaded first last.
+    /// Module name → its file and the files that it needs, in reverse order of loading.
     files: HashMap<String, (String, Vec<String>)>,
     builtin: HashSet<String>,
 }
 
-/// What was found of the modules asked for.
+/// The result of a search for modules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Order {
     /// Files below the module folder, in the order to load them.
@@ -33,7 +33,7 @@ impl Index {
         Ok(Self::parse(&dep, &builtin))
     }
 
-    /// Everything is built in, as far as `modules.builtin` knows.
+    /// An index of built-in modules only, from the text of `modules.builtin`.
     pub fn builtin_only(builtin: &str) -> Self {
         Self::parse("", builtin)
     }
@@ -51,7 +51,7 @@ impl Index {
         self.files.contains_key(&name) || self.builtin.contains(&name)
     }
 
-    /// The files for `modules` and all that they need, each once.
+    /// The files for `modules` and their dependencies, each once.
     pub fn order(&self, modules: &[&str]) -> Order {
         let mut order = Order { files: Vec::new(), absent: Vec::new() };
         let mut seen = HashSet::new();
@@ -108,7 +108,7 @@ pub fn plain_name(file: &str) -> String {
     }
 }
 
-/// Writes `modules.dep` and its companions for the kernel below `tree`, when they are not there yet.
+/// Writes `modules.dep` and its companions for the kernel below `tree`, unless they exist.
 pub fn index(depmod: &Path, tree: &Path, release: &str) -> Result<()> {
     let folder: PathBuf = tree.join("lib/modules").join(release);
     if folder.join("modules.dep").exists() {
@@ -138,7 +138,7 @@ mod tests {
         kernel/drivers/net/can/sja1000/sja1000.ko.xz: kernel/drivers/net/can/dev/can-dev.ko.xz\n";
 
     #[test]
-    fn what_a_module_needs_is_loaded_before_it_and_once() {
+    fn dependencies_are_loaded_before_the_module_and_once() {
         let index = Index::parse(DEP, "kernel/fs/overlayfs/overlay.ko\n");
         let order = index.order(&["overlay", "can_raw", "kvaser-pci", "can-raw", "nonesuch"]);
         let names: Vec<_> = order.files.iter().map(|f| plain_name(f)).collect();

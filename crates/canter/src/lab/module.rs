@@ -1,20 +1,20 @@
-//! What a kernel module of ours is to the lab: a row of `table`. Its sources are in this program; `out_of_tree` builds
-//! them for the guest's kernel, and the guest loads the module before anything else runs.
+//! The type of a row of `table`: one of our kernel modules. Its sources are in this program; `out_of_tree` builds them
+//! for the guest's kernel, and the guest loads the module before the command runs.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValue};
 use std::fmt;
 
-/// The source of a module, as it lies below kernel/.
+/// The source of a module.
 pub struct Source {
-    /// Of the module.
+    /// The module's name.
     pub name: &'static str,
-    /// Where it is made, below kernel/.
+    /// The folder of its Kbuild file, below kernel/.
     pub folder: &'static str,
-    /// Paths below kernel/ and what the files hold.
+    /// Paths below kernel/ with the files' contents.
     pub files: &'static [(&'static str, &'static str)],
 }
 
-/// Files by their paths below kernel/, carried in this program.
+/// Includes files in this program by their paths below kernel/.
 macro_rules! sources {
     ($($path:literal)*) => { &[$(($path, include_str!(concat!("../../carried/kernel/", $path)))),*] };
 }
@@ -25,15 +25,15 @@ pub struct Module {
     pub source: Source,
     /// The option of `canter lab` that asks for the module.
     pub option: Choice,
-    /// The option's help: what the guest has with the module.
+    /// The option's help: what the module adds to the guest.
     pub offers: &'static str,
-    /// Reads the option's value (empty: the option has none), and answers how the module is loaded.
+    /// Reads the option's value (empty: the option has none) and returns how to load the module.
     pub load: fn(value: &str) -> Result<Loading, String>,
-    /// The driver that takes the cards of [`Loading::cards`]; empty: the module takes none when it is loaded.
+    /// The driver for the cards of [`Loading::cards`]; empty: the module gets no cards when it is loaded.
     pub driver: &'static str,
-    /// Processors that the machine has beside those of Linux.
+    /// Processors that the machine has in addition to those of Linux.
     pub processors: u8,
-    /// Words for the kernel's command line, where Linux has so many processors.
+    /// Words for the kernel's command line; the argument is the number of Linux's processors.
     pub kernel_words: fn(processors: u8) -> String,
 }
 
@@ -44,7 +44,7 @@ pub enum Choice {
     Bus(&'static str),
     /// `--NAME`.
     Flag(&'static str),
-    /// `--NAME VALUE`: the option's name, and its value's in the help.
+    /// `--NAME VALUE`: the option's name, and the name of its value in the help.
     Value(&'static str, &'static str),
 }
 
@@ -53,7 +53,7 @@ pub enum Choice {
 pub struct Loading {
     /// As insmod takes them: `name=value` words.
     pub parameters: String,
-    /// Numbers of the SJA1000 cards that the module's driver gets, in the order in which it gets them.
+    /// Numbers of the SJA1000 cards that the module's driver gets, in this order.
     pub cards: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ pub struct Chosen {
 }
 
 impl Module {
-    /// A row without a need of its own: no value, parameter, card, processor or word.
+    /// A row with defaults: no value, parameter, card, processor or word.
     pub const fn plain(source: Source, option: Choice, offers: &'static str) -> Self {
         Self {
             source,
@@ -78,12 +78,12 @@ impl Module {
         }
     }
 
-    /// `canwire`.
+    /// The module's name: `canwire`.
     pub fn name(&self) -> &'static str {
         self.source.name
     }
 
-    /// The module as a machine has it; `value` is its option's.
+    /// Selects the module with the value of its option.
     pub fn choose(&'static self, value: &str) -> Result<Chosen, String> {
         Ok(Chosen { module: self, loading: (self.load)(value)? })
     }
@@ -102,9 +102,9 @@ impl fmt::Debug for Chosen {
     }
 }
 
-/// The bus that is there without any module.
+/// The bus that exists without any module.
 const CARDS_BUS: &str = "sja1000";
-const CARDS_BUS_IS: &str = "QEMU's CAN bus between the cards, on which a frame takes no time";
+const CARDS_BUS_HELP: &str = "QEMU's CAN bus between the cards, on which a frame takes no time";
 
 /// Adds the options of these modules to a command.
 pub fn add_options(command: Command, modules: &'static [Module]) -> Command {
@@ -112,7 +112,8 @@ pub fn add_options(command: Command, modules: &'static [Module]) -> Command {
         Choice::Bus(name) => Some(PossibleValue::new(name).help(module.offers)),
         _ => None,
     });
-    let buses: Vec<_> = [PossibleValue::new(CARDS_BUS).help(CARDS_BUS_IS)].into_iter().chain(buses).collect();
+    let buses: Vec<_> =
+        [PossibleValue::new(CARDS_BUS).help(CARDS_BUS_HELP)].into_iter().chain(buses).collect();
     let bus = Arg::new("bus").long("bus").value_name("BUS").default_value(CARDS_BUS).value_parser(buses);
     let command = command.arg(bus.help("What joins the interfaces"));
     modules.iter().fold(command, |command, module| match module.option {

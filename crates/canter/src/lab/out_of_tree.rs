@@ -1,4 +1,4 @@
-//! Kernel modules of our own: their sources are in this program, and they are built for a guest's kernel on first use.
+//! Builds our kernel modules for a guest's kernel on first use, from the sources in this program.
 
 use super::{
     cache::Cache,
@@ -13,14 +13,14 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Adds the module to a kernel, to be loaded as it was chosen.
+/// Builds the module and adds it to the kernel's list of modules to load.
 pub fn add(chosen: &Chosen, kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()> {
     let file = build(&chosen.module.source, kernel, cache, progress)?;
     kernel.extra_modules.push(Extra { file, parameters: chosen.loading.parameters.clone() });
     Ok(())
 }
 
-/// Builds the module for this kernel, unless it is in the cache, and answers its file.
+/// Builds the module for this kernel, unless it is in the cache; returns its file.
 fn build(source: &Source, kernel: &Kernel, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let Source { name, folder, files } = source;
     let mut hasher = DefaultHasher::new();

@@ -1,9 +1,9 @@
-//! canprobe, the exact instrument on SJA1000 cards, built for the guest's kernel and loaded there. It takes no card until
-//! `canter latency --instrument probe` gives it two.
+//! canprobe, the exact instrument on SJA1000 cards, built for the guest's kernel and loaded there. It uses no card
+//! until `canter latency --instrument probe` gives it two.
 
 use super::module::{Choice, Module, Source, sources};
 
-/// Every file that it is built from; the chip is canchar's, the pair of cards canbare's too.
+/// Every source file of the module; it shares the chip with canchar, and the pair of cards with canbare.
 const SOURCE: Source = Source {
     name: "canprobe",
     folder: "probe",

@@ -1,10 +1,10 @@
-//! The programs of the host that the lab needs: asked for all at once, so that one line says all that is missing.
+//! The programs of the host that the lab needs. One check covers all, so that one message lists all missing ones.
 
 use super::lab_failure;
 use crate::failure::Result;
 use std::path::{Path, PathBuf};
 
-/// A program and the Debian package that has it.
+/// A program and the Debian package that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program(pub &'static str, pub &'static str);
 
@@ -19,10 +19,10 @@ pub const SETPRIV: Program = Program("setpriv", "util-linux");
 pub const MAKE: Program = Program("make", "make");
 pub const GCC: Program = Program("gcc", "gcc");
 
-/// What every lab needs, beside a QEMU.
+/// What every lab needs in addition to QEMU.
 pub const ALWAYS: &[Program] = &[BUSYBOX, DEPMOD, XZ, ZSTD, SETPRIV];
 
-/// A program's path, also in the folders that are often only in root's PATH.
+/// A program's path. Also searches folders that are often only in root's PATH.
 pub fn find(program: Program) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -34,7 +34,7 @@ pub fn path(program: Program) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program.0))
 }
 
-/// All of `programs` are there, or one line says what to install.
+/// Fails with one message that lists all missing programs and their packages.
 pub fn require(programs: &[Program]) -> Result<()> {
     match complaint(programs, |program| find(program).is_some()) {
         Some(complaint) => Err(lab_failure(complaint)),
@@ -49,10 +49,10 @@ fn complaint(programs: &[Program], has: impl Fn(Program) -> bool) -> Option<Stri
     }
     let names: Vec<_> = missing.iter().map(|p| p.0).collect();
     let packages: Vec<_> = missing.iter().map(|p| p.1).collect();
-    Some(format!("missing here: {} (apt-get install {})", names.join(", "), packages.join(" ")))
+    Some(format!("missing programs: {} (apt-get install {})", names.join(", "), packages.join(" ")))
 }
 
-/// An ELF program without an interpreter (PT_INTERP) runs where there are no libraries yet.
+/// Whether an ELF program has no interpreter (PT_INTERP): then it runs without libraries.
 pub fn is_static(program: &Path) -> bool {
     const PT_INTERP: u32 = 3;
     let Ok(bytes) = std::fs::read(program) else { return false };
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_names_all_that_is_missing_and_how_to_get_it() {
+    fn one_line_lists_all_missing_programs_and_their_packages() {
         let complaint = complaint(&[QEMU, BUSYBOX, XZ], |program| program == BUSYBOX);
-        let wanted = "missing here: qemu-system-x86_64, xz (apt-get install qemu-system-x86 xz-utils)";
+        let wanted = "missing programs: qemu-system-x86_64, xz (apt-get install qemu-system-x86 xz-utils)";
         assert_eq!(complaint.as_deref(), Some(wanted));
         assert!(super::complaint(&[QEMU], |_| true).is_none());
     }

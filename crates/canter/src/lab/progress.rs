@@ -1,5 +1,4 @@
-//! What the lab says while it works: a line per long step on standard error, a spinner on a terminal, nothing
-//! when it is to be quiet.
+//! The lab's progress on standard error: a line per long step, a spinner on a terminal, nothing with `--quiet`.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -11,7 +10,7 @@ pub struct Progress {
     terminal: bool,
 }
 
-/// A step under way; it ends when this is dropped.
+/// A running step; dropping this ends it.
 pub struct Step(Option<ProgressBar>);
 
 impl Progress {
@@ -19,14 +18,14 @@ impl Progress {
         Self { quiet, terminal: std::io::stderr().is_terminal() }
     }
 
-    /// One line.
+    /// Prints one line.
     pub fn say(&self, text: &str) {
         if !self.quiet {
             eprintln!("lab: {text}");
         }
     }
 
-    /// A step that takes a while.
+    /// Shows a long step until the returned value is dropped.
     pub fn step(&self, text: &str) -> Step {
         if self.quiet || !self.terminal {
             self.say(text);

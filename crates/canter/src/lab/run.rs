@@ -1,5 +1,5 @@
-//! One run of a command: what it takes from the kernel to the exit code, its folder on the host, and a boot or, where the
-//! first one fails early, two.
+//! One run of a command, from the kernel to the exit code: its folder on the host, and one boot, or two when the first
+//! fails before the command begins.
 
 use super::{
     apt,
@@ -26,30 +26,28 @@ use std::{
 };
 
 impl Machine {
-    /// Runs a command with our own streams and tells how it ended; an `Err` is a failure of the lab.
+    /// Runs a command with this process's streams; returns how it ended. `Err` is a failure of the lab.
     pub fn run(&self, command: &[String]) -> Result<Ended> {
         let streams = || Streams::inherited().map_err(|e| lab_failure(format!("standard streams: {e}")));
         self.run_with(command, streams)
     }
 
-    /// Runs a command with the streams that `streams` makes: once, or twice when a boot has to be tried again.
+    /// Runs a command with the streams that `streams` makes; called again when a boot is repeated.
     ///
-    /// One word is a line for bash, several are a program and its arguments. The command's folder is the current
-    /// one; what it writes there stays, all else is thrown away. Blocks until the end; SIGINT, SIGTERM and SIGHUP end
-    /// the guest.
+    /// A single word is a line for bash; several words are a program and its arguments. The command runs in the current
+    /// folder. Files that it writes there are kept; all other changes are discarded. Blocks until the end; SIGINT,
+    /// SIGTERM and SIGHUP end the guest.
     pub fn run_with(&self, command: &[String], streams: impl Fn() -> Result<Streams>) -> Result<Ended> {
         if !cfg!(target_arch = "x86_64") {
             let here = std::env::consts::ARCH;
-            return Err(Failure::unable(format!(
-                "lab: this machine is {here}: the lab's machine is an x86-64 PC"
-            )));
+            return Err(Failure::unable(format!("lab: this machine is {here}: the lab runs only on x86-64")));
         }
         programs::require(&[&[self.arch.qemu()], programs::ALWAYS].concat())?;
         let progress = Progress::new(self.quiet);
         let signals = Signals::catch()?;
         let done = self.prepare_and_run(command, streams, &signals, &progress);
         match signals.caught() {
-            // Ctrl-C while a package is downloaded or a driver built ends that first.
+            // Ctrl-C during a download or a build ends that first.
             Some(signal) if done.is_err() => Ok(Ended::Interrupted(signal)),
             _ => done,
         }
@@ -94,7 +92,7 @@ impl Machine {
         run.boot_twice(&Self { accel, ..self.clone() }, command, streams, progress)
     }
 
-    /// What the guest finds as its root; and what else it reads, where that is not the host's.
+    /// The guest's root, and read-only folders when the root is not the host's.
     fn root(
         &self,
         kernel: &Kernel,
@@ -109,13 +107,13 @@ impl Machine {
         let program = foreign::program_folder(self.arch).map(|folder| ("program", folder));
         if program.is_none() && !self.quiet {
             let target = self.arch.target();
-            progress.say(&format!("no canter in this machine: cargo build --target {target} makes it"));
+            progress.say(&format!("the guest has no canter (cargo build --target {target} builds it)"));
         }
         Ok((root, modules.into_iter().chain(program).collect()))
     }
 }
 
-/// All that is the same in every boot of one run.
+/// What all boots of one run share.
 struct Run<'a> {
     kernel: &'a Kernel,
     here: &'a Here,
@@ -128,7 +126,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// About one boot in a hundred with several emulated processors dies early (code patching): once more, then.
+    /// With several emulated processors about one boot in a hundred fails early (code patching): boot once more.
     fn boot_twice(
         &self,
         machine: &Machine,
@@ -139,7 +137,7 @@ impl Run<'_> {
         let outcome = self.boot(machine, command, "first", streams()?, progress)?;
         let outcome = match outcome {
             Outcome::NotBegun(_) => {
-                progress.say("boot failed before the command, trying once more");
+                progress.say("boot failed before the command began: booting once more");
                 self.boot(machine, command, "second", streams()?, progress)?
             }
             outcome => outcome,
@@ -150,7 +148,7 @@ impl Run<'_> {
         }
     }
 
-    /// One boot in a folder of its own.
+    /// One boot with a separate folder.
     fn boot(
         &self,
         machine: &Machine,
@@ -197,7 +195,8 @@ impl Run<'_> {
 
 const RUN_FOLDER: &str = "canter-lab-";
 
-/// A folder for one run, and a lock on it that ends with us however we end: folders without a holder are swept away.
+/// A folder for one run with a lock that the kernel releases when this process ends. Removes unlocked folders of
+/// earlier runs.
 fn run_folder() -> io::Result<(tempfile::TempDir, File)> {
     for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(RUN_FOLDER);
@@ -208,14 +207,14 @@ fn run_folder() -> io::Result<(tempfile::TempDir, File)> {
         }
     }
     let folder = tempfile::Builder::new().prefix(RUN_FOLDER).tempdir()?;
-    // Locked before it has its name, so that nobody finds it without its holder.
+    // Locked before it gets its name, so that another lab never finds it unlocked.
     let lock = File::create(folder.path().join("new"))?;
     file::try_lock(&lock)?;
     fs::rename(folder.path().join("new"), folder.path().join("lock"))?;
     Ok((folder, lock))
 }
 
-/// Ends a stream: beginning with characters that text does not have, and random, so that no output contains it.
+/// Marks the end of a stream. Control characters and random digits: no output contains it by chance.
 fn token() -> io::Result<String> {
     let random = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(format!("\u{1}\u{4}{}", random.trim()))

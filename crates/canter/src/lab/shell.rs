@@ -1,4 +1,4 @@
-//! Words for a POSIX shell: what the lab writes into the guest's scripts must arrive as it was given.
+//! Quotes words for a POSIX shell: the guest's scripts must get the command's words unchanged.
 
 /// A word that a shell reads as exactly `word`.
 pub fn quote(word: &str) -> String {

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// SIGINT, SIGTERM and SIGHUP end the guest instead of us, until this is dropped.
+/// Until this is dropped, SIGINT, SIGTERM and SIGHUP end the guest instead of this process.
 pub struct Signals {
     caught: Arc<AtomicUsize>,
     registered: Vec<signal_hook::SigId>,
@@ -26,7 +26,7 @@ impl Signals {
         Ok(Self { caught, registered })
     }
 
-    /// The number of the signal that came.
+    /// The number of the signal received.
     pub fn caught(&self) -> Option<i32> {
         match self.caught.load(Ordering::Relaxed) {
             0 => None,

@@ -1,5 +1,4 @@
-//! The command's streams: where they come from and go to on the host, and the threads that carry them to the guest and
-//! back.
+//! The command's streams: their ends on the host, and the threads that carry them to the guest and back.
 
 use std::{
     fs::{self, File},
@@ -12,12 +11,12 @@ use std::{
 
 const STREAM_BYTES: usize = 64 * 1024;
 
-/// What the command in the guest reads.
+/// The standard input of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// Nothing.
     Null,
-    /// Our own standard input, to its end.
+    /// This process's standard input, to its end.
     Inherited,
 }
 
@@ -29,7 +28,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Our own three, without a buffer between.
+    /// This process's three streams, unbuffered.
     pub fn inherited() -> io::Result<Self> {
         let own = |stream: &dyn AsFdObject| stream.duplicate();
         Ok(Self {
@@ -50,29 +49,29 @@ impl<T: AsFd> AsFdObject for T {
     }
 }
 
-/// A job in the background must not read from its terminal: it would be stopped (SIGTTIN).
+/// False for a background job, which the kernel would stop when it reads from its terminal (SIGTTIN).
 fn reads_input() -> bool {
     !io::stdin().is_terminal() || in_foreground(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
 }
 
-/// Fields 5 and 8 of proc_pid_stat(5): our process group is that of the terminal's foreground.
+/// Compares fields 5 and 8 of proc_pid_stat(5): this process group and the terminal's foreground group.
 fn in_foreground(stat: &str) -> bool {
     let behind_name = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<_> = behind_name.split(' ').collect();
     matches!(fields[..], [_state, _parent, group, _session, _terminal, foreground, ..] if group == foreground)
 }
 
-/// What the threads that carry the streams tell.
+/// Events from the threads that carry the streams.
 pub enum Event {
     /// A line of the control port.
     Control(String),
-    /// A stream came to its end, with its mark.
+    /// A stream ended with its mark.
     Complete,
-    /// Our own output cannot be written to.
+    /// This process's output cannot be written.
     OutputFailed(io::Error),
 }
 
-/// Copies a stream as it comes, up to the mark that ends it.
+/// Copies a stream up to its end mark.
 pub fn relay(
     mut from: UnixStream,
     mut to: Box<dyn Write + Send>,
@@ -103,10 +102,10 @@ pub fn relay(
     })
 }
 
-/// Finds the mark at the end of a stream and keeps it out of what is passed on.
+/// Finds the mark at the end of a stream and removes it from the output.
 struct EndMark {
     mark: Vec<u8>,
-    /// What may be the beginning of the mark.
+    /// Bytes that may be the beginning of the mark.
     held: Vec<u8>,
     seen: bool,
 }
@@ -116,7 +115,7 @@ impl EndMark {
         Self { mark, held: Vec::new(), seen: false }
     }
 
-    /// What of the stream so far can be passed on.
+    /// Takes the next bytes; returns those that can be passed on.
     fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
@@ -127,7 +126,7 @@ impl EndMark {
         all
     }
 
-    /// What was held back when the stream ended without its mark.
+    /// The bytes held back when the stream ended without its mark.
     fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
@@ -143,13 +142,13 @@ pub fn listen_to(control: UnixStream, events: Sender<Event>) -> JoinHandle<()> {
     })
 }
 
-/// Carries our input to the guest's. The thread may stay in its read when the guest ends.
+/// Carries this process's input to the guest. The thread may still be in read(2) when the guest ends.
 pub fn feed(mut to: UnixStream, input: Input) {
     std::thread::spawn(move || {
         if matches!(input, Input::Inherited) {
             let _ = io::copy(&mut io::stdin().lock(), &mut to);
         }
-        // Half of it only: QEMU would throw away what it has not read when both halves are closed.
+        // Only this half: if both were closed, QEMU would discard bytes that it has not read.
         let _ = to.shutdown(Shutdown::Write);
         // The other half ends with QEMU.
         let _ = to.read(&mut [0]);
@@ -162,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However the bytes are cut, all come through but the mark.
+        /// All bytes but the mark arrive, however the stream is cut into reads.
         #[test]
         fn a_stream_comes_through_whole_without_its_mark(
             bytes in proptest::collection::vec(0_u8..4, 0..200),
@@ -177,7 +176,7 @@ mod tests {
                 passed.extend(end.pass(&rest[..size]));
                 rest = &rest[size..];
                 if end.seen && !rest.is_empty() {
-                    return Ok(()); // the mark within the data: a random token makes that improbable
+                    return Ok(()); // the mark in the data: improbable with a random token
                 }
             }
             prop_assert!(end.seen);
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_back_is_passed_on_when_the_guest_dies() {
+    fn bytes_held_back_are_passed_on_when_the_guest_dies() {
         let mut end = EndMark::new(b"MARK".to_vec());
         assert_eq!(end.pass(b"data MA"), b"data ");
         assert_eq!(end.rest(), b"MA");
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_background_job_is_told_from_one_in_the_foreground() {
+    fn a_background_job_is_distinguished_from_a_foreground_job() {
         assert!(in_foreground("12 (a) b) S 1 12 10 34816 12 4194304"));
         assert!(!in_foreground("12 (canter) S 1 12 10 34816 10 4194304"));
         assert!(!in_foreground(""));

@@ -1,4 +1,4 @@
-//! The kernel modules of ours that a lab can have, in the order in which a guest loads them.
+//! Our kernel modules for the lab, in the order in which a guest loads them.
 
 use super::{bare_metal, canchar, module::Module, probe, wire};
 
@@ -24,7 +24,7 @@ mod tests {
                     there.insert(format!("{folder}/{file}"));
                 }
             }
-            // A module may have files of another one besides.
+            // A module may also use files of another module.
             let carried: BTreeSet<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
             let missing: Vec<_> = there.difference(&carried).collect();
             assert!(missing.is_empty(), "{name}: {missing:?}");

@@ -1,4 +1,4 @@
-//! The machine as QEMU is told it: what is in which slot, on which bus, with which interrupt line.
+//! The machine as QEMU's arguments: the slot, bus and interrupt line of each card.
 
 use super::machine::{Accel, Clock, Machine};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ pub struct Card {
     pub buses: &'static [&'static str],
 }
 
-/// The SJA1000 cards, can0…can4. On q35 each of these slots has an interrupt line of its own (IO-APIC 20, 21, 22, 23
-/// and 16), so that no handler runs for another card's frame.
+/// The SJA1000 cards, can0…can4. On q35 each of these slots has a separate interrupt line (IO-APIC 20, 21, 22, 23 and
+/// 16), so that no handler runs for another card's frame.
 pub const SJA1000_CARDS: &[Card] = &[
     Card { slot: 0x04, buses: &["A"] },
     Card { slot: 0x05, buses: &["A"] },
@@ -29,7 +29,7 @@ pub fn card_address(number: u8) -> String {
 pub const FD_CARDS: &[Card] =
     &[Card { slot: 0x08, buses: &["A", "A"] }, Card { slot: 0x09, buses: &["A", "B"] }];
 
-/// Behind a bridge in slot 0x19 the two network cards have lines that no CAN card has (IO-APIC 17 and 18).
+/// Behind a bridge in slot 0x19 the two network cards share no interrupt line with a CAN card (IO-APIC 17 and 18).
 const BRIDGE_SLOT: u8 = 0x19;
 const NETWORK_SLOTS: [u8; 2] = [1, 2];
 
@@ -42,19 +42,19 @@ pub struct Paths<'a> {
     pub sockets: &'a Path,
     /// The host's folders that the guest may write to.
     pub shares: &'a [PathBuf],
-    /// What it finds as its root.
+    /// The guest's root.
     pub root: &'a Path,
-    /// Folders that it reads, by the tags that it mounts them by.
+    /// Folders that the guest mounts read-only, by their tags.
     pub read_only: &'a [(&'static str, PathBuf)],
 }
 
 /// The virtio-serial ports in the order of their numbers, 1 to 4: `/dev/vport0p1` and so on.
 pub const PORTS: [&str; 4] = ["stdout", "stderr", "stdin", "control"];
 
-/// The kernel's command line. What runs inside learns from it what it runs in.
+/// The kernel's command line. Programs in the guest read their environment from it.
 ///
-/// `noautogroup`: a session of its own, as this command has, would be a group of its own to the scheduler, which adds
-/// some 1300 instructions to every wake-up; a service has none.
+/// `noautogroup`: the command runs in a new session, which would be a scheduling group and add about 1300 instructions
+/// to every wake-up; services have no such group.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     let mut words =
         vec![format!("console={} panic=-1 quiet noautogroup canter.lab=1", machine.arch.console())];
@@ -127,7 +127,7 @@ fn network(list: &mut Arguments) {
     }
 }
 
-/// What the guest mounts a shared folder by.
+/// The tag by which the guest mounts a shared folder.
 pub fn share_tag(number: usize) -> String {
     format!("share{number}")
 }
@@ -157,7 +157,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// In QEMU's option lists a comma in a value is written twice.
+/// QEMU's option lists need every comma in a value twice.
 fn escaped(path: &Path) -> String {
     text(path).replace(',', ",,")
 }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_cards_is_what_was_asked_for() {
+    fn qemu_gets_the_requested_number_of_cards() {
         for cards in 0..=5 {
             let all = arguments(&Machine { cards, ..Machine::default() });
             assert_eq!(all.matches("kvaser_pci").count(), usize::from(cards));

@@ -11,16 +11,15 @@ const SETUP_SECTS: usize = 0x1f1;
 const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
 const SECTOR_BYTES: usize = 512;
-/// The size of what is packed follows the payload; some formats' tools take it for garbage.
+/// The uncompressed size follows the payload; some decompressors report it as garbage.
 const SIZE_BYTES: usize = 4;
 
 /// Writes the ELF image inside `bzimage` to `vmlinux`.
 pub fn extract(bzimage: &Path, vmlinux: &Path) -> Result<()> {
-    let wrong = |what: &str| lab_failure(format!("{}: {what}", bzimage.display()));
+    let wrong = |reason: &str| lab_failure(format!("{}: {reason}", bzimage.display()));
     let image = fs::read(bzimage).map_err(|e| wrong(&e.to_string()))?;
-    let payload = payload(&image).ok_or_else(|| wrong("no bzImage with a payload"))?;
-    let tool =
-        tool(payload).ok_or_else(|| wrong("packed in an unknown way (zstd, xz, lz4 and gzip are known)"))?;
+    let payload = payload(&image).ok_or_else(|| wrong("not a bzImage with a payload"))?;
+    let tool = tool(payload).ok_or_else(|| wrong("unknown compression (supported: zstd, xz, lz4, gzip)"))?;
     let packed = vmlinux.with_extension("packed");
     let mut done = false;
     for end in [payload.len(), payload.len().saturating_sub(SIZE_BYTES)] {
@@ -31,10 +30,10 @@ pub fn extract(bzimage: &Path, vmlinux: &Path) -> Result<()> {
         }
     }
     let _ = fs::remove_file(&packed);
-    if done { Ok(()) } else { Err(wrong(&format!("{tool} unpacks no kernel from it"))) }
+    if done { Ok(()) } else { Err(wrong(&format!("{tool}: the unpacked payload is no ELF file"))) }
 }
 
-/// Runs the tool; whether an ELF file came out whole.
+/// Runs the tool; true when the output is a complete ELF file.
 fn unpack(tool: &str, packed: &Path, to: &Path) -> std::io::Result<bool> {
     let status = Command::new(tool)
         .arg("-dcq")

@@ -1,12 +1,12 @@
-//! canwire, the virtual bus that has time, built for the guest's kernel from the sources that this program carries, and
-//! loaded with the papers' testbed on it.
+//! canwire, the virtual bus with bit timing, built for the guest's kernel from the sources in this program, and loaded
+//! with the nodes of the papers' testbed.
 
 use super::module::{Choice, Loading, Module, Source, sources};
 
-/// The nodes and their buses, beside can0…can4 and wired as those.
+/// The nodes and their buses: wired like can0…can4, which also exist.
 const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
 
-/// Every file that it is built from.
+/// Every source file of the module.
 const SOURCE: Source = Source {
     name: "canwire",
     folder: "canwire",

@@ -1,17 +1,17 @@
-//! How busy the processors are while something is measured: read from /proc/stat from time to time, by the meter itself
-//! between two frames, so that no thread of its own runs beside the gateway.
+//! The load of the processors during a measurement: the meter reads /proc/stat from time to time between two frames, so
+//! that no additional thread runs beside the gateway.
 //!
-//! Only idle time is read, and busy is the rest: the kernel measures how long a processor is idle, interrupts excluded,
-//! while of what makes it busy it counts only what a tick finds, which for a gateway that works some µs is nothing.
+//! Only idle time is read; the rest is busy. The kernel measures idle time exactly, without interrupts, but samples
+//! busy time at timer ticks, which miss a gateway that works for a few µs.
 
 use canter_io::clock;
 use std::fs;
 
-/// At most so many readings; when they are too many, every other one is dropped.
+/// The maximum number of readings; above it, every other one is dropped.
 const POINTS: usize = 512;
-/// The kernel tells it in hundredths of a second: in less there is nothing to be seen.
+/// The shortest time between readings: the kernel counts in hundredths of a second.
 const EVERY_NS: u64 = 100_000_000;
-/// What /proc/stat counts in (`USER_HZ`).
+/// The unit of /proc/stat (`USER_HZ`).
 const TICK_NS: u64 = 10_000_000;
 
 /// Readings of /proc/stat.
@@ -19,7 +19,7 @@ pub struct Sampler {
     every_ns: u64,
     processors: u64,
     start_ns: Option<u64>,
-    /// ns since the start, ticks idle.
+    /// ns since the start, idle ticks.
     readings: Vec<[u64; 2]>,
     ended: bool,
 }
@@ -35,18 +35,18 @@ impl Sampler {
         }
     }
 
-    /// Reads when it is time; the first call is the start.
+    /// Reads when a reading is due; the first call is the start.
     pub fn look(&mut self) {
         self.read(self.every_ns);
     }
 
-    /// Reads for the last time, unless it has: what follows is waiting for frames that were lost.
+    /// Reads for the last time: the remaining time is only waiting for lost frames.
     pub fn end(&mut self) {
         self.read(0);
         self.ended = true;
     }
 
-    /// Reads when the last time is so long ago.
+    /// Reads when the last reading is at least this long ago.
     fn read(&mut self, at_least_ns: u64) {
         if self.ended {
             return;
@@ -71,7 +71,7 @@ impl Sampler {
         self.readings.push([since_ns, idle]);
     }
 
-    /// As it goes into the result file: `[ns, tenths of a per cent]` from one reading to the next.
+    /// For the result file: `[ns, tenths of a per cent]` from one reading to the next.
     pub fn finish(&self) -> Vec<[u64; 2]> {
         let between = |pair: &[[u64; 2]]| {
             let [[before_ns, idle_before], [now_ns, idle_now]] = pair else { return None };
@@ -90,7 +90,7 @@ fn idle(stat: &str) -> Option<u64> {
     Some(next()? + next()?)
 }
 
-/// Lines `cpu0 …`: the processors that run.
+/// The number of lines `cpu0 …`: the online processors.
 fn processors(stat: &str) -> u64 {
     let is_one = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
     stat.lines().filter(is_one).count() as u64

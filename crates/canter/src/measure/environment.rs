@@ -1,4 +1,4 @@
-//! Where a measurement was made: read from the machine, never typed.
+//! The environment of a measurement, read from the machine.
 
 use crate::measure::result::{ClockKind, Environment, ResultFile, SCHEMA, Series};
 use canter_io::Interface;
@@ -14,7 +14,7 @@ impl Environment {
         Self {
             kernel: format!("{} {}", read("/proc/sys/kernel/osrelease"), read("/proc/sys/kernel/version")),
             cpu: cpu_model(&cpuinfo).to_owned(),
-            // All of them: this process may be kept on one.
+            // All processors, not only those that this process may use.
             processors: cpuinfo.lines().filter(|line| line.starts_with("processor")).count() as u32,
             clock: if word("canter.clock=") == "virtual" { ClockKind::Virtual } else { ClockKind::Real },
             qemu: if qemu.is_empty() { qemu } else { format!("QEMU {qemu}") },
@@ -32,7 +32,7 @@ impl Environment {
         self.kernel.split_whitespace().next().unwrap_or_default()
     }
 
-    /// What the papers call a kernel: `6.12-rt`, `2.6.33`.
+    /// The kernel's name in the papers: `6.12-rt`, `2.6.33`.
     pub fn flavour(&self) -> String {
         let release = self.release();
         let number: Vec<&str> =
@@ -42,18 +42,18 @@ impl Environment {
         format!("{}{}", number.join("."), if realtime { "-rt" } else { "" })
     }
 
-    /// What follows `key` on the kernel's command line.
+    /// The value after `key` on the kernel's command line.
     pub fn word(&self, key: &str) -> &str {
         word(&self.cmdline, key)
     }
 }
 
-/// Whether this is `canter lab`, whose SJA1000 cards carry a frame in no time.
+/// Whether this is `canter lab`, on whose SJA1000 cards a frame takes no time.
 pub fn in_lab() -> bool {
     word(&read("/proc/cmdline"), "canter.lab=") == "1"
 }
 
-/// A run of this command, of which `series` came.
+/// The result of this command with these series.
 pub fn result(study: &str, title: &str, interfaces: &[Interface], series: Vec<Series>) -> ResultFile {
     ResultFile {
         schema: SCHEMA,
@@ -81,7 +81,7 @@ fn cpu_model(cpuinfo: &str) -> &str {
 fn describe(interface: &Interface) -> String {
     let driver = interface.driver.as_deref().unwrap_or(interface.kind.as_str());
     let rate = interface.bitrate().map_or(String::new(), |rate| format!(", {rate} bit/s"));
-    let qdisc = Some(&interface.qdisc).filter(|qdisc| !qdisc.is_empty()); // a character device has none
+    let qdisc = Some(&interface.qdisc).filter(|qdisc| !qdisc.is_empty()); // a character device has no qdisc
     let qdisc = qdisc.map(|qdisc| format!(", {qdisc}")).unwrap_or_default();
     format!("{}: {driver}{rate}, txqueuelen {}{qdisc}", interface.name, interface.tx_queue_len)
 }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_called_as_the_papers_call_it() {
+    fn a_kernel_has_its_name_in_the_papers() {
         for (kernel, flavour) in [
             ("6.12.117+deb12-amd64 #1 SMP", "6.12"),
             ("6.1.0-49-rt-amd64 #1 SMP PREEMPT_RT", "6.1-rt"),

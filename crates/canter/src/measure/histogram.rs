@@ -1,6 +1,6 @@
-//! Latencies while they are measured: buckets of fixed size, so that recording neither allocates nor faults.
+//! A histogram of latencies with fixed buckets, so that recording neither allocates nor faults.
 //!
-//! Five significant digits: up to 262 µs every nanosecond has its own bucket, up to 134 ms a bucket is at most
+//! Five significant digits: up to 262 µs every nanosecond has a bucket, up to 134 ms a bucket is at most
 //! 512 ns wide, at the bound 8 µs. That costs 15 × 131 072 counters of 4 bytes, 7.9 MB a histogram, all of it
 //! touched once by [`Histogram::new`].
 
@@ -33,7 +33,7 @@ impl Histogram {
     }
 
     /// Counts one latency. A negative one (the two stamps were taken in the wrong order) is recorded as 0 and
-    /// counted; one above [`BOUND_NS`] is counted in the last bucket, and `max` still tells it.
+    /// counted; one above [`BOUND_NS`] is counted in the last bucket, and `max` has the exact value.
     pub fn record(&mut self, ns: i64) {
         self.negative += u64::from(ns < 0);
         let ns = u64::try_from(ns).unwrap_or(0);
@@ -43,18 +43,18 @@ impl Histogram {
         self.buckets.saturating_record(ns);
     }
 
-    /// How many were recorded.
+    /// The number of recorded latencies.
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// How many were longer than [`BOUND_NS`].
+    /// The number of latencies above [`BOUND_NS`].
     #[cfg(test)]
     pub fn above(&self) -> u64 {
         self.above
     }
 
-    /// The distribution as it goes into the result file. Allocates: call it when the run is over.
+    /// The distribution for the result file. Allocates: call it after the run.
     pub fn to_latency(&self) -> Latency {
         let edge = |ns: u64| ns.min(self.max);
         let buckets: Vec<[u64; 2]> = self

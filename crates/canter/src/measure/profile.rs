@@ -7,14 +7,14 @@ use crate::measure::result::Latency;
 /// Falls from `count` to the number of lost frames in steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// How many frames there are, lost ones included: all of them took longer than anything below the first step.
+    /// The number of frames, lost ones included: all took longer than any time below the first step.
     pub count: u64,
     /// `(t in ns, how many took longer than t)`: t ascends, the number descends and ends at the lost ones.
     pub steps: Vec<(u64, u64)>,
 }
 
 impl Profile {
-    /// From the raw buckets, in whatever order they come, and the number of frames that never arrived.
+    /// From the raw buckets in any order, and the number of lost frames.
     pub fn of(latency: &Latency, lost: u64) -> Self {
         let mut buckets: Vec<[u64; 2]> =
             latency.buckets.iter().copied().filter(|bucket| bucket[1] > 0).collect();
@@ -30,7 +30,7 @@ impl Profile {
             }
         }
         if let Some(last) = steps.last_mut() {
-            last.1 = lost; // only a sum beyond u64 is not that already
+            last.1 = lost; // differs only when the sum exceeds u64
         }
         Self { count, steps }
     }

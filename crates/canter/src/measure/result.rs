@@ -35,27 +35,27 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// Reads one. The error names the file and says what to do.
+    /// Reads a result file. The error names the file and the remedy.
     pub fn load(path: &Path) -> failure::Result<Self> {
         let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
         let bytes = fs::read(path).map_err(|error| trouble::of_file(path, "read", error))?;
-        let text = String::from_utf8(bytes).map_err(|_| fail(format!("{NO_RESULT}: it is no text")))?;
+        let text = String::from_utf8(bytes).map_err(|_| fail(format!("{NO_RESULT}: it is not text")))?;
         if text.trim().is_empty() {
-            return Err(fail("is empty: measure it again".to_owned()));
+            return Err(fail("is empty (measure it again)".to_owned()));
         }
         let head: Head = serde_json::from_str(&text).map_err(|error| match error.is_eof() {
-            true => fail(format!("is cut off at line {}: copy it again, or measure it again", error.line())),
+            true => fail(format!("is cut off at line {} (copy it again, or measure it again)", error.line())),
             false => fail(format!("{NO_RESULT}: {error}")),
         })?;
         if head.schema != SCHEMA {
             let way_out = if head.schema > SCHEMA { "use a newer canter" } else { "measure it again" };
-            return Err(fail(format!("schema {}, this canter reads {SCHEMA}: {way_out}", head.schema)));
+            return Err(fail(format!("schema {}, this canter reads {SCHEMA} ({way_out})", head.schema)));
         }
         serde_json::from_str(&text)
             .map_err(|error| fail(format!("a damaged result file (docs/result.md has the fields): {error}")))
     }
 
-    /// Writes it beside `path` and renames it, so that there is never half a result; makes the folder.
+    /// Writes a temporary file and renames it to `path`, so that the result is always complete; makes the folder.
     pub fn save(&self, path: &Path) -> failure::Result<()> {
         whole_file::write(path, "write the result", &self.to_json())
     }
@@ -70,7 +70,7 @@ impl ResultFile {
     }
 }
 
-/// What tells a result file from any other JSON.
+/// The fields that identify a result file.
 #[derive(Deserialize)]
 struct Head {
     schema: u32,
@@ -78,7 +78,7 @@ struct Head {
     _series: Vec<serde::de::IgnoredAny>,
 }
 
-/// Where it was measured.
+/// The environment of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// `uname -r` and the version line.
@@ -94,20 +94,20 @@ pub struct Environment {
     pub canter: String,
     /// When it was measured, RFC 3339, UTC.
     pub date: String,
-    /// The interfaces that took part, a line each: `can0: kvaser_pci, 1000000 bit/s, txqueuelen 10`.
+    /// The interfaces of the measurement, a line each: `can0: kvaser_pci, 1000000 bit/s, txqueuelen 10`.
     pub interfaces: Vec<String>,
 }
 
-/// Which clock the nanoseconds are of.
+/// The clock of the nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockKind {
-    /// The machine's.
+    /// The machine's clock.
     #[default]
     Real,
-    /// QEMU's instruction counter: a nanosecond is an instruction (or a fixed number of ns is one; see `cmdline`).
+    /// QEMU's instruction counter: an instruction takes 1 ns, or another fixed time (`canter.shift` in `cmdline`).
     Virtual,
-    /// A simulated bus's.
+    /// The clock of a simulated bus.
     Simulated,
 }
 
@@ -122,12 +122,12 @@ impl ClockKind {
 pub struct Series {
     /// The method or pair, as typed: `ring/spin+write`.
     pub method: String,
-    /// What the 2014 paper calls it: `mmapbusy-write`; empty when it has no name there.
+    /// Its name in the 2014 paper: `mmapbusy-write`; empty when it has none there.
     pub paper_name: String,
     pub condition: Condition,
-    /// Why there are no figures; empty when there are.
+    /// The reason why there are no figures; empty when there are.
     pub unavailable: String,
-    /// What `latency_ns` is a distribution of; empty: the latency of a gateway. `round-trip`, `interrupt latency`.
+    /// The quantity of `latency_ns`: `round-trip`, `interrupt latency`; empty: the latency of a gateway.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub quantity: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -141,10 +141,10 @@ pub struct Series {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeline: Option<Timeline>,
     pub ledger: Ledger,
-    /// What the instrument itself adds, measured by a null test; `None` when none was made.
+    /// The instrument's floor, measured by a null test; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub floor_ns: Option<u64>,
-    /// Whether the virtual wires kept their time; `None` where there were none.
+    /// Whether the virtual wires kept their time; `None` without wires.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wire: Option<WireKept>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -152,45 +152,45 @@ pub struct Series {
 }
 
 impl Series {
-    /// A method that could not be measured here, and why.
+    /// A series of a method that could not be measured, with the reason.
     pub fn unavailable(method: &str, condition: Condition, reason: impl Into<String>) -> Self {
         let (method, unavailable) = (method.to_owned(), reason.into());
         Self { method, condition, unavailable, ..Self::default() }
     }
 
-    /// Why its figures prove nothing, when they contradict themselves: nothing is to be drawn of it.
+    /// The contradiction in its figures, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);
         self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 }
 
-/// Under what it was measured. Zero or empty: not applicable.
+/// The condition of a measurement. Zero or empty: not applicable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// `one-at-a-time`, `period`, `load`, `burst`, `ramp`, `flood`; for system calls `send`, `receive`.
     pub traffic: String,
     pub period_ns: u64,
-    /// Share of the bus that the traffic takes, in per cent.
+    /// Bus load of the traffic, in per cent.
     pub load_percent: u32,
     /// For system calls: `send` or `receive`.
     pub direction: String,
     /// Frames per system call.
     pub batch: u32,
-    /// How many frames were sent.
+    /// Frames sent.
     pub frames: u64,
     /// Payload in bytes.
     pub len: u32,
-    /// What else the machine was doing: `none`, `cpu`, `ethernet-receive`, …
+    /// The load of the machine: `none`, `cpu`, `ethernet-receive`, …
     pub load: String,
     pub interfaces: Vec<String>,
-    /// What else sets this condition apart, in words: `checksum`.
+    /// Another difference of this condition, as text: `checksum`.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub variant: String,
     /// A number that was varied from series to series: 2048 filters, 3 hops.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub varied: Option<Varied>,
-    /// What sent and stamped, where there is a choice: `wire`; empty: sockets.
+    /// The instrument: `wire`, `probe`; empty: sockets.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub instrument: String,
 }
@@ -198,21 +198,21 @@ pub struct Condition {
 /// A number that was varied, the horizontal axis of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Varied {
-    /// Of what: `filters`.
+    /// Its name: `filters`.
     pub name: String,
     /// `frames/s`; empty for a plain count.
     pub unit: String,
     pub value: u64,
 }
 
-/// How well the virtual wires of a measurement kept their time, over both.
+/// How well both virtual wires of a measurement kept their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireKept {
-    /// The median, on the direct wire, of how late its timer ran behind the end of a frame: in every latency, and all
-    /// that is left of one where nobody is between the source and the tap.
+    /// The median, on the direct wire, of the timer's delay after the end of a frame. Every latency includes it;
+    /// without a gateway between source and tap it is the complete latency.
     pub late_ns_p50: u64,
     pub late_ns_max: u64,
-    /// How often a wire waited because its timer was too late to catch up, and for how long in all.
+    /// How often a wire waited because its timer was too late to catch up, and the sum of these times.
     pub slips: u64,
     pub slip_ns: u64,
     /// Frames that a node lost to a full receive FIFO.
@@ -235,7 +235,7 @@ impl std::fmt::Display for WireKept {
         write!(
             f,
             "Instrument wire: floor {:.2} µs (the wire's timer behind the end of a frame; at most {:.2}); \
-             {slips} slips, {:.1} µs in all; {overruns} overruns, {errors} errors on the wire",
+             {slips} slips, {:.1} µs in total; {overruns} overruns, {errors} errors on the wire",
             us(late_ns_p50),
             us(late_ns_max),
             us(slip_ns)
@@ -253,7 +253,7 @@ pub struct Latency {
     pub p99: u64,
     pub p999: u64,
     pub max: u64,
-    /// Latencies that came out negative (the two stamps were taken in the wrong order); counted as 0.
+    /// Negative latencies (the two stamps were taken in the wrong order); counted as 0.
     pub negative: u64,
     /// `[ns, count]`, ascending; finer than 1 µs up to 100 ms.
     pub buckets: Vec<[u64; 2]>,
@@ -279,7 +279,7 @@ impl Latency {
         let held = self.buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket[1]));
         let ascends = [self.min, self.p50, self.p90, self.p99, self.p999, self.max].is_sorted();
         if held != self.count {
-            return Some(format!("it counts {} latencies, its buckets hold {held}", self.count));
+            return Some(format!("it counts {} latencies, its buckets contain {held}", self.count));
         }
         if !ascends || !self.buckets.is_sorted_by(|a, b| a[0] < b[0]) {
             return Some("its percentiles or buckets do not ascend".to_owned());
@@ -291,13 +291,13 @@ impl Latency {
 /// A figure at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {
-    /// What was measured: `processor load`.
+    /// The quantity: `processor load`.
     pub quantity: String,
-    /// Its unit: `%`. For `ns` the report picks a fitting one.
+    /// Its unit: `%`. For `ns` the report selects a suitable one.
     pub unit: String,
-    /// How many digits of a figure are behind its point.
+    /// The number of decimals of a figure.
     pub decimals: u8,
-    /// Against what: `rate`.
+    /// The quantity of the horizontal axis: `rate`.
     pub against: String,
     /// Its unit: `frames/s`.
     pub against_unit: String,
@@ -305,14 +305,14 @@ pub struct Curve {
     pub points: Vec<[u64; 2]>,
 }
 
-/// Latencies against time, thinned: time is cut into slots of equal length, and each keeps its least and its greatest.
+/// Latencies against time, thinned: time is cut into slots of equal length, and each keeps its minimum and maximum.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ns: u64,
-    /// `[slot, arrived, min ns, max ns, lost]`, ascending; slots in which nothing happened are left out.
+    /// `[slot, arrived, min ns, max ns, lost]`, ascending; empty slots are left out.
     pub slots: Vec<[u64; 5]>,
-    /// `[ns, tenths of a per cent]`: how busy the processors were from the point before to this one; may be empty.
+    /// `[ns, tenths of a per cent]`: the processors' load since the previous point; may be empty.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub load: Vec<[u64; 2]>,
 }
@@ -326,18 +326,18 @@ impl Timeline {
     }
 }
 
-/// What a system call costs.
+/// The cost of a system call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Of the call itself, per frame.
+    /// The cost of the call, per frame.
     pub per_frame: u64,
-    /// Receivers: what the sender's call grew by because this receiver was open, per frame. Negative when less.
+    /// Receivers: the additional cost of the sender's call while this receiver was open, per frame. May be negative.
     pub delivery: i64,
     /// `per_frame` and `delivery` together.
     pub total: i64,
-    /// The figures behind it: `[frames, ns in all]`.
+    /// The measured points: `[frames, total ns]`.
     pub points: Vec<[u64; 2]>,
-    /// A straight line through them.
+    /// A straight line through the points.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fit: Option<Fit>,
 }
@@ -361,12 +361,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Is every frame accounted for? When not, the figures beside it prove nothing.
+    /// Whether every frame is accounted for. Otherwise the series is invalid.
     pub fn balances(&self) -> bool {
         self.missing() == 0
     }
 
-    /// How many frames nobody accounts for; negative: so many too many.
+    /// The number of frames without an account; negative: too many frames are accounted for.
     pub fn missing(&self) -> i128 {
         i128::from(self.sent) - i128::from(self.received) - i128::from(self.lost.total())
     }
@@ -383,7 +383,7 @@ impl Ledger {
     }
 }
 
-/// Where frames were lost.
+/// Lost frames by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// In a controller's FIFO.
@@ -394,30 +394,30 @@ pub struct Lost {
     pub socket: u64,
     /// At an output queue.
     pub qdisc: u64,
-    /// The gateway says that it dropped them.
+    /// Dropped by the gateway, by its counters.
     pub gateway: u64,
-    /// Nobody says where.
+    /// No counter explains the loss.
     pub unaccounted: u64,
 }
 
 impl Lost {
-    /// All of them.
+    /// The sum.
     pub fn total(&self) -> u64 {
         let places = [self.controller, self.backlog, self.socket, self.qdisc, self.gateway, self.unaccounted];
         places.into_iter().fold(0, u64::saturating_add)
     }
 }
 
-/// What the paper reports for the same thing.
+/// The paper's figures for the same measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Paper {
-    /// Where: `2014, figure 4.2`.
+    /// The source: `2014, figure 4.2`.
     pub source: String,
     /// The paper's machine: `MPC5200, 400 MHz, Linux 3.12`.
     pub machine: String,
     /// The median, or the cost per frame.
     pub ns: u64,
-    /// The rest of its distribution where the paper tells it; 0: it does not.
+    /// More of the distribution, if the paper has it; otherwise 0.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub min: u64,
     #[serde(skip_serializing_if = "is_zero", default)]

@@ -1,17 +1,17 @@
-//! Latencies in the order of time, thinned while they are measured: slots of equal length that keep their extremes.
+//! Latencies in order of time, thinned during the measurement: slots of equal length with their minimum and maximum.
 //!
-//! A late frame a second, or losses while something else runs, cannot be seen in a histogram. A fixed number of slots
-//! that are merged by twos when time goes on shows them, at the same price for a second and for a day, and without
-//! allocating on the frame path.
+//! A histogram does not show one late frame per second, or losses while another program runs. A fixed number of slots,
+//! merged in pairs as time goes on, shows them at the same memory cost for a second and a day, without allocating on
+//! the frame path.
 
 use crate::measure::result::Timeline;
 
-/// At most so many slots.
+/// The number of slots.
 const SLOTS: usize = 1024;
-/// How long a slot is at first: 10 µs, less than any traffic needs for a frame.
+/// The initial length of a slot: 10 µs, shorter than any frame.
 const SLOT_NS: u64 = 10_000;
 
-/// What happened in a slot.
+/// The frames of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     arrived: u64,
@@ -33,13 +33,13 @@ impl Slot {
     }
 }
 
-/// Collects what became of numbered frames. Frames whose number was passed over are taken as lost when a later one
-/// arrives, and taken back when they arrive after all.
+/// Records arrivals of numbered frames. When a later frame arrives, frames with skipped numbers count as lost; if one
+/// arrives late, that is corrected.
 pub struct Recorder {
     slots: Vec<Slot>,
     slot_ns: u64,
     start_ns: Option<u64>,
-    /// The latest frame so far: its place in the order of sending, and when it was stamped.
+    /// The latest frame so far: its position in the order of sending, and its stamp.
     latest: (u64, u64),
 }
 
@@ -48,12 +48,12 @@ impl Recorder {
         Self { slots: vec![EMPTY; SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }
     }
 
-    /// A frame arrived: its number (the lowest 16 bits of its place in the order of sending), when its first stamp was
-    /// taken, and its latency, in ns.
+    /// Records a frame: its number (the lowest 16 bits of its position in the order of sending), its first stamp, and
+    /// its latency in ns.
     pub fn arrived(&mut self, number: u16, stamp_ns: u64, latency_ns: i64) {
         let first = self.start_ns.is_none();
         let start_ns = *self.start_ns.get_or_insert(stamp_ns);
-        // The place nearest to the latest one that has this number.
+        // The position with this number that is nearest to the latest one.
         let (latest, latest_ns) = self.latest;
         let step = i64::from(number.wrapping_sub(latest as u16) as i16);
         let order = if first { u64::from(number) } else { latest.saturating_add_signed(step) };
@@ -61,7 +61,7 @@ impl Recorder {
         let latency = u64::try_from(latency_ns).unwrap_or(0);
         self.slots[slot] = self.slots[slot].merge(Slot { arrived: 1, min: latency, max: latency, lost: 0 });
         if first {
-            self.slots[slot].lost += order; // all before it
+            self.slots[slot].lost += order; // all frames before it
             self.latest = (order, stamp_ns);
         } else if order > latest {
             self.lost_between(latest_ns, stamp_ns, order - latest - 1);
@@ -81,7 +81,7 @@ impl Recorder {
         }
     }
 
-    /// The frame that arrived late was counted as lost, in a slot near by.
+    /// Removes one lost frame from a slot near `near`: the frame arrived late.
     fn take_back(&mut self, near: usize) {
         let by_distance = (0..SLOTS).flat_map(|distance| [near.checked_sub(distance), Some(near + distance)]);
         let mut slots = by_distance.flatten().filter(|&slot| slot < SLOTS);
@@ -90,7 +90,7 @@ impl Recorder {
         }
     }
 
-    /// The slot of a time since the start; makes all slots longer until there is one.
+    /// The slot of a time since the start; merges slots until there is one.
     fn slot(&mut self, since_ns: u64) -> usize {
         while since_ns / self.slot_ns >= SLOTS as u64 {
             for n in 0..SLOTS / 2 {
@@ -102,12 +102,12 @@ impl Recorder {
         (since_ns / self.slot_ns) as usize
     }
 
-    /// As it goes into the result file; `sent` frames were sent in all.
+    /// The timeline for the result file; `sent` is the total of sent frames.
     pub fn finish(mut self, sent: u64) -> Timeline {
         let (latest, latest_ns) = self.latest;
         if let (Some(start_ns), Some(rest)) = (self.start_ns, sent.checked_sub(latest + 1)) {
             let slot = self.slot(latest_ns.saturating_sub(start_ns));
-            self.slots[slot].lost += rest; // none came after it
+            self.slots[slot].lost += rest; // frames after the last arrival
         }
         let happened = self.slots.iter().enumerate().filter(|(_, slot)| slot.arrived + slot.lost > 0);
         let slots = happened.map(|(n, slot)| {

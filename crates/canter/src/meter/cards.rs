@@ -1,6 +1,6 @@
-//! The exact instrument, on two SJA1000 cards (the module canprobe): a timer's interrupt writes a frame to one card, the
-//! other card's interrupt stamps it. No process is in that but the gateway's; what the instrument adds is measured with
-//! each result. The cards leave their drivers for it and go back afterwards.
+//! The exact instrument, on two SJA1000 cards (the module canprobe): a timer's interrupt writes a frame to one card,
+//! and the other card's interrupt stamps it. The gateway's process is the only one involved; each result has the
+//! instrument's floor. The cards are unbound from their drivers for the measurement and bound again afterwards.
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
@@ -34,9 +34,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// bit/s of a card whose interface does not tell.
+/// bit/s of a card whose interface has no bit rate.
 const BIT_RATE: u32 = 500_000;
-/// What the result calls it.
+/// The quantity's name in the result.
 const HANDLER_TIME: &str = "handler time";
 /// Records read by one call.
 const READ_RECORDS: usize = 256;
@@ -48,19 +48,19 @@ pub struct Cards {
     shared: Shared,
     bitrate: u32,
     names: [String; 2],
-    // Given back behind the instrument, in this order.
+    // Dropped after the instrument, in this order.
     _lent: [Lent; 2],
 }
 
-/// The instrument as its sender and both receivers have it.
+/// The instrument, shared by its sender and both receivers.
 type Shared = Arc<Mutex<Open>>;
 
 struct Open {
     instrument: canprobe::Instrument,
-    /// Records of the sent frames and of the received ones that nobody has asked for yet.
+    /// Records of sent and of received frames that have not been read yet.
     waiting: [VecDeque<Record>; 2],
     records: Box<[Record]>,
-    /// How long the watched handler ran, each time.
+    /// The run times of the watched handler.
     handler: Option<Histogram>,
 }
 
@@ -71,16 +71,18 @@ fn locked(shared: &Shared) -> MutexGuard<'_, Open> {
 impl Cards {
     pub fn find(setup: &Setup) -> failure::Result<Self> {
         if let Some(direct) = &setup.direct {
-            let why = format!("--direct {direct}: the instrument probe stamps the frame when it is sent");
+            let why = format!(
+                "--direct {direct}: not with --instrument probe, which stamps the frame when it is sent"
+            );
             return Err(Failure::new(Exit::Usage, why));
         }
         let [send, routed] = [pci::address(&setup.send)?, pci::address(&setup.routed)?];
         if send == routed {
-            let why = format!("{}: is the sender's card too", setup.routed);
+            let why = format!("{}: is also the sender's card (name two cards)", setup.routed);
             return Err(Failure::new(Exit::Usage, why));
         }
         if !std::path::Path::new("/sys/bus/pci/drivers").join(canprobe::DRIVER).exists() {
-            let way_out = "modprobe canprobe; the lab does it: canter lab --bus probe";
+            let way_out = "modprobe canprobe, or canter lab --bus probe";
             return Err(Failure::unable(format!("probe: the module canprobe is not loaded ({way_out})")));
         }
         let line = setup.handler.as_deref().map(|card| line(card, [&send, &routed])).transpose()?;
@@ -110,8 +112,8 @@ impl Cards {
         BitRate { nominal: self.bitrate, data: self.bitrate }
     }
 
-    /// From the command to the interrupt a frame passes both buses: half the rate is twice the time. In the lab's
-    /// emulated cards it takes none.
+    /// A frame passes both buses between the command and the interrupt: half the rate gives twice the time. On the
+    /// lab's emulated cards a frame takes no time.
     fn wire(&self, setup: &Setup) -> Option<BitRate> {
         let takes_time = match setup.wire_time {
             WireTime::Yes => true,
@@ -141,7 +143,10 @@ impl Cards {
 fn line(card: &str, own: [&String; 2]) -> failure::Result<u32> {
     let address = pci::address(card)?;
     if own.contains(&&address) {
-        return Err(Failure::new(Exit::Usage, format!("--handler {card}: is the instrument's own card")));
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("--handler {card}: is a card of the instrument (name a card of the gateway)"),
+        ));
     }
     Ok(pci::interrupt_line(&address)?)
 }
@@ -163,7 +168,7 @@ fn one(frame: &Frame, bitrate: u32) -> Plan {
 }
 
 impl Instrument for Cards {
-    /// None: the cards have no interfaces while they are measured with.
+    /// None: the cards have no interfaces during the measurement.
     fn interfaces(&self) -> Vec<&Interface> {
         Vec::new()
     }
@@ -177,7 +182,7 @@ impl Instrument for Cards {
         let shared = || Arc::clone(&self.shared);
         let send = match self.plan(setup, &frame, frame_ns)? {
             None => Sending::Frames(Box::new(OneByOne { shared: shared(), bitrate: self.bitrate })),
-            Some(plan) => Sending::Schedule(Box::new(ByItself { shared: shared(), plan })),
+            Some(plan) => Sending::Schedule(Box::new(Scheduled { shared: shared(), plan })),
         };
         let experiment = Experiment {
             send,
@@ -196,7 +201,7 @@ impl Instrument for Cards {
     }
 
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {
-        let _ = thread::wake_on_time(); // where it is refused, frames are only less dense
+        let _ = thread::wake_on_time(); // without it, frames are only less dense
         let frame_ns = if environment::in_lab() { 0 } else { 130 * 1_000_000_000 / u64::from(self.bitrate) };
         let one_by_one = setup.traffic == Traffic::OneAtATime;
         let through_ns = AHEAD_NS + 2 * frame_ns + SETTLE_NS;
@@ -215,12 +220,9 @@ impl Instrument for Cards {
         }
         let [send, routed] = &self.names;
         let why = if tally.sent == 0 {
-            format!(
-                "{send}: no frame leaves it (is another controller on its bus, at {} bit/s?)",
-                self.bitrate
-            )
+            format!("{send}: sends no frame (is another controller on its bus, at {} bit/s?)", self.bitrate)
         } else {
-            format!("{routed}: nothing arrives (is a gateway running from the bus of {send} to its bus?)")
+            format!("{routed}: receives no frame (is a gateway running from the bus of {send} to its bus?)")
         };
         Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
     }
@@ -239,7 +241,7 @@ impl Instrument for Cards {
             series.latency_ns =
                 open.handler.as_ref().filter(|ran| ran.count() > 0).map(Histogram::to_latency);
             if series.latency_ns.is_none() {
-                series.unavailable = format!("{card}: its handler never ran");
+                series.unavailable = format!("{card}: its interrupt handler never ran");
             }
             return Ok(());
         }
@@ -251,7 +253,7 @@ impl Instrument for Cards {
 }
 
 impl Open {
-    /// Takes what the instrument has recorded.
+    /// Reads the instrument's records.
     fn read(&mut self) -> io::Result<()> {
         loop {
             let count = self.instrument.read(&mut self.records)?;
@@ -303,7 +305,7 @@ impl Receive for Side {
     }
 }
 
-/// Sends one frame when it is told.
+/// Sends one frame per command.
 struct OneByOne {
     shared: Shared,
     bitrate: u32,
@@ -314,7 +316,7 @@ impl Transmit for OneByOne {
         let Some(frame) = frames.first() else { return Ok(0) };
         match locked(&self.shared).instrument.start(&one(frame, self.bitrate)) {
             Ok(()) => Ok(1),
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(0), // the last one still waits
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(0), // the previous frame still waits
             Err(error) => Err(error),
         }
     }
@@ -324,13 +326,13 @@ impl Transmit for OneByOne {
     }
 }
 
-/// The instrument keeps the schedule.
-struct ByItself {
+/// Lets the instrument send on a schedule.
+struct Scheduled {
     shared: Shared,
     plan: Plan,
 }
 
-impl Schedule for ByItself {
+impl Schedule for Scheduled {
     fn start(&mut self) -> io::Result<()> {
         locked(&self.shared).instrument.start(&self.plan)
     }

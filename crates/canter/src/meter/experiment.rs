@@ -1,5 +1,5 @@
-//! The loop of the latency meter: sends numbered frames as the traffic says, collects the stamps of both buses, and
-//! tells their differences. It runs on the machine or in a simulation; only its surroundings differ.
+//! The loop of the latency meter: sends numbered frames at the times of the traffic, collects the stamps of both buses,
+//! and reports their differences. It runs on the machine or in a simulation, with different surroundings.
 
 use super::matcher::{LOST_NS, Matcher, Passage, Tally};
 use crate::traffic::{pattern::Traffic, random::Random, schedule, template};
@@ -17,22 +17,22 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// What the meter runs in.
+/// The clock and the waiting of the meter.
 pub trait Surroundings {
-    /// What time it is, in ns.
+    /// The time in ns.
     fn now_ns(&self) -> u64;
-    /// Lets time pass until `until_ns`, or until one of the receivers may have something.
+    /// Waits until `until_ns`, or until one of the receivers may have a frame.
     fn wait(&mut self, until_ns: u64, receivers: [&dyn Receive; 2]) -> io::Result<()>;
 }
 
 /// The machine itself.
 pub struct Machine;
 
-/// How long the meter spins before it sleeps, in `pause` instructions. In a virtual clock each lets the other processors
-/// run, so that the meter's own way to sleep is not counted against a gateway there.
+/// How long the meter spins before it sleeps, in `pause` instructions. In a virtual clock each `pause` lets the other
+/// processors run, so that the meter's code for sleeping does not delay a gateway there.
 const PAUSES_BEFORE_SLEEP: u32 = 400;
 
-/// A wait shorter than this is spun: sleeping and waking up takes as long.
+/// The meter spins for a wait shorter than this: sleeping and waking up takes as long.
 const SPIN_NS: u64 = 100_000;
 
 impl Surroundings for Machine {
@@ -56,17 +56,17 @@ impl Surroundings for Machine {
     }
 }
 
-/// Frames sent before stamps are collected at the latest, however dense the traffic is.
+/// The meter collects stamps at least once per this number of frames, also in dense traffic.
 const UNCOLLECTED_MAX: u64 = 4096;
 
 /// How long to wait when the interface's queue is full.
 const QUEUE_FULL_NS: u64 = 50_000;
 
-/// After this a bus that takes no frame is dead. Longer than [`LOST_NS`]: when not even the first frames have left,
-/// that is found out first.
+/// After this time without a sent frame the bus counts as dead. Longer than [`LOST_NS`], so that the meter first
+/// reports that none of the first frames arrived.
 const QUEUE_STUCK_NS: u64 = 2 * LOST_NS;
 
-/// Whose system call failed.
+/// The side whose system call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     Send,
@@ -74,21 +74,21 @@ pub enum Port {
     Routed,
 }
 
-/// What sends the frames.
+/// The sender of the frames.
 pub enum Sending {
-    /// The meter itself, frame by frame.
+    /// The meter, frame by frame.
     Frames(Box<dyn Transmit>),
-    /// Something that keeps a schedule of its own.
+    /// A sender with a schedule.
     Schedule(Box<dyn Schedule>),
 }
 
-/// Sends numbered frames by itself, from 0 on. The meter learns of each by the direct receiver.
+/// A sender that numbers its frames from 0. The meter learns of each frame from the direct receiver.
 pub trait Schedule {
-    /// Starts it.
+    /// Starts the schedule.
     fn start(&mut self) -> io::Result<()>;
-    /// Whether there are frames to come.
+    /// Whether frames remain to be sent.
     fn is_running(&mut self) -> io::Result<bool>;
-    /// Ends it.
+    /// Ends the schedule.
     fn stop(&mut self) -> io::Result<()>;
 }
 
@@ -98,38 +98,38 @@ pub struct Experiment {
     pub direct: Box<dyn Receive>,
     pub routed: Box<dyn Receive>,
     pub traffic: Traffic,
-    /// ns that a frame takes of the sender's bus on average, with the space behind it: what a load is made of.
+    /// ns of the sender's bus per frame on average, with the interframe space: for loads in per cent.
     pub frame_ns: u64,
     /// One at a time: ns to wait before the next frame.
     pub gap_ns: u64,
-    /// By chance up to so many more.
+    /// A random addition, up to this many ns.
     pub jitter_ns: u64,
     pub frame: Frame,
     pub count: u64,
-    /// The bit rates of the routed bus, whose frame duration is no part of the latency; `None` where a frame takes no
-    /// time.
+    /// The bit rates of the routed bus. The frame's duration there is subtracted from the latency; `None` where a frame
+    /// takes no time.
     pub wire: Option<BitRate>,
 }
 
-/// A frame that came through.
+/// A frame that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub number: u16,
     pub passage: Passage,
-    /// Between the two stamps, less the frame's duration on the routed bus.
+    /// The time between the two stamps, minus the frame's duration on the routed bus.
     pub latency_ns: i64,
 }
 
-/// What came of it.
+/// The outcome of an experiment.
 pub struct Outcome {
     pub tally: Tally,
     /// Frames that the meter's own receive queues lost.
     pub queue_drops: u64,
-    /// It ended before all frames were sent.
+    /// The experiment ended before all frames were sent.
     pub interrupted: bool,
 }
 
-/// Nothing has arrived of the first frames: no use in sending more.
+/// The experiment ends when none of this number of first frames has arrived.
 const HOPELESS_FRAMES: u64 = 3;
 
 impl Experiment {
@@ -147,14 +147,14 @@ impl Experiment {
             Sending::Frames(_) => self.send_all(&mut running, surroundings, stop, record, progress)?,
             Sending::Schedule(_) => self.follow(&mut running, surroundings, stop, record, progress)?,
         }
-        running.matcher.expire(u64::MAX); // where it is hopeless, nobody waits for the last ones
+        running.matcher.expire(u64::MAX); // a hopeless experiment does not wait for the last frames
         let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
         let queue_drops = drops(&mut *self.direct) + drops(&mut *self.routed);
         let tally = running.matcher.tally();
         Ok(Outcome { tally, queue_drops, interrupted: tally.sent < self.count })
     }
 
-    /// Sends frame by frame, as the traffic says.
+    /// Sends frame by frame, at the times of the traffic.
     fn send_all(
         &mut self,
         running: &mut Running,
@@ -183,7 +183,7 @@ impl Experiment {
                 Next::Now => {
                     let sent = self.send(running, now_ns)?;
                     if sent && self.traffic == Traffic::OneAtATime {
-                        // Nothing to do but wait, and nothing else should run beside the gateway.
+                        // Only waits: no other code should run beside the gateway.
                         self.wait(surroundings, now_ns + LOST_NS / 10)?;
                     }
                 }
@@ -193,7 +193,7 @@ impl Experiment {
         }
     }
 
-    /// Lets a schedule run, and looks from time to time.
+    /// Lets a schedule run, and collects stamps from time to time.
     fn follow(
         &mut self,
         running: &mut Running,
@@ -239,7 +239,7 @@ impl Experiment {
         if over && (open == 0 || hopeless) {
             return Next::End;
         }
-        // Something arrives, or is lost: look again soon enough to see it.
+        // Wakes up soon enough to see the next arrival or loss.
         let later = Next::At(now_ns + LOST_NS / 10);
         let due_ns = match running.schedule.due_ns() {
             Some(due_ns) => running.start_ns.saturating_add(due_ns),
@@ -263,7 +263,9 @@ impl Experiment {
         template::set_number(&mut self.frame, number);
         running.matcher.sending(now_ns);
         let frames = std::slice::from_ref(&self.frame);
-        let Sending::Frames(send) = &mut self.send else { unreachable!("a schedule sends by itself") };
+        let Sending::Frames(send) = &mut self.send else {
+            unreachable!("only the meter's own sender sends frames here")
+        };
         let taken = send.transmit(frames).and_then(|count| send.flush().map(|()| count));
         let sent = taken.map_err(|error| (Port::Send, error))? > 0;
         if sent {
@@ -274,7 +276,7 @@ impl Experiment {
             running.matcher.not_sent();
             running.not_before_ns = now_ns + QUEUE_FULL_NS;
             if now_ns >= *running.full_since_ns.get_or_insert(now_ns) + QUEUE_STUCK_NS {
-                let stuck = "no room in the queue for 2 s: nothing leaves for the bus";
+                let stuck = "the queue was full for 2 s: no frame leaves for the bus";
                 return Err((Port::Send, io::Error::new(io::ErrorKind::TimedOut, stuck)));
             }
         }
@@ -282,7 +284,7 @@ impl Experiment {
         Ok(sent)
     }
 
-    /// Takes what has arrived on both buses.
+    /// Reads the frames that have arrived on both buses.
     fn collect(
         &mut self,
         running: &mut Running,
@@ -307,7 +309,7 @@ impl Experiment {
         .map_err(|error| (Port::Direct, error))?;
         drain(&mut *self.routed, batch, &like, |number, stamp_ns, frame| {
             if *followed {
-                matcher.sent_up_to(number, stamp_ns); // its direct stamp came just after those were read
+                matcher.sent_up_to(number, stamp_ns); // its direct stamp came after the direct frames were read
             }
             arrived(number, matcher.routed(number, stamp_ns), frame)
         })
@@ -315,7 +317,7 @@ impl Experiment {
     }
 }
 
-/// Reads a receiver until it is empty; frames that are not ours are passed over.
+/// Reads a receiver until it is empty; skips frames of others.
 fn drain(
     receiver: &mut dyn Receive,
     batch: &mut Batch,
@@ -338,7 +340,7 @@ fn drain(
 /// The same jitter in every measurement.
 const SEED: u64 = 7;
 
-/// What changes while it runs.
+/// The state of a running experiment.
 struct Running {
     matcher: Matcher,
     batch: Batch,
@@ -349,7 +351,7 @@ struct Running {
     uncollected: u64,
     collected_ns: u64,
     full_since_ns: Option<u64>,
-    /// A schedule sends: a frame is known to be sent when it has passed the direct receiver.
+    /// With a schedule, the meter learns that a frame was sent from the direct receiver.
     followed: bool,
 }
 
@@ -369,8 +371,8 @@ impl Running {
         }
     }
 
-    /// Stamps must be collected although there is no time for it: they are many, or nothing can be sent and nobody
-    /// would find out that all is lost.
+    /// Stamps must be collected even in dense traffic: when there are many, or when nothing can be sent, because losses
+    /// would stay undetected.
     fn overdue(&self, now_ns: u64) -> bool {
         self.uncollected >= UNCOLLECTED_MAX || now_ns >= self.collected_ns + LOST_NS
     }

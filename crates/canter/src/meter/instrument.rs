@@ -1,4 +1,4 @@
-//! What an instrument is: it sends frames, takes both stamps, and says what it adds itself. And what it is asked to do.
+//! The seam of instruments, which send frames, take both stamps and report their floor; and the setup of a measurement.
 
 use super::experiment::{Experiment, Outcome, Port, Surroundings};
 use crate::{
@@ -11,7 +11,7 @@ use canter_io::{Frame, Interface};
 use clap::Args;
 use std::io;
 
-/// What is measured, and how.
+/// The setup of a measurement.
 #[derive(Args, Clone, Debug)]
 pub struct Setup {
     /// Interface that sends the frames
@@ -49,13 +49,14 @@ pub struct Setup {
     /// Measure each run time of this card's interrupt handler instead of latencies (--instrument probe)
     #[arg(long, value_name = "CARD")]
     pub handler: Option<String>,
-    /// What sends and stamps. With wire, --send and --routed are buses or their nodes; with probe, cards or their interfaces
+    /// What sends and stamps. With wire, --send and --routed are buses or their nodes; with probe, cards or their
+    /// interfaces
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
     pub instrument: InstrumentName,
 }
 
 impl Setup {
-    /// Under what condition that is, where a frame takes `frame_ns` of the sender's bus.
+    /// The condition of the measurement; a frame takes `frame_ns` of the sender's bus.
     pub fn condition(&self, frame: &Frame, frame_ns: u64, interfaces: Vec<String>) -> Condition {
         Condition {
             traffic: self.traffic.name().to_owned(),
@@ -86,7 +87,7 @@ pub enum InstrumentName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum WireTime {
     #[default]
-    Auto, // on a controller with a bit rate, but for the lab's emulated ones
+    Auto, // on a controller with a bit rate, except the lab's emulated ones
     Yes,
     No,
 }
@@ -94,7 +95,7 @@ pub enum WireTime {
 /// A period that `--sweep` or `--first-loss` sets.
 pub const UNSET_PERIOD: Traffic = Traffic::Period(0);
 
-/// `--traffic`: with `--sweep` and `--first-loss` a period needs no figure.
+/// `--traffic`: with `--sweep` and `--first-loss`, `period` needs no value.
 fn traffic(text: &str) -> Result<Traffic, String> {
     if text == "period" { Ok(UNSET_PERIOD) } else { text.parse() }
 }
@@ -103,18 +104,18 @@ fn traffic(text: &str) -> Result<Traffic, String> {
 pub trait Instrument {
     /// The interfaces that take part.
     fn interfaces(&self) -> Vec<&Interface>;
-    /// What is to be done, and under what condition.
+    /// The experiment and its condition.
     fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)>;
-    /// What the meter does while it waits.
+    /// How the meter waits.
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings>;
-    /// Names the side whose system call failed.
+    /// The error for a failed system call; names the side.
     fn failed(&self, port: Port, error: io::Error) -> Failure;
-    /// Says which side is silent when not a single frame came through.
+    /// Fails when no frame arrived; the error names the silent side.
     fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()>;
-    /// Overruns of its own controllers, which belong to no interface meanwhile.
+    /// Overruns of its controllers, which have no interface during the measurement.
     fn overruns(&self) -> failure::Result<u64> {
         Ok(0)
     }
-    /// Adds what the instrument knows of itself: what it adds to each figure, and whether the bus kept its time.
+    /// Adds the instrument's data to a series: its floor, and whether the bus kept its time.
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()>;
 }

@@ -1,5 +1,5 @@
-//! `canter latency`: how late a gateway is, by the papers' method. Two stamps of the same frame, one on the bus it is
-//! sent on and one on the bus it is routed to; their difference, less the time the frame takes on the second bus.
+//! `canter latency`: measures the latency of a gateway by the papers' method. Each frame is stamped on the sender's bus
+//! and on the routed bus; the latency is the difference, minus the frame's duration on the routed bus.
 
 use super::{
     instrument::Setup,
@@ -47,7 +47,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let Arguments { setup, name, through, sweep, first_loss } = &arguments;
     let varies = sweep.is_some() || *first_loss;
     sweep::refuse_traffic(setup, varies)?;
-    common.apply()?; // a gateway that is started is placed like this process
+    common.apply()?; // a gateway that canter starts inherits priority and processor
     let campaign = Campaign { setup, through, name, common };
     let found = match sweep {
         Some(sweep) => campaign.sweep(sweep)?,
@@ -65,7 +65,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
             && let (None, Some(floor_ns)) = (&only.wire, only.floor_ns)
             && !setup.null
         {
-            println!("the instrument itself adds {:.1} µs of each", floor_ns as f64 / 1000.0);
+            println!("floor: the instrument adds {:.1} µs to each latency", floor_ns as f64 / 1000.0);
         }
     }
     let lost = result.series.iter().any(|series| series.ledger.lost.total() > 0);

@@ -1,10 +1,10 @@
 //! Finds, for every routed frame, the stamp of the same frame on the direct bus: by a unique number in the first two
-//! payload bytes, which gateways leave alone. Immune to loss, duplicates and reordering (the papers' method).
+//! payload bytes, which gateways do not change. Immune to loss, duplicates and reordering (the papers' method).
 
-/// Numbers that two bytes hold. A number is used again only when its frame has arrived or is lost.
+/// The number of values of two bytes. A number is reused only when its frame has arrived or is lost.
 pub const NUMBERS: usize = 1 << 16;
 
-/// After this a frame of which a stamp is missing is lost.
+/// After this time a frame without both stamps counts as lost.
 pub const LOST_NS: u64 = 1_000_000_000;
 
 /// A frame on its way.
@@ -12,17 +12,17 @@ pub const LOST_NS: u64 = 1_000_000_000;
 struct Flight {
     /// When it was sent, by the meter's clock.
     sent_ns: u64,
-    /// Its place in the order of sending.
+    /// Its position in the order of sending.
     order: u64,
     direct_ns: Option<u64>,
     routed_ns: Option<u64>,
     /// Neither complete nor lost.
     open: bool,
-    /// It has been sent at least once.
+    /// The number has been used at least once.
     used: bool,
 }
 
-/// What became of the frames so far.
+/// Counts of the frames so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub sent: u64,
@@ -30,13 +30,13 @@ pub struct Tally {
     pub received: u64,
     /// One stamp or none after [`LOST_NS`].
     pub lost: u64,
-    /// Of the lost: the direct stamp is there, the routed is not.
+    /// Lost frames with a direct stamp but no routed one.
     pub lost_after_direct: u64,
-    /// Routed frames that had arrived before.
+    /// Routed frames that arrived again.
     pub duplicated: u64,
-    /// Routed frames that came after a later one.
+    /// Routed frames that arrived after a later frame.
     pub reordered: u64,
-    /// Frames with a number that is not on its way: too late, or somebody else's.
+    /// Frames whose number is not on its way: late frames, or frames of others.
     pub stray: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct Matcher {
     flights: Box<[Flight]>,
     /// The oldest frame that may still be open.
     oldest: u64,
-    /// The latest, in the order of sending, of the routed frames so far.
+    /// The routed frame so far that was sent last.
     latest_routed: Option<u64>,
     open: usize,
     tally: Tally,
@@ -68,7 +68,7 @@ impl Matcher {
         self.tally
     }
 
-    /// How many frames are on their way.
+    /// The number of frames on their way.
     pub fn open(&self) -> usize {
         self.open
     }
@@ -89,19 +89,19 @@ impl Matcher {
         self.open += 1;
     }
 
-    /// The frame announced last was not sent after all.
+    /// Withdraws the last announced frame, which was not sent.
     pub fn not_sent(&mut self) {
         self.tally.sent -= 1;
         self.open -= 1;
         self.flights[self.tally.sent as usize % NUMBERS] = Flight::default();
     }
 
-    /// The direct bus has seen `number` of a sender that numbers by itself: it has been sent, and so have those between
-    /// the last one known and this, which the meter's own queue has lost.
+    /// Frame `number` of a scheduled sender was seen on the direct bus. So it was sent, and so were the frames between
+    /// the last known one and this one: the meter's queue has lost them.
     pub fn sent_up_to(&mut self, number: u16, now_ns: u64) {
         let ahead = number.wrapping_sub(self.tally.sent as u16);
         if usize::from(ahead) >= NUMBERS / 2 {
-            return; // not ahead but behind: a stray
+            return; // behind the last known frame: a stray
         }
         for _ in 0..=ahead {
             if self.next_number().is_none() {
@@ -153,11 +153,11 @@ impl Matcher {
         Some(Passage { direct_ns, routed_ns })
     }
 
-    /// Gives up what was sent more than [`LOST_NS`] ago.
+    /// Counts frames as lost that were sent more than [`LOST_NS`] ago.
     pub fn expire(&mut self, now_ns: u64) {
         while self.oldest < self.tally.sent {
             let flight = &mut self.flights[self.oldest as usize % NUMBERS];
-            let current = flight.order == self.oldest; // else its number is in use again, so it has ended
+            let current = flight.order == self.oldest; // otherwise its number is reused, so the frame has ended
             if current && flight.open {
                 if now_ns.saturating_sub(flight.sent_ns) < LOST_NS {
                     return;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_a_sender_numbers_by_itself_are_sent_when_they_are_seen_and_gaps_are_lost() {
+    fn frames_of_a_schedule_count_as_sent_when_seen_and_gaps_as_lost() {
         let mut matcher = Matcher::new();
         for number in [0, 1, 4] {
             matcher.sent_up_to(number, 10);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_numbers_by_itself_may_wrap_around() {
+    fn the_numbers_of_a_schedule_may_wrap_around() {
         let mut matcher = Matcher::new();
         for order in 0..70_000u32 {
             matcher.sent_up_to(order as u16, u64::from(order));
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_to_frames_every_one_ends_as_received_or_lost(
+        fn every_frame_ends_as_received_or_lost(
             events in prop::collection::vec((0u8..4, 0u16..200, 1u64..400_000_000), 1..400)
         ) {
             let mut matcher = Matcher::new();

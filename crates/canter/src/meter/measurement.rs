@@ -32,11 +32,11 @@ pub struct Measured {
     pub series: Series,
     pub interfaces: Vec<Interface>,
     pub interrupted: bool,
-    /// What the ledger was made of, for those who know more of the gateway.
+    /// The counts behind the ledger, for callers with the gateway's counts.
     pub account: Account,
 }
 
-/// Everything that counted a loss.
+/// All loss counters.
 pub struct Account {
     pub tally: Tally,
     /// Lost in the meter's own queues.
@@ -56,7 +56,7 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
     })
 }
 
-/// ns that a test frame takes of the sender's bus on average: the shortest period that the bus can keep.
+/// ns of the sender's bus per test frame on average: the shortest possible period.
 pub fn frame_ns(setup: &Setup) -> failure::Result<u64> {
     let (experiment, _) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
     Ok(experiment.frame_ns)
@@ -83,7 +83,7 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     };
     let mut progress = |tally: Tally| {
         bar.set_position(tally.received + tally.lost);
-        // A meter that gets no processor while frames are sent still has the two readings around that time.
+        // A meter that gets no processor time during the measurement still has these two readings.
         match &mut busy {
             Some(busy) if tally.sent < setup.count => busy.look(),
             Some(busy) => busy.end(),
@@ -117,9 +117,9 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
 }
 
 impl Account {
-    /// Every frame that was sent is received or lost somewhere. Counters are believed up to the number that is
-    /// missing; what none of them claims is unaccounted. A controller counts overrun events, each of at least one
-    /// frame, so frames lost there may be found under `unaccounted`.
+    /// Accounts for every sent frame as received or lost. Loss counters count up to the number of missing frames; the
+    /// rest is unaccounted. A controller counts overrun events, each of at least one frame, so `unaccounted` may
+    /// contain frames that a controller lost.
     pub fn ledger(&self, gateway: &Counts) -> Ledger {
         let Self { tally, queue_drops, losses } = self;
         let mut missing = tally.lost;

@@ -1,8 +1,9 @@
-//! `canter ping`: round-trip times. Frames that `canter pong` answers, several at once, one on its way for each.
+//! `canter ping`: measures round-trip times to `canter pong`. Several pings run in parallel, each with one frame on its
+//! way.
 //!
-//! Ping k sends identifier ID + 2k and is answered with ID + 2k + 1. A thread receives and reads the clock; the other
-//! reads it and sends. So what is measured is the time of an application: from its call to send until the answer is in
-//! its hands.
+//! Ping k sends identifier ID + 2k and is answered with ID + 2k + 1. One thread receives and reads the clock; the
+//! other reads the clock and sends. So the time is that of an application: from its call to send until it has the
+//! answer.
 
 mod flight;
 mod identifiers;
@@ -74,7 +75,7 @@ pub struct Arguments {
     brs: bool,
 }
 
-/// What both ends must be told alike.
+/// Options that must be the same at both ends.
 #[derive(Args, Clone)]
 pub struct Shared {
     #[command(flatten)]
@@ -112,8 +113,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         let kind = if frame.is_fd() { "FD " } else { "" };
         println!("PING {} {identifiers}: {} bytes, {kind}by {pair}", interface.name, frame.len);
     }
-    let (told, answers) = mpsc::channel();
-    let worker = receiving(receive, arguments.common.identifiers.clone(), told)
+    let (answer_sender, answers) = mpsc::channel();
+    let worker = receiving(receive, arguments.common.identifiers.clone(), answer_sender)
         .map_err(|error| Failure::failed(format!("{}: start: {error}", interface.name)))?;
     let lines = common.shows_table();
     let mut session = Session {
@@ -126,7 +127,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         lines,
     };
     let began_ns = clock::monotonic_ns();
-    let outcome = session.fly(&answers, &stop);
+    let outcome = session.exchange(&answers, &stop);
     let took_ns = clock::monotonic_ns() - began_ns;
     if let Some(error) = worker.stop() {
         return Err(explain(&interface.name, "receive", error).into());
@@ -136,12 +137,12 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     session.finish(pair, took_ns, interrupted, common)
 }
 
-/// The thread that receives: it reads the clock the moment it has a frame. It has begun when this returns, so that no ping
-/// waits for that.
+/// Starts the thread that receives and reads the clock after each frame. It runs when this function returns, so that no
+/// ping waits for its start.
 fn receiving(
     mut receive: Box<dyn Receive>,
     identifiers: Identifiers,
-    told: mpsc::Sender<Answer>,
+    answer_sender: mpsc::Sender<Answer>,
 ) -> io::Result<Worker<Option<io::Error>>> {
     let (ready, begun) = mpsc::channel();
     let worker = Worker::start("ping", move |stop| {
@@ -150,14 +151,14 @@ fn receiving(
         while !stop.load(Ordering::Acquire) {
             batch.clear();
             if let Err(error) = receive.receive(&mut batch) {
-                return Some(error); // with the sender gone, the other thread notices
+                return Some(error); // this drops the sender, which the other thread notices
             }
             let at_ns = clock::monotonic_ns();
             for frame in batch.frames() {
                 let Some(ping) = identifiers.ping_of_answer(frame) else { continue };
                 if frame.len >= 2 {
                     let number = u16::from_le_bytes([frame.data[0], frame.data[1]]);
-                    let _ = told.send(Answer { ping, number, at_ns, frame: *frame });
+                    let _ = answer_sender.send(Answer { ping, number, at_ns, frame: *frame });
                 }
             }
         }
@@ -177,14 +178,14 @@ impl Arguments {
         }
     }
 
-    /// The frame that is sent, but for identifier and number.
+    /// The frame to send, without identifier and number.
     fn frame(&self, interface: &Interface) -> failure::Result<Frame> {
         let usage = |what: String| Failure::new(Exit::Usage, what);
         if self.len < 2 {
-            return Err(usage(format!("--len {}: at least 2, for the frame's number", self.len)));
+            return Err(usage(format!("--len {}: must be at least 2, for the frame's number", self.len)));
         }
         if self.timeout == 0 {
-            return Err(usage("--timeout 0: no answer is as fast".to_owned()));
+            return Err(usage("--timeout 0: must be above 0".to_owned()));
         }
         if self.fd && !interface.supports_fd() {
             let way_out = format!("ip link set {} mtu 72, or type can … fd on", interface.name);
@@ -210,24 +211,28 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Sends and waits until all pings have done what they should, or a signal comes.
-    fn fly(
+    /// Sends and receives until all pings are complete or a signal arrives.
+    fn exchange(
         &mut self,
         answers: &mpsc::Receiver<Answer>,
         stop: &std::sync::atomic::AtomicBool,
     ) -> failure::Result<()> {
-        // A signal may come during a wait, which it does not end.
-        const LOOK_AGAIN: Duration = Duration::from_millis(50);
+        // A signal does not end a wait.
+        const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
         while !stop.load(Ordering::Acquire) {
             match self.flight.next(clock::monotonic_ns()) {
                 Step::Send { ping, number } => self.send(ping, number)?,
-                Step::Lost { ping, number } => self.say(&format!("no answer: {}", self.what(ping, number))),
+                Step::Lost { ping, number } => {
+                    self.print(&format!("no answer: {}", self.describe(ping, number)))
+                }
                 Step::Done => break,
-                Step::Wait { ns } => match answers.recv_timeout(LOOK_AGAIN.min(Duration::from_nanos(ns))) {
-                    Ok(answer) => self.answered(&answer),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return Ok(()), // the receiver tells why
-                },
+                Step::Wait { ns } => {
+                    match answers.recv_timeout(SIGNAL_CHECK_INTERVAL.min(Duration::from_nanos(ns))) {
+                        Ok(answer) => self.answered(&answer),
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Disconnected) => return Ok(()), // the receiver has the error
+                    }
+                }
             }
         }
         Ok(())
@@ -248,27 +253,27 @@ impl Session<'_> {
     }
 
     fn answered(&mut self, answer: &Answer) {
-        let what = self.what(answer.ping, answer.number);
+        let what = self.describe(answer.ping, answer.number);
         let intact = answer.frame.len == self.frame.len
             && answer.frame.is_fd() == self.frame.is_fd()
             && answer.frame.data()[2..] == self.frame.data()[2..];
         match self.flight.answered(answer) {
-            Some(_) if !intact => self.say(&format!("not what was sent: {what}: {}", answer.frame)),
+            Some(_) if !intact => self.print(&format!("wrong payload: {what}: {}", answer.frame)),
             Some(ns) => {
                 self.histogram.record(ns as i64);
                 if !self.arguments.flood {
-                    self.say(&format!("{} bytes: {what} time={}", answer.frame.len, time(ns)));
+                    self.print(&format!("{} bytes: {what} time={}", answer.frame.len, time(ns)));
                 }
             }
-            None => self.say(&format!("late or twice: {what}")),
+            None => self.print(&format!("late or duplicate: {what}")),
         }
     }
 
-    fn what(&self, ping: usize, number: u16) -> String {
+    fn describe(&self, ping: usize, number: u16) -> String {
         format!("{} seq={number}", self.arguments.common.identifiers.answer_text(ping))
     }
 
-    fn say(&self, line: &str) {
+    fn print(&self, line: &str) {
         if self.lines {
             let _ = writeln!(io::stdout(), "{line}");
         }
@@ -276,14 +281,14 @@ impl Session<'_> {
 
     fn finish(&self, pair: Pair, took_ns: u64, interrupted: bool, common: &Common) -> failure::Result {
         let (sent, received) = (self.flight.sent_count(), self.histogram.count());
-        // What was on its way when it ended is not lost, it was never waited for.
+        // Frames on their way at the end are not lost: nobody waited for them.
         let lost = sent - received;
         let latency = self.histogram.to_latency();
         if self.lines {
             println!("--- {} ping statistics ---", self.interface.name);
             let percent = 100.0 * lost as f64 / (sent.max(1) as f64);
             println!(
-                "{sent} frames sent, {received} answered, {percent:.3}% lost, {} late or twice, took {}",
+                "{sent} frames sent, {received} answered, {percent:.3}% lost, {} late or duplicate, took {}",
                 self.flight.strays(),
                 time(took_ns)
             );

@@ -1,4 +1,4 @@
-//! `canter pong`: answers what `canter ping` sends, frame by frame: the same payload and flags, the next identifier.
+//! `canter pong`: answers each frame of `canter ping` with the same payload and flags and the next identifier.
 
 use super::ping::{Identifiers, Shared};
 use crate::{
@@ -38,7 +38,7 @@ pub struct Arguments {
     common: Shared,
 }
 
-/// What came and what went.
+/// Frames received and answered.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Counts {
     received: u64,
@@ -79,7 +79,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     common.write_json(&counts)?;
     if !common.quiet {
         let Counts { received, answered, lost } = counts;
-        eprintln!("pong: {received} received, {answered} answered, {lost} lost before they could be");
+        eprintln!("pong: {received} received, {answered} answered, {lost} lost in the receive queue");
     }
     if let Err((step, error)) = ended {
         return Err(explain(&interface.name, step, error).into());
@@ -112,7 +112,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Sends all answers, however long that takes.
+    /// Sends all answers, without a time limit.
     fn send(&mut self, answers: &[Frame], stop: &AtomicBool) -> io::Result<()> {
         let mut taken = 0;
         while taken < answers.len() && !stop.load(Ordering::Acquire) {
@@ -130,7 +130,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// A full queue of an interface (`ENOBUFS`) is no state that can be waited for: a little later, then.
+    /// Sleeps a little: a program cannot wait for room in an interface's queue (`ENOBUFS`).
     fn wait_for_room(&mut self) -> io::Result<()> {
         const A_FRAME_OR_TWO: Duration = Duration::from_micros(200);
         if let Some(descriptor) = self.transmit.descriptor() {

@@ -1,5 +1,5 @@
-//! The meter and the gateway in simulation, where the right answer is known: the same loops as on a machine, between
-//! two in-memory buses, with a gateway that takes exactly so long.
+//! Tests of the meter and the gateway in simulation: the same loops as on a machine, between two buses in memory, with
+//! a gateway of known latency.
 
 mod table;
 mod testbed;
@@ -22,7 +22,7 @@ fn latencies(measured: &Measured) -> BTreeMap<u16, i64> {
 fn between_idle_buses_the_latency_is_what_the_gateway_takes_to_the_nanosecond() {
     let classic = |id, data: &[u8]| Frame::classic(id, data).unwrap();
     let frames = [
-        classic(Identifier::Sff(0x555), &[0, 0]), // least stuffing, but for the number
+        classic(Identifier::Sff(0x555), &[0, 0]), // least stuffing, except for the number
         classic(Identifier::Sff(0x000), &[0; 8]), // most
         classic(Identifier::Eff(0x1fff_ffff), &[0xff; 8]),
         classic(Identifier::Eff(0x0123_4567), &[1, 2, 3]),
@@ -44,7 +44,7 @@ fn between_idle_buses_the_latency_is_what_the_gateway_takes_to_the_nanosecond() 
 }
 
 #[test]
-fn frames_lost_on_a_bus_are_counted_and_the_others_are_as_late_as_ever() {
+fn frames_lost_on_a_bus_are_counted_and_do_not_delay_others() {
     for bus in ["a", "b"] {
         let testbed = Testbed::new(Service::one_at_a_time(60_000), Traffic::Period(500_000), 300);
         testbed.world.set_fault(bus, |n| (u32::from(n % 10 != 0), 0));
@@ -106,7 +106,7 @@ fn a_gateway_that_never_forwards_is_given_up_after_the_first_frames() {
 }
 
 #[test]
-fn what_a_gateway_that_hangs_halfway_leaves_is_lost_after_a_second() {
+fn frames_left_by_a_gateway_that_hangs_are_lost_after_a_second() {
     for traffic in [Traffic::Period(120_000), Traffic::Period(500_000), Traffic::Load(50), Traffic::Flood] {
         let service = Service::one_at_a_time(20_000);
         let measured = Testbed { hangs_after: 500, ..Testbed::new(service, traffic, 1000) }.run();
@@ -118,7 +118,7 @@ fn what_a_gateway_that_hangs_halfway_leaves_is_lost_after_a_second() {
 }
 
 #[test]
-fn a_bus_that_takes_no_frame_ends_the_measurement_instead_of_hanging_it() {
+fn a_dead_bus_ends_the_measurement() {
     for traffic in [Traffic::OneAtATime, Traffic::Period(120_000), Traffic::Flood] {
         let testbed = Testbed::new(Service::one_at_a_time(60_000), traffic, 1000);
         let measured = Testbed { dies: ("a", 0), ..testbed }.run();
@@ -137,7 +137,7 @@ fn a_bus_that_dies_halfway_is_an_error_of_the_sender() {
 }
 
 #[test]
-fn numbers_that_wrap_around_are_still_told_apart() {
+fn numbers_that_wrap_around_are_still_distinguished() {
     let service = Service { batch_frames: 8, ..Service::batching(40_000) };
     let measured = Testbed::new(service, Traffic::Flood, 66_000).run();
     let tally = measured.tally;
@@ -177,7 +177,7 @@ fn a_meter_that_oversleeps_catches_up_and_does_not_drift() {
 }
 
 #[test]
-fn a_load_takes_its_share_of_the_bus() {
+fn a_load_uses_its_share_of_the_bus() {
     for (percent, len) in [(10, 2), (50, 2), (50, 8), (90, 2), (100, 2)] {
         let testbed = Testbed::new(Service::batching(20_000), Traffic::Load(percent), 2000);
         let frame = Frame::classic(Identifier::Sff(0x123), &vec![0x55; len]).unwrap();
@@ -210,15 +210,15 @@ fn a_dead_output_bus_makes_the_gateway_drop_a_frame_a_second_while_the_others_wa
     let measured = Testbed { dies: ("b", 950 * MS), ..testbed }.run();
     assert_eq!((measured.tally.received, measured.counts.transmitted), (10, 20)); // ten in the interface's queue
     assert!(measured.ledger.balances());
-    // The queue is full at 2.0 s: given up at 3, 4, 5 and 6 s, and one that waits when all ends at 6.9 s.
+    // The queue is full at 2.0 s: frames are dropped at 3, 4, 5 and 6 s, and one still waits at the end at 6.9 s.
     assert_eq!((measured.counts.received, measured.counts.dropped), (25, 5));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
-    fn whatever_is_lost_repeated_or_late_the_ledger_balances(seed: u64) {
-        let testbed = by_chance(&mut Random(seed));
+    fn the_ledger_balances_for_any_losses_repeats_and_delays(seed: u64) {
+        let testbed = random_testbed(&mut Random(seed));
         let measured = testbed.run();
         let (ledger, counts, tally) = (measured.ledger, measured.counts, measured.tally);
         prop_assert!(ledger.balances(), "{ledger:?}");
@@ -232,8 +232,8 @@ proptest! {
     }
 }
 
-/// Any gateway, any traffic, any queue, any faults.
-fn by_chance(random: &mut Random) -> Testbed {
+/// A random gateway, traffic, queue and faults.
+fn random_testbed(random: &mut Random) -> Testbed {
     let service = Service {
         first_ns: random.below(200_000),
         further_ns: random.below(50_000),

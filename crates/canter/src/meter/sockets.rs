@@ -1,5 +1,6 @@
-//! The papers' instrument: frames by a socket, or by a device's file, stamps by the kernel when the frame is handed to it.
-//! It works on every interface, and the way from a controller to the stamp is in its figures twice, so that it nearly cancels.
+//! The papers' instrument: sends by a socket or a device file; the kernel stamps frames when it gets them from the
+//! driver. It works on every interface. The delay from a controller to the stamp is in both stamps, so that it nearly
+//! cancels.
 
 use super::{
     experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
@@ -42,7 +43,7 @@ impl Interfaces {
         if !setup.null && [&found.send.name, &found.reference().name].contains(&&found.routed.name) {
             let name = &found.routed.name;
             let way_out = "--null measures the meter's own floor";
-            let why = format!("{name}: is on both sides, so no gateway is between ({way_out})");
+            let why = format!("{name}: is on both sides, so there is no gateway between them ({way_out})");
             return Err(Failure::new(Exit::Usage, why));
         }
         Ok(found)
@@ -71,7 +72,7 @@ impl Instrument for Interfaces {
         if frame.is_fd() {
             self.refuse_classic()?;
         }
-        // The queue holds all frames that can be on their way.
+        // The queue has room for all frames that can be on their way.
         let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
         let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
         let receiver = |on: &Interface| on.carrier.usual.receive_spinning.parse::<ReceiveMethod>();
@@ -110,7 +111,7 @@ impl Instrument for Interfaces {
         explain(&interface.name, step, error).into()
     }
 
-    /// Says which side is silent when not a single frame came through.
+    /// Fails when no frame arrived; the error names the silent side.
     fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
         let tally = &outcome.tally;
         if tally.received > 0 || tally.lost == 0 {
@@ -118,21 +119,21 @@ impl Instrument for Interfaces {
         }
         let (routed, reference) = (&self.routed.name, &self.reference().name);
         let why = if tally.lost_after_direct == 0 && self.direct.is_some() {
-            format!("{reference}: nothing arrives (is it on the bus of {}?)", self.send.name)
+            format!("{reference}: receives no frame (is it on the bus of {}?)", self.send.name)
         } else {
-            format!("{routed}: nothing arrives (is a gateway running between {reference} and {routed}?)")
+            format!("{routed}: receives no frame (is a gateway running between {reference} and {routed}?)")
         };
         Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
     }
 
-    /// What it adds itself is not known from one run: the same without a gateway tells (`--null`).
+    /// One run does not show the floor: a run without a gateway does (`--null`).
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()> {
         series.floor_ns = series.latency_ns.as_ref().filter(|_| setup.null).map(|latency| latency.p50);
         Ok(())
     }
 }
 
-/// The rates of the routed bus where a frame takes time on it.
+/// The bit rates of the routed bus, if a frame takes time there.
 fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
     let takes_time = match setup.wire_time {
         WireTime::Yes => true,
@@ -142,12 +143,12 @@ fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
     (takes_time && !setup.null).then(|| rates(routed))
 }
 
-/// It has a bus with a bit rate.
+/// Whether the interface has a bus with a bit rate.
 fn is_controller(interface: &Interface) -> bool {
     interface.kind == Kind::Can || interface.bitrate().is_some()
 }
 
-/// QEMU's cards hand a frame over the moment it is sent.
+/// QEMU's cards deliver a frame at once, without bit timing.
 fn emulated_without_time(interface: &Interface) -> bool {
     let chip = interface.controller.as_ref().map(|controller| controller.chip.as_str());
     let emulated = chip == Some("sja1000")
@@ -155,7 +156,7 @@ fn emulated_without_time(interface: &Interface) -> bool {
     environment::in_lab() && emulated
 }
 
-/// The bit rates of an interface; where it has none, 1 Mbit/s, so that a load still means something.
+/// The bit rates of an interface; 1 Mbit/s if it has none, so that a load in per cent is defined.
 fn rates(interface: &Interface) -> BitRate {
     let nominal = interface.bitrate().unwrap_or(1_000_000);
     BitRate { nominal, data: interface.data_bitrate().unwrap_or(nominal) }

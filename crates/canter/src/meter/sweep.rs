@@ -1,5 +1,5 @@
-//! Latency and loss against the period between frames: at periods that are given (2014, figures 4.3 and 4.4), or where
-//! a search finds that frames begin to get lost.
+//! Latency and loss against the period between frames: at given periods (2014, figures 4.3 and 4.4), or at the
+//! periods around the first loss, which a search finds.
 
 use super::{
     instrument::{Setup, UNSET_PERIOD},
@@ -26,10 +26,10 @@ pub struct Sweep {
     step_ns: u64,
 }
 
-/// Of a sweep whose step is not given: so many steps.
+/// The number of steps of a sweep without a step.
 const STEPS: u64 = 8;
 
-/// More are a mistake in a unit.
+/// The limit of periods: more of them mean a wrong unit.
 const PERIODS_MAX: u64 = 1000;
 
 impl FromStr for Sweep {
@@ -37,12 +37,13 @@ impl FromStr for Sweep {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (range, step) = text.split_once('/').map_or((text, None), |(range, step)| (range, Some(step)));
-        let (from, to) = range.split_once("..").ok_or("FROM..TO or FROM..TO/STEP: 160us..120us/5us")?;
+        let (from, to) =
+            range.split_once("..").ok_or("expected FROM..TO or FROM..TO/STEP: 160us..120us/5us")?;
         let (from_ns, to_ns) = (duration::parse_ns(from)?, duration::parse_ns(to)?);
         let range_ns = from_ns.abs_diff(to_ns);
         let step_ns = step.map_or(Ok((range_ns / STEPS).max(1)), duration::parse_ns)?;
         if from_ns.min(to_ns) == 0 || step_ns == 0 {
-            return Err("periods and their step are longer than 0".to_owned());
+            return Err("periods and their step must be above 0".to_owned());
         }
         if range_ns / step_ns >= PERIODS_MAX {
             return Err(format!("at most {PERIODS_MAX} periods"));
@@ -60,13 +61,13 @@ impl Sweep {
     }
 }
 
-/// The search goes no further than this share of a period, in parts of 1: 1 % of it.
+/// The precision of the search: 1/100 of a period.
 const SEARCHED_TO: u64 = 100;
 
-/// The longest period of the search. Whoever loses frames there loses them whatever the period is.
+/// The longest period of the search. A method that loses frames there loses them at any period.
 const PERIOD_MAX_NS: u64 = 100_000_000;
 
-/// Series, and what they were measured on.
+/// Series with their interfaces.
 #[derive(Default)]
 pub struct Measurements {
     pub series: Vec<Series>,
@@ -86,22 +87,22 @@ impl Measurements {
     }
 }
 
-/// Who measures what.
+/// The methods and conditions to measure.
 pub struct Campaign<'a> {
     pub setup: &'a Setup,
     pub through: &'a Through,
-    /// What somebody else's gateway is called.
+    /// The name of a gateway that canter did not start.
     pub name: &'a str,
     pub common: &'a Common,
 }
 
 impl Campaign<'_> {
-    /// Every method under the one traffic of the command line.
+    /// Measures every method with the traffic of the command line.
     pub fn once(&self) -> failure::Result<Measurements> {
         self.each(|method, found| self.measure(method, self.setup.traffic, found))
     }
 
-    /// Every method at every period.
+    /// Measures every method at every period.
     pub fn sweep(&self, sweep: &Sweep) -> failure::Result<Measurements> {
         self.each(|method, found| {
             for period_ns in sweep.periods() {
@@ -114,8 +115,8 @@ impl Campaign<'_> {
         })
     }
 
-    /// Of every method two series: at the longest period at which it loses frames, and at the shortest, a hundredth
-    /// longer, at which it loses none. Where it loses none at all, the one at the bus's own limit.
+    /// Measures two series per method: at the longest period with losses, and at the shortest period without, which is
+    /// a hundredth longer. A method without losses has one series, at the bus's limit.
     pub fn first_loss(&self) -> failure::Result<Measurements> {
         let limit_ns = measurement::frame_ns(self.setup)?;
         self.each(|method, found| {
@@ -144,7 +145,7 @@ impl Campaign<'_> {
         let several = methods.len() > 1;
         for method in methods {
             match measure(method.as_deref(), &mut found) {
-                // One that cannot work here, or hands nothing on, says so; the others are measured all the same.
+                // A method that cannot work here, or forwards nothing, gets the reason; the others are measured.
                 Err(failure) if several && matches!(failure.exit, Exit::Unable | Exit::Lost) => {
                     let method = method.as_deref().unwrap_or(self.name);
                     found.series.push(through::unavailable(method, self.setup, failure.message));
@@ -174,9 +175,8 @@ impl Campaign<'_> {
     }
 }
 
-/// The longest period at which frames are lost and the shortest at which none are, a hundredth apart; only the latter
-/// when none are lost at `limit_ns`, only the former when some are lost at [`PERIOD_MAX_NS`]. `loses` answers `None`
-/// to end the search.
+/// The longest period with losses and the shortest without, a hundredth apart. Only the latter when none are lost at
+/// `limit_ns`; only the former when some are lost at [`PERIOD_MAX_NS`]. `loses` returns `None` to end the search.
 fn search(
     limit_ns: u64,
     mut loses: impl FnMut(u64) -> failure::Result<Option<bool>>,
@@ -206,7 +206,7 @@ fn search(
     Ok(vec![losing_ns, kept_ns])
 }
 
-/// Where frames were lost, and how many: `12 controller, 3 gateway`.
+/// The losses by place: `12 controller, 3 gateway`.
 fn places(lost: &Lost) -> String {
     let Lost { controller, backlog, socket, qdisc, gateway, unaccounted } = *lost;
     let places = [
@@ -217,11 +217,11 @@ fn places(lost: &Lost) -> String {
         (gateway, "gateway"),
         (unaccounted, "unaccounted"),
     ];
-    let told = places.iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, place)| format!("{} {place}", units::grouped(*count))).collect::<Vec<_>>().join(", ")
+    let lost = places.iter().filter(|(count, _)| *count > 0);
+    lost.map(|(count, place)| format!("{} {place}", units::grouped(*count))).collect::<Vec<_>>().join(", ")
 }
 
-/// A line for each series: period, latency in µs, what was lost and where.
+/// A line per series: period, latency in µs, losses by place.
 pub fn table(series: &[Series]) -> String {
     let mut table = Table::new(&["<method", "period µs", "p50", "max", "lost", "<where"]);
     let us = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
@@ -233,7 +233,7 @@ pub fn table(series: &[Series]) -> String {
             plain(latency.map_or(String::new(), |latency| us(figure(latency))))
         };
         let lost = one.ledger.lost.total();
-        let told =
+        let losses =
             if one.unavailable.is_empty() { places(&one.ledger.lost) } else { one.unavailable.clone() };
         table.row([
             plain(if one.method == last { String::new() } else { one.method.clone() }),
@@ -241,7 +241,7 @@ pub fn table(series: &[Series]) -> String {
             figure(|latency| latency.p50),
             figure(|latency| latency.max),
             (units::grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
-            plain(told),
+            plain(losses),
         ]);
         last = &one.method;
     }
@@ -250,13 +250,15 @@ pub fn table(series: &[Series]) -> String {
     text
 }
 
-/// Refuses a period that nothing says, and another traffic beside periods.
+/// Refuses a period without a value, and `--sweep` or `--first-loss` with another traffic.
 pub fn refuse_traffic(setup: &Setup, varies_period: bool) -> failure::Result<()> {
     let default = setup.traffic == Traffic::OneAtATime;
     let wrong = match setup.traffic {
-        UNSET_PERIOD if !varies_period => "--traffic period: which? (period=120us, or --sweep 160us..120us)",
+        UNSET_PERIOD if !varies_period => {
+            "--traffic period: no value (period=120us, or --sweep 160us..120us)"
+        }
         traffic if varies_period && traffic != UNSET_PERIOD && !default => {
-            "--sweep and --first-loss vary a period: --traffic period"
+            "--sweep and --first-loss need --traffic period"
         }
         _ => return Ok(()),
     };
@@ -280,7 +282,7 @@ mod tests {
         }
     }
 
-    /// What a search finds of a gateway that loses frames up to a period, and how often it measured.
+    /// The search's result for a gateway that loses frames up to a period, and its number of measurements.
     fn found(limit_ns: u64, loses_up_to_ns: u64) -> (Vec<u64>, u32) {
         let mut asked = 0;
         let periods = search(limit_ns, |period_ns| {
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_named_by_their_places() {
+    fn losses_are_listed_by_place() {
         let lost = Lost { controller: 1200, gateway: 3, ..Lost::default() };
         assert_eq!(places(&lost), "1\u{202f}200 controller, 3 gateway");
         assert_eq!(places(&Lost::default()), "");

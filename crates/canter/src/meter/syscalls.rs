@@ -1,13 +1,13 @@
-//! `canter syscalls`: what sending and receiving a frame costs, by the virtual CAN method of the 2014 paper (3.1).
+//! `canter syscalls`: the cost of sending and receiving a frame, by the virtual CAN method of the 2014 paper (3.1).
 //!
-//! Two sockets on a virtual interface: send so many frames into a receive queue that holds them all and time that;
-//! then read them and time that. Three figures per method, apart:
+//! Two sockets on a virtual interface: canter times sending frames into a receive queue that holds them all, then times
+//! reading them. Three figures per method:
 //! - *send*: the sender's calls while nobody receives;
-//! - *delivery*: what they grow by because a receiver is open: the kernel's work to queue the frame there;
-//! - *receive*: the receiver's own calls.
+//! - *delivery*: the additional time of these calls with an open receiver: the kernel's work to queue the frame there;
+//! - *receive*: the receiver's calls.
 //!
-//! Senders are measured on a vxcan pair, because what a packet ring sends reaches nobody on a vcan; receivers on a
-//! vcan, as in the paper.
+//! Senders are measured on a vxcan pair, because frames of a packet ring do not reach receivers on a vcan; receivers on
+//! a vcan, as in the paper.
 
 mod cost;
 
@@ -48,7 +48,7 @@ pub struct Arguments {
     pub setup: Setup,
 }
 
-/// What is measured, and how.
+/// The setup of a measurement.
 #[derive(Args, Clone, Debug)]
 pub struct Setup {
     /// The virtual interface for receivers, made and deleted again unless given; or two canchar devices of one bus,
@@ -76,7 +76,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     common.apply()?;
     let (series, interfaces) = measure(&arguments.setup)?;
     let lost = series.iter().any(|series| series.ledger.lost.total() > 0);
-    let title = "What a frame costs: system calls to send and to receive it";
+    let title = "Cost per frame: system calls to send and to receive it";
     let result = environment::result("", title, &interfaces, series);
     common.write_result(&result.to_json())?;
     if common.shows_table() {
@@ -85,7 +85,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     Ok(if lost { Exit::Lost } else { Exit::Done })
 }
 
-/// Measures every method asked for.
+/// Measures all requested methods.
 pub fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
     refuse_nonsense(setup)?;
     let bench = Bench::set_up(setup.interface.as_deref(), frame(setup.len)?, interrupt_flag()?)?;
@@ -114,7 +114,7 @@ fn frame(len: u8) -> failure::Result<Frame> {
 fn refuse_nonsense(setup: &Setup) -> failure::Result<()> {
     let usage = |text: &str| Err(Failure::new(Exit::Usage, text.to_owned()));
     if setup.frames.contains(&0) || setup.batch.contains(&0) || setup.queue == Some(0) {
-        return usage("--frames, --batch and --queue count from 1");
+        return usage("--frames, --batch and --queue must be at least 1");
     }
     if setup.frames.iter().any(|&frames| frames > cost::FRAMES_MAX) {
         return usage(&format!("--frames: at most {}", cost::FRAMES_MAX));
@@ -127,8 +127,8 @@ fn refuse_nonsense(setup: &Setup) -> failure::Result<()> {
     }
 }
 
-/// Unless it is named, a method is listed where something carries its frames: virtual interfaces always, canchar devices
-/// when they are given. A listed method that cannot be measured gets its reason.
+/// Whether a method is listed: when it is named, or when one of `carriers` carries its frames (virtual interfaces
+/// always, canchar devices when given). A listed method that cannot be measured gets the reason.
 fn wanted(setup: &Setup, name: &str, carriers: &[&Carrier]) -> bool {
     if !setup.methods.is_empty() {
         return setup.methods.iter().any(|wanted| wanted == name);
@@ -158,8 +158,8 @@ fn batches(setup: &Setup, can_batch: bool) -> Vec<usize> {
     if can_batch { setup.batch.clone() } else { vec![1] }
 }
 
-/// A receiver with the wait by which it is measured. Waits make no difference to a queue that is full, so each receiver
-/// is measured once and named by its row. The error is the reason why it cannot be measured.
+/// A receiver with the wait for its measurement. With a full queue the wait makes no difference, so each receiver is
+/// measured once and named by its row. The error is the reason why it cannot be measured.
 fn measurable(row: &'static Receiver, on: &Interface) -> Result<ReceiveMethod, String> {
     let method = ReceiveMethod { row, wait: row.syscalls? };
     method.check(on).map_err(|error| error.to_string())?;
@@ -172,7 +172,7 @@ fn receiver_series(
     row: &'static Receiver,
     batch: usize,
 ) -> failure::Result<Series> {
-    let interface = bench.heard(row.carriers);
+    let interface = bench.receiving(row.carriers);
     let condition = condition(setup, "receive", batch, interface);
     let method = match measurable(row, interface) {
         Ok(method) => method,
@@ -192,7 +192,7 @@ fn transmitter_series(
     row: &'static Transmitter,
     batch: usize,
 ) -> failure::Result<Series> {
-    let (interface, method) = (bench.sent_on(row.carriers), TransmitMethod { row });
+    let (interface, method) = (bench.sending(row.carriers), TransmitMethod { row });
     let condition = condition(setup, "send", batch, interface);
     let check = || method.check(interface).map_err(|error| error.to_string());
     if let Err(reason) = row.syscalls.map_err(str::to_owned).and_then(|()| check()) {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_listed_where_something_carries_their_frames_or_when_they_are_named() {
+    fn methods_are_listed_when_named_or_when_a_carrier_fits() {
         let sockets = ["read", "recvmmsg", "ring", "io-uring"];
         assert_eq!(names(""), sockets);
         assert_eq!(names("-i vcan7"), sockets);

@@ -1,5 +1,5 @@
-//! Gateways that the meter starts itself, one after the other. Only so can it be told where each frame was lost: what a
-//! gateway dropped, and what its own receive queue lost, is in its account and nowhere else.
+//! Gateways that the meter starts, one after the other. Only then does the meter know the place of each loss: a
+//! gateway's drops and the losses of its receive queue are only in the gateway's account.
 
 use super::{
     instrument::Setup,
@@ -42,16 +42,16 @@ pub struct Through {
 fn method_help() -> String {
     let names: Vec<_> = measurable().map(|kind| kind.name).collect();
     let all = format!("by every pair that works here, {}", names.join(" and "));
-    let usual = "Unless given, read+write, or what the interfaces have instead";
+    let usual = "Unless given, read+write, or the default of the interfaces";
     format!("With --through: by these methods, one after the other; all: {all}. {usual}")
 }
 
-/// Gateways besides the pairs whose interfaces exist while they work, so that the meter finds them.
+/// Gateways other than pairs whose interfaces exist while they run, so that the meter finds them.
 fn measurable() -> impl Iterator<Item = &'static Kind> {
     GATEWAYS.iter().filter(|kind| !kind.pairs && kind.keeps_interfaces())
 }
 
-/// Between which interfaces.
+/// The two interfaces of the gateway.
 #[derive(Clone, Debug)]
 pub struct Ends {
     pub from: String,
@@ -59,7 +59,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The pair that its interfaces have unless another one is asked for.
+    /// The default pair of its interfaces.
     pub fn usual_pair(&self) -> String {
         Pair::usual(&self.from, &self.to).map_or_else(|error| error.to_string(), |pair| pair.to_string())
     }
@@ -73,13 +73,13 @@ impl FromStr for Ends {
             Some((from, to)) if !from.is_empty() && !to.is_empty() && from != to && !to.contains(',') => {
                 Ok(Self { from: from.to_owned(), to: to.to_owned() })
             }
-            _ => Err("two interfaces: can3,can4".to_owned()),
+            _ => Err("expected two interfaces: can3,can4".to_owned()),
         }
     }
 }
 
 impl Through {
-    /// What to measure: gateways by these methods, or (`None`) one that somebody else has started.
+    /// The methods to measure; `None` is a gateway that somebody else has started.
     pub fn methods(&self) -> failure::Result<Vec<Option<String>>> {
         let Some(ends) = &self.through else { return Ok(vec![None]) };
         let (from, to) = (Interface::find(&ends.from)?, Interface::find(&ends.to)?);
@@ -117,7 +117,7 @@ impl Through {
     }
 }
 
-/// Every gateway that works between two interfaces while they exist: first those in the kernel, then the pairs.
+/// Every gateway that works between two interfaces: first those in the kernel, then the pairs.
 fn all(from: &Interface, to: &Interface) -> Vec<String> {
     let receivers: Vec<_> = ReceiveMethod::all().filter(|method| method.check(from).is_ok()).collect();
     let transmitters: Vec<_> = TransmitMethod::all().filter(|method| method.check(to).is_ok()).collect();
@@ -153,7 +153,7 @@ fn measure(
     Ok(measured)
 }
 
-/// A method that cannot be had here, and why.
+/// The series of a method that cannot work here, with the reason.
 pub fn unavailable(method: &str, setup: &Setup, reason: String) -> Series {
     let condition =
         crate::measure::result::Condition { traffic: setup.traffic.name().to_owned(), ..Default::default() };

@@ -1,7 +1,6 @@
-//! The instrument on virtual wires: frames by the kernel's own source, stamps by the wires themselves. A latency is the
-//! start of the frame on the routed wire less its end on the direct one. No process of the meter is in that, and it
-//! sleeps meanwhile. What the wire itself adds, how late its timer runs, is told beside each result: it is what a null
-//! experiment shows, source to tap with nobody between.
+//! The instrument on virtual wires: the kernel's source sends, and the wires stamp. A latency is the start of the frame
+//! on the routed wire minus its end on the direct one. No process of the meter is involved; the meter sleeps. Each
+//! result has the floor: how late the wire's timer runs, as a null experiment from source to tap shows.
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
@@ -34,7 +33,7 @@ use std::{
 pub struct Buses {
     direct: Bus,
     routed: Bus,
-    /// The interfaces that were named; a bus needs none.
+    /// The named interfaces; a bus needs none.
     named: Vec<Interface>,
     late: Arc<Mutex<Histogram>>,
 }
@@ -45,7 +44,7 @@ impl Buses {
             let bus = wire::bus(&canwire::bus_of(name)?)?;
             if bus.bitrate.is_none() {
                 let why =
-                    format!("bus {}: no node is up (ip link set … up type can bitrate 500000)", bus.name);
+                    format!("bus {}: no node is up (ip link set NODE up type can bitrate 500000)", bus.name);
                 return Err(Failure::failed(why));
             }
             Ok(bus)
@@ -58,7 +57,10 @@ impl Buses {
             return Err(Failure::new(Exit::Usage, why));
         }
         if direct.name == routed.name {
-            let why = format!("{}: is on bus {} too, so no gateway is between", setup.routed, direct.name);
+            let why = format!(
+                "{}: is also on bus {}, so there is no gateway between them",
+                setup.routed, direct.name
+            );
             return Err(Failure::new(Exit::Usage, why));
         }
         if setup.null {
@@ -118,7 +120,7 @@ impl Instrument for Buses {
             Some((pace, burst)) => {
                 let source =
                     Source { frame, pace, burst, count: Some(count), number: true, ..Source::default() };
-                Sending::Schedule(Box::new(ByItself { bus: name, source }))
+                Sending::Schedule(Box::new(Scheduled { bus: name, source }))
             }
         };
         let experiment = Experiment {
@@ -128,10 +130,10 @@ impl Instrument for Buses {
             traffic: setup.traffic,
             frame_ns,
             gap_ns: setup.gap.saturating_sub(SETTLE_NS),
-            jitter_ns: 0, // the source has it: a timer, not a process that waits for a quiet moment
+            jitter_ns: 0, // the source adds it by its timer
             frame,
             count: setup.count,
-            wire: None, // both stamps leave the frame's own time out
+            wire: None, // both stamps exclude the frame's duration
         };
         let names = vec![setup.send.clone(), setup.routed.clone()];
         let condition =
@@ -141,10 +143,10 @@ impl Instrument for Buses {
 
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {
         let frame_ns = |bus| {
-            let frame = setup.template.frame().unwrap_or_default(); // it has been made of the same before
+            let frame = setup.template.frame().unwrap_or_default(); // it was made from the same template before
             template::mean_ns(&frame, setup.count, Self::rate(bus))
         };
-        let _ = thread::wake_on_time(); // where it is refused, frames are only less dense
+        let _ = thread::wake_on_time(); // without it, frames are only less dense
         let through_ns =
             AHEAD_NS + setup.jitter + frame_ns(&self.direct) + frame_ns(&self.routed) + SETTLE_NS;
         let one_by_one = setup.traffic == Traffic::OneAtATime;
@@ -163,10 +165,10 @@ impl Instrument for Buses {
             return Ok(());
         }
         let why = if tally.sent == 0 || tally.lost_after_direct == 0 {
-            format!("bus {direct}: no frame gets through (canter analyze {direct} shows why)")
+            format!("bus {direct}: carries no frame (canter analyze {direct} shows why)")
         } else {
             format!(
-                "bus {routed}: nothing arrives (is a gateway running from {direct} to {routed}, and is there \
+                "bus {routed}: carries no frame (is a gateway running from {direct} to {routed}, and is there \
                  a second node on {routed} that acknowledges?)"
             )
         };
@@ -193,7 +195,7 @@ impl Instrument for Buses {
     }
 }
 
-/// A node without FD would destroy every FD frame on its bus.
+/// A node without FD would destroy every FD frame on its bus by error frames.
 fn refuse_classic(bus: &Bus) -> failure::Result<()> {
     for node in wire::nodes_of(&bus.name)?.iter().filter(|node| !node.fd_tolerant) {
         let name = &node.name;
@@ -208,14 +210,14 @@ fn refuse_classic(bus: &Bus) -> failure::Result<()> {
     Ok(())
 }
 
-/// The longest sleep: after one, the ring of a tap is not half full however short the frames are.
+/// The longest sleep: even with the shortest frames, a tap's ring is less than half full after it.
 pub(super) const SLEEP_NS_MAX: u64 = 100_000_000;
 
-/// One at a time: so long after a frame should have come through it is looked for. The meter must not wake up beside
-/// the gateway.
+/// One at a time: the meter reads the stamps this long after the frame should have arrived, so that it does not wake up
+/// beside the gateway.
 pub(super) const SETTLE_NS: u64 = 20_000;
 
-/// The meter sleeps while frames are on their way: nothing of it runs beside the gateway.
+/// The meter sleeps while frames are on their way: none of its code runs beside the gateway.
 pub(super) struct Asleep {
     pub sleep_ns_max: u64,
 }
@@ -232,15 +234,15 @@ impl Surroundings for Asleep {
     }
 }
 
-/// The source sends one frame when it is told.
+/// Lets the source send one frame per command.
 struct OneByOne {
     bus: String,
-    /// By chance up to so much later.
+    /// A random delay, up to this many ns.
     jitter_ns: u64,
     random: Random,
 }
 
-/// Where the delays begin: the same ones in every measurement.
+/// The seed of the delays: the same in every measurement.
 const FIRST_DELAY: u64 = 7;
 
 /// From the command to the start of the frame: the meter is asleep again by then.
@@ -258,8 +260,8 @@ impl Transmit for OneByOne {
         };
         match wire::start(&self.bus, &source) {
             Ok(()) => Ok(1),
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(0), // the last one still tries
-            Err(error) => Err(told(error)),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(0), // the previous frame is still being sent
+            Err(error) => Err(io_error(error)),
         }
     }
 
@@ -268,26 +270,26 @@ impl Transmit for OneByOne {
     }
 }
 
-/// The source keeps its schedule.
-struct ByItself {
+/// Lets the source send on a schedule.
+struct Scheduled {
     bus: String,
     source: Source,
 }
 
-fn told(error: canter_io::Error) -> io::Error {
+fn io_error(error: canter_io::Error) -> io::Error {
     io::Error::new(error.kind(), error.to_string())
 }
 
-impl Schedule for ByItself {
+impl Schedule for Scheduled {
     fn start(&mut self) -> io::Result<()> {
-        wire::start(&self.bus, &self.source).map_err(told)
+        wire::start(&self.bus, &self.source).map_err(io_error)
     }
 
     fn is_running(&mut self) -> io::Result<bool> {
-        wire::bus(&self.bus).map(|bus| bus.source.running).map_err(told)
+        wire::bus(&self.bus).map(|bus| bus.source.running).map_err(io_error)
     }
 
     fn stop(&mut self) -> io::Result<()> {
-        wire::stop(&self.bus).map_err(told)
+        wire::stop(&self.bus).map_err(io_error)
     }
 }

@@ -1,6 +1,6 @@
-//! Axes: where a value lies, which values get a tick, and how labels make room for each other.
+//! Axes: maps values to pixels, chooses ticks, and moves labels apart.
 
-/// Maps values to pixels, linearly or by logarithm. Whatever it is given, the answer is a pixel on the axis.
+/// Maps values to pixels, linearly or by logarithm. Every value, even NaN, maps to a pixel on the axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     low: f64,
@@ -43,9 +43,9 @@ impl Scale {
         (factor, self.from - factor * self.low.log10())
     }
 
-    /// Round values along the axis, at most about `most` of them; whole ones, as everything drawn is counted.
+    /// Round values along the axis, at most about `most` of them. They are integers, because all figures are counts.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
-        // Within a decade powers of ten tell nothing.
+        // Within one decade there are too few powers of ten.
         let powers = self.logarithmic && self.high / self.low >= 10.0;
         let ticks = if powers { self.decades(most) } else { self.round_steps(most) };
         let shown = |tick: f64| tick >= self.low && tick <= self.high && tick.fract() == 0.0;
@@ -75,13 +75,13 @@ impl Scale {
     }
 }
 
-/// Moves labels apart to at least `gap`, each as little as possible, within `low…high`. Answers in the order of
-/// `wanted`. When there are too many for the room, they share it evenly.
+/// Moves labels apart to at least `gap`, each as little as possible, within `low…high`. Returns the positions in the
+/// order of `wanted`. Too many labels for the space are spread evenly.
 pub fn make_room(wanted: &[f64], gap: f64, (low, high): (f64, f64)) -> Vec<f64> {
     let gap = gap.min((high - low) / (wanted.len().max(2) - 1) as f64);
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
-    // A cluster is a run of touching labels: (how many, where the first would like to be on average).
+    // A cluster is a run of touching labels: (number of labels, average wanted position of its first one).
     let mut clusters: Vec<(usize, f64)> = Vec::new();
     for &label in &order {
         let mut cluster = (1, wanted[label]);
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_scale_answers_with_a_pixel_on_the_axis(low: f64, high: f64, value: f64, logarithmic: bool) {
+        fn a_scale_returns_a_pixel_on_the_axis(low: f64, high: f64, value: f64, logarithmic: bool) {
             let make = if logarithmic { Scale::logarithmic } else { Scale::linear };
             let (low, high) = (low.abs().min(1e20), high.abs().min(1e20));
             let scale = make((low, high), (10.0, 20.0));

@@ -1,5 +1,5 @@
 //! The 2014 paper's bars: the median of every method, whiskers from the minimum to p90, fastest on top, and a
-//! diamond where the paper's ratio to can-gw would put it.
+//! diamond at the paper's ratio to can-gw.
 
 use crate::measure::result::Latency;
 use crate::report::axis::Scale;
@@ -14,7 +14,7 @@ const BOTTOM: f64 = 26.0;
 struct Layout {
     size: Size,
     row: f64,
-    /// Where the bars begin and end.
+    /// The pixels where the bars begin and end.
     left: f64,
     right: f64,
 }
@@ -103,7 +103,7 @@ fn headings(svg: &mut Svg, group: &Latencies<'_>, layout: &Layout) {
     }
 }
 
-/// Where the columns right of the bars end.
+/// The right ends of the columns beside the bars.
 fn columns(layout: &Layout) -> [f64; 4] {
     [78.0, 162.0, 222.0, 278.0].map(|x| layout.right + x)
 }
@@ -119,7 +119,7 @@ fn bar(svg: &mut Svg, row: &Row<'_, Latency>, scale: &Scale, y: f64, logarithmic
     let [min, p50, p90] = [row.figure.min, row.figure.p50, row.figure.p90].map(|ns| scale.at(ns as f64));
     let start = scale.at(0.0);
     if logarithmic {
-        svg.line("guide", (start, y), (p50, y)); // a bar's length would mean nothing here
+        svg.line("guide", (start, y), (p50, y)); // a logarithmic axis has no 0, so a bar's length has no meaning
         svg.circle("bar", (p50, y), 5.0);
     } else {
         svg.rect("bar", (start, y - 6.0), (p50 - start, 12.0));
@@ -134,7 +134,7 @@ fn bar(svg: &mut Svg, row: &Row<'_, Latency>, scale: &Scale, y: f64, logarithmic
     svg.plain_path("whisker", &whisker);
 }
 
-/// The paper's median as a diamond, with its own whiskers where it tells them, at its ratio to the reference.
+/// The paper's median as a diamond at its ratio to the reference, with the paper's whiskers if it has them.
 fn paper_of(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, scale: &Scale, y: f64) {
     let scaled =
         |ns: u64| group.paper_scaled(row, Some(ns).filter(|&ns| ns > 0)).map(|ns| scale.at(ns as f64));

@@ -1,11 +1,11 @@
-//! `canter report --compare A B`: is the second run slower than the first, or does it lose more? Made for
-//! `git bisect run`, so it answers by its exit code.
+//! `canter report --compare A B`: whether the second run is slower than the first or loses more frames. The exit code
+//! is the answer, for `git bisect run`.
 //!
-//! It compares percentiles and shares of lost frames, never single maxima: the greatest of n latencies says more about
-//! n than about the gateway. Where a series was repeated at least four times on both sides, the repeats are ranked
-//! (Mann–Whitney), because runs differ from each other by more than frames within a run do. Else the frames of all
-//! repeats are taken together. That is sound in the virtual clock, where a run repeats itself; in the real clock it
-//! leaves the spread between runs out, and the report says so.
+//! It compares percentiles and shares of lost frames, never single maxima: the greatest of n latencies depends more on
+//! n than on the gateway. With at least four repeats of a series on both sides, it ranks the repeats (Mann–Whitney),
+//! because runs differ from each other by more than frames within a run do. With fewer, it pools the frames of all
+//! repeats. Pooling is valid in the virtual clock, where runs repeat exactly; in the real clock it ignores the spread
+//! between runs, and the report states so.
 
 mod pairing;
 mod statistics;
@@ -20,7 +20,7 @@ use statistics::Estimate;
 pub use table::{method, numbers, sentence, text};
 pub use view::{ComparisonView, view};
 
-/// By how much a percentile may grow.
+/// The share by which a percentile may grow.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound(pub f64);
 
@@ -35,20 +35,20 @@ impl std::str::FromStr for Bound {
     }
 }
 
-/// What became of a series.
+/// The result of comparing a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Regression,
     Improvement,
     /// Not worse by more than the bound.
     Same,
-    /// The interval crosses the bound: it may be worse, and it may not.
+    /// The interval crosses the bound: worse or not cannot be decided.
     Undecided,
     OnlyInA,
     OnlyInB,
-    /// Its figures prove nothing, on one side or both.
+    /// The figures of one side or both contradict each other.
     Invalid,
-    /// Nothing to compare: measured on neither side.
+    /// Measured on neither side.
     Nothing,
 }
 
@@ -63,16 +63,16 @@ pub struct Figure {
     pub verdict: Verdict,
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureKind {
     Ns,
     Share,
-    /// Of a curve: only the ratio means something.
+    /// Of a curve: only the ratio has a meaning.
     Ratio,
 }
 
-/// A series compared.
+/// The comparison of a series.
 pub struct Compared {
     pub heading: String,
     pub label: String,
@@ -80,11 +80,11 @@ pub struct Compared {
     pub figures: Vec<Figure>,
     /// Repeats of A and of B.
     pub repeats: [usize; 2],
-    /// Why, where the verdict does not tell.
+    /// The reason, where the verdict needs one.
     pub note: String,
 }
 
-/// Two runs compared.
+/// The comparison of two runs.
 pub struct Comparison {
     pub series: Vec<Compared>,
     pub bound: Bound,
@@ -112,7 +112,7 @@ impl Comparison {
         self.series.iter().filter(|series| series.verdict == verdict).count()
     }
 
-    /// 1 when something got worse beyond the bound; 2 when a series proves nothing and the rest is well.
+    /// 1 when a series got worse by more than the bound; 2 when a series is invalid and none got worse.
     pub fn exit(&self) -> Exit {
         match (self.count(Verdict::Regression), self.count(Verdict::Invalid)) {
             (1.., _) => Exit::Failed,
@@ -150,14 +150,14 @@ fn compare(pair: &Pair<'_>, bound: Bound) -> Compared {
     compared
 }
 
-/// The worst of its figures; with nothing worse, the best.
+/// The worst of its figures; if none is worse, the best.
 fn overall(figures: &[Figure]) -> Verdict {
     let order = [Verdict::Regression, Verdict::Undecided, Verdict::Improvement, Verdict::Same];
     let first = order.into_iter().find(|&verdict| figures.iter().any(|figure| figure.verdict == verdict));
     first.unwrap_or(Verdict::Nothing)
 }
 
-/// The percentiles that are compared, as far as there are latencies enough.
+/// The percentiles that are compared, where there are enough latencies.
 const PERCENTILES: [(&str, u64); 3] = [("p50", 500), ("p99", 990), ("p99.9", 999)];
 
 fn figures(a: &[&Series], b: &[&Series], bound: Bound) -> Vec<Figure> {
@@ -212,7 +212,7 @@ fn of_ratio(
     Figure { name, kind, a, b, change, verdict }
 }
 
-/// System calls: one figure a repeat.
+/// System calls: one figure per repeat.
 fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
     let each = |side: &[&Series]| -> Vec<f64> {
         side.iter().filter_map(|series| Some((series.cost_ns.as_ref()?.total.max(1) as f64).ln())).collect()
@@ -239,7 +239,7 @@ fn curve(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
     Some(of_ratio("curve", FigureKind::Ratio, [1.0, change.value], change, bound))
 }
 
-/// Whether more is lost. Any loss that chance does not explain is a regression, however small.
+/// Whether more frames are lost. Any loss beyond chance is a regression, however small.
 fn loss(a: &[&Series], b: &[&Series]) -> Option<Figure> {
     let counts = |series: &&Series| (series.ledger.lost.total(), series.ledger.sent);
     let sum = |side: &[&Series]| side.iter().map(counts).fold((0, 0), |(l, s), (m, t)| (l + m, s + t));
@@ -273,7 +273,7 @@ mod tests {
     use crate::measure::histogram::Histogram;
     use crate::measure::result::{Environment, Ledger, Lost, SCHEMA};
 
-    /// A run of one method: frames of about `ns`, of which `lost` never came.
+    /// A run of one method: frames of about `ns`, of which `lost` did not arrive.
     fn series(ns: i64, lost: u64) -> Series {
         let mut histogram = Histogram::new();
         (0..1000).for_each(|n| histogram.record(ns + n * 7919 % 997 * ns / 50_000));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_frames_are_a_regression_unless_they_may_be_chance() {
+    fn lost_frames_are_a_regression_unless_chance_explains_them() {
         assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_000, 40)]), Verdict::Regression);
         assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_000, 1)]), Verdict::Same);
     }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_proves_nothing_is_not_compared() {
+    fn invalid_series_are_not_compared() {
         let broken = Series { ledger: Ledger { sent: 7, ..Ledger::default() }, ..series(10_000, 0) };
         let comparison = Comparison::of(&run(vec![series(10_000, 0)]), &run(vec![broken]), Bound(0.05), &[]);
         let comparison = comparison.unwrap_or_else(|failure| panic!("{failure}"));

@@ -1,5 +1,5 @@
-//! What system calls cost against how many frames they move: the points that were measured and a straight line
-//! through them. The 2014 paper's figure 4.1.
+//! The cost of system calls against the number of frames they move: measured points and a straight line through them.
+//! The 2014 paper's figure 4.1.
 
 use crate::measure::result::Cost;
 use crate::report::axis::{Scale, make_room};
@@ -91,7 +91,7 @@ fn draw(group: &Costs<'_>, size: Size) -> String {
     let mut svg = Svg::new(size.width(), height, "Time of all calls against the number of frames");
     let unit = group.unit();
     let one = |row: &Row<'_, Cost>| {
-        format!("{} {} {} a frame", row.label(), unit.signed(row.figure.total), unit.name)
+        format!("{} {} {} per frame", row.label(), unit.signed(row.figure.total), unit.name)
     };
     svg.describe(&group.rows.iter().map(one).collect::<Vec<_>>().join(", "));
     grid(&mut svg, &x, &y, (right, bottom));

@@ -1,4 +1,4 @@
-//! Any figure against another one: the load of a processor against the rate of frames, one line a method.
+//! One figure against another, for example the load of a processor against the frame rate: one line per method.
 
 use crate::measure::result::{Curve, ResultFile, Series};
 use crate::report::axis::{Scale, make_room};
@@ -15,7 +15,7 @@ use crate::units;
 pub const FIGURE: Figure =
     Figure { text, ..Figure::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
 
-/// So many points of a curve are shown in the terminal.
+/// Points of a curve that the terminal shows.
 const POINTS_MAX: usize = 8;
 
 const LEFT: f64 = 62.0;
@@ -23,7 +23,7 @@ const RIGHT: f64 = 34.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 
-/// Series of the same quantity against the same thing.
+/// Series with the same quantity on each axis.
 struct Curves<'a> {
     first: &'a Curve,
     condition: String,
@@ -67,7 +67,7 @@ impl<'a> Curves<'a> {
         all
     }
 
-    /// Of every line.
+    /// The class of a line.
     fn class(n: usize) -> String {
         format!("hue-{} dash-{}", n % 7, n / 7 % 4)
     }

@@ -1,4 +1,4 @@
-//! Where the results of a page were measured, and in what these places differ.
+//! The environments of a page's results, and the fields in which they differ.
 
 use crate::measure::result::{ClockKind, Environment, ResultFile};
 use crate::units;
@@ -13,7 +13,7 @@ pub struct Field {
 
 pub const KERNEL: &str = "Kernel";
 pub const INTERFACES: &str = "Interfaces";
-/// Differs always.
+/// Always differs, so the page does not mark it.
 const DATE: &str = "Date";
 
 /// The fields in which results differ.
@@ -21,7 +21,7 @@ pub struct Differing(Vec<Varying>);
 
 struct Varying {
     name: &'static str,
-    /// What more than half of the results have: what is marked is the rest, or all where there is none.
+    /// The value of more than half of the results: the page marks the other values, or all values if there is none.
     usual: Option<String>,
 }
 

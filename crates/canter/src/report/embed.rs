@@ -1,5 +1,4 @@
-//! What the page carries beside what it shows: figures for its script, and the results themselves for whoever wants to
-//! reckon with them, compressed.
+//! Data embedded in the page: figures for its script, and the compressed results for download.
 
 use crate::measure::result::{Latency, ResultFile};
 use crate::report::numbers::Numbers;
@@ -8,9 +7,9 @@ use data_encoding::BASE64;
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 
-/// A page is at most so large: what goes by mail and opens at once.
+/// The size limit of a page, so that it can be mailed and opens at once.
 pub const PAGE_BYTES_MAX: usize = 2_000_000;
-/// Where the whole distributions do not fit, each keeps so many buckets, or else fewer.
+/// Buckets per distribution when the complete distributions do not fit, tried in this order.
 const BUCKETS_KEPT: [usize; 3] = [64, 16, 4];
 
 /// `[[id, label, condition, frames sent, lost, p50, max, floor, the paper's points], …]`
@@ -50,8 +49,8 @@ fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// The results, one `<script>` each, as far as `room` bytes allow, and whether their distributions are whole.
-/// Nothing when even thinned ones are too large.
+/// The results, one `<script>` each, and whether their distributions are `whole` or `thinned` to fit into `room` bytes.
+/// Nothing when even thinned distributions are too large.
 pub fn archive(results: &[ResultFile], room: usize) -> (String, &'static str) {
     let whole: String = results.iter().enumerate().map(|(n, result)| element(n, &result.to_json())).collect();
     if whole.len() <= room {
@@ -74,7 +73,7 @@ fn element(n: usize, json: &str) -> String {
     format!("<script type=\"application/gzip\" id=\"json-{n}\">{data}</script>\n")
 }
 
-/// The same result with fewer buckets; percentiles, least and greatest stay exact. No timelines.
+/// The same result with fewer buckets and no timelines; percentiles, minimum and maximum stay exact.
 fn thinned(result: &ResultFile, most: usize) -> ResultFile {
     let mut result = result.clone();
     for series in &mut result.series {
@@ -86,7 +85,7 @@ fn thinned(result: &ResultFile, most: usize) -> ResultFile {
     result
 }
 
-/// Neighbouring buckets together, under the upper edge of the last; the longest ones stay single.
+/// Merges neighbouring buckets under the upper edge of the last; the longest latencies keep their buckets.
 fn fewer(latency: &Latency, most: usize) -> Vec<[u64; 2]> {
     let buckets = &latency.buckets;
     let single = most / 2;

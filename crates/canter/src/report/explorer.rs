@@ -1,4 +1,4 @@
-//! The profiles that a reader chooses from the matrix; at first those of the first condition that has any.
+//! The profiles that a reader chooses from the matrix; initially those of the first condition with profiles.
 
 use crate::report::figure::{Figure, View, Views};
 use crate::report::latency::{LatencyRow, latency_row};
@@ -16,7 +16,7 @@ struct Explorer {
     rows: Vec<LatencyRow>,
 }
 
-/// Where there is something to choose from: profiles of more than one condition.
+/// Present when more than one condition has profiles.
 fn views(all: &[Numbers<'_>], sizes: Sizes) -> Vec<View> {
     let groups = || all.iter().flat_map(|numbers| &numbers.latencies);
     let Some(group) = groups().find(|group| !group.rows.is_empty()).filter(|_| groups().count() > 1) else {

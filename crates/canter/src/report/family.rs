@@ -1,9 +1,9 @@
-//! How a method waits for a frame, or where it runs: the colour of its figures.
+//! Families of methods by the way they wait or the place they run: the colour of their figures.
 
 use crate::gateway::kind::{Method, Place};
 use canter_io::method::{Wait, table::RECEIVERS};
 
-/// Receivers of result files that canter has no row for; they block.
+/// Receivers in result files for which canter has no row; they block.
 const OTHERS: [&str; 1] = ["lincan"];
 
 /// How a method waits for a frame, or where it runs: what explains most of its latency.
@@ -21,7 +21,7 @@ impl Family {
     pub const ALL: [Self; 6] =
         [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block, Self::Other];
 
-    /// From the name alone: the wait is after the receiver's slash, or the receiver's default.
+    /// Reads the family from the name: the wait is after the receiver's slash, or the receiver's default.
     pub fn of(method: &str) -> Self {
         let receiver = method.split('+').next().unwrap_or(method);
         let (receiver, wait) = receiver.split_once('/').unwrap_or((receiver, ""));
@@ -56,7 +56,7 @@ impl Family {
             "user space, busy waiting",
             "user space, poll",
             "user space, blocking",
-            "a method that this canter does not know",
+            "unknown method",
         ][self as usize]
     }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_read_off_the_name() {
+    fn the_name_gives_the_family() {
         for (method, family) in [
             ("bare-metal", Family::BareMetal),
             ("can-gw", Family::Kernel),

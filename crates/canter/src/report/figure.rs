@@ -1,4 +1,4 @@
-//! The seam: what a kind of figure is to the page and to the terminal. `table` has a row for each.
+//! The seam: the type of a row of `table`, a kind of figure on the page and in the terminal.
 
 use crate::report::numbers::Numbers;
 use crate::report::views::Sizes;
@@ -9,23 +9,23 @@ use serde::Serialize;
 /// A kind of figure.
 #[derive(Clone, Copy)]
 pub struct Figure {
-    /// Of its template: `sweep`.
+    /// The name of its template: `sweep`.
     pub name: &'static str,
-    /// Lays out a view, which it finds as `view`; the macros of macros.html are `macros`.
+    /// The template that lays out a view. Its variables: `view`, and `macros` (macros.html).
     pub template: &'static str,
     pub views: Views,
-    /// Elements that the drawings of a result refer to by their ids.
+    /// Elements to which the drawings of a result refer by id.
     pub definitions: fn(&Numbers<'_>) -> String,
     /// For the terminal; empty when the result has no such figure, or shows it only on the page.
     pub text: fn(&Numbers<'_>, Ink) -> String,
 }
 
-/// What the page shows, and where; nothing when no result has such a figure.
+/// The figure's views and their place on the page; none when no result has such a figure.
 #[derive(Clone, Copy)]
 pub enum Views {
-    /// Of all results together: on top of the page.
+    /// One for all results: at the top of the page.
     WholePage(fn(&[Numbers<'_>], Sizes) -> Vec<View>),
-    /// Of a result across its conditions: first on the page, and last in the terminal, where one looks first.
+    /// One for a result across its conditions: first in its section, and last in the terminal, next to the prompt.
     EachResult(fn(&Numbers<'_>, Sizes) -> Vec<View>),
     /// One for each condition of a result.
     EachCondition(fn(&Numbers<'_>, Sizes) -> Vec<View>),
@@ -41,17 +41,17 @@ impl View {
 }
 
 impl Figure {
-    /// A row that draws nothing yet.
+    /// A row without definitions and without text for the terminal.
     pub const fn new(name: &'static str, template: &'static str, views: Views) -> Self {
         Self { name, template, views, definitions: |_| String::new(), text: |_, _| String::new() }
     }
 
-    /// Of a result, if the figure is of one.
+    /// The views of a result, if the figure has [`Views::EachResult`].
     pub fn across(&self, numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
         if let Views::EachResult(of) = self.views { of(numbers, sizes) } else { Vec::new() }
     }
 
-    /// Of a result's conditions, if the figure is of them.
+    /// The views of a result's conditions, if the figure has [`Views::EachCondition`].
     pub fn by_condition(&self, numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
         if let Views::EachCondition(of) = self.views { of(numbers, sizes) } else { Vec::new() }
     }

@@ -1,21 +1,21 @@
-//! Result files: named ones must be readable, those of a folder are taken as they come.
+//! Finds result files. A file that is named must be readable; other JSON files in a folder are skipped.
 
 use crate::failure::{self, Failure};
 use crate::measure::result::ResultFile;
 use std::{fs, path::Path, path::PathBuf};
 
-/// What the arguments led to.
+/// The files that the arguments name.
 #[derive(Default)]
 pub struct Found {
     pub results: Vec<ResultFile>,
-    /// Files that were named and cannot be read: the page is made of the others, the exit code tells.
+    /// Named files that cannot be read: the page shows the others, and the exit code is 1.
     pub refused: Vec<String>,
-    /// Files of a folder that are something else.
+    /// Files of a folder that are not result files.
     skipped: Vec<String>,
 }
 
 impl Found {
-    /// Fails when there is no result at all; names what it skips.
+    /// Fails when there is no result file; prints the files that it skips.
     pub fn of(paths: &[PathBuf]) -> failure::Result<Self> {
         let mut found = Self::default();
         for path in paths {
@@ -27,7 +27,7 @@ impl Found {
         if found.results.is_empty() {
             let mut refused = found.refused.drain(..);
             let nothing =
-                || "report: no result file there (canter latency --json FILE writes one)".to_owned();
+                || "report: no result file found (canter latency --json FILE writes one)".to_owned();
             return Err(Failure::failed(refused.next().unwrap_or_else(nothing)));
         }
         Ok(found)
@@ -43,7 +43,7 @@ impl Found {
         }
     }
 
-    /// Its `*.json` and those of its folders, by name; links to folders are not followed.
+    /// Adds the folder's `*.json` and those of its subfolders, by name; does not follow links to folders.
     fn add_folder(&mut self, folder: &Path) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -65,7 +65,7 @@ impl Found {
     }
 }
 
-/// A name in the order that a reader expects: fig5 before fig12, 6.1 before 6.1-rt before 6.12.
+/// A sort key in natural order: fig5 before fig12, 6.1 before 6.1-rt before 6.12.
 fn natural(name: &str) -> Vec<(u64, String)> {
     let stem = name.strip_suffix(".json").unwrap_or(name);
     let mut parts: Vec<(u64, String)> = Vec::new();
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_come_as_a_reader_counts() {
+    fn files_are_in_natural_order() {
         let sorted = [
             "2010-fig5.6.12-rt.json",
             "2010-fig12.json",

@@ -1,4 +1,4 @@
-//! The matrix: every method under every condition as a table of colours, whose cells lead to their profile.
+//! The matrix: every method under every condition as a table of colours, whose cells link to the profile.
 
 use crate::measure::result::{Condition, Latency, ResultFile, Series};
 use crate::report::figure::{Figure, View, Views};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::WholePage(views));
 
-/// All maps are one view, so that what explains them is there once.
+/// All maps are one view, so that the page explains them once.
 fn views(all: &[Numbers<'_>], _: Sizes) -> Vec<View> {
     let maps = maps(all);
     if maps.is_empty() { Vec::new() } else { vec![View::of(&maps)] }
@@ -26,7 +26,7 @@ const COLUMNS_WITH_FIGURES: usize = 12;
 struct Map {
     study: String,
     quantity: String,
-    /// What the columns have in common, and what each level of headings is: `kernel, load, traffic`.
+    /// What the columns share, and the meaning of each level of headings: `kernel, load, traffic`.
     about: String,
     /// Outermost first; a heading spans columns.
     heads: Vec<Vec<Head>>,
@@ -51,10 +51,10 @@ struct Cell {
     id: usize,
     /// `full`, `invalid`, `missing` or empty.
     state: &'static str,
-    /// A digit each: the level of the median, of p99, of the worst and of the loss.
+    /// One digit each for the levels of the median, p99, the maximum and the loss.
     levels: String,
     text: String,
-    /// What shows under the pointer.
+    /// The tooltip.
     tip: String,
     lossy: bool,
 }
@@ -66,7 +66,7 @@ struct Entry<'a> {
     key: [String; DIMENSIONS],
 }
 
-/// What sets conditions apart, outermost first.
+/// The fields in which conditions differ, outermost first.
 const DIMENSIONS: usize = 6;
 const NAMES: [&str; DIMENSIONS] = ["kernel", "background load", "traffic", "varied", "variant", "payload"];
 
@@ -123,7 +123,7 @@ fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
     })
 }
 
-/// What was measured, and what could not be where others of its condition were.
+/// The measured series, and series without figures under conditions where others were measured.
 fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     for Numbers { result, base, .. } in all {
@@ -141,7 +141,7 @@ fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a
     entries
 }
 
-/// What could not be measured may not say under what: then it has no column.
+/// Removes series without figures whose condition has no measured series: they have no column.
 fn entries_of_measured_conditions(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let measured = |entry: &&Entry<'_>| entry.series.unavailable.is_empty();
     let keys: Vec<[String; DIMENSIONS]> =
@@ -203,7 +203,7 @@ fn level(entries: &[Entry<'_>], dimension: usize, columns: &[Vec<usize>], depth:
     columns.chunk_by(|a, b| a[..=depth] == b[..=depth]).map(head).collect()
 }
 
-/// Its latencies, if they can be true.
+/// Its latencies, unless they contradict each other.
 fn sound(series: &Series) -> Option<&Latency> {
     let latency = series.latency_ns.as_ref().filter(|latency| latency.count > 0)?;
     (series.unavailable.is_empty() && series.fault().is_none()).then_some(latency)
@@ -212,7 +212,7 @@ fn sound(series: &Series) -> Option<&Latency> {
 type Pick = fn(&Latency) -> u64;
 const FIGURES: [Pick; 3] = [|latency| latency.p50, |latency| latency.p99, |latency| latency.max];
 
-/// The least and the greatest of each figure.
+/// The minimum and maximum of each figure.
 struct Scales([(f64, f64); 3]);
 
 impl Scales {
@@ -231,7 +231,7 @@ impl Scales {
     }
 }
 
-/// From none by powers of ten to all.
+/// The level of a loss, by powers of ten from no frame to all frames.
 fn loss_level(share: f64) -> u32 {
     if share > 0.0 { (LEVELS + 2.0 * share.log10()).round().clamp(1.0, LEVELS) as u32 } else { 0 }
 }

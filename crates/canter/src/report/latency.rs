@@ -1,4 +1,4 @@
-//! The latencies under a condition: bars, profiles, time charts, a table of percentiles and the ledger that proves them.
+//! The latencies under a condition: bars, profiles, time charts, a table of percentiles and the ledger.
 
 use crate::measure::result::{Latency, Series};
 use crate::report::family::Family;
@@ -17,11 +17,11 @@ pub const FIGURE: Figure = Figure {
     ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views))
 };
 
-/// So many groups of a section are open at first; one where a figure across the conditions stands before them.
+/// Groups of a section that are open at first; only one if a figure across the conditions precedes them.
 const GROUPS_OPEN: usize = 3;
-/// So many time charts of a group are drawn, those with the longest latencies.
+/// Time charts drawn per group: those with the longest latencies.
 const TIME_CHARTS_MAX: usize = 12;
-/// So many conditions are shown in full in the terminal; of a matrix the page shows the rest.
+/// Conditions shown in full in the terminal; the page shows the others.
 const CONDITIONS_MAX: usize = 6;
 
 fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
@@ -41,7 +41,7 @@ fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
 struct LatencyView {
     condition: String,
     quantity: &'static str,
-    /// What to read where the group is closed.
+    /// The text of a closed group.
     summary: String,
     /// Whether it is open at first.
     open: bool,
@@ -51,7 +51,7 @@ struct LatencyView {
     profiles: Drawing,
     families: Vec<(&'static str, &'static str)>,
     unit: &'static str,
-    /// Empty: there is none.
+    /// Empty: no figure.
     reference: String,
     has_paper: bool,
     has_scaled_paper: bool,
@@ -62,7 +62,7 @@ struct LatencyView {
     timecharts: Vec<TimeChart>,
     rows: Vec<LatencyRow>,
     ledger_columns: Vec<&'static str>,
-    /// Columns that are 0 in every row, and therefore only named.
+    /// Columns that are 0 in every row: the page only lists their names.
     ledger_zeros: Vec<&'static str>,
     ledger: Vec<LedgerRow>,
 }
@@ -79,12 +79,12 @@ struct LedgerRow {
     name: Name,
     /// In the order of the columns that are shown.
     counts: Vec<String>,
-    /// Why its figures prove nothing; empty when they can be true.
+    /// The contradiction in its figures; empty when there is none.
     fault: String,
 }
 
 impl LatencyView {
-    /// A closed group of a very large page: its table has the figures that the bars would have.
+    /// Removes the bars of a closed group on a very large page: its table has the same figures.
     fn close(&mut self, sizes: Sizes) {
         self.open = false;
         if sizes == Sizes::Wide {
@@ -183,7 +183,7 @@ pub fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize,
     }
 }
 
-/// The ledger's columns: where each figure comes from.
+/// The ledger's columns: name, and how to read the figure.
 type Count = fn(&Series) -> u64;
 const LEDGER: [(&str, Count); 12] = [
     ("sent", |series| series.ledger.sent),
@@ -228,7 +228,7 @@ fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
     }
     if groups.len() > CONDITIONS_MAX {
         let more = groups.len() - CONDITIONS_MAX;
-        let more = format!("{more} more conditions: canter report … -o page.html shows them.");
+        let more = format!("{more} more conditions: see canter report … -o page.html.");
         paragraph(&mut out, &more, "", ink, Style::Faint);
     }
     out

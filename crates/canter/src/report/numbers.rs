@@ -6,7 +6,7 @@ use crate::report::varied::Sweep;
 
 pub struct Numbers<'a> {
     pub result: &'a ResultFile,
-    /// Of its first series among all series of the page.
+    /// The number of its first series among all series of the page.
     pub base: usize,
     pub latencies: Vec<Latencies<'a>>,
     pub costs: Vec<Costs<'a>>,
@@ -14,12 +14,12 @@ pub struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Of a result alone.
+    /// The numbers of a single result.
     pub fn of(result: &'a ResultFile) -> Self {
         Self::numbered(result, 0)
     }
 
-    /// Of the results of a page.
+    /// The numbers of a page's results.
     pub fn of_all(results: &'a [ResultFile]) -> Vec<Self> {
         let mut base = 0;
         let of = |result: &'a ResultFile| {

@@ -1,5 +1,5 @@
-//! The outline of a profile: its steps as a path in logarithms, thinned so that nobody sees it. It is defined once and
-//! drawn wherever it is wanted, stretched by the figure's axes.
+//! The outline of a profile: its steps as a path in logarithms, simplified below the visible resolution. The page
+//! defines it once, and each figure draws it, scaled to its axes.
 //!
 //! A step's corner is at (100 000 · lg t in ns, −1000 · lg m). Numbers in a path are relative, so most are short.
 
@@ -10,9 +10,9 @@ use std::fmt::Write;
 pub const DECADE: (f64, f64) = (100_000.0, -1_000.0);
 /// A profile without losses ends just below one frame, so that the last frame's step can be seen.
 pub const LEAST_FRAMES: f64 = 0.7;
-/// The largest figure in which a profile is seen, in pixels.
+/// The size of the largest figure with profiles, in pixels.
 const FIGURE: (f64, f64) = (880.0, 330.0);
-/// So far from the truth nobody sees it, in pixels.
+/// The largest deviation of the outline, in pixels.
 const TOLERANCE: f64 = 0.5;
 
 type Point = (i64, i64);
@@ -51,8 +51,7 @@ fn corners(profile: &Profile) -> Vec<Point> {
     corners
 }
 
-/// A profile of a million steps without those closer to each other than a tenth of a pixel, or the thinning would take
-/// its time.
+/// Removes steps closer to each other than a tenth of a pixel, so that simplifying a million steps stays fast.
 fn apart(corners: Vec<Point>) -> Vec<Point> {
     let (Some(&first), Some(&last)) = (corners.first(), corners.last()) else { return corners };
     let least = |extent: i64, pixels: f64| (extent as f64 / pixels / 10.0) as i64;
@@ -67,7 +66,7 @@ fn apart(corners: Vec<Point>) -> Vec<Point> {
     kept
 }
 
-/// Douglas and Peucker's: leaves out every corner that is closer than the tolerance to the line without it.
+/// Douglas and Peucker's algorithm: removes every corner that is closer than the tolerance to the line without it.
 fn thinned(corners: &[Point]) -> Vec<Point> {
     let (Some(&first), Some(&last)) = (corners.first(), corners.last()) else { return Vec::new() };
     let width = (last.0 - first.0).max(1) as f64;
@@ -90,7 +89,7 @@ fn thinned(corners: &[Point]) -> Vec<Point> {
     corners.iter().zip(keep).filter(|(_, keep)| *keep).map(|(corner, _)| *corner).collect()
 }
 
-/// From a point to the straight line through two others.
+/// The distance of a point from the straight line through two others.
 fn distance(point: (f64, f64), (a, b): ((f64, f64), (f64, f64))) -> f64 {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let length = dx.hypot(dy);
@@ -124,7 +123,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_corner_is_moved_by_more_than_is_seen(steps in prop::collection::btree_map(1_000..90_000_000_u64, 1..50_u64, 2..300)) {
+        fn no_corner_moves_by_more_than_the_tolerance(steps in prop::collection::btree_map(1_000..90_000_000_u64, 1..50_u64, 2..300)) {
             let count: u64 = steps.values().sum();
             let mut left = count;
             let steps = steps.into_iter().map(|(t, n)| { left -= n; (t, left) }).collect();

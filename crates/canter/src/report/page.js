@@ -1,4 +1,4 @@
-// Choosing series, a linear axis, reading values under the pointer, downloads. All is on the page without it too.
+// Selection of series, a linear axis, values under the pointer, downloads. All figures are readable without the script.
 (() => {
 'use strict';
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -7,7 +7,7 @@ document.documentElement.classList.add('script');
 const series = new Map(JSON.parse(one('#figures').textContent).map(
   ([id, label, condition, sent, lost, p50, max, floor, papers]) => [id, { id, label, condition, sent, lost, p50, max, floor, papers }]));
 
-// Numbers, as the page has them.
+// Numbers, formatted as on the page.
 const thin = '\u202f';
 const grouped = n => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, thin);
 const UNITS = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]];
@@ -61,7 +61,7 @@ function ticks(low, high, most, logarithmic) {
   return found.filter(t => t >= low && t <= high && (t >= 1 || t === 0));
 }
 
-// Labels that would touch move apart.
+// Moves labels apart that would touch.
 function makeRoom(wanted, gap, low, high) {
   gap = Math.min(gap, (high - low) / Math.max(1, wanted.length - 1));
   const order = wanted.map((_, n) => n).sort((a, b) => wanted[a] - wanted[b]), placed = [];
@@ -82,7 +82,7 @@ function element(parent, name, attributes, text) {
   return made;
 }
 
-// A profile figure, drawn anew for the series that are chosen.
+// Redraws a profile figure for the selected series.
 function draw(figure) {
   const { shown, linear } = figure.state;
   for (const svg of all('svg.plot, .wide > svg, .narrow > svg', figure)) {
@@ -140,7 +140,7 @@ function draw(figure) {
   }
 }
 
-// What is under the pointer: the nearest line, its time and its frames.
+// The values under the pointer: the nearest line, its time and its frames.
 function read(figure, svg, event) {
   if (!svg.scale) return;
   all('.cursor', svg).forEach(mark => mark.remove());
@@ -262,7 +262,7 @@ function explorer(figure) {
   list.before(search, found);
 }
 
-// The matrix by another figure: a digit of the cell's levels each.
+// Colours the matrix by another figure: each has a digit of the cell's levels.
 function metrics(map) {
   const bar = one('.tools', map);
   const names = ['median', 'p99', 'worst', 'lost'];

@@ -1,5 +1,5 @@
-//! The page: result files in, one self-contained document out. The figures of `table` fill its sections; `page.html` and
-//! `page.css` say how it looks, `page.js` lets a reader choose.
+//! Renders result files as one self-contained page. The figures of `table` fill its sections; `page.html` and
+//! `page.css` define the layout, `page.js` lets a reader choose series.
 
 use crate::measure::result::ResultFile;
 use crate::report::compare::{self, Comparison, ComparisonView};
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 /// With more series than this, figures are drawn at one width only.
 const SERIES_AT_BOTH_WIDTHS: usize = 150;
-/// The archive is put here when it is known how much room is left.
+/// Replaced by the archive when the size of the page without it is known.
 const ARCHIVE: &str = "<!--archive-->";
 const ARCHIVE_NOTE: &str = "<!--archive-note-->";
 
@@ -46,19 +46,19 @@ pub fn render(
     let (archive, kept) = embed::archive(results, PAGE_BYTES_MAX.saturating_sub(page.len()));
     let note = match kept {
         "whole" => "",
-        "thinned" => "The downloads hold fewer buckets than the result files, to keep the page small.",
-        _ => "The results are too large for this page: see the files themselves.",
+        "thinned" => "The downloads contain fewer buckets than the result files, to keep the page small.",
+        _ => "The results are too large to download from this page: use the files.",
     };
     let page = page.replacen(ARCHIVE_NOTE, note, 1);
     Ok(page.replacen(ARCHIVE, &archive, 1))
 }
 
-/// The template's name; its ending is what makes the templates escape what they are given.
+/// The template's name. The extension makes minijinja escape values.
 fn template(figure: &Figure) -> String {
     format!("{}.html", figure.name)
 }
 
-/// A name in a result file may hold characters that no page may.
+/// Escapes a value, and replaces control characters, which a result file may have and HTML does not allow.
 fn without_control_characters(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     let bad = |c: char| c.is_control() && c != '\n';
     match value.as_str().filter(|text| text.contains(bad)) {
@@ -74,23 +74,23 @@ fn without_control_characters(out: &mut Output, state: &mut State, value: &Value
 #[derive(Serialize)]
 struct Page {
     version: &'static str,
-    /// The verdicts, those of an experiment together.
-    told: Vec<Told>,
+    /// The verdicts, grouped by experiment.
+    experiments: Vec<Experiment>,
     sections: Vec<Section>,
-    /// What is not the same in all results.
+    /// The fields that differ between the results.
     differing: Vec<&'static str>,
-    /// Several clocks: nothing of one may be compared with the other.
+    /// The results have different clocks and cannot be compared.
     clocks: bool,
-    /// Of all results together.
+    /// Figures for all results together.
     overview: Vec<Part>,
     /// `<path>` elements that the figures use.
     outlines: String,
-    /// For the script.
+    /// Figures for the script.
     data: String,
     comparison: Option<ComparisonView>,
 }
 
-/// A figure: what it shows, and the template that lays it out.
+/// A figure's view, and the template that lays it out.
 #[derive(Serialize)]
 struct Part {
     template: String,
@@ -100,11 +100,11 @@ struct Part {
 #[derive(Serialize)]
 struct Section {
     id: String,
-    /// Of its embedded result.
+    /// The id of its embedded result.
     json: String,
     file: String,
     study: String,
-    /// Of its kernel, where the results differ in it.
+    /// The kernel's flavour, where the results' kernels differ.
     flavour: String,
     title: String,
     verdict: String,
@@ -120,13 +120,13 @@ struct Section {
     unavailable: Vec<MissingView>,
 }
 
-/// An experiment's verdicts: several where it was made on several kernels.
+/// An experiment's verdicts: several where it ran on several kernels.
 #[derive(Serialize)]
-struct Told {
+struct Experiment {
     study: String,
     title: String,
-    /// Places of their sections.
-    places: Vec<usize>,
+    /// Indices of their sections.
+    sections: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -153,7 +153,7 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>, figures: &[Figu
     let definitions = |figure: &Figure| all.iter().map(figure.definitions).collect::<String>();
     Page {
         version: env!("CARGO_PKG_VERSION"),
-        told: told(&sections),
+        experiments: experiments(&sections),
         sections,
         differing: differing.all(),
         clocks,
@@ -164,7 +164,7 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>, figures: &[Figu
     }
 }
 
-/// The views of each figure, and who lays them out.
+/// The views of each figure with their templates.
 fn parts(figures: &[Figure], views: impl Fn(&Figure) -> Vec<View>) -> Vec<Part> {
     let of = |figure: &Figure| {
         let part = |View(view)| Part { template: template(figure), view };
@@ -173,14 +173,14 @@ fn parts(figures: &[Figure], views: impl Fn(&Figure) -> Vec<View>) -> Vec<Part> 
     figures.iter().flat_map(of).collect()
 }
 
-fn told(sections: &[Section]) -> Vec<Told> {
+fn experiments(sections: &[Section]) -> Vec<Experiment> {
     let same =
         |a: &Section, b: &Section| (&a.study, &a.title) == (&b.study, &b.title) && !a.flavour.is_empty();
-    let mut place = 0;
+    let mut next = 0;
     let experiment = |results: &[Section]| {
-        let places = (place..place + results.len()).collect();
-        place += results.len();
-        Told { study: results[0].study.clone(), title: results[0].title.clone(), places }
+        let sections = (next..next + results.len()).collect();
+        next += results.len();
+        Experiment { study: results[0].study.clone(), title: results[0].title.clone(), sections }
     };
     sections.chunk_by(same).map(experiment).collect()
 }

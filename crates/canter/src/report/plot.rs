@@ -1,9 +1,9 @@
-//! What the figures share: the two widths at which each is drawn, and the space that text takes.
+//! Shared by the figures: the two widths at which each is drawn, and the space that text takes.
 
 use crate::report::{axis::Scale, svg::Svg};
 use crate::units;
 
-/// Every figure is drawn twice, for a desk and for a telephone; the style sheet shows one of them.
+/// Every figure is drawn twice, for wide and narrow screens; the style sheet shows one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     Wide,
@@ -18,7 +18,7 @@ impl Size {
         }
     }
 
-    /// About so many labels fit on a horizontal axis of `pixels`.
+    /// About the number of labels that fit on a horizontal axis of `pixels`.
     pub fn ticks(pixels: f64) -> usize {
         (pixels / 75.0).max(2.0) as usize
     }
@@ -27,22 +27,22 @@ impl Size {
 /// A character of the figures' monospaced font, in pixels.
 pub const CHARACTER: f64 = 7.3;
 
-/// What a description names before it becomes long-winded.
+/// The number of items that a description lists.
 const NAMED_MAX: usize = 6;
 
-/// The first of many for a description.
+/// The first items, and the number of the others, for a description.
 pub fn first_few(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
     let more = all.len().saturating_sub(NAMED_MAX);
     let named = all.take(NAMED_MAX).collect::<Vec<_>>().join(between);
     if more > 0 { format!("{named}{between}and {more} more") } else { named }
 }
 
-/// Is the range too wide for a linear axis?
+/// Whether the range is too wide for a linear axis.
 pub fn spread_too_wide(least: u64, most: u64) -> bool {
     most / least.max(1) >= 25
 }
 
-/// From 0, or from a round place below the least, to a little above the most.
+/// From 0, or from a round value below the minimum, to a little above the maximum.
 pub fn time_scale((least, most): (u64, u64), pixels: (f64, f64), logarithmic: bool) -> Scale {
     let (least, most) = (least as f64, most as f64);
     if logarithmic {
@@ -61,7 +61,7 @@ pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, (top, bottom): (f64
     }
 }
 
-/// The instrument's own share, as a grey line, or in words where it is left of the axis.
+/// The instrument's floor as a grey line, or as text where it is left of the axis.
 pub fn floor_line(svg: &mut Svg, scale: &Scale, floor: Option<u64>, (top, bottom): (f64, f64)) {
     let Some(floor) = floor else { return };
     let x = scale.at(floor as f64);

@@ -1,5 +1,5 @@
 //! Latency profiles, overlaid: for each t, how many frames took longer. Logarithmic in both; every line ends at its
-//! worst case, which carries the method's number, or at the right edge, where the frames are that never arrived.
+//! worst case, marked with the method's number. A plateau to the right edge is lost frames.
 
 use crate::measure::profile::Profile;
 use crate::measure::result::Latency;
@@ -16,7 +16,7 @@ const BOTTOM: f64 = 62.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 16.0;
 
-/// The outlines that figures of this group refer to, as `<path>` elements for a `<defs>`.
+/// The outlines to which figures of this group refer, as `<path>` elements for a `<defs>`.
 pub fn definitions(group: &Latencies<'_>) -> String {
     let definition = |row: &Row<'_, Latency>| {
         let profile = Profile::of(row.figure, row.series.ledger.lost.total());
@@ -25,7 +25,7 @@ pub fn definitions(group: &Latencies<'_>) -> String {
     group.rows.iter().map(definition).collect()
 }
 
-/// The floor and the paper's points stretch the axis by so many times at most; what is farther is left out.
+/// The floor and the paper's points extend the axis by at most this factor; points farther away are left out.
 const NEAR: u64 = 3;
 
 struct Plot {
@@ -99,7 +99,7 @@ fn grid(svg: &mut Svg, plot: &Plot) {
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
 }
 
-/// The outlines, stretched by the axes.
+/// The outlines, scaled to the axes.
 fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
     let (x, y) = (plot.x.of_logarithm(), plot.y.of_logarithm());
     svg.stretched((x.0 / DECADE.0, x.1), (y.0 / DECADE.1, y.1), |svg| {
@@ -123,8 +123,8 @@ fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
     }
 }
 
-/// The paper's points at their ratio to the reference: what it says, our ns for it, and how many frames took longer:
-/// the median half-way down, the worst at one frame.
+/// The paper's points at their ratio to the reference: the paper's ns, the scaled ns, and how many frames took longer:
+/// half of them for the median, one frame for the worst case.
 pub fn paper_points(group: &Latencies<'_>, row: &Row<'_, Latency>) -> Vec<(u64, u64, f64)> {
     let Some(paper) = &row.series.paper else { return Vec::new() };
     let count = sent(row) as f64;

@@ -4,25 +4,25 @@ use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varie
 use crate::report::family::Family;
 use crate::units::{self, Unit};
 
-/// What the others are compared with: the kernel's own gateway, or else the plainest way.
+/// The reference for the others: the kernel's gateway, otherwise the simplest method.
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
 
-/// One series with figures, in its place.
+/// One series with figures, at its rank.
 pub struct Row<'a, Figure> {
     pub series: &'a Series,
     pub figure: &'a Figure,
     pub family: Family,
-    /// How many of the same family are before it: picks the line's shade and dashes.
+    /// How many of the same family precede it: selects the line's shade and dashes.
     pub nth: usize,
-    /// Its place among all series of the page.
+    /// Its index among all series of the page.
     pub id: usize,
-    /// Which of several repeats, counted from 1; 0 when there is one.
+    /// The number of the repeat, from 1; 0 without repeats.
     pub repeat: usize,
 }
 
 impl<Figure> Row<'_, Figure> {
-    /// The method, and the batch where one call moves several frames.
+    /// The method, with the batch where one call moves several frames.
     pub fn label(&self) -> String {
         match self.repeat {
             0 => label(self.series),
@@ -45,16 +45,16 @@ pub struct Latencies<'a> {
     pub condition: &'a Condition,
     /// Empty: the latency of a gateway.
     pub quantity: &'a str,
-    /// Ascending by median; only those whose figures can be true.
+    /// Ascending by median; without series whose figures contradict each other.
     pub rows: Vec<Row<'a, Latency>>,
     /// Nothing arrived.
     pub silent: Vec<&'a Series>,
-    /// Their figures contradict themselves.
+    /// Series whose figures contradict each other.
     pub faulty: Vec<&'a Series>,
 }
 
 impl<'a> Latencies<'a> {
-    /// In the order in which the conditions occur; the result's first series is number `base` of the page.
+    /// One group per condition, in order of occurrence; the result's first series has index `base` on the page.
     pub fn numbered(result: &'a ResultFile, base: usize) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (n, series) in
@@ -116,7 +116,7 @@ impl<'a> Latencies<'a> {
         LATENCY_REFERENCES.iter().find_map(of_name)
     }
 
-    /// `can-gw`; empty when nothing is there to compare with.
+    /// `can-gw`; empty without a reference.
     pub fn reference_name(&self) -> &'a str {
         self.reference().map_or("", |row| row.series.method.as_str())
     }
@@ -129,7 +129,7 @@ impl<'a> Latencies<'a> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
-    /// A figure of the paper's if its machine were so much faster that its reference equals ours: same ratio.
+    /// A figure of the paper, scaled so that the paper's reference equals ours: the ratio stays the same.
     pub fn paper_scaled(&self, row: &Row<'_, Latency>, paper_ns: Option<u64>) -> Option<u64> {
         let reference = self.reference()?;
         row.paper_ns()?;
@@ -138,7 +138,7 @@ impl<'a> Latencies<'a> {
     }
 }
 
-/// What system calls cost in one direction.
+/// The costs of system calls in one direction.
 pub struct Costs<'a> {
     /// `receive` or `send`.
     pub direction: &'a str,
@@ -187,22 +187,22 @@ impl<'a> Costs<'a> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
-    /// Colours by rank: here the wait hardly matters, and every line is its own method.
+    /// Colours by rank, because the way of waiting hardly matters here.
     pub fn class(row: &Row<'_, Cost>) -> String {
         format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
     }
 }
 
-/// What has no figures.
+/// Series without figures.
 pub struct Missing<'a> {
-    /// The first of it.
+    /// The first of these series.
     pub series: &'a Series,
     pub why: &'a str,
-    /// The direction, or the conditions, where the method has figures under others.
+    /// The direction; or the conditions, if the method has figures under others.
     pub under: String,
 }
 
-/// Series without figures, and why; those of one method for the same reason together.
+/// Series without figures with the reason; grouped by method and reason.
 pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
     let mut groups: Vec<Vec<&Series>> = Vec::new();
     for series in result.series.iter().filter(|series| is_missing(series)) {
@@ -219,7 +219,7 @@ pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
         .map(|group| Missing {
             series: group[0],
             why: match group[0].unavailable.as_str() {
-                "" => "the result file has neither figures nor a reason",
+                "" => "the result file has no figures and no reason",
                 reason => reason,
             },
             under: under(result, &group),
@@ -250,7 +250,7 @@ fn under(result: &ResultFile, group: &[&Series]) -> String {
     own.map(|(_, words)| words).collect::<Vec<_>>().join("; ")
 }
 
-/// Series whose figures prove nothing, and why.
+/// Series whose figures contradict each other, with the reason.
 pub fn faulty(result: &ResultFile) -> Vec<(&Series, String)> {
     let of = |series| Some((series, Series::fault(series)?));
     result.series.iter().filter_map(of).collect()
@@ -295,7 +295,7 @@ fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
     }
 }
 
-/// The condition, and before it the quantity where it is no gateway's latency.
+/// The condition, preceded by the quantity unless that is a gateway's latency.
 pub fn full(group: &Latencies<'_>) -> String {
     let condition = describe(group.condition);
     if group.quantity.is_empty() { condition } else { format!("{}: {condition}", group.quantity) }
@@ -306,7 +306,7 @@ pub fn describe(condition: &Condition) -> String {
     parts(condition).join(", ")
 }
 
-/// Of each condition what the others do not share: `2 048 filters, SFF`; empty where it has nothing of its own.
+/// For each condition the parts that not all conditions share: `2 048 filters, SFF`; empty when there are none.
 pub fn distinguish(conditions: &[&Condition]) -> Vec<String> {
     let all: Vec<Vec<String>> = conditions.iter().map(|condition| parts(condition)).collect();
     let own = |one: &Vec<String>| {
@@ -353,7 +353,7 @@ mod tests {
     use crate::measure::result::{Environment, Latency};
 
     #[test]
-    fn what_is_missing_for_one_reason_is_told_once_and_under_what_where_there_are_figures_otherwise() {
+    fn a_method_without_figures_is_listed_once_per_reason() {
         let series = |method: &str, traffic: &str, unavailable: &str| {
             let condition = Condition { traffic: traffic.to_owned(), ..Condition::default() };
             let latency_ns = unavailable.is_empty().then(Latency::default);
@@ -364,10 +364,10 @@ mod tests {
             both.map(|(traffic, unavailable)| series(method, traffic, unavailable))
         });
         let result = ResultFile { series: all.collect(), ..empty() };
-        let told: Vec<_> =
+        let listed: Vec<_> =
             missing(&result).into_iter().map(|one| (one.series.method.clone(), one.why, one.under)).collect();
         let under = "one frame at a time; as many frames as fit (flood)".to_owned();
-        assert_eq!(told, [("a".to_owned(), "deaf", under), ("b".to_owned(), "deaf", String::new())]);
+        assert_eq!(listed, [("a".to_owned(), "deaf", under), ("b".to_owned(), "deaf", String::new())]);
     }
 
     fn empty() -> ResultFile {

@@ -1,5 +1,5 @@
-//! The latency profile in text: a row a method, as high as many frames took longer than t, by logarithm; for a single
-//! method a plot of several lines.
+//! The latency profile in text: one row per method, whose height is the number of frames that took longer than t, on a
+//! logarithmic scale; for a single method a plot of several lines.
 
 use crate::measure::profile::Profile;
 use crate::report::axis::Scale;
@@ -14,7 +14,7 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 const ROWS: usize = 8;
 const NAMES_MAX: usize = 25;
 
-/// Below the table of a group. Nothing when no frame arrived.
+/// The profiles below the table of a group. Empty when no frame arrived.
 pub fn of(group: &Latencies<'_>, ink: Ink) -> String {
     let Some(plot) = Plot::new(group) else { return String::new() };
     match group.rows.as_slice() {
@@ -41,7 +41,7 @@ impl Plot {
         Some(Self { x, left, width })
     }
 
-    /// In each column, how many frames took longer than the time at its right edge; the worst frame is in the last.
+    /// For each column the number of frames that took longer than its right edge; the last column has the worst frame.
     fn columns(&self, latency: &Latency, lost: u64) -> Vec<u64> {
         let profile = Profile::of(latency, lost);
         let mut slower = vec![profile.count; self.width];
@@ -98,7 +98,7 @@ impl Plot {
         out
     }
 
-    /// Times below, as many as have room.
+    /// The times below the plot, as far as they fit.
     fn axis(&self) -> String {
         let mut line: Vec<char> = vec![' '; COLUMNS_MAX];
         let mut free = 0;
@@ -121,7 +121,7 @@ impl Plot {
     }
 }
 
-/// The height of `m` of at most `most`, in eighths or so; anything above 0 can be seen.
+/// The height of `m` on a scale up to `most`; at least 1 for any `m` above 0.
 fn level(m: u64, most: u64, high: usize) -> usize {
     match m {
         0 => 0,
@@ -132,7 +132,7 @@ fn level(m: u64, most: u64, high: usize) -> usize {
     }
 }
 
-/// As near to the page's colours as a terminal comes.
+/// The terminal's nearest match to the page's colours.
 fn style(family: Family) -> Style {
     match family {
         Family::BareMetal => Style::Colour(5),

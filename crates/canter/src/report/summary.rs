@@ -1,5 +1,5 @@
-//! The terminal's view of a result: the figures that have a text, what could not be measured, and the verdict. At most 80
-//! columns wide.
+//! A result in the terminal: figures as text, methods that could not be measured, and the verdict. At most 80 columns
+//! wide.
 
 use crate::report::figure::{Figure, Views};
 use crate::report::numbers::Numbers;
@@ -7,7 +7,7 @@ use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
 use crate::terminal::{Ink, RED, Style, paragraph};
 
-/// One result: title, its figures, what is missing, the verdict.
+/// One result: title, figures, unavailable methods, verdict.
 pub fn of(numbers: &Numbers<'_>, figures: &[Figure], ink: Ink) -> String {
     let (result, mut out) = (numbers.result, String::new());
     let heading = [result.study.as_str(), result.title.as_str()];

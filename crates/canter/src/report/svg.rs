@@ -1,4 +1,4 @@
-//! A small SVG writer: deterministic text, everything escaped, never a number that is not finite.
+//! A small SVG writer: deterministic output, all text escaped, all numbers finite.
 //!
 //! Colours, fonts and text anchors are classes of the page's style sheet, so that dark, light and print share
 //! one drawing.
@@ -15,12 +15,12 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// `title` says what it shows, as a screen reader does.
+    /// `title` is read by screen readers.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         Self { body: String::new(), width, height, title: escape(title), description: String::new() }
     }
 
-    /// What there is to see, for those who do not.
+    /// The description for screen readers.
     pub fn describe(&mut self, description: &str) {
         self.description = format!("<desc>{}</desc>", escape(description));
     }
@@ -30,7 +30,7 @@ impl Svg {
         self.element(format_args!(r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
     }
 
-    /// Parallel lines as one path: upright ones at each `x`.
+    /// Parallel lines as one path: vertical ones at each `x`.
     pub fn uprights(&mut self, class: &str, xs: impl IntoIterator<Item = f64>, (top, bottom): (f64, f64)) {
         let mut path = Path::default();
         for x in xs {
@@ -40,7 +40,7 @@ impl Svg {
         self.plain_path(class, &path);
     }
 
-    /// The same lying ones, at each `y`.
+    /// Parallel lines as one path: horizontal ones at each `y`.
     pub fn levels(&mut self, class: &str, ys: impl IntoIterator<Item = f64>, (left, right): (f64, f64)) {
         let mut path = Path::default();
         for y in ys {
@@ -55,14 +55,14 @@ impl Svg {
         self.element(format_args!(r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}"/>"#));
     }
 
-    /// What `draw` draws, as a group that hands its class on: its colour and its dashes.
+    /// Groups the elements of `draw`; they inherit the class with its colour and dashes.
     pub fn group(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.element(format_args!(r#"<g class="{class}">"#));
         draw(self);
         self.element(format_args!("</g>"));
     }
 
-    /// The same, with every x multiplied by the first number of `x` and moved by the second; y alike.
+    /// Groups the elements of `draw`, with every x multiplied by `x.0` and moved by `x.1`; y likewise.
     pub fn stretched(&mut self, x: (f64, f64), y: (f64, f64), draw: impl FnOnce(&mut Self)) {
         let (a, e) = (precise(x.0), precise(x.1));
         let (d, f) = (precise(y.0), precise(y.1));
@@ -71,7 +71,7 @@ impl Svg {
         self.element(format_args!("</g>"));
     }
 
-    /// A path that is defined elsewhere. `tip` shows under the pointer.
+    /// A path that is defined elsewhere, with the tooltip `tip`.
     pub fn reuse(&mut self, class: &str, id: &str, tip: &str) {
         let (id, tip) = (escape(id), escape(tip));
         self.element(format_args!(r##"<use class="{class}" href="#{id}"><title>{tip}</title></use>"##));
@@ -90,7 +90,7 @@ impl Svg {
         self.element(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#));
     }
 
-    /// A line through points; `tip` shows under the pointer.
+    /// A path with the tooltip `tip`.
     pub fn path(&mut self, class: &str, path: &Path, tip: &str) {
         let (d, tip) = (&path.0, escape(tip));
         self.element(format_args!(r#"<path class="{class}" d="{d}"><title>{tip}</title></path>"#));
@@ -103,7 +103,7 @@ impl Svg {
         }
     }
 
-    /// A number in a disc, that names a line; its colour is the group's.
+    /// A number in a disc that labels a line, in the group's colour.
     pub fn badge(&mut self, centre: (f64, f64), number: usize) {
         self.circle("badge", centre, 7.5);
         self.text("badge-text", (centre.0, centre.1 + 3.3), &number.to_string());
@@ -149,7 +149,7 @@ impl Path {
     }
 }
 
-/// Seven digits, for factors that large coordinates are multiplied with.
+/// Seven digits, for factors of large coordinates.
 fn precise(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return "0".into();
@@ -159,7 +159,7 @@ fn precise(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A tenth of a pixel is enough; what is not finite becomes 0.
+/// Rounds to a tenth of a pixel; a number that is not finite becomes 0.
 fn number(value: f64) -> String {
     let tenths = if value.is_finite() { (value * 10.0).round() as i64 } else { 0 };
     let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);

@@ -1,5 +1,5 @@
-//! Latency and loss against what was varied: the period between frames (2014, figure 4.4), the number of filters
-//! (2011, figure 9), of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
+//! Latency and loss against the varied number: the period between frames (2014, figure 4.4), the number of filters
+//! (2011, figure 9) or of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
 
 use crate::report::axis::{Scale, make_room};
 use crate::report::figure::{Figure, View, Views};
@@ -32,10 +32,10 @@ fn view(sweep: &Sweep, sizes: Sizes) -> Lines {
     }
 }
 
-/// Up to so many values each gets its own label, which is so wide.
+/// Up to this number of values, each value gets a label.
 const VALUES_LABELLED: usize = 14;
 const LABEL: f64 = 46.0;
-/// A gap of more than this share of the range is not drawn to scale.
+/// With a gap above this share of the range, the axis is not to scale.
 const UNEVEN: f64 = 0.5;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
@@ -45,12 +45,12 @@ const LOSS: f64 = 90.0;
 const GAP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
 
-/// What was varied.
+/// The axis of the varied number.
 struct Axis {
     scale: Scale,
-    /// Those that were measured, ascending.
+    /// The measured values, ascending.
     values: Vec<u64>,
-    /// A gap takes most of the range (120…160 µs, and 500 µs), so the values stand side by side, as the paper has them.
+    /// A gap takes most of the range (120…160 µs, and 500 µs), so the values stand side by side, as in the paper.
     even: bool,
 }
 
@@ -95,7 +95,7 @@ impl Sweep {
         self.lines.iter().flat_map(|line| &line.points)
     }
 
-    /// The values that were measured, if there are few, as far as their labels have room; else round ones.
+    /// The measured values whose labels fit, if there are few; otherwise round values.
     fn ticks(&self, x: &Axis, right: f64) -> Vec<f64> {
         if x.values.len() > VALUES_LABELLED {
             return x.scale.ticks(Size::ticks(right - LEFT));
@@ -198,7 +198,7 @@ fn draw_through(path: &mut Path, points: impl Iterator<Item = (f64, f64)>) {
     }
 }
 
-/// As for system calls: every line is its own method, so every line has its own hue.
+/// As for system calls, every line has a different hue.
 fn class(n: usize) -> String {
     format!("hue-{} dash-{}", n % 7, n / 7 % 4)
 }

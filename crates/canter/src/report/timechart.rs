@@ -1,5 +1,5 @@
-//! The time chart: latency against time, with what was lost and how busy the machine was below, on one axis. A timer
-//! that makes a frame late every second is seen at a glance (2011, figure 6).
+//! The time chart: latency against time, with the losses and the load of the machine below, on one axis. It shows for
+//! example a timer that delays a frame every second (2011, figure 6).
 
 use crate::measure::result::{Latency, Timeline};
 use crate::report::axis::Scale;
@@ -17,7 +17,7 @@ const LANE: f64 = 34.0;
 const GAP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
 
-/// A column of the drawing: least, greatest and lost.
+/// A column of the drawing: minimum, maximum and lost frames.
 type Column = (u64, u64, u64);
 
 pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
@@ -50,7 +50,7 @@ pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
     svg.finish()
 }
 
-/// Slots gathered into columns two pixels wide: the greatest and the least stay what they are.
+/// Merges slots into columns two pixels wide, each with the minimum and maximum of its slots.
 fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Column)> {
     let count = ((width / 2.0) as u64).clamp(1, last.max(1));
     let mut columns: Vec<(f64, Column)> = Vec::new();
@@ -80,7 +80,7 @@ fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], r
     let mut path = Path::default();
     for &(x, (min, max, _)) in columns.iter().filter(|(_, column)| column.0 <= column.1) {
         let (low, high) = (y.at(min as f64), y.at(max as f64));
-        path.move_to(x, low.max(high + 2.0).min(TOP + LATENCY)); // a single frame can be seen
+        path.move_to(x, low.max(high + 2.0).min(TOP + LATENCY)); // so that a single frame is visible
         path.down_to(high);
     }
     svg.plain_path(&format!("spans {}", row.class()), &path);

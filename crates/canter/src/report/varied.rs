@@ -1,9 +1,9 @@
-//! Latencies and losses against what was varied: the numbers of the figure in `sweep`.
+//! Latencies and losses against the varied number: the data of the figure in `sweep`.
 
 use crate::measure::result::Condition;
 use crate::report::ranking::{self, Latencies};
 
-/// From so many values on there is something to see.
+/// The minimum number of values for a figure.
 const VALUES_MIN: usize = 3;
 /// A series at one value.
 #[derive(Clone, Copy, Debug)]
@@ -12,19 +12,19 @@ pub struct Point {
     pub min: u64,
     pub p50: u64,
     pub p90: u64,
-    /// Share of the frames.
+    /// Lost frames as a share of the sent frames.
     pub lost: f64,
 }
 
-/// One method under the conditions that differ only in what was varied.
+/// One method under conditions that differ only in the varied number.
 pub struct Line {
     pub label: String,
     pub points: Vec<Point>,
 }
 
-/// One figure.
+/// The data of one figure.
 pub struct Sweep {
-    /// `period`, `filters`.
+    /// The varied number's name: `period`, `filters`.
     pub axis: String,
     pub unit: String,
     pub condition: String,
@@ -32,7 +32,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// All that these latencies of a result make.
+    /// The sweeps in these latencies of a result.
     pub fn of(latencies: &[Latencies<'_>]) -> Vec<Self> {
         let mut sweeps: Vec<(Condition, Self)> = Vec::new();
         for group in latencies {
@@ -43,7 +43,8 @@ impl Sweep {
             let sweep = match sweeps.iter_mut().find(same) {
                 Some(sweep) => sweep,
                 None => {
-                    let condition = ranking::describe(&Condition { traffic: spoken(&rest), ..rest.clone() });
+                    let condition =
+                        ranking::describe(&Condition { traffic: described_traffic(&rest), ..rest.clone() });
                     sweeps.push((rest, Self { axis, unit, condition, lines: Vec::new() }));
                     sweeps.last_mut().expect("it was just pushed")
                 }
@@ -81,7 +82,7 @@ impl Sweep {
     }
 }
 
-/// What a condition varies, in what unit, its value, and the condition without it.
+/// The name, unit and value of the number that a condition varies, and the condition without it.
 fn axis(condition: &Condition) -> Option<(String, String, u64, Condition)> {
     match &condition.varied {
         Some(varied) => {
@@ -96,7 +97,7 @@ fn axis(condition: &Condition) -> Option<(String, String, u64, Condition)> {
     }
 }
 
-/// A period that is the axis is not told again.
-fn spoken(rest: &Condition) -> String {
+/// The traffic for the title; empty when its period is the axis.
+fn described_traffic(rest: &Condition) -> String {
     if rest.traffic == "period" && rest.period_ns == 0 { String::new() } else { rest.traffic.clone() }
 }

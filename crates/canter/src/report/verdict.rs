@@ -1,5 +1,5 @@
-//! The verdict: what a result says, in a sentence or two made of its figures. First on the page, last in the
-//! terminal, so that it is what one sees.
+//! The verdict: one or two sentences computed from a result's figures. First on the page and last in the terminal,
+//! where readers look first.
 
 use crate::measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
 use crate::report::numbers::Numbers;
@@ -7,10 +7,10 @@ use crate::report::ranking::{self, Costs, Latencies, Row};
 use crate::units::{self, counted, grouped, span};
 use std::collections::BTreeMap;
 
-/// Medians that differ by less than this part of them are of no condition in particular.
+/// Medians that differ by less than 1/20 are given without their conditions.
 const CLOSE: u64 = 20;
-/// Up to so many conditions, each gets its own sentence.
-const CONDITIONS_TOLD: usize = 3;
+/// Up to this number of conditions, each gets a sentence.
+const CONDITIONS_LISTED: usize = 3;
 
 pub fn of(numbers: &Numbers<'_>) -> String {
     let Numbers { result, latencies, costs, .. } = numbers;
@@ -19,7 +19,7 @@ pub fn of(numbers: &Numbers<'_>) -> String {
     let mut sentences: Vec<String> = invalid.into_iter().collect();
     let conditions: Vec<_> = latencies.iter().map(|group| group.condition).collect();
     let conditions = ranking::distinguish(&conditions);
-    if latencies.len() <= CONDITIONS_TOLD {
+    if latencies.len() <= CONDITIONS_LISTED {
         sentences.extend(latencies.iter().zip(&conditions).map(|(group, under)| fastest(group, under)));
     } else {
         sentences.extend(matrix(latencies, &conditions));
@@ -27,7 +27,7 @@ pub fn of(numbers: &Numbers<'_>) -> String {
     let measured: Vec<&Series> = latencies.iter().flat_map(Latencies::series).collect();
     sentences.extend(losses(&measured).filter(|_| valid));
     sentences.extend(costs.iter().map(cheapest));
-    sentences.extend(result.series.iter().filter_map(steepest).take(CONDITIONS_TOLD));
+    sentences.extend(result.series.iter().filter_map(steepest).take(CONDITIONS_LISTED));
     let missing = ranking::missing(result).len();
     if missing > 0 {
         sentences.push(format!("{} could not be measured.", counted(missing as u64, "method")));
@@ -36,59 +36,54 @@ pub fn of(numbers: &Numbers<'_>) -> String {
     if sentences.is_empty() { "Nothing was measured.".into() } else { sentences.join(" ") }
 }
 
-/// Why the figures prove nothing, when they do not.
+/// A sentence about series whose figures contradict each other, if there are any.
 pub fn invalid(result: &ResultFile) -> Option<String> {
     let faulty = ranking::faulty(result);
     let (first, why) = faulty.first()?;
     let others = match faulty.len() {
         1 => String::new(),
-        n => format!(" {} more are invalid too.", n - 1),
+        n => format!(" {} more series are invalid.", n - 1),
     };
-    Some(format!("Invalid: {}: {why}; nothing is drawn of it.{others}", ranking::label(first)))
+    Some(format!("Invalid, not drawn: {}: {why}.{others}", ranking::label(first)))
 }
 
-/// What a reader must know about the clock before comparing.
+/// A note about the clock, for readers who compare results.
 pub fn clock(kind: ClockKind) -> &'static str {
     match kind {
         ClockKind::Real => "",
         ClockKind::Virtual => {
-            "Virtual clock: one nanosecond is one instruction; no caches, no bus cycles: compare as ratios."
+            "Virtual clock: it counts instructions, without caches and bus cycles: compare ratios, not times."
         }
-        ClockKind::Simulated => "Simulated bus: the times are the simulation's, of no machine.",
+        ClockKind::Simulated => "Simulated bus: the times come from the simulation, not from a machine.",
     }
 }
 
-/// Under a condition that tells it from the others, if there are any.
+/// The sentence about the fastest method, with the condition if there are several.
 fn fastest(group: &Latencies<'_>, condition: &str) -> String {
     let user = group.rows.iter().find(|row| row.family.user_space());
     let user = user.filter(|_| group.quantity.is_empty());
     let Some(row) = user.or(group.rows.first()) else {
         return if group.faulty.is_empty() { "No frame arrived.".into() } else { String::new() };
     };
-    let tell = |sentence: String| match condition {
+    let finish = |sentence: String| match condition {
         "" => format!("{}.", capital(&sentence)),
         _ => format!("{}: {sentence}.", capital(condition)),
     };
     let mut sentence = match group.rows.len() {
         1 => {
             let (p50, max) = (span(row.figure.p50), span(row.figure.max));
-            return tell(format!(
+            return finish(format!(
                 "the median {} of {} is {p50}, the worst {max}",
                 group.quantity(),
                 row.label()
             ));
         }
         _ if !group.quantity.is_empty() => {
-            format!(
-                "the shortest {} is that of {}, median {}",
-                group.quantity,
-                row.label(),
-                span(row.figure.p50)
-            )
+            format!("the shortest {} is by {}, median {}", group.quantity, row.label(), span(row.figure.p50))
         }
         _ => {
-            let who = if user.is_some() { "the fastest user-space pair is" } else { "the fastest is" };
-            format!("{who} {}, median {}", row.label(), span(row.figure.p50))
+            let subject = if user.is_some() { "the fastest user-space pair is" } else { "the fastest is" };
+            format!("{subject} {}, median {}", row.label(), span(row.figure.p50))
         }
     };
     sentence.push_str(&against_reference(group, row));
@@ -100,11 +95,11 @@ fn fastest(group: &Latencies<'_>, condition: &str) -> String {
             counted(ledger.sent, "frame")
         ));
     }
-    tell(sentence)
+    finish(sentence)
 }
 
-/// Many conditions in two sentences: who is fastest most often, and from where to where its median goes; the worst latency
-/// of all, and where.
+/// Two sentences for many conditions: the method that is fastest most often with the range of its median, and the worst
+/// latency with its condition.
 fn matrix(groups: &[Latencies<'_>], conditions: &[String]) -> Vec<String> {
     let mut wins: BTreeMap<String, usize> = BTreeMap::new();
     for row in groups.iter().filter_map(|group| group.rows.first()) {
@@ -125,7 +120,7 @@ fn matrix(groups: &[Latencies<'_>], conditions: &[String]) -> Vec<String> {
     let worst = rows.max_by_key(|(.., row)| row.figure.max).map(|(group, under, row)| {
         let whose = [row.label(), under.clone()].into_iter().filter(|part| !part.is_empty());
         let whose = whose.collect::<Vec<_>>().join(", ");
-        format!("The worst {} of all is {} ({whose}).", group.quantity(), span(row.figure.max))
+        format!("The longest {} is {} ({whose}).", group.quantity(), span(row.figure.max))
     });
     often.into_iter().chain(worst).collect()
 }
@@ -136,19 +131,21 @@ fn medians(groups: &[Latencies<'_>], conditions: &[String], label: &str) -> Stri
         let row = group.rows.iter().find(|row| ranking::label(row.series) == label)?;
         Some((row.figure.p50, under))
     });
-    let told = |(ns, under): (u64, &String)| match under.as_str() {
+    let with_condition = |(ns, under): (u64, &String)| match under.as_str() {
         "" => span(ns),
         under => format!("{} ({under})", span(ns)),
     };
     let (least, most) = (all.clone().min_by_key(|one| one.0), all.max_by_key(|one| one.0));
     let close = |least: u64, most: u64| most - least <= least / CLOSE;
     match (least, most) {
-        (Some(least), Some(most)) if span(least.0) == span(most.0) => format!("{} in all", span(least.0)),
+        (Some(least), Some(most)) if span(least.0) == span(most.0) => {
+            format!("{} under all conditions", span(least.0))
+        }
         (Some(least), Some(most)) if close(least.0, most.0) => {
             format!("{} to {}", span(least.0), span(most.0))
         }
         (Some(least), Some(most)) => {
-            format!("{} to {}", told(least), told(most))
+            format!("{} to {}", with_condition(least), with_condition(most))
         }
         _ => String::new(),
     }

@@ -1,10 +1,10 @@
-//! What the views of several figures share: drawings at both widths, names, legends, the paper that figures come from.
+//! Shared by the views of several figures: drawings at both widths, names, legends, the figures' paper.
 
 use crate::measure::result::Series;
 use crate::report::plot::Size;
 use serde::Serialize;
 
-/// A figure at both widths; the narrow one is left out of pages with very many.
+/// A figure at both widths; pages with very many figures have no narrow ones.
 #[derive(Clone, Default, Serialize)]
 pub struct Drawing {
     pub wide: String,
@@ -20,7 +20,7 @@ pub fn drawing(sizes: Sizes, draw: impl Fn(Size) -> String) -> Drawing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
     Both,
-    /// The page has so many that it would get too large: on a telephone they are scrolled.
+    /// The page would get too large with both widths: narrow screens scroll the wide figures.
     Wide,
 }
 
@@ -37,7 +37,7 @@ pub fn name(series: &Series, number: usize, method: String, class: String) -> Na
     Name { number, method, paper_name: series.paper_name.clone(), class }
 }
 
-/// A drawing of lines that are numbered.
+/// A drawing of numbered lines.
 #[derive(Serialize)]
 pub struct Lines {
     pub title: String,
@@ -45,7 +45,7 @@ pub struct Lines {
     pub legend: Vec<Legend>,
 }
 
-/// What a line is.
+/// The legend of a line.
 #[derive(Serialize)]
 pub struct Legend {
     pub number: usize,

@@ -1,4 +1,4 @@
-//! Runs units, keeps each result the moment it is there, and says how much time is left.
+//! Runs units, writes each result as soon as it is measured, and prints the remaining time.
 
 use super::{
     definition::Study,
@@ -28,19 +28,19 @@ pub struct Campaign {
     state: Arc<Mutex<State>>,
 }
 
-/// What the guest's events change.
+/// The state that the guest's events change.
 struct State {
     journal: Journal,
     progress: Progress,
     results: Vec<ResultFile>,
     failures: Vec<String>,
-    /// Why a result could not be kept; ends the run.
+    /// The error of writing a result; ends the run.
     trouble: Option<Failure>,
-    /// Of the units of this boot: a study's name and its file's.
+    /// For each unit of this boot the study's name and its file's name.
     names: Vec<(String, String)>,
 }
 
-/// How much is done, in the measure of [`super::plan::Case::weight`].
+/// The work done, in units of [`super::plan::Case::weight`].
 struct Progress {
     total: u64,
     done: u64,
@@ -50,7 +50,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// `[12 %, 40 min left]`; no time before there is something to tell it from.
+    /// `[12 %, 40 min left]`; without a time until enough work is done for an estimate.
     fn text(&self) -> String {
         const ENOUGH: u64 = 20;
         let percent = 100 * self.done / self.total.max(1);
@@ -69,7 +69,7 @@ impl Progress {
 }
 
 impl Campaign {
-    /// `boots`: how many there will be.
+    /// `boots`: the number of boots of the run.
     pub fn new(
         folder: &Path,
         journal: Journal,
@@ -100,7 +100,7 @@ impl Campaign {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Boots a machine and measures its units inside, by this same program. `Err`: there is no use in going on.
+    /// Boots a machine and measures its units in the guest, with this program. `Err` ends the campaign.
     pub fn boot(&self, boot: &Boot, count: Option<u64>) -> failure::Result<()> {
         let names = boot.units.iter().map(|unit| (unit.study.name.clone(), unit.name())).collect();
         self.state().names = names;
@@ -125,7 +125,7 @@ impl Campaign {
             Ok(ended) => format!("failed in the lab (exit code {})", ended.code()),
             Err(failure) => failure.message,
         };
-        // The others may have more luck: another kernel, another machine.
+        // Other units may succeed: they have another kernel or machine.
         let names: Vec<_> = boot.units.iter().map(Unit::name).collect();
         let why = format!("{}: {why}", names.join(", "));
         eprintln!("canter: {why}");
@@ -135,7 +135,10 @@ impl Campaign {
 
     fn interrupted(&self) -> Failure {
         let folder = self.folder.display();
-        Failure::new(Exit::Interrupted, format!("study: interrupted; the same command goes on in {folder}"))
+        Failure::new(
+            Exit::Interrupted,
+            format!("study: interrupted (the same command continues in {folder})"),
+        )
     }
 
     /// Measures a unit on this machine.
@@ -173,7 +176,7 @@ impl Campaign {
         }
     }
 
-    /// Writes a result; prints what it says.
+    /// Writes a result and prints its summary.
     fn keep(&self, state: &mut State, mut result: ResultFile) -> failure::Result<()> {
         result.command = std::env::args().collect::<Vec<_>>().join(" ");
         let name = state.names.iter().find(|(study, _)| *study == result.study);
@@ -195,7 +198,7 @@ impl Campaign {
         }
     }
 
-    /// Writes the page of all results, and says what failed: that is all that the same command would try again.
+    /// Writes the page of all results; returns them with the failures, which the same command would retry.
     pub fn finish(self) -> failure::Result<(Vec<ResultFile>, Vec<String>)> {
         let page = self.folder.join("report.html");
         let mut state = self.state();
@@ -248,12 +251,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_left_is_told_from_the_time_that_passed_in_this_run() {
+    fn the_time_left_is_estimated_from_this_run() {
         let progress = |done, before, passed_s: u64| {
             let start_ns = clock::monotonic_ns().saturating_sub(passed_s * 1_000_000_000);
             Progress { total: 1000, done, before, start_ns }.text()
         };
-        assert_eq!(progress(10, 0, 1), "[1 %]", "too early to tell");
-        assert_eq!(progress(600, 500, 3), "[60 %, 12 s left]", "what was there before took no time now");
+        assert_eq!(progress(10, 0, 1), "[1 %]", "too early for an estimate");
+        assert_eq!(
+            progress(600, 500, 3),
+            "[60 %, 12 s left]",
+            "work of an earlier run took no time in this one"
+        );
     }
 }

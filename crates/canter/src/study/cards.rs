@@ -1,5 +1,5 @@
-//! The gateway's cards where one run measures methods of different drivers: each method gets them by the driver that it
-//! works with, and afterwards the kernel's own driver has them again.
+//! The gateway's cards when one run measures methods of different drivers: binds the cards to the driver that a method
+//! needs, and afterwards to the kernel's driver again.
 
 use crate::{failure, gateway::kind::Method};
 use canter_io::{
@@ -10,14 +10,14 @@ use canter_io::{
 /// bit/s, part of the name of a card that has no driver.
 const BITRATE: u32 = 1_000_000;
 
-/// A card as a method wants it, until it is dropped.
+/// A card bound to the driver of a method; dropping this restores the kernel's driver.
 pub struct Fitted {
-    /// How the method names it: `can3`, `/dev/canchar2`, `port:0000:00:07.0@1000000`.
+    /// The card's name for the method: `can3`, `/dev/canchar2`, `port:0000:00:07.0@1000000`.
     pub name: String,
     _lent: Lent,
 }
 
-/// The gateway's two cards as the method wants them; the inner `Err`: the machine cannot do it, and why.
+/// Binds the gateway's two cards to the method's driver; the inner `Err` is the reason why this machine cannot.
 pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Result<Vec<Fitted>, String>> {
     let kind: Method = method.parse()?;
     let cards = match kind.pair {

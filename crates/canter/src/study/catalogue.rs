@@ -1,4 +1,4 @@
-//! Every study, as its file has it: the build script finds them.
+//! The texts of all study files, which the build script finds.
 
 // `FILES: &[(&str, &str)]`: name and text, by name.
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));

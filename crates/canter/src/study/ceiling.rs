@@ -1,5 +1,5 @@
-//! Recorded ceilings: what a change must not make slower. Ratios to another method in the same run, or instructions
-//! in the virtual clock; never times of a real machine.
+//! Ceilings: figures that a change must not exceed. Ratios to another method in the same run, or instructions in the
+//! virtual clock; never times of a real machine.
 
 use super::rules::Rules;
 use crate::measure::result::{ResultFile, Series};
@@ -12,29 +12,29 @@ use std::fmt;
 pub struct Ceiling {
     method: String,
     figure: Figure,
-    /// With these rules; without, the method's first series.
+    /// The series with these rules; unless given, the method's first series.
     rules: Option<Rules>,
-    /// The method it is divided by; without one it is a bound in ns.
+    /// The figure is divided by this method's; unless given, the ceiling is in ns.
     over: Option<String>,
-    /// The rules with which the method's figure is what this one is divided by.
+    /// The figure is divided by the same method's with these rules.
     over_rules: Option<Rules>,
-    /// The rules with which the method's figure is taken off this one.
+    /// The same method's figure with these rules is subtracted.
     above_rules: Option<Rules>,
     at_most: f64,
-    /// The kernels that it is for, as `6.12` or `6.12-rt`; all unless given.
+    /// The kernels to which it applies, as `6.12` or `6.12-rt`; all unless given.
     #[serde(default)]
     kernels: Vec<String>,
 }
 
-/// Which figure of a series.
+/// A figure of a series.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Figure {
     /// The median latency.
     P50,
-    /// A system call's own cost per frame.
+    /// The cost of the system call per frame.
     Call,
-    /// The same with the kernel's delivery.
+    /// The cost of the system call and of the kernel's delivery per frame.
     Total,
 }
 
@@ -48,15 +48,15 @@ impl Figure {
     }
 }
 
-/// A ceiling beside what was measured.
+/// A ceiling with the measured figure.
 pub struct Check {
     ceiling: Ceiling,
-    /// `None`: the figure is missing, which counts as passed over.
+    /// `None`: the figure is missing, which counts as exceeded.
     measured: Option<f64>,
 }
 
 impl Ceiling {
-    /// Whether it is for a result of this kernel, named as [`Environment`](crate::measure::result::Environment) does.
+    /// Whether it applies to this kernel, in the words of [`Environment`](crate::measure::result::Environment).
     pub fn is_for(&self, kernel: &str) -> bool {
         let is = |wanted: &String| {
             let series = wanted.strip_suffix("-rt");
@@ -66,7 +66,7 @@ impl Ceiling {
         self.kernels.is_empty() || self.kernels.iter().any(is)
     }
 
-    /// Holds it against a result. Of a method that receives and sends, the receiving series is meant.
+    /// Checks it against a result. For a method that receives and sends, it reads the receiving series.
     pub fn check(&self, result: &ResultFile) -> Check {
         let figure = |method: &str, rules: Option<&Rules>| {
             let is_it = |series: &&Series| {
@@ -100,11 +100,11 @@ impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ceiling { method, figure, rules, over, over_rules, above_rules, at_most, kernels: _ } =
             &self.ceiling;
-        let mut what = format!("{method} {figure:?}").to_lowercase();
+        let mut name = format!("{method} {figure:?}").to_lowercase();
         if let Some(rules) = rules {
-            what += &format!(" {rules}");
+            name += &format!(" {rules}");
         }
-        what += &match (over, over_rules, above_rules) {
+        name += &match (over, over_rules, above_rules) {
             (Some(over), ..) => format!(" over {over}"),
             (_, Some(rules), _) => format!(" over {rules}"),
             (.., Some(rules)) => format!(" above {rules}, ns"),
@@ -112,8 +112,8 @@ impl fmt::Display for Check {
         };
         let verdict = if self.is_kept() { "kept" } else { "EXCEEDED" };
         match self.measured {
-            Some(measured) => write!(f, "{what:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
-            None => write!(f, "{what:<42}  missing  ceiling {at_most:>6.2}  {verdict}"),
+            Some(measured) => write!(f, "{name:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
+            None => write!(f, "{name:<42}  missing  ceiling {at_most:>6.2}  {verdict}"),
         }
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_one_method_with_different_rules_are_held_against_each_other() {
+    fn figures_of_one_method_with_different_rules_are_compared() {
         let mut result = result(&[("a", 1000), ("a", 1040), ("b", 7), ("a", 1100)]);
         for (series, rules) in result.series.iter_mut().zip(["all", "sff=80", "sff=80", "crc8"]) {
             rules.parse::<Rules>().expect("they are rules").mark(&mut series.condition);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_is_for_the_kernels_that_it_names() {
+    fn a_ceiling_applies_to_the_kernels_that_it_names() {
         let text = "method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5\n";
         let some = ceiling(&format!("{text}kernels = ['6.12-rt', '6.1']"));
         let of = |kernel: &str| some.is_for(kernel);
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_is_kept_up_to_its_figure_and_passed_above_it() {
+    fn a_ceiling_is_kept_up_to_its_figure_and_exceeded_above() {
         let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
         assert!(ceiling.check(&result(&[("a", 150), ("b", 100)])).is_kept());
         assert!(!ceiling.check(&result(&[("a", 151), ("b", 100)])).is_kept());
     }
 
     #[test]
-    fn a_figure_that_is_missing_does_not_keep_a_ceiling() {
+    fn a_missing_figure_exceeds_its_ceiling() {
         let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
         let check = ceiling.check(&result(&[("a", 150)]));
         assert!(!check.is_kept());

@@ -1,4 +1,4 @@
-//! Study files: what an experiment of the papers measures, on which machine, and what the paper found.
+//! Study files: the measurement of an experiment, its machine, and the paper's figures.
 
 use super::{
     catalogue,
@@ -19,59 +19,59 @@ use std::{collections::BTreeMap, fs, path::Path};
 #[derive(Clone)]
 pub struct Study {
     pub name: String,
-    /// By what it was found: its name, or its file.
+    /// The name or file by which it was found.
     pub file: String,
     pub title: String,
     pub set: Set,
     pub lab: Lab,
     pub kind: Kind,
-    /// What `canter study run --ceilings` watches.
+    /// The ceilings that `canter study run --ceilings` checks.
     pub ceilings: Vec<Ceiling>,
     source: String,
     paper: PaperFigures,
 }
 
-/// What is measured.
+/// The kind of measurement.
 #[derive(Clone)]
 pub enum Kind {
-    /// What system calls cost.
+    /// The costs of system calls.
     Syscalls(syscalls::Setup),
-    /// How late gateways are.
+    /// The latencies of gateways.
     Latency(LatencyPlan),
     /// Round-trip times.
     Ping(PingPlan),
-    /// Nothing, and why: a figure of the papers that this version cannot measure.
+    /// None, with the reason: a figure of the papers that this version cannot measure.
     Missing(String),
 }
 
-/// With which others it is run.
+/// The set of studies with which it is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Set {
     /// A figure or table of the papers: `--all`.
     #[default]
     Figure,
-    /// The whole of the 2011 paper: `--matrix`.
+    /// The complete 2011 paper: `--matrix`.
     Matrix,
-    /// No figure of the papers: by its name only.
+    /// No figure of the papers: run by name only.
     Bench,
 }
 
-/// What joins the interfaces of the papers' testbed.
+/// The bus that connects the interfaces of the papers' testbed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bus {
     /// QEMU's CAN bus between the cards, on which a frame takes no time.
     #[default]
     Sja1000,
-    /// canwire's: bits, arbitration, hardware stamps.
+    /// canwire's buses: bits, arbitration, hardware stamps.
     Wire,
-    /// As sja1000, and canprobe measures.
+    /// As sja1000; canprobe measures.
     Probe,
 }
 
 impl Bus {
-    /// The lab's module that makes the bus or measures on it.
+    /// The lab's module for the bus or its instrument.
     pub fn module(self) -> Option<&'static str> {
         match self {
             Self::Sja1000 => None,
@@ -81,19 +81,19 @@ impl Bus {
     }
 }
 
-/// The machine it is measured on.
+/// The machine for the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lab {
-    /// One run, and one result file, on each.
+    /// The kernels; one run and one result file for each.
     pub kernels: Vec<String>,
     /// `real` or `virtual`.
     pub clock: ClockName,
     pub cpus: u8,
-    /// In the virtual clock an instruction takes 2^shift ns.
+    /// Virtual clock: an instruction takes 2^shift ns.
     #[serde(default)]
     pub shift: u8,
-    /// What joins the testbed's interfaces.
+    /// The bus of the testbed's interfaces.
     #[serde(default)]
     pub bus: Bus,
     /// Devices of canchar, as `canter lab --canchar` takes them.
@@ -126,7 +126,7 @@ pub struct PingPlan {
     pub pairs: Vec<PingPair>,
 }
 
-/// Who pings whom, and how.
+/// The two ends of a ping, and its methods.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PingPair {
@@ -143,7 +143,7 @@ struct File {
     source: String,
     #[serde(default)]
     set: Set,
-    /// Why it cannot be measured.
+    /// The reason why it cannot be measured.
     missing: Option<String>,
     #[serde(default)]
     lab: Lab,
@@ -159,7 +159,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SyscallsPlan {
-    /// Of a module that is not the network's; else virtual interfaces are made.
+    /// Devices of a module outside of the network stack; unless given, canter makes virtual interfaces.
     interface: Option<String>,
     frames: Vec<u64>,
     batch: Vec<usize>,
@@ -171,15 +171,15 @@ struct SyscallsPlan {
 #[serde(deny_unknown_fields)]
 struct PaperFigures {
     machine: String,
-    /// Median or cost, by our name of the method, under the study's first condition.
+    /// Median or cost by canter's name of the method, under the study's first condition.
     #[serde(default)]
     ns: BTreeMap<String, u64>,
-    /// What the paper has for other conditions, or more of a distribution.
+    /// The paper's figures for other conditions, or more of a distribution.
     #[serde(default)]
     point: Vec<Point>,
 }
 
-/// A figure of the paper. Keys that are left out stand for every condition.
+/// A figure of the paper. A missing key matches every condition.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Point {
@@ -198,7 +198,7 @@ struct Point {
 }
 
 impl Study {
-    /// All there are.
+    /// All studies.
     pub fn all() -> failure::Result<Vec<Self>> {
         let all: failure::Result<Vec<Self>> =
             catalogue::FILES.iter().map(|(name, text)| Self::read(name, text)).collect();
@@ -207,14 +207,14 @@ impl Study {
         Ok(all)
     }
 
-    /// Its place among all: by the paper, the numbers of its figures, and its name; those of no paper last.
+    /// The sort key: the paper, the numbers of its figures, the name; studies of no paper come last.
     fn order(&self) -> (bool, String, Vec<u32>, String) {
         let (paper, figures) = self.source.split_once(',').unwrap_or((&self.source, ""));
         let numbers = figures.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok());
         (self.source.is_empty(), paper.to_owned(), numbers.collect(), self.name.clone())
     }
 
-    /// The one of that name, or of that file.
+    /// The study of this name or file.
     pub fn find(name: &str) -> failure::Result<Self> {
         if name.ends_with(".toml") {
             let path = Path::new(name);
@@ -229,7 +229,7 @@ impl Study {
     }
 
     fn read(name: &str, text: &str) -> failure::Result<Self> {
-        let wrong = |what: String| Failure::failed(format!("{name}: study file: {what}"));
+        let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
         let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
         let kind = match (file.syscalls, file.latency, file.ping, file.missing) {
             (Some(plan), None, None, None) => Kind::Syscalls(plan.setup()),
@@ -240,10 +240,12 @@ impl Study {
         };
         let File { name: own, title, source, set, lab, paper, ceiling: ceilings, .. } = file;
         if own.is_empty() || !own.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
-            return Err(wrong(format!("name {own:?}: letters, digits, points and hyphens")));
+            return Err(wrong(format!(
+                "name {own:?}: only letters, digits, points, hyphens and underscores are allowed"
+            )));
         }
         if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0) {
-            return Err(wrong("[lab]: at least one kernel and one processor".to_owned()));
+            return Err(wrong("[lab]: needs at least one kernel and one processor".to_owned()));
         }
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
@@ -251,7 +253,7 @@ impl Study {
         Ok(Self { name: own, file: name.to_owned(), title, set, lab, kind, ceilings, source, paper })
     }
 
-    /// The same with another number of frames, where it counts frames one by one.
+    /// The same study with another number of frames; the frames of [syscalls] stay.
     #[must_use]
     pub fn with_count(mut self, count: Option<u64>) -> Self {
         match (&mut self.kind, count) {
@@ -262,13 +264,13 @@ impl Study {
         self
     }
 
-    /// What the paper has for a method under its first condition, if it has anything.
+    /// The paper's figures for a method under the first condition, if it has any.
     pub fn paper_of(&self, method: &str) -> Option<Paper> {
         let ns = *self.paper.ns.get(method)?;
         Some(Paper { ns, ..self.paper_without_figures() })
     }
 
-    /// What the paper has for a case.
+    /// The paper's figures for a case.
     pub fn paper_of_case(&self, case: &Case, first: bool) -> Option<Paper> {
         let is = |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
         let point = self.paper.point.iter().find(|point| {
@@ -298,7 +300,7 @@ impl SyscallsPlan {
     }
 }
 
-/// Nothing is changed.
+/// The default tuning: no change.
 fn usual() -> Vec<String> {
     vec![String::new()]
 }
@@ -313,7 +315,7 @@ impl PingPlan {
         Ok(self)
     }
 
-    /// How many series it makes.
+    /// The number of its series.
     pub fn cases(&self) -> usize {
         self.loads.len() * self.tuning.len() * self.pairs.len()
     }
@@ -334,7 +336,7 @@ mod tests {
     use crate::gateway::kind::Method;
 
     #[test]
-    fn every_study_file_reads_and_bears_its_own_name() {
+    fn every_study_file_is_valid_and_has_the_name_of_its_file() {
         for (name, text) in catalogue::FILES {
             let study = Study::read(name, text).unwrap_or_else(|failure| panic!("{failure}"));
             assert_eq!(study.name, *name);
@@ -369,7 +371,7 @@ mod tests {
                          [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\n";
 
     #[test]
-    fn what_is_wrong_with_a_study_file_is_said() {
+    fn the_error_names_the_fault_in_a_study_file() {
         let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
         for (more, says) in [
             ("", "needs one of [syscalls], [latency], [ping] and missing"),

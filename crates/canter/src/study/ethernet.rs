@@ -1,5 +1,5 @@
-//! The lab's two network cards, each on its own side: the gateway's in this network namespace, the other one in a
-//! namespace of its own, or the kernel would never put a frame on the wire between them.
+//! The lab's two network cards, one per side. The gateway's card is in this network namespace and the other card in a
+//! separate one: otherwise the kernel would not send frames over the wire between them.
 
 use crate::failure::{self, Failure};
 use std::{path::Path, process::Command};
@@ -12,12 +12,12 @@ const GATEWAY: &str = "eth1";
 pub struct Ethernet {
     pub gateway_address: String,
     pub other_address: String,
-    /// Where the other side is a namespace of this machine.
+    /// Set when the other side is a namespace of this machine.
     namespace: Option<&'static str>,
 }
 
 impl Ethernet {
-    /// The lab's; `None` where there are no such cards.
+    /// The lab's network; `None` without such cards.
     pub fn of_lab() -> failure::Result<Option<Self>> {
         let there = |name: &str| Path::new("/sys/class/net").join(name).exists();
         let made = Path::new("/run/netns").join(NAMESPACE).exists();
@@ -46,12 +46,12 @@ impl Ethernet {
         Ok(Some(ethernet))
     }
 
-    /// Another machine on the other side.
+    /// A network with another machine on the other side.
     pub fn between(peer: &str) -> Self {
         Self { gateway_address: peer.to_owned(), other_address: peer.to_owned(), namespace: None }
     }
 
-    /// A command on the other side.
+    /// The words that run a command on the other side.
     pub fn on_the_other_side(&self, words: &[&str]) -> Vec<String> {
         let prefix = self.namespace.map(|name| ["ip", "netns", "exec", name]);
         let mut all: Vec<String> = prefix.into_iter().flatten().map(str::to_owned).collect();
@@ -77,7 +77,7 @@ pub fn run(words: &[&str]) -> failure::Result<()> {
     Err(Failure::unable(format!("{line}: {}", why.trim())))
 }
 
-/// `ping -f` is that of iputils.
+/// Fails unless `ping` is that of iputils, which has `-f`.
 pub fn ping_is_there() -> Result<(), String> {
     let found = Command::new("ping").arg("-V").output();
     let iputils = found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("iputils"));

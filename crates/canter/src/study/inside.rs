@@ -1,5 +1,5 @@
-//! The measuring itself, on whatever machine this program runs on. In the lab's guest it tells the host by events, a
-//! line of JSON each, so that each result is kept the moment it is there.
+//! Measures studies on this machine. In the lab's guest it prints events, a line of JSON each, from which the host
+//! keeps each result as soon as it is measured.
 
 use super::{
     definition::{Kind, Study},
@@ -18,11 +18,11 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What the guest tells.
+/// An event that the guest reports to the host.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// So much work is done, and what it was.
+    /// A step is done: its weight and description.
     Step {
         study: String,
         what: String,
@@ -36,16 +36,16 @@ pub enum Event {
     },
 }
 
-/// Measures studies one after the other; one that fails does not keep the others.
+/// Measures studies one after the other; continues after one that fails.
 pub fn in_guest(studies: &[Study]) -> failure::Result {
-    let tell = |event: &Event| println!("{}", serde_json::to_string(event).unwrap_or_default());
+    let print = |event: &Event| println!("{}", serde_json::to_string(event).unwrap_or_default());
     for study in studies {
         let (bed, place) = testbed::of_lab(study);
-        let measured = measure(study, &bed, &mut Local::new(place), &mut |event| tell(&event));
+        let measured = measure(study, &bed, &mut Local::new(place), &mut |event| print(&event));
         match measured {
-            Ok(result) => tell(&Event::Result(Box::new(result))),
+            Ok(result) => print(&Event::Result(Box::new(result))),
             Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
-            Err(failure) => tell(&Event::Failed { study: study.name.clone(), why: failure.message }),
+            Err(failure) => print(&Event::Failed { study: study.name.clone(), why: failure.message }),
         }
     }
     Ok(Exit::Done)
@@ -88,7 +88,7 @@ pub fn measure(
     Ok(environment::result(&study.name, &study.title, &interfaces, series))
 }
 
-/// For people who wait.
+/// The outcome of a series for the progress line.
 fn outcome(series: &Series) -> String {
     if !series.unavailable.is_empty() {
         return format!("not measured: {}", series.unavailable);

@@ -1,5 +1,5 @@
-//! What an interrupted run has finished: the same command, given again, goes on from there. The file is there only while
-//! a run is not complete.
+//! The journal of an interrupted run: the same command, given again, continues after the finished units. The file
+//! exists only while a run is incomplete.
 
 use super::unit::Unit;
 use crate::{failure, measure::result::ResultFile, trouble};
@@ -11,10 +11,10 @@ use std::{
 
 const NAME: &str = "unfinished.txt";
 
-/// A run's plan and what is done of it.
+/// A run's plan and its finished units.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Content {
-    /// What must be the same for a run to go on: the program, the number of frames, the names.
+    /// A run continues only if these are the same: the program's version, the number of frames, the names.
     plan: Vec<String>,
     done: Vec<String>,
 }
@@ -25,7 +25,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins a run in a folder, or goes on with an interrupted one of the same plan.
+    /// Begins a run in a folder, or continues an interrupted one with the same plan.
     pub fn open(folder: &Path, units: &[Unit], count: Option<u64>, again: bool) -> failure::Result<Self> {
         fs::create_dir_all(folder).map_err(|error| trouble::of_file(folder, "make the folder", error))?;
         let mut plan = vec![format!("canter {}", env!("CARGO_PKG_VERSION")), format!("count {count:?}")];
@@ -35,7 +35,7 @@ impl Journal {
             fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
         let done = before.filter(|before| before.plan == plan && !again).map(|before| before.done);
         let mut journal = Self { path, content: Content { plan, done: done.unwrap_or_default() } };
-        // A file that has gone or cannot be read is measured again.
+        // A unit whose file is missing or unreadable is measured again.
         let is_there = |name: &String| ResultFile::load(&result_path(folder, name)).is_ok();
         journal.content.done.retain(is_there);
         journal.write()?;
@@ -51,7 +51,7 @@ impl Journal {
         self.write()
     }
 
-    /// All has been tried: the next run begins anew.
+    /// The run is complete: the next run starts from the beginning.
     pub fn finish(&self) -> failure::Result<()> {
         fs::remove_file(&self.path).map_err(|error| trouble::of_file(&self.path, "delete", error))
     }
@@ -62,7 +62,7 @@ impl Journal {
     }
 }
 
-/// Where a unit's result is.
+/// The path of a unit's result.
 pub fn result_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_run_goes_on_and_another_plan_begins_anew() {
+    fn an_interrupted_run_continues_and_another_plan_starts_anew() {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let folder = folder.path();
         let units = units();

@@ -1,4 +1,4 @@
-//! `canter study list`: what there is, what can run on this machine, and why not the rest.
+//! `canter study list`: all studies, with the kernels on which they run or the reason why they cannot run here.
 
 use super::{
     definition::{Bus, Kind, Lab, Set, Study},
@@ -42,7 +42,7 @@ fn state(study: &Study) -> String {
     format!("on {}: {series}{each}{with}", study.lab.kernels.join(", "))
 }
 
-/// Why a study's lab cannot be had here.
+/// The reason why this machine cannot run a study's lab.
 fn obstacle(machine: &Lab, ethernet: bool) -> Option<String> {
     let builds = machine.bus != Bus::default() || machine.canchar.is_some();
     let lab = lab::obstacle(builds);

@@ -1,5 +1,5 @@
-//! What else a machine does while it is measured. Each load is a process of its own that runs until it is ended:
-//! `ping` of iputils, or this program (`canter study load NAME`), so that nothing of it is in the meter.
+//! Loads: other work of the machine during a measurement. Each load is a separate process that runs until it is ended:
+//! `ping` of iputils, or this program (`canter study load NAME`), so that no load runs in the meter's process.
 
 mod cpu;
 mod disk;
@@ -81,14 +81,14 @@ impl<'de> Deserialize<'de> for Load {
     }
 }
 
-/// What makes a load, until it is dropped.
+/// The processes of a load; dropping this ends them.
 #[derive(Default)]
 pub struct Running(Vec<Child>);
 
 impl Drop for Running {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            let _ = child.kill(); // one that has ended already is ended
+            let _ = child.kill(); // fails only for a process that has ended
             let _ = child.wait();
         }
     }
@@ -103,12 +103,12 @@ pub enum Part {
     Other,
 }
 
-/// A load whose processes have all worked for so long is under way, in ticks of 10 ms.
+/// A load counts as running when each of its processes has used this much processor time, in ticks of 10 ms.
 const SETTLED_TICKS: u64 = 5;
-/// One that is not by then never will be.
+/// Timeout for a load to run.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Starts a load on a processor of the gateway; `Err` of the inner result: this machine cannot make it, and why.
+/// Starts a load on a processor of the gateway; the inner `Err` is the reason why this machine cannot.
 pub fn start(
     load: Load,
     processor: Option<usize>,
@@ -145,15 +145,18 @@ pub fn start(
 }
 
 impl Running {
-    /// Waits until it is under way. How long that takes says no clock: programs are read from a file first.
+    /// Waits until the load runs, by processor time: the wall time depends on how fast the programs are read from disk.
     fn settle(&mut self, load: Load) -> Result<(), String> {
         let since = Instant::now();
         while !self.0.iter().all(|child| ticks(child) >= SETTLED_TICKS) {
             if let Some(status) = self.0.iter_mut().find_map(|child| child.try_wait().ok().flatten()) {
-                return Err(format!("load {}: ended by itself: {status}", load.name()));
+                return Err(format!("load {}: ended early: {status}", load.name()));
             }
             if since.elapsed() > SETTLED_WITHIN {
-                return Err(format!("load {}: has hardly worked in {SETTLED_WITHIN:?}", load.name()));
+                return Err(format!(
+                    "load {}: used almost no processor time in {SETTLED_WITHIN:?}",
+                    load.name()
+                ));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -161,7 +164,7 @@ impl Running {
     }
 }
 
-/// The processor's time that a process has had: utime and stime of proc(5), the 12th and 13th word after its name.
+/// The processor time of a process: utime and stime of proc(5), the 12th and 13th word after its name.
 fn ticks(process: &Child) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
     let words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,9 +1,9 @@
-//! The processor's load against the rate of frames, one curve a method: from the loads that series with a time chart
-//! have ("Wapice Custom CAN Driver", figures 3, 4 and 6).
+//! The processor's load against the frame rate, one curve per method, from the loads in series with a time chart
+//! ("Wapice Custom CAN Driver", figures 3, 4 and 6).
 
 use crate::measure::result::{Condition, Curve, Series, Timeline};
 
-/// From so many rates on it is a curve.
+/// The minimum number of rates for a curve.
 const RATES_MIN: usize = 3;
 
 /// A curve for each method that was measured at several periods.
@@ -44,7 +44,7 @@ fn empty(one: &Series, condition: Condition) -> Series {
     Series { method, paper_name, condition, curve: Some(curve), ..Series::default() }
 }
 
-/// The load over the whole time, in tenths of a per cent; `None`: it was too short for one.
+/// The load over the whole time, in tenths of a per cent; `None`: the series was too short.
 fn mean(timeline: &Timeline) -> Option<u64> {
     let mut before_ns = 0;
     let busy: u64 = timeline

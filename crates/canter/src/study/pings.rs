@@ -1,4 +1,4 @@
-//! Round-trip times, by `canter ping` and `canter pong` as processes of their own.
+//! Round-trip times, by `canter ping` and `canter pong` as separate processes.
 
 use super::{
     definition::{PingPair, PingPlan},
@@ -38,10 +38,10 @@ pub fn measure(
                 let one = tuned_ping(plan, pair, tuning, load, ethernet.as_ref())?
                     .unwrap_or_else(|why| Series::unavailable(&pair.method, Condition::default(), why));
                 let (load, variant) = (load.name().to_owned(), tuning.clone());
-                let what = [&pair.method, "load", &load, tuning].join(" ");
+                let label = [&pair.method, "load", &load, tuning].join(" ");
                 let condition = Condition { load, variant, ..one.condition };
                 let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
-                done(what.trim_end(), &one);
+                done(label.trim_end(), &one);
                 series.push(one);
             }
         }
@@ -49,7 +49,7 @@ pub fn measure(
     Ok((series, interfaces))
 }
 
-/// The inner `Err`: the machine cannot do it, and why.
+/// The inner `Err` is the reason why this machine cannot measure it.
 fn tuned_ping(
     plan: &PingPlan,
     pair: &PingPair,
@@ -69,8 +69,8 @@ fn tuned_ping(
     ping(plan, pair).map(Ok)
 }
 
-/// From one ping to the next. Two real-time programs that never rest leave a load no time to be one; a prime number of µs,
-/// so that no timer of the kernel's keeps in step with it.
+/// The time between two pings. Without pauses, two real-time programs would leave a load no processor time. A prime
+/// number of µs is not in step with the kernel's timers.
 const INTERVAL: &str = "1009us";
 
 fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
@@ -87,7 +87,7 @@ fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
     let mut line = String::new();
     let log = pong.stderr.take();
     let mut log = BufReader::new(log.ok_or_else(|| failed("no log".to_owned()))?);
-    log.read_line(&mut line).map_err(|error| failed(error.to_string()))?; // it answers, or why not
+    log.read_line(&mut line).map_err(|error| failed(error.to_string()))?; // the line is `pong: …`, or an error
     if !line.starts_with("pong: ") {
         let _ = pong.wait();
         let why = line.trim().trim_start_matches("canter: ");

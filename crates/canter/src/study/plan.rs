@@ -1,18 +1,18 @@
-//! What a latency study measures: every combination of its conditions is a case, and makes a series.
+//! The plan of a latency study: every combination of its conditions is a case and makes a series.
 
 use super::{load::Load, rules::Rules};
 use crate::{duration, gateway::kind::Method, measure::result::Condition, traffic::pattern::Traffic};
 use serde::Deserialize;
 
-/// No gateway: the exact instrument's second card is on the bus of the first, and what it shows is how long an interrupt
-/// takes from its cause to its handler.
-pub const NOTHING: &str = "interrupt";
+/// The method name for no gateway: the exact instrument's second card is on the bus of the first one, and the latency
+/// is the time from an interrupt's cause to its handler.
+pub const NO_GATEWAY: &str = "interrupt";
 
-/// `[latency]` as it is written.
+/// `[latency]` in a study file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyFile {
-    /// As `canter gateway --method` takes them.
+    /// Methods, as for `canter gateway --method`.
     methods: Vec<String>,
     #[serde(default = "one_at_a_time")]
     traffic: Vec<String>,
@@ -28,19 +28,19 @@ pub struct LatencyFile {
     /// One at a time: from the arrival of a frame to the sending of the next.
     #[serde(default = "gap")]
     gap: String,
-    /// By chance up to so much more.
+    /// A random addition to the gap, up to this time.
     #[serde(default = "nothing")]
     jitter: String,
     /// Priority of user-space gateways under SCHED_FIFO; 0: none.
     #[serde(default)]
     realtime: u8,
-    /// Priorities of the gateway's interrupt threads on RT kernels; 0: as they are.
+    /// Priorities of the gateway's interrupt threads on RT kernels; 0: unchanged.
     #[serde(default = "as_they_are")]
     irq_priorities: Vec<u8>,
-    /// Whether the latencies are kept in the order of time too.
+    /// Whether the latencies are also stored in order of time.
     #[serde(default)]
     timeline: bool,
-    /// Instead of latencies: how long the interrupt handler of the card at this end runs.
+    /// Instead of latencies: the run times of the interrupt handler of the card at this end.
     handler: Option<End>,
 }
 
@@ -108,7 +108,7 @@ pub struct Case {
 impl LatencyFile {
     pub fn plan(self) -> Result<LatencyPlan, String> {
         for method in &self.methods {
-            if method != NOTHING {
+            if method != NO_GATEWAY {
                 method.parse::<Method>().map_err(|error| error.to_string())?;
             }
         }
@@ -165,14 +165,14 @@ impl LatencyPlan {
         cases
     }
 
-    /// Whether something besides the traffic needs a network.
+    /// Whether a load needs an Ethernet.
     pub fn needs_ethernet(&self) -> bool {
         self.loads.iter().any(|load| load.is_ethernet())
     }
 }
 
 impl Case {
-    /// Says in a result what sets it apart.
+    /// Writes the case's properties into a result's condition.
     pub fn mark(&self, condition: &mut Condition) {
         condition.load = self.load.name().to_owned();
         self.rules.mark(condition);
@@ -182,7 +182,7 @@ impl Case {
         }
     }
 
-    /// `can-gw, flood, load cpu, eff=80`: for people who wait.
+    /// `can-gw, flood, load cpu, eff=80`: for the progress line.
     pub fn label(&self) -> String {
         let mut words = vec![self.method.clone(), self.traffic.to_string()];
         if !self.load.is_none() {
@@ -198,7 +198,7 @@ impl Case {
         words.join(", ")
     }
 
-    /// How much longer than the plainest it takes, by experience: what the time left is made of.
+    /// The duration relative to the simplest case, by experience: for the estimate of the remaining time.
     pub fn weight(&self) -> u64 {
         let work = if self.load.is_none() { 2 } else { 8 };
         work + self.rules.jobs() / 128

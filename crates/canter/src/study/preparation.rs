@@ -53,7 +53,7 @@ pub fn set_up(name: &str, rate: Rate) -> failure::Result<Interface> {
     Ok(interface)
 }
 
-/// Sends the interrupts of these interfaces to one processor.
+/// Routes the interrupts of these interfaces to one processor.
 pub fn place_interrupts(interfaces: &[&str], processor: usize) -> failure::Result<()> {
     let table = fs::read_to_string("/proc/interrupts")
         .map_err(|error| Failure::failed(format!("/proc/interrupts: read: {error}")))?;

@@ -1,5 +1,6 @@
-//! The gateway on another machine: `canter study role gateway` there does what `canter study run --gateway HOST` here
-//! orders, over one TCP connection, a line of JSON each way. There is no password: for a laboratory's own network.
+//! The gateway on another machine: `canter study role gateway` there executes the orders of `canter study run --gateway
+//! HOST` here, over one TCP connection, a line of JSON each way. There is no password: use it in a private network
+//! only.
 
 use super::{
     ethernet::Ethernet,
@@ -21,15 +22,15 @@ use std::{
     time::Duration,
 };
 
-/// Where a role listens unless told otherwise.
+/// The default port of a role.
 pub const PORT: u16 = 10029;
-/// A gateway with 2048 rules takes its time to start on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How often a role looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(100);
-/// No line is as long.
+/// Timeout of an answer: a gateway with 2048 rules starts slowly on a slow machine.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often a role checks for its end.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The limit of a line's length.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// Both ends must speak alike.
+/// The protocol's version, which must be the same at both ends.
 const PROTOCOL: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +44,7 @@ enum Request {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
-    /// With the machine's kernel.
+    /// The kernel of the role's machine.
     Hello {
         protocol: u32,
         kernel: String,
@@ -58,13 +59,13 @@ enum Answer {
 pub struct Remote {
     host: String,
     stream: BufReader<TcpStream>,
-    /// What the other machine's kernel is.
+    /// The other machine's kernel.
     pub kernel: String,
     load: Option<Running>,
 }
 
 impl Remote {
-    /// Connects to a role; `host` is a name or an address, with `:PORT` where it is not the usual one.
+    /// Connects to a role; `host` is a name or an address, with `:PORT` unless it is the default.
     pub fn connect(host: &str) -> failure::Result<Self> {
         let address = if host.contains(':') { host.to_owned() } else { format!("{host}:{PORT}") };
         let failed = |error: std::io::Error| {
@@ -72,24 +73,33 @@ impl Remote {
             Failure::failed(format!("{address}: connect: {error} ({way_out})"))
         };
         let stream = TcpStream::connect(&address).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
+        stream
+            .set_read_timeout(Some(ANSWER_TIMEOUT))
+            .and_then(|()| stream.set_nodelay(true))
+            .map_err(failed)?;
         let host = address.rsplit_once(':').map_or(address.clone(), |(host, _)| host.to_owned());
         let mut remote = Self { host, stream: BufReader::new(stream), kernel: String::new(), load: None };
         match remote.ask(&Request::Hello { protocol: PROTOCOL })? {
             Answer::Hello { protocol: PROTOCOL, kernel } => remote.kernel = kernel,
-            _ => return Err(Failure::failed(format!("{address}: is another version of canter"))),
+            _ => {
+                return Err(Failure::failed(format!(
+                    "{address}: connect: the role is another version of canter (use the same version on both machines)"
+                )));
+            }
         }
         Ok(remote)
     }
 
     fn ask(&mut self, request: &Request) -> failure::Result<Answer> {
-        let said = say(self.stream.get_mut(), request).and_then(|()| {
-            let never = AtomicBool::new(true); // one wait, which ends by itself
-            hear(&mut self.stream, &never)
+        let said = send(self.stream.get_mut(), request).and_then(|()| {
+            let never = AtomicBool::new(true); // never set: the timeout ends the wait
+            receive(&mut self.stream, &never)
         });
         match said {
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(Failure::failed(format!("{}: the gateway's machine has gone", self.host))),
+            Ok(None) => {
+                Err(Failure::failed(format!("{}: the gateway's machine closed the connection", self.host)))
+            }
             Err(error) => Err(Failure::failed(format!("{}: the gateway's machine: {error}", self.host))),
         }
     }
@@ -101,7 +111,7 @@ impl Side for Remote {
             Answer::Running => {}
             Answer::Unable(why) => return Ok(Begun::Unable(why)),
             Answer::Failed(why) => return Err(Failure::failed(format!("{}: {why}", self.host))),
-            _ => return Err(Failure::failed(format!("{}: an answer to something else", self.host))),
+            _ => return Err(Failure::failed(format!("{}: unexpected answer of the role", self.host))),
         }
         let ethernet = Ethernet::between(&self.host);
         match load::start(order.load, None, Some(&ethernet), Part::Other)? {
@@ -119,7 +129,7 @@ impl Side for Remote {
         match self.ask(&Request::End)? {
             Answer::Ended(counts) => Ok(counts),
             Answer::Failed(why) => Err(Failure::failed(format!("{}: {why}", self.host))),
-            _ => Err(Failure::failed(format!("{}: an answer to something else", self.host))),
+            _ => Err(Failure::failed(format!("{}: unexpected answer of the role", self.host))),
         }
     }
 
@@ -128,14 +138,14 @@ impl Side for Remote {
     }
 }
 
-fn say(stream: &mut TcpStream, message: &impl Serialize) -> std::io::Result<()> {
+fn send(stream: &mut TcpStream, message: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(message).map_err(std::io::Error::other)?;
     line.push(b'\n');
     stream.write_all(&line)
 }
 
-/// `None`: the other end has closed, or it is time to stop.
-fn hear<T: DeserializeOwned>(
+/// Receives a message. `None`: the other end closed the connection, or `stop` is set.
+fn receive<T: DeserializeOwned>(
     stream: &mut BufReader<TcpStream>,
     stop: &AtomicBool,
 ) -> std::io::Result<Option<T>> {
@@ -146,7 +156,7 @@ fn hear<T: DeserializeOwned>(
             Ok(_) if line.last() == Some(&b'\n') => break,
             Ok(0) if line.is_empty() => return Ok(None),
             Ok(_) => return Err(ErrorKind::UnexpectedEof.into()),
-            // What has come so far is in `line`.
+            // The bytes received so far are in `line`.
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 if stop.load(Ordering::Acquire) {
                     return Ok(None);
@@ -168,7 +178,7 @@ pub fn serve(place: &Place, listen: &str, common: &Common) -> failure::Result {
     }
     if !common.quiet {
         eprintln!(
-            "study: gateway {} → {} awaits orders at {address}; Ctrl-C ends it",
+            "study: gateway {} → {} waits for orders at {address}; Ctrl-C ends it",
             place.input, place.output
         );
     }
@@ -178,13 +188,13 @@ pub fn serve(place: &Place, listen: &str, common: &Common) -> failure::Result {
         let served = match listener.accept() {
             Ok((stream, _)) => serve_one(stream, place, &stop),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(STOP_CHECK_INTERVAL);
                 Ok(())
             }
             Err(error) => Err(failed(error)),
         };
         if let Err(failure) = served {
-            eprintln!("canter: {failure}"); // the next one may be luckier
+            eprintln!("canter: {failure}"); // the role waits for the next connection
         }
     }
     Ok(Exit::Done)
@@ -192,17 +202,18 @@ pub fn serve(place: &Place, listen: &str, common: &Common) -> failure::Result {
 
 fn serve_one(stream: TcpStream, place: &Place, stop: &AtomicBool) -> failure::Result<()> {
     let failed = |error: std::io::Error| Failure::failed(format!("study: orders: {error}"));
-    let modes = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(LOOK)));
+    let modes =
+        stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(STOP_CHECK_INTERVAL)));
     modes.and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
     let peer = stream.peer_addr().map_err(failed)?.ip().to_string();
     let place = Place { peer: Some(peer), part: Part::Gateway, ..place.clone() };
     let mut local = Local::new(place.clone());
     let mut stream = BufReader::new(stream);
-    while let Some(request) = hear(&mut stream, stop).map_err(failed)? {
+    while let Some(request) = receive(&mut stream, stop).map_err(failed)? {
         let answer = answer(&mut local, &place, request);
-        say(stream.get_mut(), &answer).map_err(failed)?;
+        send(stream.get_mut(), &answer).map_err(failed)?;
     }
-    Ok(()) // what still runs ends with `local`
+    Ok(()) // dropping `local` ends a running gateway
 }
 
 fn answer(local: &mut Local, place: &Place, request: Request) -> Answer {

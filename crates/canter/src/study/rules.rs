@@ -1,32 +1,32 @@
-//! What a gateway of a study does besides handing frames on: filters of which the last one looked at matches, a
-//! modification, or hops through virtual interfaces. Written as a rule file (docs/rules.md), which can-gw and user space both take.
+//! The rules of a study's gateway: filters of which the last one that is checked matches, a modification, or hops
+//! through virtual interfaces. They are a rule file (docs/rules.md), which can-gw and user-space gateways both accept.
 
 use crate::measure::result::{Condition, Varied};
 use serde::Deserialize;
 use std::{fmt, fmt::Write, str::FromStr};
 
-/// All standard identifiers there are.
+/// The number of standard identifiers.
 const SFF_ALL: u32 = 2048;
-/// As many jobs as the papers had.
+/// The papers' largest number of jobs.
 const FILTERS_MAX: u32 = 2048;
-/// can-gw forwards a frame at most six times, once of them into the last interface.
+/// can-gw forwards a frame at most six times, including the last interface.
 const HOPS_MAX: u32 = 5;
-/// The test frame of extended filters.
+/// The identifier of the test frame for extended filters.
 const EFF_ID: &str = "12345678";
-/// The virtual interfaces between.
+/// The prefix of the virtual interfaces on the way.
 const VIA: &str = "canterhop";
 
-/// What is between the two interfaces.
+/// The rules between the two interfaces.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Rules {
-    /// Every frame, as it is.
+    /// Every frame, unchanged.
     All,
-    /// So many rules with a filter each, of which the one that the kernel looks at last matches.
+    /// This number of rules with a filter each; the one that the kernel checks last matches.
     Filters(Filter, u32),
     /// One rule that changes each frame.
     Change(Change),
-    /// So many virtual interfaces on the way.
+    /// This number of virtual interfaces on the way.
     Hops(u32),
 }
 
@@ -118,13 +118,13 @@ impl Rules {
         }
     }
 
-    /// Says in a result what sets its condition apart.
+    /// Writes the rules into a result's condition.
     pub fn mark(&self, condition: &mut Condition) {
         condition.variant = self.variant().to_owned();
         condition.varied = self.varied();
     }
 
-    /// Whether a series is theirs.
+    /// Whether a series was measured with these rules.
     pub fn are_of(&self, condition: &Condition) -> bool {
         condition.variant == self.variant() && condition.varied == self.varied()
     }
@@ -151,7 +151,7 @@ impl Rules {
         if let Self::Filters(_, count) = self { u64::from(*count) } else { 1 }
     }
 
-    /// The virtual interfaces that have to be there.
+    /// The virtual interfaces that must exist.
     pub fn via(&self) -> Vec<String> {
         let hops = if let Self::Hops(hops) = self { *hops } else { 0 };
         (0..hops).map(|hop| format!("{VIA}{hop}")).collect()
@@ -180,7 +180,8 @@ fn route(from: &str, to: &str) -> String {
 fn filters(filter: Filter, count: u32, from: &str, to: &str) -> String {
     let mut text = route(from, to);
     for at in 1..=count {
-        // The kernel puts each new job in front of the others, so the first of the file is the last of its list.
+        // The kernel inserts each new job at the front of its list, so the first job of the file is the last in the
+        // list.
         let last = at == 1;
         let id = match filter {
             Filter::Sff if last => "7FF".to_owned(),
@@ -216,7 +217,7 @@ mod tests {
     ];
 
     #[test]
-    fn rules_are_read_as_they_are_written() {
+    fn rules_are_read_back_as_written() {
         for text in ALL {
             assert_eq!(text.parse::<Rules>().unwrap_or(Rules::All).to_string(), text);
         }
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_file_is_one_that_the_gateway_takes() {
+    fn the_gateway_accepts_every_rule_file() {
         for text in ALL {
             let rules: Rules = text.parse().expect("it is one of them");
             let Some(file) = rules.file("can3", "can4") else { continue };

@@ -1,11 +1,11 @@
-//! The gateway's side of a testbed: starts what is to be measured on the gateway's machine, with its rules, its load and
-//! its priorities, and ends it with an account. It is this machine or another one (`remote`).
+//! The gateway's side of a testbed: starts a gateway with its rules, load and priorities on the gateway's machine,
+//! which is this one or another one (`remote`), and ends it with an account.
 
 use super::{
     cards::{self, Fitted},
     ethernet::{self, Ethernet},
     load::{self, Load, Part, Running},
-    plan::NOTHING,
+    plan::NO_GATEWAY,
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     rules::Rules,
     tuning::{Tuned, Tuning},
@@ -19,50 +19,50 @@ use canter_io::Interface;
 use serde::{Deserialize, Serialize};
 use std::{fs, path::Path, process::Command, time::Duration};
 
-/// What to start.
+/// A gateway to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     pub method: String,
-    /// As in a study file.
+    /// The rules, as in a study file.
     pub rules: String,
     pub load: Load,
-    /// Of user-space gateways under SCHED_FIFO; 0: none.
+    /// Priority of user-space gateways under SCHED_FIFO; 0: none.
     pub realtime: u8,
-    /// Of the threads of the gateway's interrupts; 0: as they are.
+    /// Priority of the threads of the gateway's interrupts; 0: unchanged.
     pub irq_priority: u8,
-    /// FD frames are to pass.
+    /// The gateway forwards FD frames.
     pub fd: bool,
 }
 
-/// What came of an order.
+/// The result of an order.
 pub enum Begun {
     Running,
-    /// The machine cannot do it, and why.
+    /// The reason why this machine cannot.
     Unable(String),
 }
 
 pub trait Side {
     fn begin(&mut self, order: &Order) -> failure::Result<Begun>;
-    /// Ends what was begun.
+    /// Ends the gateway.
     fn end(&mut self) -> failure::Result<Counts>;
-    /// Its interfaces, where they are of this machine.
+    /// The gateway's interfaces, if they are on this machine.
     fn interfaces(&self) -> failure::Result<Vec<Interface>>;
 }
 
-/// What is where on the gateway's machine.
+/// The interfaces and processors of the gateway's machine.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     pub input: String,
     pub output: String,
-    /// The cards' PCI addresses, where each method gets them by the driver that it needs: `input` and `output` follow.
+    /// The cards' PCI addresses, if each method gets them with the driver that it needs; sets `input` and `output`.
     pub cards: Option<[String; 2]>,
-    /// Up while a gateway starts, which may have to send a frame on the bus that it receives from.
+    /// An interface that is up while a gateway starts: it acknowledges a frame that the gateway sends on its input bus.
     pub witness: Option<String>,
-    /// The gateway's own, with its interrupts.
+    /// The processor of the gateway and its interrupts.
     pub processor: Option<usize>,
-    /// Which lines of a load run here.
+    /// The part of a load that runs here.
     pub part: Part,
-    /// The machine that Ethernet load goes to, when it is another one.
+    /// The other machine of an Ethernet load, if there is one.
     pub peer: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Local {
     place: Place,
     ethernet: Option<Ethernet>,
     running: Option<Started>,
-    /// The cards as the running gateway has them.
+    /// The cards of the running gateway.
     fitted: Vec<Fitted>,
 }
 
@@ -80,21 +80,21 @@ struct Started {
     via: Vec<Interface>,
     _tuned: Tuned,
     _load: Running,
-    /// Kept until the end, for a gateway may read it again.
+    /// The rule file, kept because the gateway may read it again.
     _rules: Option<tempfile::NamedTempFile>,
 }
 
-/// What routes.
+/// The running gateway.
 enum Gateway {
     Process(child::Gateway),
-    /// Nothing.
+    /// No gateway.
     Nothing,
-    /// Jobs of can-gw, put there by `canter rules apply`.
+    /// Jobs of can-gw, made by `canter rules apply`.
     Jobs,
 }
 
 impl Local {
-    /// Brings nothing up yet.
+    /// Does not bring up any interface.
     pub fn new(place: Place) -> Self {
         Self { place, ethernet: None, running: None, fitted: Vec::new() }
     }
@@ -115,12 +115,12 @@ impl Local {
         Ok(())
     }
 
-    /// Gives the cards to the driver that the method needs and brings them up; the inner `Err`: why that cannot be.
+    /// Binds the cards to the driver that the method needs and brings them up; the inner `Err` is the reason why not.
     fn fit(&mut self, order: &Order) -> failure::Result<Result<(), String>> {
-        let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NOTHING) else {
+        let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NO_GATEWAY) else {
             return Ok(Ok(()));
         };
-        self.fitted.clear(); // gives back what a method had that could not start after all
+        self.fitted.clear(); // restores the cards of a method that failed to start
         match cards::fit(addresses, &order.method)? {
             Ok(fitted) => self.fitted = fitted,
             Err(why) => return Ok(Err(why)),
@@ -132,8 +132,12 @@ impl Local {
         Ok(Ok(()))
     }
 
-    /// Starts a gateway while somebody on its bus acknowledges.
-    fn witnessed<T>(&self, rate: Rate, start: impl FnOnce() -> failure::Result<T>) -> failure::Result<T> {
+    /// Starts a gateway while another node on its bus acknowledges frames.
+    fn start_acknowledged<T>(
+        &self,
+        rate: Rate,
+        start: impl FnOnce() -> failure::Result<T>,
+    ) -> failure::Result<T> {
         const SETTLED: Duration = Duration::from_millis(20);
         let Some(name) = &self.place.witness else { return start() };
         let mut witness = set_up(name, rate)?;
@@ -165,7 +169,7 @@ impl Side for Local {
         let via = make_hops(&rules)?;
         let file = rule_file(&rules, &self.place)?;
         let start = || start(&self.place, order, &rules, file.as_ref().map(tempfile::NamedTempFile::path));
-        let gateway = match self.witnessed(Rate::of(order.fd), start)? {
+        let gateway = match self.start_acknowledged(Rate::of(order.fd), start)? {
             Ok(gateway) => gateway,
             Err(why) => return delete_all(via).map(|()| Begun::Unable(why)),
         };
@@ -203,11 +207,11 @@ impl Side for Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        let _ = self.end(); // only where something went wrong is anything left
+        let _ = self.end(); // anything is left only after an error
     }
 }
 
-/// Ends the load, then the gateway, and puts back what was changed.
+/// Ends the load, then the gateway, and restores all settings.
 fn finish(started: Started) -> failure::Result<Counts> {
     let Started { gateway, via, _tuned, _load, _rules } = started;
     drop(_load);
@@ -220,7 +224,7 @@ fn delete_all(via: Vec<Interface>) -> failure::Result<()> {
     Ok(via.into_iter().try_for_each(Interface::delete)?)
 }
 
-/// The virtual interfaces on the way, and a can-gw that hands a frame on often enough.
+/// Makes the virtual interfaces on the way, and checks that can-gw forwards a frame often enough.
 fn make_hops(rules: &Rules) -> failure::Result<Vec<Interface>> {
     const HOPS: &str = "/sys/module/can_gw/parameters/max_hops";
     if !matches!(rules, Rules::Hops(_)) {
@@ -247,14 +251,14 @@ fn rule_file(rules: &Rules, place: &Place) -> failure::Result<Option<tempfile::N
     Ok(Some(file))
 }
 
-/// The inner `Err`: the machine cannot do it, and why.
+/// The inner `Err` is the reason why this machine cannot.
 fn start(
     place: &Place,
     order: &Order,
     rules: &Rules,
     file: Option<&Path>,
 ) -> failure::Result<Result<Gateway, String>> {
-    if order.method == NOTHING {
+    if order.method == NO_GATEWAY {
         return Ok(Ok(Gateway::Nothing));
     }
     let stands = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);
@@ -292,7 +296,7 @@ fn reason(line: &str) -> String {
 }
 
 impl Gateway {
-    /// Ends it and reads its account.
+    /// Ends the gateway and reads its account.
     fn stop(self) -> failure::Result<Counts> {
         match self {
             Self::Process(gateway) => gateway.stop().map(|account| account.counts),
@@ -302,7 +306,7 @@ impl Gateway {
     }
 }
 
-/// One of can-gw's jobs, as `canter rules list --json` has them.
+/// A job of can-gw, as `canter rules list --json` prints it.
 #[derive(Deserialize)]
 struct Job {
     handled: u64,
@@ -311,7 +315,7 @@ struct Job {
 }
 
 fn stop_jobs() -> failure::Result<Counts> {
-    let failed = |what: String| Failure::failed(format!("study: can-gw's jobs: {what}"));
+    let failed = |reason: String| Failure::failed(format!("study: can-gw's jobs: {reason}"));
     let run = |words: &[&str]| {
         let output = canter()?.args(words).output().map_err(|error| failed(error.to_string()))?;
         match output.status.success() {

@@ -1,15 +1,15 @@
-//! The papers' testbed: a sender with can0 and can1 on bus A and can2 on bus B, and a gateway with can3 on A and can4 on
-//! B. In the lab both are one machine; with two processors each side has its own, interrupts included.
+//! The papers' testbed: a sender with can0 and can1 on bus A and can2 on bus B, and a gateway with can3 on A and can4
+//! on B. In the lab both are one machine; with two processors each side has its own, interrupts included.
 //!
-//! On virtual wires the sender's interfaces are not needed but for one that acknowledges what the gateway sends: the
-//! wires send and stamp by themselves, so that nothing of the sender runs beside the gateway. With the exact instrument
-//! (`bus = "probe"`) can0 and can2 are its cards, and the gateway has its cards by the driver that its method needs.
+//! On virtual wires the sender needs only one interface, which acknowledges the gateway's frames: the wires send and
+//! stamp, so that no code of the sender runs beside the gateway. With the exact instrument (`bus = "probe"`) can0 and
+//! can2 are its cards, and the gateway's cards have the driver that its method needs.
 
 use super::{
     definition::{Bus, Study},
     load::Load,
     load_curve,
-    plan::{Case, LatencyPlan, NOTHING},
+    plan::{Case, LatencyPlan, NO_GATEWAY},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     side::{Begun, Order, Place, Side},
 };
@@ -27,29 +27,29 @@ use crate::{
 };
 use canter_io::Interface;
 
-/// The sender's side: what is where.
+/// The interfaces and processor of the sender's side.
 #[derive(Clone, Debug, Default)]
 pub struct Bed {
     pub send: String,
     pub direct: Option<String>,
     pub routed: String,
-    /// The interfaces that have to be up.
+    /// The interfaces that must be up.
     pub up: Vec<String>,
-    /// On the sender's bus: tells the meter's floor.
+    /// An interface on the sender's bus, to measure the meter's floor.
     pub null: Option<String>,
     pub instrument: InstrumentName,
-    /// The addresses of the gateway's cards, where each method gets them by the driver that it needs.
+    /// The addresses of the gateway's cards, if each method gets them with the driver that it needs.
     pub gateways: Option<[String; 2]>,
-    /// The sender's own.
+    /// The sender's processor.
     pub processor: Option<usize>,
 }
 
-/// The gateway's processor, where each side has its own.
+/// The gateway's processor, if each side has one.
 const GATEWAY_CPU: usize = 1;
-/// On the bus of the exact instrument's sender.
+/// The acknowledging interface on the bus of the exact instrument's sender.
 const WITNESS: &str = "can1";
 
-/// The lab's, for a study.
+/// The testbed of the lab, for a study.
 pub fn of_lab(study: &Study) -> (Bed, Place) {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let apart = study.lab.cpus > 1;
@@ -94,7 +94,7 @@ pub fn of_lab(study: &Study) -> (Bed, Place) {
     }
 }
 
-/// On cards with the exact instrument no interface of the sender is up: nothing of it runs beside the gateway.
+/// The exact instrument on cards: no interface of the sender is up, so no code of the sender runs beside the gateway.
 fn exact() -> Bed {
     Bed {
         send: "can0".to_owned(),
@@ -104,7 +104,7 @@ fn exact() -> Bed {
     }
 }
 
-/// Measures every case of the plan, one after the other; `done` hears of each.
+/// Measures every case of the plan, one after the other; calls `done` after each.
 pub fn measure(
     study: &Study,
     plan: &LatencyPlan,
@@ -144,8 +144,8 @@ impl Bed {
         place_interrupts(&names, GATEWAY_CPU)
     }
 
-    /// Beside a load the meter has the highest priority, as in the papers; and beside a gateway under SCHED_FIFO, which
-    /// may be one that never sleeps. No progress bar: this runs where nobody looks.
+    /// With a load, the meter has the highest priority, as in the papers; also with a gateway under SCHED_FIFO, which
+    /// may never sleep. No progress bar: nobody watches this process.
     fn meter(&self, load: Load, gateways: u8) -> Common {
         const PRIORITY: u8 = 95;
         let realtime = (!load.is_none() || gateways > 0).then_some(PRIORITY);
@@ -153,17 +153,17 @@ impl Bed {
     }
 
     fn setup(&self, plan: &LatencyPlan, case: &Case) -> failure::Result<Setup> {
-        let nothing = case.method == NOTHING;
+        let no_gateway = case.method == NO_GATEWAY;
         Ok(Setup {
             send: self.send.clone(),
             direct: self.direct.clone(),
-            routed: if nothing { WITNESS.to_owned() } else { self.routed.clone() },
+            routed: if no_gateway { WITNESS.to_owned() } else { self.routed.clone() },
             traffic: case.traffic,
             count: plan.count,
             gap: plan.gap_ns,
             jitter: plan.jitter_ns,
             template: Template::new(case.rules.frame_id(), case.len, plan.fd),
-            null: nothing,
+            null: no_gateway,
             wire_time: WireTime::Auto,
             instrument: self.instrument,
             timeline: plan.timeline,
@@ -171,16 +171,16 @@ impl Bed {
         })
     }
 
-    /// What the meter shows where there is no gateway: another interface hears the sender's bus as the direct one does.
-    /// `None`: the instrument tells it with each result, or there is no such interface.
+    /// The meter's floor: a measurement without a gateway, by another interface on the sender's bus. `None`: the
+    /// instrument reports its floor with each result, or there is no such interface.
     fn floor(&self, setup: &Setup, meter: Common) -> failure::Result<Option<u64>> {
         let Some(null) = &self.null else { return Ok(None) };
         let null = Setup { routed: null.clone(), null: true, timeline: false, ..setup.clone() };
-        let measured = apart(&null, &meter, &[])?;
+        let measured = measure_in_thread(&null, &meter, &[])?;
         Ok(Some(measured.series.latency_ns.map_or(0, |latency| latency.p50)))
     }
 
-    /// One gateway, from its start to its account.
+    /// Measures one gateway, from its start to its account.
     fn case(&self, plan: &LatencyPlan, case: &Case, side: &mut dyn Side) -> failure::Result<Series> {
         let setup = self.setup(plan, case)?;
         let frame = setup.template.frame()?;
@@ -191,12 +191,12 @@ impl Bed {
             let paper_name = paper_name(&case.method).to_owned();
             Ok(Series { paper_name, ..Series::unavailable(&case.method, condition, reason) })
         };
-        let needs_exact = case.method == NOTHING || plan.handler.is_some();
+        let needs_exact = case.method == NO_GATEWAY || plan.handler.is_some();
         if needs_exact && self.instrument != InstrumentName::Probe {
-            return unavailable("needs the exact instrument, bus = \"probe\"".to_owned());
+            return unavailable("needs bus = \"probe\" (the exact instrument)".to_owned());
         }
         let method = case.method.parse::<Method>();
-        if case.method != NOTHING && method.is_err() {
+        if case.method != NO_GATEWAY && method.is_err() {
             return unavailable("not part of this version".to_owned());
         }
         let order = Order {
@@ -214,8 +214,11 @@ impl Bed {
             Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
             _ => side.interfaces()?,
         };
-        let measured =
-            apart(&setup, &self.meter(case.load, plan.realtime), &watched.iter().collect::<Vec<_>>());
+        let measured = measure_in_thread(
+            &setup,
+            &self.meter(case.load, plan.realtime),
+            &watched.iter().collect::<Vec<_>>(),
+        );
         let counts = side.end()?;
         let Measured { mut series, account, interrupted, .. } = match measured {
             Ok(measured) => measured,
@@ -233,8 +236,8 @@ impl Bed {
     }
 }
 
-/// Measures in a thread of its own, whose priority and processor nobody inherits.
-fn apart(setup: &Setup, meter: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
+/// Measures in a separate thread, so that no other thread inherits its priority and processor.
+fn measure_in_thread(setup: &Setup, meter: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
     let measured =
         std::thread::scope(|scope| scope.spawn(|| measurement::measure(setup, meter, watched)).join());
     measured.unwrap_or_else(|_| Err(Failure::failed("study: the meter panicked")))

@@ -1,20 +1,20 @@
-//! What a study changes in the kernel for some of its series and puts back: the priority of the controllers' interrupts,
-//! and how much the network stack takes in at a time.
+//! Kernel settings that a study changes for some series and then restores: the priority of the controllers' interrupts,
+//! and the number of frames that the network stack handles at a time.
 
 use super::ethernet::run;
 use crate::failure::{self, Failure};
 use std::{fs, path::PathBuf, str::FromStr};
 
-/// Priority under SCHED_FIFO that Linux gives to threads of interrupts.
+/// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
-/// Frames that the network's soft interrupt takes in before others get the processor.
+/// Frames that the network's soft interrupt handles before it yields the processor.
 const NETDEV_BUDGET: &str = "/proc/sys/net/core/netdev_budget";
 
-/// `irq-priority=90`, `netdev-budget=30`, or empty: as the kernel is.
+/// `irq-priority=90`, `netdev-budget=30`, or empty: no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuning {
     Usual,
-    /// 1…99; where interrupts are threads: on PREEMPT_RT.
+    /// 1…99; only where interrupts are threads (PREEMPT_RT).
     InterruptPriority(u8),
     NetdevBudget(u32),
 }
@@ -23,7 +23,7 @@ impl FromStr for Tuning {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\": no tuning: irq-priority=1…99, netdev-budget=N or \"\"");
+        let wrong = || format!("\"{text}\": not a tuning (irq-priority=1…99, netdev-budget=N or \"\")");
         let (name, value) = match text.split_once('=') {
             None if text.is_empty() => return Ok(Self::Usual),
             None => return Err(wrong()),
@@ -37,7 +37,7 @@ impl FromStr for Tuning {
     }
 }
 
-/// Puts back what was changed when it is dropped.
+/// A changed setting; dropping this restores it.
 #[must_use]
 pub struct Tuned {
     undo: Option<Tuning>,
@@ -45,7 +45,7 @@ pub struct Tuned {
 }
 
 impl Tuning {
-    /// Changes it for these interfaces; the inner `Err`: this machine cannot, and why.
+    /// Changes the setting for these interfaces; the inner `Err` is the reason why this machine cannot.
     pub fn apply(self, interfaces: &[&str]) -> failure::Result<Result<Tuned, String>> {
         let undo = match self {
             Self::Usual => None,
@@ -73,7 +73,7 @@ impl Drop for Tuned {
         let interfaces: Vec<&str> = self.interfaces.iter().map(String::as_str).collect();
         let undone = self.undo.map_or(Ok(()), |undo| undo.set(&interfaces));
         if let Err(why) = undone {
-            eprintln!("canter: study: put back: {why}");
+            eprintln!("canter: study: restore a kernel setting: {why}");
         }
     }
 }
@@ -81,7 +81,7 @@ impl Drop for Tuned {
 fn netdev_budget() -> failure::Result<u32> {
     let failed = |why: String| Failure::failed(format!("study: {NETDEV_BUDGET}: {why}"));
     let text = fs::read_to_string(NETDEV_BUDGET).map_err(|error| failed(error.to_string()))?;
-    text.trim().parse().map_err(|_| failed(format!("\"{}\" is no number", text.trim())))
+    text.trim().parse().map_err(|_| failed(format!("\"{}\" is not a number", text.trim())))
 }
 
 fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> Result<(), String> {
@@ -89,7 +89,7 @@ fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> Result<(), Strin
     if threads.is_empty() {
         let whose = interfaces.join(", ");
         return Err(format!(
-            "{whose}: the interrupts are no threads here (those of sockets on PREEMPT_RT are)"
+            "{whose}: interrupts are not threads here (they are on PREEMPT_RT, for socket interfaces)"
         ));
     }
     for process in threads {
@@ -98,7 +98,7 @@ fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> Result<(), Strin
     Ok(())
 }
 
-/// Elsewhere a driver may have a thread for what it does beside its interrupts, which delays no frame.
+/// Without this check, a driver's thread for other work could be mistaken for an interrupt thread.
 fn handlers_are_threads() -> bool {
     let has = |path: &str, word: &str| {
         fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|known| known == word))

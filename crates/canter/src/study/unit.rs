@@ -1,4 +1,4 @@
-//! What is run: a study on a kernel is a unit and makes a result file. Units of one machine share a boot.
+//! Units: a study on a kernel is a unit and makes a result file. Units with the same machine share a boot.
 
 use super::{
     definition::{Bus, ClockName, Kind, Lab, Set, Study},
@@ -15,20 +15,20 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Unit {
     pub study: Study,
-    /// `None`: this very machine's.
+    /// `None`: the kernel of this machine.
     pub kernel: Option<String>,
 }
 
-/// The longest that one boot may take.
+/// The time limit of one boot.
 const TIMEOUT: Duration = Duration::from_secs(12 * 3600);
-/// What a boot takes, in the measure of [`Case::weight`].
+/// The duration of a boot, in units of [`Case::weight`].
 pub const BOOT_WEIGHT: u64 = 20;
-/// What all system calls take, and a series of round-trip times.
+/// The durations of all system calls, and of a series of round-trip times.
 pub const SYSCALLS_WEIGHT: u64 = 30;
 pub const PING_WEIGHT: u64 = 4;
 
 impl Unit {
-    /// Its result file's name without its ending.
+    /// The name of its result file without the extension.
     pub fn name(&self) -> String {
         match &self.kernel {
             Some(kernel) if self.study.lab.kernels.len() > 1 => format!("{}.{}", self.study.name, kernel),
@@ -36,7 +36,7 @@ impl Unit {
         }
     }
 
-    /// How long it takes, in the measure of [`Case::weight`].
+    /// Its duration, in units of [`Case::weight`].
     pub fn weight(&self) -> u64 {
         match &self.study.kind {
             Kind::Latency(plan) => {
@@ -50,7 +50,7 @@ impl Unit {
     }
 }
 
-/// A study's units: `on` this kernel instead of its own, or on this very machine. One that is missing has none.
+/// A study's units: on its kernels, on the kernel `on`, or on this machine. A study that cannot be measured has none.
 pub fn of(study: &Study, on: Option<&str>, here: bool) -> Vec<Unit> {
     if let Kind::Missing(_) = study.kind {
         return Vec::new();
@@ -66,7 +66,7 @@ pub fn of(study: &Study, on: Option<&str>, here: bool) -> Vec<Unit> {
     kernels.into_iter().map(|kernel| Unit { study: study.clone(), kernel }).collect()
 }
 
-/// The names that `--all` and `--matrix` stand for.
+/// The studies of `--all` and `--matrix`.
 pub fn names_of(set: Set) -> failure::Result<Vec<String>> {
     let studies = Study::all()?;
     let wanted = studies.iter().filter(|study| study.set == set && !matches!(study.kind, Kind::Missing(_)));
@@ -79,12 +79,12 @@ pub struct Boot {
     pub units: Vec<Unit>,
 }
 
-/// As few boots as there are machines. Buses, cards and devices that others need are there, and down.
+/// Groups units into one boot per machine. Interfaces that only some units need exist in all, and are down.
 pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
     let mut boots: Vec<(Lab, Boot)> = Vec::new();
     for unit in units {
         let kernel = unit.kernel.clone().unwrap_or_default();
-        // Wires are there beside the cards; the instrument on cards is a machine of its own.
+        // Wires exist in addition to the cards; the instrument on cards needs a separate machine.
         let bus = if unit.study.lab.bus == Bus::Probe { Bus::Probe } else { Bus::default() };
         let key = Lab { kernels: vec![kernel.clone()], bus, ..unit.study.lab.clone() };
         let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
@@ -98,7 +98,7 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
         };
         let bare_metal = needs_bare_metal(&unit.study.kind).then_some("canbare");
         for module in unit.study.lab.bus.module().into_iter().chain(bare_metal) {
-            boot.machine.load(module_of_ours(module, "")?);
+            boot.machine.load(own_module(module, "")?);
         }
         boot.machine.net |= needs_ethernet(&unit.study.kind);
         boot.units.push(unit);
@@ -114,7 +114,7 @@ pub fn needs_ethernet(kind: &Kind) -> bool {
     }
 }
 
-/// One processor more, which Linux does not get.
+/// Whether the machine needs an additional processor that Linux does not use.
 fn needs_bare_metal(kind: &Kind) -> bool {
     let bare =
         |name: &String| name.parse::<Method>().is_ok_and(|method| method.kind.place == Place::BareMetal);
@@ -122,7 +122,7 @@ fn needs_bare_metal(kind: &Kind) -> bool {
 }
 
 fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
-    let canchar = lab.canchar.as_deref().map(|devices| module_of_ours("canchar", devices)).transpose()?;
+    let canchar = lab.canchar.as_deref().map(|devices| own_module("canchar", devices)).transpose()?;
     Ok(Machine {
         kernel,
         clock: if lab.clock == ClockName::Virtual { Clock::Virtual } else { Clock::Real },
@@ -134,7 +134,7 @@ fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
     })
 }
 
-fn module_of_ours(name: &str, value: &str) -> failure::Result<lab::Chosen> {
+fn own_module(name: &str, value: &str) -> failure::Result<lab::Chosen> {
     lab::module(name, value).map_err(|error| Failure::new(Exit::Usage, format!("study: {name}: {error}")))
 }
 

@@ -1,9 +1,9 @@
-//! One ring of a canchar device's mapping and our cursor in it: memory that the driver shares, without any system call
-//! but the one that maps it.
+//! One ring of a canchar device's mapping and this process's cursor in it: memory shared with the driver. Mapping it is
+//! the only system call.
 //!
 //! Barriers are lettered as in kernel/canchar/ring.h: A publishes a slot and pairs with B, C hands it back and pairs
-//! with D. The full barrier between a published slot and the look at `need_wakeup` pairs with the driver's between its
-//! setting of `need_wakeup` and its last look at the ring.
+//! with D. The full barrier between publishing a slot and reading `need_wakeup` pairs with the driver's barrier between
+//! setting `need_wakeup` and reading the ring for the last time.
 #![allow(unsafe_code)]
 
 use super::super::canchar::append;
@@ -21,9 +21,9 @@ use std::{
     sync::atomic::{AtomicU32, Ordering, fence},
 };
 
-/// Bytes that hold the header of every mapping.
+/// The bytes of a mapping's header.
 const HEADER_BYTES: usize = 4096;
-/// What a ring begins at a multiple of, in bytes.
+/// The alignment of a ring, in bytes.
 const ALIGNMENT: u32 = 64;
 
 /// One ring of a mapping.
@@ -44,7 +44,7 @@ impl Ring {
     /// Maps an open device's ring of one direction.
     ///
     /// # Errors
-    /// What mmap(2) answers; `Unsupported` for rings of another version, `InvalidData` for one that does not lie inside
+    /// The error of mmap(2); `Unsupported` for rings of another version, `InvalidData` for a ring that is not inside
     /// of its mapping.
     pub fn map(device: &Device, direction: Direction) -> io::Result<Self> {
         let header = Map::of(device.as_fd(), HEADER_BYTES)?;
@@ -54,18 +54,18 @@ impl Ring {
         Self::inside(Map::of(device.as_fd(), bytes)?, &about, direction)
     }
 
-    /// The ring of one direction inside of a map that is described so.
+    /// The ring of one direction inside of a map with this description.
     fn inside(map: Map, about: &MapHeader, direction: Direction) -> io::Result<Self> {
         let (offset, slots) = match direction {
             Direction::Receive => (about.rx_offset, about.rx_slots),
             Direction::Transmit => (about.tx_offset, about.tx_slots),
         };
-        // In 64 bits, where no answer of the driver's overflows.
+        // In 64 bits, which no value from the driver overflows.
         let slot_bytes = u64::from(slots) * size_of::<RawFrame>() as u64;
         let end = u64::from(offset) + RING_SLOTS as u64 + slot_bytes;
         let aligned = offset.is_multiple_of(ALIGNMENT);
         if !slots.is_power_of_two() || !aligned || end > map.bytes() as u64 {
-            let why = format!("the driver's ring of {slots} slots at byte {offset} is none");
+            let why = format!("the driver describes an invalid ring: {slots} slots at byte {offset}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         Ok(Self { map, offset: offset as usize, slots })
@@ -76,8 +76,8 @@ impl Ring {
     fn word(&self, at: usize) -> &AtomicU32 {
         // SAFETY: the ring lies within the map.
         let word = unsafe { self.map.start().as_ptr().add(self.offset + at) };
-        // SAFETY: the ring is 64-aligned and each word 4-aligned; it lives as long as the map, and the driver changes it
-        // as one word.
+        // SAFETY: the ring is 64-aligned and each word 4-aligned; it lives as long as the map, and the driver changes
+        // it as one word.
         unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
@@ -91,7 +91,7 @@ impl Ring {
     }
 }
 
-/// The bytes of a mapping that is described so.
+/// The bytes of a mapping with this description.
 fn bytes_of(about: &MapHeader) -> io::Result<usize> {
     let known = about.magic == MAP_MAGIC && about.version == MAP_VERSION;
     if !known || about.slot_size as usize != size_of::<RawFrame>() {
@@ -101,7 +101,7 @@ fn bytes_of(about: &MapHeader) -> io::Result<usize> {
     bytes.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the driver's rings are larger than memory"))
 }
 
-/// Our end of a receive ring.
+/// This process's end of a receive ring.
 pub(super) struct Consumer {
     ring: Ring,
     /// The next slot to read.
@@ -109,16 +109,16 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// Goes on behind what read(2) has taken from the ring before it was mapped.
+    /// Continues after the frames that read(2) has taken from the ring before it was mapped.
     pub fn new(ring: Ring) -> Self {
-        let tail = ring.word(RING_TAIL).load(Ordering::Relaxed); // ours, and nobody else's any more
+        let tail = ring.word(RING_TAIL).load(Ordering::Relaxed); // from now on only this process writes it
         Self { ring, tail }
     }
 
-    /// Moves what waits to the batch, as far as that has room.
+    /// Moves waiting frames to the batch while it has room.
     ///
     /// # Errors
-    /// `InvalidData` when more frames wait than there are slots, which cannot be.
+    /// `InvalidData` when the driver reports more frames than slots.
     #[inline]
     pub fn take(&mut self, batch: &mut Batch, index: u32, stamps: bool) -> io::Result<usize> {
         let head = self.ring.word(RING_HEAD).load(Ordering::Acquire); // B, pairs with A in canchar_ring_publish()
@@ -142,11 +142,11 @@ impl Consumer {
 
 #[cold]
 fn nonsense(waiting: u32, slots: u32) -> io::Error {
-    let why = format!("the driver says that {waiting} frames wait in {slots} slots");
+    let why = format!("the driver reports {waiting} frames in {slots} slots");
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Our end of a transmit ring.
+/// This process's end of a transmit ring.
 pub(super) struct Producer {
     ring: Ring,
     /// The next slot to fill.
@@ -154,20 +154,20 @@ pub(super) struct Producer {
 }
 
 impl Producer {
-    /// Goes on behind what write(2) has put into the ring before it was mapped.
+    /// Continues after the frames that write(2) has put into the ring before it was mapped.
     pub fn new(ring: Ring) -> Self {
-        let head = ring.word(RING_HEAD).load(Ordering::Relaxed); // ours, and nobody else's any more
+        let head = ring.word(RING_HEAD).load(Ordering::Relaxed); // from now on only this process writes it
         Self { ring, head }
     }
 
-    /// Slots that the driver has not taken yet.
+    /// Slots that the driver has not sent yet.
     #[inline]
     pub fn waiting(&self) -> u32 {
         // D, pairs with C in canchar_ring_get()
         self.head.wrapping_sub(self.ring.word(RING_TAIL).load(Ordering::Acquire))
     }
 
-    /// Whether the driver has to take a slot before the next can be filled.
+    /// Whether all slots are full.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.waiting() >= self.ring.slots
@@ -186,7 +186,7 @@ impl Producer {
         true
     }
 
-    /// Whether the driver will not look at the ring by itself.
+    /// Whether the driver needs a call to look at the ring.
     #[inline]
     pub fn needs_kick(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A ring whose indexes have come this far.
+    /// A ring whose indexes are at this value.
     fn ring(head: u32, tail: u32) -> Ring {
         let ring = Ring::inside(Map::plain(BYTES), &about(), Direction::Receive).unwrap();
         ring.word(RING_HEAD).store(head, Ordering::Relaxed);
@@ -226,7 +226,7 @@ mod tests {
         RawFrame { can_id: number, len: 1, stamp_ns: number.into(), ..RawFrame::default() }
     }
 
-    /// What the driver does with a frame that it receives.
+    /// Does what the driver does with a received frame.
     fn receive(ring: &Ring, number: u32) {
         let head = ring.word(RING_HEAD).load(Ordering::Relaxed);
         assert!(head.wrapping_sub(ring.word(RING_TAIL).load(Ordering::Acquire)) < SLOTS);

@@ -23,40 +23,53 @@ const _: () = assert!(TRANSMIT_OFFSET + CANFD_MTU <= SLOT_CLASSIC);
 pub(super) struct Slots {
     map: Map,
     slot_bytes: usize,
-    count: usize,
+    /// The bytes that the slots take of the map.
+    bytes: usize,
 }
+
+/// The byte at which a slot begins. Only [`Slots`] makes one, so no access has to check its bound again: that check and a
+/// multiplication would cost 5 instructions a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place(usize);
 
 impl Slots {
     /// The slots of `slot_bytes` that this memory holds; the size divides a block's, so that none crosses two.
     pub fn new(map: Map, slot_bytes: usize) -> Self {
-        assert!(slot_bytes >= SLOT_CLASSIC && slot_bytes.is_multiple_of(16), "no slot");
+        assert!(slot_bytes >= SLOT_CLASSIC && slot_bytes.is_multiple_of(16), "a slot of {slot_bytes} bytes");
         let count = map.bytes() / slot_bytes;
-        Self { map, slot_bytes, count }
+        assert!(count > 0, "a ring without slots");
+        Self { map, slot_bytes, bytes: count * slot_bytes }
+    }
+
+    /// The first slot.
+    fn first(&self) -> Place {
+        Place(0)
+    }
+
+    /// The slot after `at`; after the last one comes the first.
+    fn after(&self, at: Place) -> Place {
+        let next = at.0 + self.slot_bytes;
+        Place(if next == self.bytes { 0 } else { next })
     }
 
     /// The header of slot `at`.
-    fn header(&self, at: usize) -> *mut libc::tpacket2_hdr {
-        assert!(at < self.count, "no such slot");
-        // SAFETY: the map has `count` slots of `slot_bytes`.
-        unsafe { self.map.start().as_ptr().add(at * self.slot_bytes) }.cast()
+    fn header(&self, at: Place) -> *mut libc::tpacket2_hdr {
+        // SAFETY: a Place is the start of a slot of this map: `first` and `after` give no other.
+        unsafe { self.map.start().as_ptr().add(at.0) }.cast()
     }
 
-    /// The word that says whose slot `at` is.
-    fn status(&self, at: usize) -> &AtomicU32 {
+    /// The status word of slot `at`, which names its owner.
+    fn status(&self, at: Place) -> &AtomicU32 {
         // SAFETY: the header begins with its status, which is 4-aligned and lives as long as the map; the kernel
         // changes it as one word.
         unsafe { AtomicU32::from_ptr(self.header(at).cast()) }
-    }
-
-    fn after(&self, at: usize) -> usize {
-        if at + 1 == self.count { 0 } else { at + 1 }
     }
 }
 
 /// Our cursor in a receive ring.
 pub(super) struct Incoming {
     slots: Slots,
-    next: usize,
+    next: Place,
     index: u32,
     /// Error frames wanted; all others are passed over here, which costs less than a program in the kernel.
     error_mask: u32,
@@ -64,7 +77,7 @@ pub(super) struct Incoming {
 
 impl Incoming {
     pub fn new(slots: Slots, index: u32, error_mask: u32) -> Self {
-        Self { slots, next: 0, index, error_mask }
+        Self { next: slots.first(), slots, index, error_mask }
     }
 
     /// Whether a slot waits for us.
@@ -76,9 +89,9 @@ impl Incoming {
     #[inline]
     pub fn take(&mut self, batch: &mut Batch) -> usize {
         let (frames, meta) = batch.spare();
-        let mut count = 0;
+        let (mut count, mut next) = (0, self.next);
         while let (Some(frame), Some(meta)) = (frames.get_mut(count), meta.get_mut(count)) {
-            let slot = self.slots.header(self.next);
+            let slot = self.slots.header(next);
             // SAFETY: a slot begins with its status, 4-aligned, which lives as long as the map; the kernel changes it
             // as one word.
             let status = unsafe { AtomicU32::from_ptr(slot.cast()) };
@@ -93,8 +106,9 @@ impl Incoming {
             count += usize::from(wanted);
             // Pairs with the kernel's reading of the status before it writes the slot again.
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next = self.slots.after(self.next);
+            next = self.slots.after(next);
         }
+        self.next = next;
         batch.commit(count);
         count
     }
@@ -147,9 +161,9 @@ unsafe fn copy(
 pub(super) struct Outgoing {
     slots: Slots,
     /// The slot to fill next.
-    next: usize,
+    next: Place,
     /// The first slot that the kernel may not have taken yet.
-    oldest: usize,
+    oldest: Place,
     /// Slots filled and, when last looked at, not taken by the kernel.
     waiting: usize,
     lost: u64,
@@ -157,7 +171,7 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     pub fn new(slots: Slots) -> Self {
-        Self { slots, next: 0, oldest: 0, waiting: 0, lost: 0 }
+        Self { next: slots.first(), oldest: slots.first(), slots, waiting: 0, lost: 0 }
     }
 
     /// Slots filled and, when last looked at, not taken by the kernel.
@@ -228,6 +242,11 @@ mod tests {
         Frame::classic(Identifier::Sff(number), &number.to_be_bytes()).unwrap()
     }
 
+    /// The slot with number `at`.
+    fn place(slots: &Slots, at: usize) -> Place {
+        (0..at).fold(slots.first(), |place, _| slots.after(place))
+    }
+
     /// What the kernel does with a frame that it receives: it fills slot `at`, with the frame at byte `mac`.
     fn fill(slots: &Slots, at: usize, frame: &Frame, mac: usize) {
         let header = libc::tpacket2_hdr {
@@ -242,6 +261,7 @@ mod tests {
             tp_vlan_tpid: 0,
             tp_padding: [0; 4],
         };
+        let at = place(slots, at);
         let slot = slots.header(at);
         assert_eq!(slots.status(at).load(Ordering::Acquire), libc::TP_STATUS_KERNEL);
         let protocol = if frame.is_fd() { socket::ETH_P_CANFD } else { socket::ETH_P_CAN };
@@ -294,7 +314,7 @@ mod tests {
         }
         let mut batch = Batch::new(8);
         assert_eq!((ring.take(&mut batch), batch.frames()), (1, &[frame(0)][..]));
-        assert_eq!(ring.slots.status(3).load(Ordering::Acquire), libc::TP_STATUS_KERNEL);
+        assert_eq!(ring.slots.status(place(&ring.slots, 3)).load(Ordering::Acquire), libc::TP_STATUS_KERNEL);
     }
 
     #[test]
@@ -315,11 +335,12 @@ mod tests {
             (0..SLOTS).for_each(|n| assert!(ring.put(&frame(n as u16))));
             assert!(!ring.put(&frame(9)));
             assert_eq!((ring.waiting(), ring.lost()), (SLOTS, round));
-            for at in 0..SLOTS {
+            for number in 0..SLOTS {
+                let at = place(&ring.slots, number);
                 assert_eq!(ring.slots.status(at).load(Ordering::Acquire), libc::TP_STATUS_SEND_REQUEST);
                 // SAFETY: offered, so it is the kernel's.
                 assert_eq!(unsafe { (*ring.slots.header(at)).tp_len }, 16);
-                let refused = at == 1;
+                let refused = number == 1;
                 let status = if refused { libc::TP_STATUS_WRONG_FORMAT } else { libc::TP_STATUS_AVAILABLE };
                 ring.slots.status(at).store(status, Ordering::Release);
             }

@@ -88,7 +88,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
 }
 
 proptest! {
-    /// The bus against its rules, on what it carried: who waited when a frame started, and when it could start.
+    /// Checks the carried frames against the rules: which frames waited when each started, and when it could start.
     #[test]
     fn whoever_waits_when_a_frame_starts_has_lost_arbitration_to_it(
         seed in any::<u64>(),

@@ -1,4 +1,4 @@
-//! Memory that the kernel receives into, and the ring of entries by which it is given the buffers.
+//! The kernel's receive buffers, and the ring of entries that provides them to the kernel.
 #![allow(unsafe_code)]
 
 use super::Ring;
@@ -12,23 +12,23 @@ use std::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-/// Frames that the kernel may receive ahead of us; a power of two.
+/// Frames that the kernel may receive before the receiver copies them; a power of two.
 pub(super) const BUFFERS: u16 = 256;
 /// Bytes of a buffer: with stamps a header of 16, a [`Control`], and the frame.
 const BUFFER_BYTES: usize = 256;
-/// The group that our buffers are.
+/// The group of these buffers.
 pub(super) const GROUP: u16 = 1;
 
 const _: () = assert!(16 + size_of::<Control>() + CANFD_MTU <= BUFFER_BYTES);
 // linux/io_uring.h: struct io_uring_buf.
 const _: () = assert!(size_of::<BufRingEntry>() == 16 && align_of::<BufRingEntry>() == 8);
 
-/// What io_uring_register_buf_ring(3) wants the entries aligned to.
+/// The alignment of the entries for io_uring_register_buf_ring(3).
 #[derive(Clone, Copy)]
 #[repr(C, align(4096))]
 struct Page([u8; 4096]);
 
-/// Bytes of the entries, which come first, and of the buffers behind them.
+/// Bytes of the entries and of the buffers after them.
 const ENTRIES_BYTES: usize = BUFFERS as usize * size_of::<BufRingEntry>();
 const BYTES: usize = ENTRIES_BYTES + BUFFERS as usize * BUFFER_BYTES;
 
@@ -39,16 +39,16 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Gives all buffers to the kernel by way of `ring`, which must not outlive them.
+    /// Provides all buffers to the kernel through `ring`, which must not outlive them.
     pub fn new(ring: &Ring) -> io::Result<Self> {
         let buffers = Self::given();
-        // SAFETY: the memory begins with the entries, page-aligned. It outlives the ring, which is dropped first, or its
-        // requests (see `Receiver::drop`).
+        // SAFETY: the memory begins with the entries, page-aligned. It outlives the ring, which is dropped first, or
+        // its requests (see `Receiver::drop`).
         unsafe { ring.register(buffers.start() as u64, BUFFERS, GROUP) }?;
         Ok(buffers)
     }
 
-    /// All buffers on offer, which nobody knows of yet.
+    /// All buffers provided, not yet registered with a ring.
     fn given() -> Self {
         let memory = Array::new(Page([0; size_of::<Page>()]), BYTES.div_ceil(size_of::<Page>()));
         let mut buffers = Self { memory, tail: 0 };
@@ -69,7 +69,7 @@ impl Buffers {
         unsafe { self.start().add(ENTRIES_BYTES + usize::from(number) * BUFFER_BYTES) }
     }
 
-    /// What the kernel has written into a buffer that a completion named.
+    /// The content of a buffer that a completion named.
     #[inline]
     pub fn filled(&self, number: u16) -> &[u8] {
         // SAFETY: the kernel has completed this buffer and gets it back only by `give`, which takes `&mut self`.
@@ -92,7 +92,7 @@ impl Buffers {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Lets the kernel see what was given.
+    /// Makes the given buffers visible to the kernel.
     #[inline]
     pub fn publish(&mut self) {
         // SAFETY: the tail is in the first entry.

@@ -1,4 +1,4 @@
-//! The receiver: one standing request, whose completions are copied out.
+//! The receiver: copies the frames of the completions of one multishot request.
 #![allow(unsafe_code)]
 
 use super::{Buffers, Ring, buffers::GROUP, refused};
@@ -39,13 +39,13 @@ struct Receiver {
     ring: Ring,
     buffers: Buffers,
     socket: Socket,
-    /// What recvmsg is to report besides the frame; `None`: nothing.
+    /// What recvmsg reports in addition to the frame; `None`: nothing.
     header: Option<Header>,
     wait: Wait,
     index: u32,
-    /// The standing request stands.
+    /// The multishot request is active.
     armed: bool,
-    /// An error that waits behind frames. The kernel tells it before them and only once.
+    /// An error to return after the frames that precede it. The kernel reports it before them, and only once.
     delayed: Option<io::Error>,
 }
 
@@ -71,7 +71,7 @@ impl Header {
 }
 
 impl Drop for Receiver {
-    /// A request that cannot be ended, as on another thread than the ring's, keeps its memory.
+    /// A request that cannot be ended, for example on another thread than the ring's, keeps its memory.
     fn drop(&mut self) {
         if !self.ring.end(|_| ()) {
             self.buffers.leak();
@@ -112,14 +112,14 @@ impl Receive for Receiver {
         self.socket.drops()
     }
 
-    /// The socket, where frames wait until they are asked for; the ring, while it holds some that were.
+    /// The descriptor to wait for: the ring while it has completions; otherwise the socket, where frames wait.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(if self.ring.has_completed() { self.ring.as_fd() } else { self.socket.as_fd() })
     }
 }
 
 impl Receiver {
-    /// Makes the standing request, and takes what is there already.
+    /// Submits the multishot request, and copies the frames that wait already.
     fn arm(&mut self) -> io::Result<()> {
         self.ring.enable()?;
         let fd = Fd(self.socket.as_raw_fd());
@@ -133,7 +133,7 @@ impl Receiver {
         self.ring.enter(0)
     }
 
-    /// Copies what has completed, and gives the buffers back.
+    /// Copies the frames of all completions, and returns the buffers.
     fn take(&mut self, batch: &mut Batch) -> usize {
         let mut count = 0;
         let Self { ring, buffers, header, index, armed, delayed, .. } = self;
@@ -157,7 +157,7 @@ impl Receiver {
                     buffers.give(number);
                 }
                 (negative, _) => match -negative {
-                    // No buffer was free, or the request was taken back: it is made anew.
+                    // No buffer was free, or the request was cancelled: it is submitted again.
                     libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
                     errno => *delayed = delayed.take().or(Some(io::Error::from_raw_os_error(errno))),
                 },
@@ -171,7 +171,7 @@ impl Receiver {
     }
 }
 
-/// Copies a frame; false when these bytes are none.
+/// Copies a frame; false when the bytes are not a frame.
 fn copy(bytes: Option<&[u8]>, frame: &mut Frame) -> bool {
     let Some(bytes) = bytes.filter(|bytes| [CAN_MTU, CANFD_MTU].contains(&bytes.len())) else { return false };
     let to = std::ptr::from_mut(frame).cast::<u8>();
@@ -181,9 +181,9 @@ fn copy(bytes: Option<&[u8]>, frame: &mut Frame) -> bool {
     true
 }
 
-/// Copies a frame from what a multishot recvmsg leaves: its header, control messages and payload.
-fn copy_message(buffer: &[u8], asked: &libc::msghdr, frame: &mut Frame, meta: &mut Meta) -> bool {
-    let Ok(message) = RecvMsgOut::parse(buffer, asked) else { return false };
+/// Copies a frame from the buffer of a multishot recvmsg: header, control messages and payload.
+fn copy_message(buffer: &[u8], request: &libc::msghdr, frame: &mut Frame, meta: &mut Meta) -> bool {
+    let Ok(message) = RecvMsgOut::parse(buffer, request) else { return false };
     control::note(message.control_data(), message.flags() as libc::c_int, meta);
     copy(Some(message.payload_data()), frame)
 }

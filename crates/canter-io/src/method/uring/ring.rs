@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-/// `IORING_ENTER_GETEVENTS`: run what has been deferred.
+/// `IORING_ENTER_GETEVENTS`: process deferred completions.
 const GET_EVENTS: u32 = 1;
-/// How often [`Ring::end`] looks for what it has cancelled, and how long it waits in between.
+/// How often [`Ring::end`] checks for the cancelled requests, and how long it waits in between.
 const LOOKS_MAX: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -22,11 +22,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 const _: () = assert!(size_of::<squeue::Entry>() == 64 && size_of::<cqueue::Entry>() == 16);
 const _: () = assert!(size_of::<Timespec>() == 16);
 
-/// A ring that is switched on by the thread that first uses it.
+/// A ring that the thread that first uses it enables.
 pub(super) struct Ring {
     ring: IoUring,
     enabled: bool,
-    /// Requests that the kernel has and may still use the memory of.
+    /// Requests whose memory the kernel may still use.
     in_flight: usize,
 }
 
@@ -38,7 +38,7 @@ impl Ring {
         Ok(Self { ring: builder.build(entries)?, enabled: false, in_flight: 0 })
     }
 
-    /// Switches it on, as this thread's.
+    /// Enables the ring for this thread.
     pub fn enable(&mut self) -> io::Result<()> {
         if !self.enabled {
             self.ring.submitter().register_enable_rings()?;
@@ -59,17 +59,17 @@ impl Ring {
     /// Queues a request.
     ///
     /// # Safety
-    /// What it points at stays until it has ended: [`end`](Self::end) says whether it has.
+    /// The memory that it points at stays until it has ended: [`end`](Self::end) reports whether it has.
     pub unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         // SAFETY: the caller's promise.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.map_err(|_| io::Error::other("the submission queue is full"))
     }
 
-    /// Submits what is queued, runs what was deferred, and waits for `want` completions.
+    /// Submits queued requests, processes deferred completions, and waits for `want` completions.
     ///
     /// # Errors
-    /// What io_uring_enter(2) answers; nothing was submitted then. `EEXIST` on another thread than the ring's.
+    /// The error of io_uring_enter(2); nothing was submitted then. `EEXIST` on another thread than the ring's.
     pub fn enter(&mut self, want: u32) -> io::Result<()> {
         let queued = self.ring.submission().len() as u32;
         // SAFETY: the requests' memory stays (see `push`), and no argument is passed. io_uring_enter(2).
@@ -79,7 +79,7 @@ impl Ring {
         Ok(())
     }
 
-    /// What has completed, in order.
+    /// The completions, in order.
     #[inline]
     pub fn completions(&mut self) -> impl Iterator<Item = cqueue::Entry> {
         let Self { ring, in_flight, .. } = self;
@@ -92,7 +92,7 @@ impl Ring {
         !unsafe { self.ring.completion_shared() }.is_empty()
     }
 
-    /// Whether the next [`enter`](Self::enter) will have something to run.
+    /// Whether deferred completions wait for the next [`enter`](Self::enter).
     #[inline]
     pub fn has_deferred(&mut self) -> bool {
         self.ring.submission().taskrun()
@@ -102,13 +102,13 @@ impl Ring {
     pub fn cancel_all(&mut self) -> io::Result<()> {
         let second = Timespec::new().sec(1);
         match self.ring.submitter().register_sync_cancel(Some(second), CancelBuilder::any()) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()), // there is none
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()), // no request exists
             done => done,
         }
     }
 
-    /// Ends all requests that were submitted, showing `note` their completions. False: the kernel may still use what some
-    /// of them point at, for ever as far as can be known; another thread than the ring's cannot end any.
+    /// Ends all submitted requests and passes their completions to `note`. False: the kernel may still use the memory
+    /// of some, without a known end. Another thread than the ring's cannot end requests.
     pub fn end(&mut self, mut note: impl FnMut(cqueue::Entry)) -> bool {
         for _ in 0..LOOKS_MAX {
             self.completions().for_each(&mut note);
@@ -126,7 +126,7 @@ impl Ring {
         self.in_flight == 0
     }
 
-    /// Runs what was deferred, and submits nothing.
+    /// Processes deferred completions without submitting requests.
     fn run(&mut self) -> io::Result<()> {
         // SAFETY: as in `enter`.
         unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 0, GET_EVENTS, None) }.map(drop)
@@ -146,7 +146,7 @@ mod tests {
     use io_uring::{opcode, types::Fd};
     use std::os::unix::net::UnixDatagram;
 
-    /// A ring with one request that waits for ever, to receive into `room`.
+    /// A ring with one request that waits forever to receive into `room`.
     fn waiting(socket: &UnixDatagram, room: &'static mut [u8]) -> Ring {
         let mut ring = Ring::new(8).unwrap();
         ring.enable().unwrap();
@@ -164,7 +164,7 @@ mod tests {
         let socket = UnixDatagram::unbound().unwrap();
         let mut ring = waiting(&socket, Box::leak(Box::new([0; 64])));
         let ended = std::thread::scope(|scope| scope.spawn(|| ring.end(|_| ())).join().unwrap());
-        assert!(!ended, "another thread said that it has ended the request");
+        assert!(!ended, "another thread reported that it has ended the request");
         let mut results = Vec::new();
         assert!(ring.end(|completion| results.push(completion.result())));
         assert_eq!(results, [-libc::ECANCELED]);

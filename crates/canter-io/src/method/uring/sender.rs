@@ -31,9 +31,9 @@ fn places() -> Array<Frame> {
 }
 
 struct Sender {
-    /// `None` once it was given up; the next chain makes another.
+    /// `None` after [`give_up`](Self::give_up); the next chain makes another ring.
     ring: Option<Ring>,
-    /// What the kernel reads from while a chain is under way. Between chains no request is in flight.
+    /// The memory that the kernel reads while a chain is in flight. Between chains no request is in flight.
     frames: Array<Frame>,
     socket: Socket,
     flags: libc::c_int,
@@ -44,7 +44,7 @@ impl Transmit for Sender {
         let mut sent = 0;
         for part in frames.chunks(CHAIN as usize) {
             let (count, error) = match self.chain(part)? {
-                // The ring was another thread's, which sent nothing here; the next is this one's.
+                // The ring belonged to another thread, which sent nothing; the new ring belongs to this thread.
                 (0, Some(error)) if error.raw_os_error() == Some(libc::EEXIST) => self.chain(part)?,
                 outcome => outcome,
             };
@@ -62,7 +62,7 @@ impl Transmit for Sender {
 }
 
 impl Sender {
-    /// Sends frames one behind the other; answers how many went, and why the next did not.
+    /// Sends frames in order; returns the number sent and the error of the next one.
     fn chain(&mut self, frames: &[Frame]) -> io::Result<(usize, Option<io::Error>)> {
         let mut outcome = Outcome { sent: 0, completed: 0, error: None };
         if let Err(error) = self.run(frames, &mut outcome) {
@@ -72,7 +72,7 @@ impl Sender {
         Ok((outcome.sent, outcome.error))
     }
 
-    /// The same; an error leaves requests queued or in flight.
+    /// Sends one chain; an error leaves requests queued or in flight.
     fn run(&mut self, frames: &[Frame], outcome: &mut Outcome) -> io::Result<()> {
         let ring = match &mut self.ring {
             Some(ring) => ring,
@@ -94,7 +94,7 @@ impl Sender {
             let missing = frames.len() - outcome.completed;
             match ring.enter(missing as u32) {
                 Ok(()) => {}
-                // A signal: who sent it does not want to wait for room. One that cannot be cancelled is waited for.
+                // After a signal, the requests are cancelled; this waits for one that cannot be cancelled.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                     let _ = ring.cancel_all();
                 }
@@ -105,8 +105,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Ends what is in flight. What is only queued goes with the ring, or the next chain would submit it, too, with other
-    /// frames in its places. Requests that cannot be ended keep their places, and may still be sent.
+    /// Ends the requests in flight. Drops the ring with queued requests: otherwise the next chain would submit them
+    /// with other frames in their memory. Requests that cannot be ended keep their memory, and may still be sent.
     fn give_up(&mut self, outcome: &mut Outcome) {
         let Some(mut ring) = self.ring.take() else { return };
         if !ring.end(|completion| outcome.note(completion.result())) {
@@ -116,11 +116,11 @@ impl Sender {
     }
 }
 
-/// What came of a chain.
+/// The result of a chain.
 struct Outcome {
     sent: usize,
     completed: usize,
-    /// The first failure; those behind it are cancelled.
+    /// The first failure; the later sends are cancelled.
     error: Option<io::Error>,
 }
 
@@ -130,7 +130,7 @@ impl Outcome {
         match result {
             0.. => self.sent += 1,
             _ if self.error.as_ref().is_some_and(|error| error.kind() != io::ErrorKind::Interrupted) => {}
-            // Cancelled: by us after a signal, or behind the one that failed, whose reason may come later.
+            // Cancelled after a signal, or because an earlier send failed, whose error may arrive later.
             canceled if canceled == -libc::ECANCELED => {
                 self.error = Some(io::Error::from_raw_os_error(libc::EINTR))
             }
@@ -140,7 +140,7 @@ impl Outcome {
 }
 
 impl Drop for Sender {
-    /// Nothing is in flight unless a chain has panicked.
+    /// No request is in flight unless a chain has panicked.
     fn drop(&mut self) {
         self.give_up(&mut Outcome { sent: 0, completed: 0, error: None });
     }

@@ -8,15 +8,16 @@ use crate::uapi::can_gw::{
     CGW_CRC8PRF_1U8, CGW_CRC8PRF_16U8, CGW_CRC8PRF_SFFID_XOR, CGW_CS_CRC8_LEN, CGW_CS_XOR_LEN, cgw_csum_crc8,
 };
 
-/// Which bytes of the payload a checksum covers and where it goes. Negative places count from the end of the frame
-/// as received: -1 is its last byte; a place outside of a short frame leaves that frame without a checksum.
+/// The bytes of the payload that a checksum covers, and the byte for the checksum. Negative places count from the end
+/// of the frame as received: -1 is its last byte; a place outside of a short frame leaves that frame without a
+/// checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// First byte covered.
     pub from: i8,
-    /// Last byte covered; before `from`: the bytes are taken in falling order.
+    /// Last byte covered; before `from`: the bytes are read in descending order.
     pub to: i8,
-    /// Where the checksum goes.
+    /// The place of the checksum.
     pub result: i8,
 }
 
@@ -29,7 +30,7 @@ pub struct Xor {
     pub init: u8,
 }
 
-/// `crc = table[crc ^ data[at]]` for each byte from `init` on, then what the profile adds, then `^ final_xor`.
+/// `crc = table[crc ^ data[at]]` for each byte from `init` on, then the profile's bytes, then `^ final_xor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crc8 {
     /// Where. Relative places need a kernel with a fix; see [`add`](super::add).
@@ -40,11 +41,11 @@ pub struct Crc8 {
     pub final_xor: u8,
     /// The table of the polynomial.
     pub table: [u8; 256],
-    /// What is added behind the payload.
+    /// The bytes added after the payload.
     pub profile: Profile,
 }
 
-/// What a [`Crc8`] covers besides payload (`CGW_CRC8PRF_…`, after AUTOSAR's end-to-end profiles).
+/// The bytes that a [`Crc8`] covers in addition to the payload (`CGW_CRC8PRF_…`, after AUTOSAR's end-to-end profiles).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Nothing.
@@ -159,7 +160,7 @@ impl Profile {
         (profile, data)
     }
 
-    /// The kernel adds nothing for a profile that it does not know, so such a one is [`Profile::None`].
+    /// The kernel adds nothing for an unknown profile, so that is [`Profile::None`].
     fn decode(profile: u8, data: &[u8; PROFILE_BYTES]) -> Self {
         match (profile, data.first_chunk()) {
             (CGW_CRC8PRF_1U8, _) => Self::Value(data[0]),

@@ -1,4 +1,4 @@
-//! A can-gw job that lives as long as the value that stands for it.
+//! A can-gw job that exists as long as its value.
 
 use std::io;
 
@@ -24,7 +24,7 @@ impl CanGateway {
         Ok(opened.remove(0))
     }
 
-    /// Adds all of them, or none: the kernel is asked once what it has, however many they are.
+    /// Adds all jobs or none; lists the kernel's jobs only once.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -33,7 +33,7 @@ impl CanGateway {
         let mut opened = Vec::with_capacity(jobs.len());
         for job in jobs {
             if let Err(error) = Self::refuse_known(&job, &there, &opened).and_then(|()| add(&job)) {
-                let _ = Self::delete_all(opened); // the first reason is the one to tell
+                let _ = Self::delete_all(opened); // the first error is returned
                 return Err(error);
             }
             opened.push(Self { job, open: true });
@@ -53,21 +53,21 @@ impl CanGateway {
         Ok(())
     }
 
-    /// What it does.
+    /// The job.
     pub fn job(&self) -> &Job {
         &self.job
     }
 
-    /// What it has done so far.
+    /// Its counters.
     ///
     /// # Errors
-    /// `NotFound` when somebody else deleted the job, or one of its interfaces has gone.
+    /// `NotFound` when another program deleted the job, or one of its interfaces has disappeared.
     pub fn counters(&self) -> Result<JobCounters> {
         let [counters] = Self::counters_of(std::slice::from_ref(self))?[..] else { return Err(self.gone()) };
         counters.ok_or_else(|| self.gone())
     }
 
-    /// What each has done so far, by one question to the kernel; `None` of a job that has gone.
+    /// The counters of each, by one request to the kernel; `None` for a job that no longer exists.
     ///
     /// # Errors
     /// When the kernel does not answer.
@@ -79,13 +79,13 @@ impl CanGateway {
         Ok(found)
     }
 
-    /// Why there are no counters of it any more.
+    /// The error for a job that no longer exists.
     pub fn gone(&self) -> Error {
-        let gone = io::Error::new(io::ErrorKind::NotFound, "the job has gone");
+        let gone = io::Error::new(io::ErrorKind::NotFound, "the job no longer exists");
         Error::new(route(&self.job), "read can-gw counters", gone)
     }
 
-    /// Deletes the job and answers what it had done just before.
+    /// Deletes the job and returns its last counters.
     ///
     /// # Errors
     /// As [`counters`](Self::counters).
@@ -104,7 +104,7 @@ impl CanGateway {
         delete(&self.job)
     }
 
-    /// Deletes all of them, by one question to the kernel.
+    /// Deletes all jobs; lists the kernel's jobs only once.
     ///
     /// # Errors
     /// The first, after all others have been deleted.
@@ -122,7 +122,7 @@ impl CanGateway {
 impl Drop for CanGateway {
     fn drop(&mut self) {
         if self.open {
-            // Gone already is as good; there is nobody to tell anything else.
+            // A job that no longer exists is fine; other errors cannot be returned here.
             let _ = delete(&self.job);
         }
     }

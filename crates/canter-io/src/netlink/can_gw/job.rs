@@ -1,4 +1,4 @@
-//! One can-gw job: what it forwards, and what it changes on the way.
+//! One can-gw job: the frames that it forwards, and its modifications.
 
 use super::{Crc8, Modification, Xor, rtcanmsg};
 use crate::Filter;
@@ -11,13 +11,13 @@ use crate::uapi::can_gw::{
     CGW_TYPE_CAN_CAN, RTCANMSG_BYTES,
 };
 
-/// A job: frames that come in on `source` and match go out on `destination`. The modifications come in the order
+/// A job: frames received on `source` that match are sent on `destination`. The modifications are applied in the order
 /// and, or, xor, set; then the checksums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// The index of the interface that frames come from.
+    /// The index of the source interface.
     pub source: u32,
-    /// The index of the interface that they go to.
+    /// The index of the destination interface.
     pub destination: u32,
     /// Which frames; `None`: all, RTR frames too. With the EFF flag left out of the mask, both identifier formats.
     pub filter: Option<Filter>,
@@ -72,7 +72,7 @@ impl Job {
         [self.and, self.or, self.xor, self.set]
     }
 
-    /// Why the kernel should not get it, which would ignore part of it or do worse.
+    /// The fault of a job of which the kernel would ignore a part, or worse; `None` for a valid job.
     pub fn fault(&self) -> Option<&'static str> {
         let operands = self.operands().into_iter().zip([false, false, false, true]);
         if self.source == 0 || self.destination == 0 {

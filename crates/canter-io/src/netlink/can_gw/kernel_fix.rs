@@ -1,5 +1,5 @@
 //! Whether this kernel computes a CRC8 with relative places right. CVE-2026-31570: before the fix it used negative
-//! places as they stand, so it read and wrote in front of the payload.
+//! places unchanged, so it read and wrote before the payload.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ const FIXED: [[u32; 3]; 7] =
     [[5, 10, 253], [5, 15, 203], [6, 1, 168], [6, 6, 131], [6, 12, 80], [6, 18, 21], [6, 19, 11]];
 const FIXED_FROM: [u32; 3] = [7, 0, 0];
 
-/// Whether the running kernel is known to have the fix; one that cannot be told counts as not.
+/// Whether the running kernel is known to have the fix; false when its version cannot be read.
 pub fn relative_crc8_is_safe() -> bool {
     fs::read_to_string("/proc/version").is_ok_and(|version| is_fixed(&version))
 }

@@ -1,4 +1,4 @@
-//! What a can-gw job changes in a frame.
+//! The modifications of a frame by a can-gw job.
 //!
 //! linux/can/gw.h: `struct cgw_frame_mod` (17 bytes), `struct cgw_fdframe_mod` (73 bytes), both packed: a frame as
 //! the operand, and which of its elements count.
@@ -9,17 +9,17 @@ use crate::uapi::can_gw::{
     CGW_FDMODATTR_LEN, CGW_MOD_DATA, CGW_MOD_FLAGS, CGW_MOD_ID, CGW_MOD_LEN, CGW_MODATTR_LEN,
 };
 
-/// The operand of one operation (and, or, xor, set) on a frame. What is `None` stays as it is.
+/// The operand of one operation (and, or, xor, set) on a frame. `None` leaves a part unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modification {
     /// For the identifier with its EFF and RTR flags (`can_id`).
     pub id: Option<u32>,
-    /// For the length. Classic: the DLC, of which 9…15 mean 8 bytes (`len8_dlc`); FD: bytes. A frame that comes out
-    /// above 15 (FD: 64) is deleted and counted so.
+    /// For the length. Classic: the DLC, of which 9…15 mean 8 bytes (`len8_dlc`); FD: bytes. A frame with a
+    /// result above 15 (FD: 64) is deleted and counted as such.
     pub len: Option<u8>,
     /// For the FD flags; FD jobs only.
     pub flags: Option<u8>,
-    /// For the payload, all of it whatever the length; of a classic job the first 8 bytes.
+    /// For the complete payload, independent of the length; for a classic job the first 8 bytes.
     pub data: Option<[u8; 64]>,
 }
 
@@ -44,7 +44,7 @@ impl Modification {
         *self == Self::default()
     }
 
-    /// Why it could not do what it says; `len_set`: the length is set rather than combined.
+    /// The fault of a modification that cannot work; `len_set`: the length is set, not combined.
     pub(super) fn fault(&self, fd: bool, len_set: bool) -> Option<&'static str> {
         let len_max = if fd { 64 } else { 15 };
         if !fd && self.flags.is_some() {

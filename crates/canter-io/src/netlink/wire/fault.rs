@@ -1,4 +1,4 @@
-//! Faults: errors on a bus, a node whose wire is cut, a node that babbles.
+//! Faults: errors on a bus, a disconnected node, a babbling node.
 
 use super::command;
 use crate::uapi::canwire::{
@@ -7,7 +7,7 @@ use crate::uapi::canwire::{
 };
 use crate::{Frame, Result};
 
-/// What is wrong with a frame (`enum canwire_error`), and what of it can be injected.
+/// Errors of a frame (`enum canwire_error`), and the ones that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The sender read back another bit than it sent.
@@ -22,7 +22,7 @@ pub enum Fault {
     Ack = 5,
     /// Nodes have other bit rates, or no FD.
     Rate = 6,
-    /// The sender was taken away in the middle of the frame.
+    /// The sender was removed during the frame.
     Aborted = 7,
 }
 
@@ -67,7 +67,7 @@ pub struct Injection {
     pub node: Option<String>,
 }
 
-/// Destroys frames on a bus, instead of what was asked before.
+/// Destroys frames on a bus; replaces an earlier injection.
 ///
 /// # Errors
 /// `ENOENT` when there is no such bus; `EPERM`; `EINVAL`.
@@ -87,7 +87,7 @@ pub fn inject(bus: &str, injection: &Injection) -> Result<()> {
     })
 }
 
-/// Ends what [`inject`] began.
+/// Ends [`inject`].
 ///
 /// # Errors
 /// As [`inject`].
@@ -110,7 +110,7 @@ pub fn connect(node: &str, connected: bool) -> Result<()> {
     })
 }
 
-/// Lets a node send a frame again and again without a pause, `count` times or (`None`) until it is told to stop.
+/// Lets a node send a frame again and again without a pause, `count` times or (`None`) until [`stop_babbling`].
 ///
 /// # Errors
 /// As [`connect`]; `EINVAL` for an FD frame of a node without FD.
@@ -124,7 +124,7 @@ pub fn babble(node: &str, frame: &Frame, count: Option<u32>) -> Result<()> {
     })
 }
 
-/// Ends what [`babble`] began.
+/// Ends [`babble`].
 ///
 /// # Errors
 /// As [`connect`].

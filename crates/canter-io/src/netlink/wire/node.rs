@@ -150,7 +150,7 @@ pub fn add(name: &str, bus: &str, options: &NodeOptions) -> Result<()> {
     })
 }
 
-/// Takes a node away, up or not; the last one takes its bus along.
+/// Removes a node, up or down; removing the last node removes its bus.
 ///
 /// # Errors
 /// `ENODEV` when there is none of that name; `EPERM`.

@@ -1,4 +1,4 @@
-//! The source: a controller on each bus that the kernel itself drives by a hard timer, so that traffic starts within
+//! The source: a controller on each bus from which the kernel sends by a hard timer, so that traffic starts within
 //! instructions of its time and costs no process anything.
 
 use super::{command, long, word};
@@ -16,7 +16,7 @@ use std::io;
 /// When frames start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// There is always a frame ready: what the other nodes leave of the bus.
+    /// A frame is always ready: it uses the time that other nodes leave.
     #[default]
     Always,
     /// From one start to the next, in ns; at least 1000.
@@ -43,7 +43,7 @@ pub struct Random {
 /// Frames that a source sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// The frame, or what chance leaves of it.
+    /// The frame; random parts replace its own.
     pub frame: Frame,
     /// When.
     pub pace: Pace,
@@ -57,7 +57,7 @@ pub struct Source {
     pub number: bool,
     /// What is not fixed.
     pub random: Random,
-    /// The first start, so many ns after the command is sent; `None`, or when that is past before it arrives: in a ms.
+    /// The first start, in ns after the command is sent; 1 ms after its arrival if `None` or past.
     pub delay_ns: Option<u64>,
     /// Its bit rate; `None`: that of the first node that is up.
     pub rate: Option<BitRate>,
@@ -68,7 +68,7 @@ pub struct Source {
 pub struct SourceStats {
     /// It has not ended yet.
     pub running: bool,
-    /// Frames whose time has come.
+    /// Frames that became due.
     pub due: u64,
     /// Frames of those sent and acknowledged without error.
     pub sent: u64,
@@ -78,7 +78,7 @@ pub struct SourceStats {
     pub waited: u64,
     /// The longest wait of a frame, in ns.
     pub waited_ns_max: u64,
-    /// The greatest lateness of its own timer, in ns.
+    /// The greatest delay of its timer, in ns.
     pub late_ns_max: u64,
     /// Frames loaded by [`load`].
     pub schedule_entries: u32,

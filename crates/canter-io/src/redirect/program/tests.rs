@@ -1,4 +1,4 @@
-//! The program in a machine of a few lines, which knows the kernel's answers to it.
+//! Runs the program in a small interpreter with the kernel's results.
 
 use super::super::assembler::{PSEUDO_MAP_VALUE, code::*};
 use super::*;
@@ -26,7 +26,7 @@ impl Machine {
         Self { registers: [0; 11], buffer, protocol, numbers, redirected: None }
     }
 
-    /// What the program answers. Every access must be inside of the buffer.
+    /// The program's result. Every access must be inside of the buffer.
     fn run(&mut self, program: &[Instruction]) -> i32 {
         let mut at = 0usize;
         for _ in 0..STEPS_MAX {

@@ -1,21 +1,21 @@
-//! How a result file is laid out: readable, short to compare line by line.
+//! The layout of a result file: readable, and comparable line by line.
 
 use std::{io, io::Write};
 
-/// JSON with a field per line and an object per line, but numbers and short strings of a list side by side.
+/// JSON with one field and one object per line, and numbers and short strings of a list side by side.
 #[derive(Default)]
 pub struct Layout {
     open: Vec<Open>,
 }
 
-/// What the next value is in.
+/// The container of the next value.
 enum Open {
     Object,
     List { values: usize, of_objects: bool },
 }
 
 impl Layout {
-    /// So many values of a list share a line.
+    /// Values of a list per line.
     const VALUES_PER_LINE: usize = 8;
 
     fn line(&self, writer: &mut (impl Write + ?Sized)) -> io::Result<()> {

@@ -12,7 +12,7 @@ fn example() -> ResultFile {
 }
 
 #[test]
-fn what_is_saved_loads_again() {
+fn a_saved_result_loads_again() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let path = folder.path().join("new/deep/result.json");
     example().save(&path).expect("it saves");
@@ -34,13 +34,13 @@ fn an_error_names_the_file_and_the_way_out() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let path = folder.path().join("it.json");
     for (text, says) in [
-        ("", "is empty: measure it again"),
+        ("", "is empty (measure it again)"),
         ("{", "is cut off at line 1"),
         ("{\"schema\": 1, \"series\": [\n{\"method\": \"can-", "is cut off at line 2"),
         ("<!doctype html>", "not a result file of canter"),
         ("{\"schema\": 1, \"series\": [NaN]}", "not a result file of canter"),
         ("{\"schema\": 1}", "not a result file of canter"),
-        ("{\"schema\": 99, \"series\": []}", "schema 99, this canter reads 1: use a newer canter"),
+        ("{\"schema\": 99, \"series\": []}", "schema 99, this canter reads 1 (use a newer canter)"),
         ("{\"schema\": 0, \"series\": []}", "measure it again"),
         ("{\"schema\": 1, \"series\": []}", "a damaged result file"),
     ] {
@@ -53,7 +53,7 @@ fn an_error_names_the_file_and_the_way_out() {
 }
 
 #[test]
-fn the_documented_example_is_what_is_written() {
+fn the_documented_example_has_the_written_format() {
     let page = include_str!("../../../../../docs/result.md");
     let example = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next());
     let example = example.expect("docs/result.md has an example");
@@ -73,7 +73,7 @@ fn every_field_is_documented() {
 }
 
 #[test]
-fn figures_that_contradict_themselves_are_a_fault() {
+fn figures_that_contradict_each_other_are_a_fault() {
     let latency = Latency {
         count: 2,
         min: 5,
@@ -92,7 +92,7 @@ fn figures_that_contradict_themselves_are_a_fault() {
     assert_eq!(fault(latency.clone(), ledger), "");
     assert!(fault(latency.clone(), Ledger { received: 1, ..ledger }).contains("1 missing"));
     assert!(fault(latency.clone(), Ledger { received: 3, ..ledger }).contains("1 too many"));
-    assert!(fault(Latency { count: 3, ..latency.clone() }, ledger).contains("hold 2"));
+    assert!(fault(Latency { count: 3, ..latency.clone() }, ledger).contains("contain 2"));
     assert!(fault(Latency { p50: 6, p90: 5, ..latency.clone() }, ledger).contains("ascend"));
     assert!(fault(Latency { buckets: vec![[7, 1], [5, 1]], ..latency }, ledger).contains("ascend"));
     let timeline = Timeline { slot_ns: 1, slots: vec![[0, 1, 9, 8, 0]], load: Vec::new() };

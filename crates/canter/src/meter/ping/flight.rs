@@ -1,32 +1,33 @@
-//! What is on its way: when each ping sends, which answer is which frame's, what is lost. It knows no clock and no bus.
+//! The frames on their way: when each ping sends, which answer belongs to which frame, and which frames are lost. It
+//! uses no clock and no bus.
 
 use canter_io::Frame;
 
-/// What is to be done.
+/// The plan of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How many pings at once.
+    /// The number of parallel pings.
     pub pings: usize,
-    /// Frames of each; `None`: without end.
+    /// Frames per ping; `None`: without end.
     pub count: Option<u64>,
-    /// From one frame of a ping to its next; 0: as soon as the last is answered or lost.
+    /// The time between two frames of a ping; 0: each frame is sent when the previous one is answered or lost.
     pub interval_ns: u64,
-    /// How long an answer is waited for.
+    /// The timeout of an answer.
     pub timeout_ns: u64,
 }
 
-/// A frame that came.
+/// A received answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     pub ping: usize,
-    /// As the frame carries it.
+    /// The number in the frame.
     pub number: u16,
-    /// When it came, ns.
+    /// The time of arrival, ns.
     pub at_ns: u64,
     pub frame: Frame,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Send {
@@ -37,7 +38,7 @@ pub enum Step {
         ping: usize,
         number: u16,
     },
-    /// Nothing before so many ns, unless an answer comes.
+    /// Wait for an answer, at most until this time in ns.
     Wait {
         ns: u64,
     },
@@ -63,7 +64,7 @@ impl Flight {
         Self { plan, pings: vec![Ping::default(); plan.pings], strays: 0 }
     }
 
-    /// The most urgent thing to do at `now_ns`.
+    /// The next step at `now_ns`.
     pub fn next(&mut self, now_ns: u64) -> Step {
         let mut wait_ns = u64::MAX;
         let mut done = true;
@@ -87,17 +88,17 @@ impl Flight {
         if done { Step::Done } else { Step::Wait { ns: wait_ns } }
     }
 
-    /// The frame that [`Step::Send`] asked for has been handed over.
+    /// The frame of [`Step::Send`] has been sent.
     pub fn sent(&mut self, ping: usize, number: u16, at_ns: u64) {
         let ping = &mut self.pings[ping];
-        // Behind schedule, it does not catch up: that would be a burst.
+        // A late ping does not catch up: that would be a burst.
         let late = ping.sent == 0 || at_ns >= ping.due_ns.saturating_add(self.plan.interval_ns);
         ping.due_ns = if late { at_ns } else { ping.due_ns }.saturating_add(self.plan.interval_ns);
         ping.sent += 1;
         ping.under_way = Some((number, at_ns));
     }
 
-    /// The round-trip time in ns, of the frame that is waited for; `None` for any other.
+    /// The round-trip time in ns, if the answer is that of the frame on its way.
     pub fn answered(&mut self, answer: &Answer) -> Option<u64> {
         let ping = self.pings.get_mut(answer.ping)?;
         match ping.under_way {
@@ -112,12 +113,12 @@ impl Flight {
         }
     }
 
-    /// Frames sent, but for those that nobody has waited for to the end.
+    /// Frames sent, without those still on their way.
     pub fn sent_count(&self) -> u64 {
         self.pings.iter().map(|ping| ping.sent - u64::from(ping.under_way.is_some())).sum()
     }
 
-    /// Answers that were late, came twice, or were somebody else's.
+    /// Late, duplicate and unrelated answers.
     pub fn strays(&self) -> u64 {
         self.strays
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_counted_and_no_answer_to_a_later_frame() {
+    fn a_late_answer_is_counted_and_does_not_answer_a_later_frame() {
         let mut flight = Flight::new(plan(1, 2, 0));
         flight.sent(0, 0, 0);
         assert_eq!(flight.next(10 * MS), Step::Lost { ping: 0, number: 0 });
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_that_fell_behind_sends_no_burst() {
+    fn a_late_ping_sends_no_burst() {
         let mut flight = Flight::new(plan(1, 3, MS));
         flight.sent(0, 0, 0);
         assert!(flight.answered(&answer(0, 0, 7 * MS)).is_some());
@@ -177,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is answered and when: every frame is answered or lost, and it comes to an end.
+        /// Every frame is answered or lost, for any answers at any times, and the run ends.
         #[test]
         fn every_frame_is_answered_or_lost(
             pings in 1_usize..5,

@@ -1,4 +1,4 @@
-//! Which identifiers pings and their answers have: ID + 2k and ID + 2k + 1.
+//! The identifiers of pings and their answers: ID + 2k and ID + 2k + 1.
 
 use crate::failure::{self, Exit, Failure};
 use canter_io::{
@@ -11,7 +11,8 @@ use std::fmt;
 /// Identifiers
 #[derive(Args, Clone, Debug)]
 pub struct Identifiers {
-    /// First identifier, hexadecimal and even; extended if longer than 3 digits. Ping k has ID + 2k, its answer ID + 2k + 1
+    /// First identifier, hexadecimal and even; extended if longer than 3 digits. Ping k has ID + 2k, its answer ID + 2k
+    /// + 1
     #[arg(long, default_value = "780", value_name = "ID", value_parser = first)]
     id: Identifier,
     /// Number of simultaneous pings
@@ -21,14 +22,18 @@ pub struct Identifiers {
 
 /// Reads the first identifier.
 fn first(text: &str) -> Result<Identifier, String> {
-    let bits = u32::from_str_radix(text, 16).map_err(|_| "a hexadecimal number".to_owned())?;
+    let bits = u32::from_str_radix(text, 16).map_err(|_| "expected a hexadecimal number".to_owned())?;
     let id = if text.len() > 3 { Identifier::Eff(bits) } else { Identifier::Sff(bits as u16) };
     id.bits().map_err(|error| error.to_string())?;
-    if bits % 2 == 1 { Err("an even number: the answer has the next".to_owned()) } else { Ok(id) }
+    if bits % 2 == 1 {
+        Err("expected an even number: the answer has the next one".to_owned())
+    } else {
+        Ok(id)
+    }
 }
 
 impl Identifiers {
-    /// How many pings there are.
+    /// The number of pings.
     pub fn count(&self) -> usize {
         self.parallel.into()
     }
@@ -40,17 +45,17 @@ impl Identifiers {
         }
     }
 
-    /// What ping `ping` sends.
+    /// The identifier that ping `ping` sends.
     pub fn request(&self, ping: usize) -> failure::Result<Identifier> {
         let last = self.plus(2 * u32::from(self.parallel) - 1);
         last.bits().map_err(|_| {
-            let what = format!("--id {self}: --parallel {} goes beyond the last identifier", self.parallel);
+            let what = format!("--id {self}: --parallel {} exceeds the last identifier", self.parallel);
             Failure::new(Exit::Usage, what)
         })?;
         Ok(self.plus(2 * ping as u32))
     }
 
-    /// How many identifiers a frame's is behind the first; `None` for one of another kind.
+    /// The distance of a frame's identifier from the first one; `None` for a frame of another kind.
     fn offset(&self, frame: &Frame) -> Option<usize> {
         let first = self.id.bits().ok()?;
         let same_width = (frame.can_id ^ first) & EFF_FLAG == 0;
@@ -59,12 +64,12 @@ impl Identifiers {
         (same_width && data && offset < 2 * self.count()).then_some(offset)
     }
 
-    /// Which ping a frame answers.
+    /// The ping that a frame answers.
     pub fn ping_of_answer(&self, frame: &Frame) -> Option<usize> {
         self.offset(frame).filter(|offset| offset % 2 == 1).map(|offset| offset / 2)
     }
 
-    /// The answer to a request: the same with the next identifier.
+    /// The answer to a request: the same frame with the next identifier.
     pub fn answer_to(&self, frame: &Frame) -> Option<Frame> {
         self.offset(frame).filter(|offset| offset % 2 == 0)?;
         let mut answer = *frame;
@@ -72,12 +77,12 @@ impl Identifiers {
         Some(answer)
     }
 
-    /// Lets answers through, and nothing else.
+    /// Filters for answers.
     pub fn answers(&self) -> Filters {
         self.filters(1)
     }
 
-    /// Lets requests through, and nothing else.
+    /// Filters for requests.
     pub fn requests(&self) -> Filters {
         self.filters(0)
     }
@@ -91,7 +96,7 @@ impl Identifiers {
         Filters { list: (0..self.parallel.into()).map(filter).collect(), ..Filters::default() }
     }
 
-    /// The identifier of a ping's answers, for people.
+    /// The identifier of a ping's answers, as text.
     pub fn answer_text(&self, ping: usize) -> String {
         text(self.plus(2 * ping as u32 + 1))
     }
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_others_are_nobodys() {
+    fn frames_of_others_belong_to_no_ping() {
         let all = identifiers("780", 2);
         for text in ["77F#00", "784#00", "00000780#00", "780#R"] {
             let frame: Frame = text.parse().unwrap();
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_that_cannot_be_are_refused() {
+    fn invalid_identifiers_are_refused() {
         for text in ["", "781", "800", "xyz", "20000000"] {
             assert!(first(text).is_err(), "{text}");
         }

@@ -1,5 +1,5 @@
 //! Figure 4.4 of the 2014 paper as a table: latency and loss against the traffic, for gateways that handle one frame
-//! at a time and for batching ones. Kept in `tests/golden/simulation.txt`; `UPDATE=1` writes it anew.
+//! at a time and for batching ones. Kept in `tests/golden/simulation.txt`; `UPDATE=1` rewrites it.
 
 use super::testbed::{MEGABIT, Measured, Service, Testbed};
 use crate::traffic::{
@@ -33,7 +33,7 @@ of a batch takes a tenth. Every row: sent = received + lost.
 gateway         µs  traffic          median        p90        max    sent  queue  output  other   frames/s
 ";
 
-/// The gateway that takes so many ns for a frame.
+/// A gateway that takes this many ns per frame.
 type ServiceOf = fn(u64) -> Service;
 
 struct Row {
@@ -59,7 +59,7 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 });
 
 impl Row {
-    /// How long the gateway has for a frame, in ns.
+    /// The time between two frames, in ns.
     fn gap_ns(&self) -> u64 {
         let frame_ns = template::mean_ns(&Template::classic(2).frame().unwrap(), FRAMES, MEGABIT);
         let alone = self.traffic == Traffic::OneAtATime;
@@ -73,7 +73,7 @@ impl Row {
         latencies[(latencies.len() * percent).div_ceil(100) - 1]
     }
 
-    /// Frames a second that come through.
+    /// Frames received per second.
     fn throughput(&self) -> u64 {
         let last_ns = self.measured.arrivals.iter().map(|arrival| arrival.passage.routed_ns).max();
         self.measured.tally.received * 1_000_000_000 / last_ns.unwrap()
@@ -98,7 +98,7 @@ impl Row {
 }
 
 #[test]
-fn frames_are_lost_by_gateways_that_take_them_one_by_one_and_are_slower_than_the_traffic_only() {
+fn only_gateways_slower_than_the_traffic_that_handle_one_frame_at_a_time_lose_frames() {
     for row in &*ROWS {
         let overrun = row.kind == "one at a time" && row.service_us * 1000 > row.gap_ns();
         let tally = row.measured.tally;
@@ -116,7 +116,7 @@ fn frames_are_lost_by_gateways_that_take_them_one_by_one_and_are_slower_than_the
 }
 
 #[test]
-fn gateways_are_as_late_and_lose_as_much_as_the_kept_table_says() {
+fn latencies_and_losses_are_those_of_the_kept_table() {
     let mut now = HEAD.to_owned();
     for row in &*ROWS {
         assert!(row.measured.ledger.balances());
@@ -128,5 +128,5 @@ fn gateways_are_as_late_and_lose_as_much_as_the_kept_table_says() {
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     let first = kept.lines().zip(now.lines()).find(|(kept, now)| kept != now);
-    assert!(kept == now, "{}: not what was kept; first difference: {first:#?}", path.display());
+    assert!(kept == now, "{}: differs from the kept table; first difference: {first:#?}", path.display());
 }

@@ -1,5 +1,5 @@
 //! The papers' testbed in memory: the real meter and the real gateway loop between two simulated buses, on one clock
-//! that moves from event to event. Only how long the gateway takes is made up.
+//! that moves from event to event. Only the gateway's processing time is simulated.
 
 use crate::{
     gateway::route::{ROOM_AGAIN_NS, Route, Step},
@@ -36,29 +36,29 @@ use std::{
 
 pub const MEGABIT: BitRate = BitRate::classic(1_000_000);
 
-/// So slow that it might as well be dead: a frame takes a minute.
+/// As good as dead: a frame takes a minute.
 const DEAD: BitRate = BitRate::classic(1);
 
-/// How long the gateway takes for what it has received at once, before it sends.
+/// The gateway's processing time for a batch, between receiving and sending.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
     /// ns for the first frame.
     pub first_ns: u64,
     /// ns for each further one.
     pub further_ns: u64,
-    /// Up to so many ns more, by chance.
+    /// A random addition, up to this many ns.
     pub jitter_ns: u64,
-    /// How many frames it receives at once.
+    /// Frames per batch.
     pub batch_frames: usize,
 }
 
 impl Service {
-    /// As read+write: every frame costs the same.
+    /// Like read+write: every frame takes the same time.
     pub fn one_at_a_time(first_ns: u64) -> Self {
         Self { first_ns, further_ns: 0, jitter_ns: 0, batch_frames: 1 }
     }
 
-    /// As recvmmsg+sendmmsg: of what is there already, a further frame costs a tenth.
+    /// Like recvmmsg+sendmmsg: each further frame of a batch takes a tenth of the time.
     pub fn batching(first_ns: u64) -> Self {
         Self { further_ns: first_ns / 10, batch_frames: BATCH_FRAMES, ..Self::one_at_a_time(first_ns) }
     }
@@ -68,37 +68,37 @@ impl Service {
     }
 }
 
-/// What is measured.
+/// The setup of a simulation.
 #[derive(Clone)]
 pub struct Testbed {
     pub world: World,
     pub name: String,
     pub service: Service,
     pub gather: bool,
-    /// Room in the gateway's receive queue.
+    /// Frames that fit into the gateway's receive queue.
     pub queue_frames: u32,
     pub traffic: Traffic,
     pub count: u64,
     pub frame: Frame,
-    /// The buses' rates: the sender's, the routed one's.
+    /// The bit rates of the sender's and the routed bus.
     pub rates: [BitRate; 2],
-    /// The gateway hangs once it has received so many frames.
+    /// The gateway hangs after this number of received frames.
     pub hangs_after: u64,
-    /// That bus carries nothing from then on.
+    /// The bus that stops carrying frames, and the time.
     pub dies: (&'static str, u64),
-    /// The meter wakes up late by up to so many ns.
+    /// The meter wakes up late by up to this many ns.
     pub oversleep_ns: u64,
     pub seed: u64,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 pub struct Measured {
     pub tally: Tally,
     pub counts: Counts,
     pub ledger: Ledger,
     pub arrivals: Vec<Arrival>,
-    /// When the meter was done.
+    /// The time at which the meter ended.
     pub end_ns: u64,
 }
 
@@ -169,7 +169,7 @@ impl Testbed {
         Interface::find(&format!("sim:{}/{bus}", self.name)).unwrap()
     }
 
-    /// As `canter latency` sets it up.
+    /// The experiment of `canter latency`.
     fn experiment(&self) -> Experiment {
         let queue_frames = self.count.clamp(256, 1 << 16) as u32;
         Experiment {
@@ -202,7 +202,7 @@ impl Testbed {
     }
 }
 
-/// Hands over what it took from the queue when the gateway has had the time to handle it.
+/// Returns received frames after the gateway's processing time.
 struct Served {
     inner: Box<dyn Receive>,
     world: World,
@@ -241,19 +241,19 @@ impl Receive for Served {
     }
 }
 
-/// The route, and when it goes on.
+/// The route, and the times of its next events.
 struct Gateway {
     route: Route,
-    /// When what it has received is handled.
+    /// The time at which the received frames are processed.
     ready_ns: Arc<AtomicU64>,
-    /// When it tries a full output again.
+    /// The time at which it retries a full output.
     again_ns: u64,
     hangs_after: u64,
 }
 
 impl Gateway {
-    /// Does what there is to do at `now_ns`; answers when there is more.
-    fn go_on(&mut self, now_ns: u64) -> Option<u64> {
+    /// Runs until `now_ns`; returns the time of the next event.
+    fn advance(&mut self, now_ns: u64) -> Option<u64> {
         if now_ns < self.again_ns {
             return Some(self.again_ns);
         }
@@ -300,7 +300,7 @@ impl Surroundings for Simulation {
             self.world.set_bit_rate(self.dies.0, DEAD);
         }
         while self.now_ns() < until_ns {
-            let goes_on_ns = self.gateway.go_on(self.now_ns());
+            let goes_on_ns = self.gateway.advance(self.now_ns());
             let arrives_ns = self.world.next_ns().filter(|&arrives_ns| arrives_ns <= until_ns);
             let next_ns = [arrives_ns, goes_on_ns].into_iter().flatten().fold(until_ns, u64::min);
             self.world.advance(next_ns);
@@ -312,7 +312,7 @@ impl Surroundings for Simulation {
     }
 }
 
-/// SplitMix64: numbers by chance, the same for a seed.
+/// SplitMix64: pseudo-random numbers from a seed.
 pub struct Random(pub u64);
 
 impl Random {

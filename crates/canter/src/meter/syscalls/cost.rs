@@ -24,12 +24,12 @@ use std::{
 /// The most frames a run may queue: 960 bytes each in the kernel.
 pub const FRAMES_MAX: u64 = 200_000;
 
-/// Made here when no interface is given.
+/// Created when no interface is given.
 const VCAN: &str = "canter-v";
 const VXCAN: [&str; 2] = ["canter-x0", "canter-x1"];
 
-/// A processor that is busy sending may leave the delivery to its kernel thread (ksoftirqd), which runs when this one
-/// sleeps: frames that are missing are lost only when so many such sleeps have brought none.
+/// A processor that is busy sending may leave the delivery to its kernel thread (ksoftirqd), which runs when this
+/// thread sleeps. Missing frames count as lost only after this number of sleeps without a frame.
 const DELIVERY_WAITS_MAX: u32 = 20;
 const DELIVERY_WAIT_NS: u64 = 1_000_000;
 
@@ -40,18 +40,18 @@ pub struct Bench {
     devices: Option<Links>,
     made: Vec<Made>,
     frame: Frame,
-    /// Set: the runs that are left are not made.
+    /// When set, the remaining runs are skipped.
     interrupted: Arc<AtomicBool>,
-    /// What reading the clock twice adds to a timed call.
+    /// The time that two clock readings add to a timed call.
     clock_ns: u64,
 }
 
-/// What frames pass, and who is at the other end of what is measured.
+/// The pairs of interfaces that frames pass.
 #[derive(Clone)]
 struct Links {
     /// Receivers are measured on the second, while the first sends.
     receiving: [Interface; 2],
-    /// Senders are measured on the first, while the second hears them.
+    /// Senders are measured on the first, while the second receives.
     sending: [Interface; 2],
     sender: &'static str,
     reader: &'static str,
@@ -61,7 +61,7 @@ impl Links {
     /// Of the devices `/dev/canchar0,/dev/canchar1`.
     fn of_devices(names: &str) -> failure::Result<Self> {
         let Some((near, far)) = names.split_once(',') else {
-            let why = format!("{names}: two devices of one bus: /dev/canchar0,/dev/canchar1");
+            let why = format!("{names}: expected two devices of one bus: /dev/canchar0,/dev/canchar1");
             return Err(Failure::new(Exit::Usage, why));
         };
         let found = [Interface::find(near)?, Interface::find(far)?];
@@ -69,7 +69,7 @@ impl Links {
         Ok(Self::between(found.clone(), found))
     }
 
-    /// By the methods that fit what carries the frames.
+    /// With the methods that fit the interfaces' carriers.
     fn between(receiving: [Interface; 2], sending: [Interface; 2]) -> Self {
         let usual = sending[0].carrier.usual;
         Self { receiving, sending, sender: usual.transmit, reader: usual.receive_spinning }
@@ -81,13 +81,14 @@ impl Links {
 pub struct Run {
     pub frames: u64,
     pub received: u64,
-    /// The method's own calls.
+    /// The time of the method's calls.
     pub calls_ns: u64,
-    /// What the other side's calls grew by: for receivers the sending calls; for senders, what a receiver adds.
+    /// The additional time of sending with a receiver: of the sending calls for a receiver, of its own calls for a
+    /// sender.
     pub delivery_ns: i64,
 }
 
-/// An interface made here, deleted however the measurement ends.
+/// A temporary interface; dropping this deletes it.
 struct Made(Option<Interface>);
 
 impl Made {
@@ -98,7 +99,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // Another error is on its way, and the one to tell.
+        // Another error is being returned, and that one matters.
         let _ = self.0.take().map(Interface::delete);
     }
 }
@@ -128,19 +129,19 @@ impl Bench {
         Ok(Self { sockets, devices, made, frame, interrupted, clock_ns: clock_ns() })
     }
 
-    /// Those that a method of these carriers works on.
+    /// The interfaces for a method of these carriers.
     fn links(&self, carriers: &[&Carrier]) -> &Links {
         let on_devices = carriers.iter().any(|carrier| carrier.access == Access::File);
         self.devices.as_ref().filter(|_| on_devices).unwrap_or(&self.sockets)
     }
 
-    /// What a receiver of these carriers is measured on.
-    pub fn heard(&self, carriers: &[&Carrier]) -> &Interface {
+    /// The interface for measuring a receiver of these carriers.
+    pub fn receiving(&self, carriers: &[&Carrier]) -> &Interface {
         &self.links(carriers).receiving[1]
     }
 
-    /// What a sender of these carriers is measured on.
-    pub fn sent_on(&self, carriers: &[&Carrier]) -> &Interface {
+    /// The interface for measuring a sender of these carriers.
+    pub fn sending(&self, carriers: &[&Carrier]) -> &Interface {
         &self.links(carriers).sending[0]
     }
 
@@ -202,7 +203,7 @@ impl Bench {
         Ok(passed)
     }
 
-    /// Sends `frames` frames by `method`, `batch` a call: once to nobody, once to a receiver.
+    /// Sends `frames` frames by `method`, `batch` per call: once without a receiver, once with one.
     pub fn send(&self, method: TransmitMethod, frames: u64, batch: usize) -> failure::Result<Run> {
         let (alone_ns, _) = self.send_to(method, frames, batch, false)?;
         let (heard_ns, received) = self.send_to(method, frames, batch, true)?;
@@ -236,7 +237,7 @@ impl Bench {
         Ok((sending_ns, received as u64))
     }
 
-    /// How long `work` takes, less what it says that it has waited.
+    /// The time of `work`, without the time that it reports as waiting.
     fn timed(
         &self,
         interface: &Interface,
@@ -251,7 +252,7 @@ impl Bench {
         Ok((end_ns - start_ns).saturating_sub(self.clock_ns + waited_ns))
     }
 
-    /// Looked at between timed calls, never inside.
+    /// Checks for a signal; called between timed calls only.
     fn refuse_interrupted(&self) -> failure::Result<()> {
         if self.interrupted.load(Ordering::Acquire) {
             return Err(Failure::new(Exit::Interrupted, "syscalls: interrupted"));
@@ -271,8 +272,8 @@ fn by(name: &str) -> Result<TransmitMethod> {
     name.parse()
 }
 
-/// For classic frames, as the paper's interfaces were: where FD frames are possible, a ring has to listen to all
-/// protocols, and every sender of the machine pays for that.
+/// Sets an interface to classic frames, as in the paper: on an FD interface a ring must listen to all protocols, which
+/// slows down every sender on the machine.
 fn classic(mut interface: Interface, made: &mut Vec<Made>) -> Result<Interface> {
     made.push(Made(Some(interface.clone())));
     set_classic(&mut interface)?;
@@ -289,7 +290,7 @@ fn send_all(sender: &mut dyn Transmit, frames: &[Frame], batch: usize) -> io::Re
         let taken = sender.transmit(part)?;
         sender.flush()?;
         if taken < part.len() || sender.pending() > 0 {
-            return Err(io::Error::other("the virtual interface took no more frames"));
+            return Err(io::Error::other("the virtual interface accepts no more frames"));
         }
     }
     Ok(())
@@ -319,10 +320,10 @@ fn receive_all(
             }
         }
     }
-    Ok(received.min(count)) // more: somebody else's
+    Ok(received.min(count)) // more frames are those of other senders
 }
 
-/// The least that two readings of the clock are apart.
+/// The shortest time between two clock readings.
 fn clock_ns() -> u64 {
     let reading = |_| {
         let start_ns = clock::monotonic_ns();
@@ -331,7 +332,7 @@ fn clock_ns() -> u64 {
     (0..1000).map(reading).min().unwrap_or(0)
 }
 
-/// The straight line through `[frames, ns]` with the least squares; `None` through fewer than two places.
+/// The least-squares line through `[frames, ns]`; `None` with fewer than two different numbers of frames.
 pub fn fit(points: &[[u64; 2]]) -> Option<Fit> {
     let n = points.len() as f64;
     let mean = |at: usize| points.iter().map(|point| point[at] as f64).sum::<f64>() / n;
@@ -351,13 +352,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_straight_line_is_found_again() {
+    fn the_fit_of_a_straight_line_is_that_line() {
         let points = [1000, 2000, 5000].map(|frames| [frames, 700 + 31 * frames]);
         assert_eq!(fit(&points), Some(Fit { intercept: 700, slope_per_1000: 31_000 }));
     }
 
     #[test]
-    fn one_place_makes_no_line() {
+    fn one_point_has_no_line() {
         assert_eq!(fit(&[[10, 5]]), None);
         assert_eq!(fit(&[[10, 5], [10, 6]]), None);
         assert_eq!(fit(&[]), None);

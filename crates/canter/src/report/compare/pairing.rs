@@ -1,10 +1,10 @@
-//! Which series of one run belongs to which of the other, and whether two runs may be compared at all.
+//! Finds the pairs of series of two runs, and the reasons why two runs cannot be compared.
 
 use crate::measure::result::{ClockKind, Environment, Latency, ResultFile, Series};
 use crate::report::ranking;
 use std::collections::BTreeMap;
 
-/// What may differ between two runs because the difference is what is compared.
+/// A difference between two runs that is the object of the comparison, and therefore allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Across {
     /// Another kernel
@@ -15,14 +15,14 @@ pub enum Across {
 
 /// The same series of both sides, every repeat of it.
 pub struct Pair<'a> {
-    /// Study, kernel, quantity: what stands above the method.
+    /// Study, kernel and quantity: the heading above the method.
     pub heading: String,
     pub label: String,
     pub a: Vec<&'a Series>,
     pub b: Vec<&'a Series>,
 }
 
-/// Series of both sides by what they are, in the order in which they occur.
+/// The series of both sides in pairs, in the order in which they occur.
 pub fn pairs<'a>(a: &'a [ResultFile], b: &'a [ResultFile]) -> Vec<Pair<'a>> {
     let mut pairs: Vec<Pair<'a>> = Vec::new();
     let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub fn pairs<'a>(a: &'a [ResultFile], b: &'a [ResultFile]) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// Results with their study, and with their kernel where the study was made on several.
+/// Results with their study, and with their kernel where the study ran on several.
 fn headings(results: &[ResultFile]) -> impl Iterator<Item = (&ResultFile, String)> {
     let flavours = |study: &str| {
         let of_study = results.iter().filter(|result| result.study == study);
@@ -74,7 +74,7 @@ fn condition(series: &Series) -> String {
     }
 }
 
-/// Why the runs cannot be compared; every reason once.
+/// The reasons why the runs cannot be compared, each once.
 pub fn obstacles(a: &[ResultFile], b: &[ResultFile], across: &[Across]) -> Vec<String> {
     let mut obstacles = Vec::new();
     for a in a {
@@ -107,7 +107,7 @@ fn between(a: &Environment, b: &Environment, across: &[Across]) -> Vec<String> {
         ("kernel", [release(a), release(b)], Some(Across::Kernel)),
         ("processors", [processors(a), processors(b)], Some(Across::Machine)),
         ("QEMU", [a.qemu.clone(), b.qemu.clone()], Some(Across::Machine)),
-        // In the virtual clock every processor counts alike.
+        // The virtual clock does not depend on the processor.
         (
             "processor",
             if virtual_ { Default::default() } else { [a.cpu.clone(), b.cpu.clone()] },
@@ -123,13 +123,13 @@ fn describe(what: &str, a: &str, b: &str, by: Option<Across>) -> String {
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     let way_out = match by {
         None => "",
-        Some(Across::Kernel) => " (--across kernel compares them all the same)",
-        Some(Across::Machine) => " (--across machine compares them all the same)",
+        Some(Across::Kernel) => " (--across kernel allows it)",
+        Some(Across::Machine) => " (--across machine allows it)",
     };
     format!("{what}: {} and {}{way_out}", or_none(a), or_none(b))
 }
 
-/// The latencies of all repeats together.
+/// The latencies of all repeats, pooled.
 pub fn together(repeats: &[&Series]) -> Latency {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for bucket in repeats.iter().filter_map(|series| series.latency_ns.as_ref()).flat_map(|one| &one.buckets)

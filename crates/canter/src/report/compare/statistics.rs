@@ -1,13 +1,13 @@
-//! How sure a difference is: estimates with 95 % intervals, without any assumption about how latencies are
-//! distributed, and without random numbers: the same files give the same verdict.
+//! The uncertainty of a difference: estimates with 95 % intervals, without assumptions about the distribution of
+//! latencies and without random numbers: the same files give the same verdict.
 
 use crate::measure::result::Latency;
 
-/// Of the normal distribution: 95 % lie within so many standard deviations.
+/// 95 % of a normal distribution lie within this number of standard deviations.
 const Z: f64 = 1.96;
-/// A percentile is told from another when at least so many latencies lie above it on both sides.
+/// Two percentiles are compared when at least this number of latencies lies above each.
 const ABOVE_MIN: u64 = 10;
-/// The chance at each side of an interval.
+/// The probability outside of an interval at each side.
 const TAIL: f64 = 0.025;
 
 /// A figure and its 95 % interval.
@@ -19,12 +19,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A figure that repeats exactly, or of which no more is known.
+    /// A figure that repeats exactly, or whose spread is unknown.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
-    /// How many times `self` another one is. The limits of the ratio follow from both intervals (the method of
+    /// `self` divided by `base`. The limits of the ratio follow from both intervals (the method of
     /// variance estimates recovery, on logarithms: Donner and Zou, 2012).
     pub fn ratio_to(self, base: Self) -> Self {
         let ln = |one: Self| [one.value, one.low, one.high].map(|value| value.max(0.5).ln());
@@ -34,7 +34,7 @@ impl Estimate {
         Self { value: (b - a).exp(), low: low.exp(), high: high.exp() }
     }
 
-    /// How much greater `self` is: for shares (Newcombe, 1998, method 10).
+    /// `self` minus `base`, for shares (Newcombe, 1998, method 10).
     pub fn minus(self, base: Self) -> Self {
         let value = self.value - base.value;
         let low = value - ((self.value - self.low).powi(2) + (base.high - base.value).powi(2)).sqrt();
@@ -43,7 +43,7 @@ impl Estimate {
     }
 }
 
-/// A percentile with the interval that its order statistics give. `None` when too few latencies lie above it.
+/// A percentile with its interval by order statistics. `None` when too few latencies lie above it.
 pub fn percentile(latency: &Latency, per_mille: u64) -> Option<Estimate> {
     let (n, p) = (latency.count as f64, per_mille as f64 / 1000.0);
     if latency.count * (1000 - per_mille.min(1000)) < ABOVE_MIN * 1000 {
@@ -59,14 +59,14 @@ pub fn percentile(latency: &Latency, per_mille: u64) -> Option<Estimate> {
     })
 }
 
-/// So many of so many, as a share with Wilson's interval.
+/// `part` of `all` as a share with Wilson's interval.
 pub fn share(part: u64, all: u64) -> Option<Estimate> {
     let n = all as f64;
     let value = (all > 0).then(|| part as f64 / n)?;
     let centre = value + Z * Z / (2.0 * n);
     let half = Z * (value * (1.0 - value) / n + Z * Z / (4.0 * n * n)).sqrt();
     let limit = |at: f64| (at / (1.0 + Z * Z / n)).clamp(0.0, 1.0);
-    // At the ends the limits are the value itself, but for rounding.
+    // At 0 and 1 the limits would equal the value, except for rounding.
     let low = if part == 0 { 0.0 } else { limit(centre - half).min(value) };
     let high = if part == all { 1.0 } else { limit(centre + half).max(value) };
     Some(Estimate { value, low, high })
@@ -103,7 +103,7 @@ pub fn median(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { value, low: values[cut], high: values[n - 1 - cut] })
 }
 
-/// How many of the sorted differences to leave out at each end, so that chance alone goes beyond with 2.5 % at most.
+/// How many of the sorted differences to leave out at each end for a probability of at most 2.5 % beyond it.
 fn rank_cut(n: usize, m: usize) -> Option<usize> {
     let orders = rank_sums(n, m);
     let all: f64 = orders.iter().sum();
@@ -115,7 +115,7 @@ fn rank_cut(n: usize, m: usize) -> Option<usize> {
     within.count().checked_sub(1)
 }
 
-/// In how many orders of n and m values the Mann–Whitney statistic is 0, 1, 2…: the coefficients of the Gaussian
+/// The number of orders of n and m values whose Mann–Whitney statistic is 0, 1, 2…: the coefficients of the Gaussian
 /// binomial, the product of (1 − q^(m+i)) / (1 − q^i) for i = 1…n.
 fn rank_sums(n: usize, m: usize) -> Vec<f64> {
     let mut orders = vec![0.0; n * m + 1];
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_median_holds_the_truth_as_often_as_it_says() {
+    fn the_interval_of_a_median_contains_the_true_median_in_95_percent() {
         // 400 samples of 300 from one skewed distribution, by a fixed generator: about 5 % may miss its median.
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let mut random = || {

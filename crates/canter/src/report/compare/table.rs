@@ -1,4 +1,4 @@
-//! A comparison in the terminal: a sentence first, then a line a figure.
+//! A comparison in the terminal: a sentence, then one line per figure.
 
 use super::{Compared, Comparison, Figure, FigureKind, Verdict};
 use crate::measure::result::ClockKind;
@@ -19,7 +19,7 @@ impl Verdict {
         }
     }
 
-    /// Of its style on the page.
+    /// The class of its style on the page.
     pub fn class(self) -> &'static str {
         match self {
             Self::Regression | Self::Invalid => "bad",
@@ -81,7 +81,7 @@ fn table(out: &mut String, group: &[&Compared], ink: Ink) {
     table.print(out, ink);
 }
 
-/// A, B, the change and its interval, as people read them.
+/// A, B, the change and its interval, formatted.
 pub fn numbers(figure: &Figure) -> [String; 4] {
     let change = &figure.change;
     let exact = change.low == change.high;
@@ -132,7 +132,7 @@ pub fn sentence(comparison: &Comparison) -> String {
     sentence + "."
 }
 
-/// The three that got worse most.
+/// The three figures that got worse most.
 fn worst(comparison: &Comparison) -> String {
     let worse = |figure: &&Figure| figure.verdict == Verdict::Regression;
     let mut all: Vec<(&str, &Figure)> = (comparison.series.iter())
@@ -146,7 +146,7 @@ fn worst(comparison: &Comparison) -> String {
     format!("{}{more}", named.join(", "))
 }
 
-/// By which test, and what it leaves out.
+/// The test, and what it ignores.
 pub fn method(comparison: &Comparison) -> String {
     let both: Vec<&Compared> = comparison.series.iter().filter(|series| !series.figures.is_empty()).collect();
     let ranked = both.iter().filter(|series| series.repeats.iter().all(|&repeats| repeats >= 4)).count();
@@ -154,14 +154,14 @@ pub fn method(comparison: &Comparison) -> String {
         return String::new();
     }
     let mut text = match ranked {
-        n if n == both.len() => "By the ranks of the repeats (Mann–Whitney).".to_owned(),
-        0 => "By the order statistics of the frames.".to_owned(),
-        _ => "By the ranks of the repeats (Mann–Whitney), and where there are fewer than four a side by the \
-              order statistics of the frames."
+        n if n == both.len() => "Test: ranks of the repeats (Mann–Whitney).".to_owned(),
+        0 => "Test: order statistics of the frames.".to_owned(),
+        _ => "Test: ranks of the repeats (Mann–Whitney); with fewer than four repeats per side, order \
+        statistics of the frames."
             .to_owned(),
     };
     if ranked < both.len() && comparison.clock == ClockKind::Real {
-        text.push_str(" The spread between runs is not in these intervals: repeat at least four times.");
+        text.push_str(" These intervals ignore the spread between runs: repeat at least four times.");
     }
     text
 }

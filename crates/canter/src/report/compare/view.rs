@@ -1,4 +1,4 @@
-//! A comparison on the page: plain values that the template lays out.
+//! A comparison on the page: plain values for the template.
 
 use super::{Comparison, Figure, Verdict};
 use serde::Serialize;

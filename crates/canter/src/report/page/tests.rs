@@ -15,7 +15,7 @@ fn file(series: Vec<Series>) -> ResultFile {
     ResultFile { schema: 1, study: words(), title: words(), command: words(), environment, series }
 }
 
-/// Figures as large, as contradictory and as many as a file can hold.
+/// Figures as large as a file can hold; they may contradict each other.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..3_u64, 0..100_000_u64, any::<u64>()]
 }
@@ -39,7 +39,7 @@ fn cost() -> impl Strategy<Value = Cost> {
     )
 }
 
-/// A distribution that can be true, so that it is drawn.
+/// A distribution without contradictions, so that it is drawn.
 fn sound_latency() -> impl Strategy<Value = Latency> {
     prop::collection::vec(prop_oneof![0..3_i64, 0..90_000_i64, 0..4_000_000_000_i64], 0..30).prop_map(|all| {
         let mut histogram = Histogram::new();
@@ -115,7 +115,7 @@ fn series() -> impl Strategy<Value = Series> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_a_file_holds_becomes_a_sound_page(series in prop::collection::vec(series(), 0..8)) {
+    fn any_result_file_becomes_a_valid_page(series in prop::collection::vec(series(), 0..8)) {
         let result = file(series);
         let page = render(std::slice::from_ref(&result), None, FIGURES).expect("it renders");
         let (shown, _) = page.split_once("<script").expect("it has a script");
@@ -143,7 +143,7 @@ fn a_long_run_makes_a_small_page() {
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
 }
 
-/// A row of an outsider's: the frames that each result sent, all together.
+/// A row that is not in the table: the total of frames that each result sent.
 const TOY: Figure = Figure {
     text: |numbers, _| format!("toy: {} frames were sent\n", toy_frames(numbers)),
     ..Figure::new(
@@ -161,7 +161,7 @@ fn toy_frames(numbers: &Numbers<'_>) -> u64 {
 }
 
 #[test]
-fn a_figure_is_a_row_of_the_table_that_the_page_and_the_summary_are_given() {
+fn the_page_and_the_summary_show_the_figures_of_the_table_they_get() {
     let sent = |sent| Series { ledger: Ledger { sent, ..Ledger::default() }, ..Series::default() };
     let result = ResultFile { study: "a <toy>".to_owned(), ..file(vec![sent(3), sent(4)]) };
     let figures = [FIGURES, &[TOY]].concat();

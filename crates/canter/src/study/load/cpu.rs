@@ -11,12 +11,12 @@ use std::{
 pub const LOAD: Row =
     Row { name: "cpu", ethernet: false, lines: |_| vec![Line::own("cpu")], work: &[("cpu", |_| messages())] };
 
-/// As hackbench has them: groups, senders and receivers of a group, bytes of a message.
+/// hackbench's defaults: groups, senders and receivers per group, bytes per message.
 const GROUPS: usize = 2;
 const THREADS: usize = 20;
 const MESSAGE: usize = 100;
 
-/// Every sender of a group sends to every receiver of it, without end.
+/// Every sender of a group sends to every receiver of the group, without end.
 fn messages() -> io::Result<()> {
     let mut senders = Vec::new();
     for _ in 0..GROUPS {

@@ -27,7 +27,7 @@ fn disk() -> io::Result<()> {
     }
 }
 
-/// There is no disk in the lab: ext4 on a loop device on a file in memory has everything but the disk's interrupts.
+/// The lab has no disk. ext4 on a loop device on a file in memory does the same work without the disk's interrupts.
 fn loop_device() -> io::Result<PathBuf> {
     let folder = Path::new("/tmp/canter-disk");
     if folder.exists() {

@@ -33,7 +33,7 @@ pub const SEND: Row = Row {
     work: &[],
 };
 
-/// A TCP stream to the gateway, as fast as it goes.
+/// A TCP stream to the gateway at full speed.
 pub const TCP: Row = Row {
     name: "ethernet-tcp",
     ethernet: true,
@@ -53,7 +53,7 @@ pub const TCP: Row = Row {
     ],
 };
 
-/// The discard service's number with a 1 before it.
+/// The port of the discard service (9), plus 10000.
 const PORT: u16 = 10009;
 
 fn tcp_sink() -> io::Result<()> {

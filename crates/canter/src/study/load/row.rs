@@ -1,17 +1,17 @@
-//! The seam: what a load is. `table` has a row for each.
+//! The seam: the type of a row of `table`, a load.
 
 use super::super::ethernet::Ethernet;
 use std::io;
 
 /// A load.
 pub struct Row {
-    /// As study files and results have it.
+    /// The name in study files and results.
     pub name: &'static str,
     /// Needs two network cards.
     pub ethernet: bool,
-    /// The commands that make the load; the Ethernet is there when the load needs one.
+    /// The commands that make the load; they get the Ethernet, if the load needs one.
     pub lines: fn(Option<&Ethernet>) -> Vec<Line>,
-    /// What this program does as `canter study load NAME [--to ADDRESS]`; returns only when something fails.
+    /// The work of `canter study load NAME [--to ADDRESS]`; returns only on failure.
     pub work: &'static [(&'static str, Work)],
 }
 
@@ -20,7 +20,7 @@ pub type Work = fn(to: Option<&str>) -> io::Result<()>;
 /// A command of a load.
 pub struct Line {
     pub words: Vec<String>,
-    /// Runs beside the gateway, not on the other machine.
+    /// Runs on the gateway's machine, not on the other one.
     pub on_gateway: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The loads, in the order in which messages name them; the first one is none.
+//! The loads, in the order in which messages name them; the first row is no load.
 
 use super::{cpu, disk, ethernet, row::Row};
 
