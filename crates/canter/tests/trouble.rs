@@ -60,6 +60,7 @@ const REFUSED: &[Case] = &[
     case("gateway can3 vcan9", 1, &["vcan9: is down (ip link set vcan9 up)"]),
     case("latency --send vcan9 --routed can2", 1, &["vcan9: is down (ip link set vcan9 up)"]),
     case("syscalls -i vcan9", 1, &["vcan9: is down (ip link set vcan9 up)"]),
+    case("syscalls -i can3", 2, &["can3: is no virtual interface"]),
     case(
         "gateway can3 can4 --method read/busy-poll+write",
         4,
