@@ -2,7 +2,10 @@
 # The crates as a registry would have them: packs all, unpacks them into an empty folder, builds a program from the
 # unpacked files alone, and uses that.
 #
-#     packaging/crates.sh TARGET      TARGET: a folder for what is built
+#     packaging/crates.sh TARGET [TOOLCHAIN]
+#
+# TARGET is a folder for what is built. TOOLCHAIN builds the program (`1.88`, the oldest that the crates support); without
+# it the usual toolchain does. Packing needs Cargo 1.90.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
@@ -31,7 +34,7 @@ printf 'fn main() -> std::process::ExitCode {\n    canter::main()\n}\n' > "$plac
 cp "$root/Cargo.lock" "$place/program/Cargo.lock"
 
 cd "$place/program"
-cargo build --quiet --target-dir "$target/program"
+cargo ${2:+"+$2"} build --quiet --target-dir "$target/program"
 canter=$target/program/debug/program
 
 [ "$("$canter" study list | wc -l)" -ge "$(ls "$root/studies" | wc -l)" ] || { echo 'study list: studies are missing' >&2; exit 1; }

@@ -64,7 +64,7 @@ impl fmt::Display for Error {
             Self::UnknownFormat(path) => {
                 let names = list_extensions(FORMATS, |format| format.append.is_some(), "or");
                 let path = path.display();
-                write!(f, "{path}: which format? (end its name in {names}, or set `Settings::format`)")
+                write!(f, "{path}: unknown format (end the name in {names}, or set `Settings::format`)")
             }
             Self::KeepWithoutRotation => f.write_str("keep: of what? (rotation by size or age makes files)"),
             Self::NoHardwareStamps(path) => {

@@ -1,5 +1,5 @@
-//! `canter analyze`: what is on a virtual wire, from its tap: every frame with its start and its end in ns, errors, and
-//! the load of the bus. It takes part in nothing and disturbs nobody.
+//! `canter analyze`: shows or records the frames of a virtual wire from its tap, each with its start and end in ns, errors,
+//! and the load of the bus. Reading the tap does not disturb the bus.
 
 mod line;
 mod load;
@@ -58,12 +58,12 @@ pub struct Arguments {
     duration: Option<u64>,
 }
 
-/// How long to wait for frames before looking at signals and at the time.
-const LOOK_NS: u64 = 50_000_000;
+/// Longest wait for frames before a check of signals and of the time.
+const CHECK_PERIOD_NS: u64 = 50_000_000;
 
 fn interval(text: &str) -> Result<u64, String> {
     match duration::parse_ns(text)? {
-        ns if ns < 1_000_000 => Err("at least 1ms".to_owned()),
+        ns if ns < 1_000_000 => Err("must be at least 1ms".to_owned()),
         ns => Ok(ns),
     }
 }
@@ -79,7 +79,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     })?;
     let recording = arguments.output.as_deref().map(|path| {
         let names = format_names::extensions(format_names::is_live);
-        let usage = format!("{}: which format? (end its name in {names})", path.display());
+        let usage = format!("{}: unknown format (end the name in {names})", path.display());
         // This recording is not compressed.
         let format = Some(path).filter(|path| path.extension().is_none_or(|end| end != "zst"));
         let format = format.and_then(|path| format_names::by_extension(path, format_names::is_live));
@@ -97,10 +97,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         load: arguments.load.map(|ns| Load::new(start_ns, ns)),
         summary: Summary::new(&bus, start_ns, &about),
         names: Names::of(&bus)?,
-        shows: common.shows_table(),
+        prints: common.shows_table(),
         tap,
     };
-    if analyzer.shows && analyzer.recording.is_none() {
+    if analyzer.prints && analyzer.recording.is_none() {
         eprintln!("analyze: bus {bus}, {}", line::rates(&about));
     }
     let end_ns = arguments.duration.map_or(u64::MAX, |ns| start_ns.saturating_add(ns));
@@ -116,18 +116,19 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     analyzer.finish(common)
 }
 
-/// All that becomes of what is read.
+/// The tap and all outputs.
 struct Analyzer {
     tap: Tap,
     recording: Option<Recording>,
     load: Option<Load>,
     summary: Summary,
     names: Names,
-    shows: bool,
+    prints: bool,
 }
 
 impl Analyzer {
-    /// Takes what is there, or waits for it a moment. False: the bus has gone, or nobody reads our output any more.
+    /// Handles all frames in the tap, then waits for the next one, at most [`CHECK_PERIOD_NS`]. False: the bus was deleted,
+    /// or the reader of the standard output has closed it.
     fn read(&mut self, count: u64, end_ns: u64) -> failure::Result<bool> {
         let mut out = io::stdout().lock();
         let mut text = String::new();
@@ -141,13 +142,13 @@ impl Analyzer {
                 return Ok(false);
             }
         }
-        if let (Some(load), true) = (&mut self.load, self.shows) {
+        if let (Some(load), true) = (&mut self.load, self.prints) {
             load.print_finished(clock::monotonic_ns(), &mut text);
         }
         if !write(&mut out, &mut text)? {
             return Ok(false);
         }
-        let left_ns = end_ns.saturating_sub(clock::monotonic_ns()).min(LOOK_NS);
+        let left_ns = end_ns.saturating_sub(clock::monotonic_ns()).min(CHECK_PERIOD_NS);
         if self.summary.records() < count {
             let waited = self.tap.wait(Some(left_ns));
             waited.map_err(|error| Failure::failed(format!("bus {}: wait: {error}", self.tap.bus())))?;
@@ -163,7 +164,7 @@ impl Analyzer {
         }
         match &mut self.load {
             Some(load) => load.add(record, self.summary.interframe_ns()),
-            None if self.shows && self.recording.is_none() => line::print(record, &sender, text),
+            None if self.prints && self.recording.is_none() => line::print(record, &sender, text),
             None => {}
         }
         Ok(())
@@ -176,15 +177,15 @@ impl Analyzer {
             recording.close(&report)?;
         }
         common.write_json(&report)?;
-        if self.shows {
-            let text = report.to_string(); // in one piece, whoever else writes there
+        if self.prints {
+            let text = report.to_string(); // one write, so that output of other processes does not split it
             eprintln!("analyze: {text}");
         }
         Ok(if report.missed > 0 { Exit::Lost } else { Exit::Done })
     }
 }
 
-/// Writes and empties `text`; false when nobody reads it any more.
+/// Writes and empties `text`; false when the reader has closed the pipe.
 fn write(out: &mut impl Write, text: &mut String) -> failure::Result<bool> {
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     text.clear();

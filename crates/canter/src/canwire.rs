@@ -1,4 +1,4 @@
-//! What several commands ask of canwire's virtual wires: which bus a name means, and at what pace its source sends.
+//! Virtual wires for several commands: the bus that a name means, and the pace of its source.
 
 use crate::{
     failure::{self, Exit, Failure},
@@ -18,15 +18,15 @@ pub fn bus_of(name: &str) -> failure::Result<String> {
     if wire::buses()?.iter().any(|bus| bus.name == name) {
         return Ok(name.to_owned());
     }
-    let why = if Interface::find(name).is_ok() {
-        "is no node of a virtual wire, so there is nothing to look into"
+    let reason = if Interface::find(name).is_ok() {
+        "is not a node of a virtual wire"
     } else {
-        "there is no such node or bus"
+        "no such node or bus of a virtual wire"
     };
-    Err(Failure::failed(format!("{name}: {why} (canter wire list; canter wire add {name} --bus A)")))
+    Err(Failure::failed(format!("{name}: {reason} (canter wire list; canter wire add {name} --bus A)")))
 }
 
-/// The pace of a traffic and how many frames each time has; `None` for one that depends on arrivals.
+/// The pace of a traffic and its frames per period; `None` when sending depends on arrivals.
 pub fn pace(traffic: Traffic) -> failure::Result<Option<(Pace, u32)>> {
     Ok(match traffic {
         Traffic::OneAtATime => None,
@@ -35,8 +35,8 @@ pub fn pace(traffic: Traffic) -> failure::Result<Option<(Pace, u32)>> {
         Traffic::Burst { frames, every_ns } => Some((Pace::Period(every_ns), frames)),
         Traffic::Flood => Some((Pace::Always, 1)),
         Traffic::Ramp { .. } => {
-            let why = format!("--traffic {traffic}: a wire's source has no ramp (canter generate has)");
-            return Err(Failure::new(Exit::Usage, why));
+            let reason = format!("--traffic {traffic}: a wire's source has no ramp (canter generate has)");
+            return Err(Failure::new(Exit::Usage, reason));
         }
     })
 }

@@ -1,5 +1,5 @@
-//! `canter capture`: records all frames of any number of interfaces. The recording itself is the crate
-//! `canter-capture`; here are the command line, the live line and the end.
+//! `canter capture`: records all frames of any number of interfaces. The crate `canter-capture` records; this module has
+//! the command line, the live line and the summary.
 
 mod command;
 mod size;

@@ -1,12 +1,12 @@
-//! Convert: recordings in, one recording or data set out. Inputs are merged by stamp, chosen from, renamed; what is
-//! written is in its place when it is whole, and what the format could not keep is told.
+//! `canter convert`: merges recordings by stamp, selects frames, renames interfaces and writes one recording or data set.
+//! Output goes to a temporary file that is renamed when complete. The report lists what the format could not store.
 //!
 //! `Reader` → `merge` → `choice` → `Writer` → `report`
 
 mod choice;
 mod merge;
-mod moment;
 mod report;
+mod time_point;
 
 use crate::{
     duration,
@@ -21,7 +21,6 @@ use choice::{Choice, Rename};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use merge::Merge;
-use moment::Moment;
 use report::{Bus, Report};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -36,11 +35,12 @@ use std::{
     },
     time::Duration,
 };
+use time_point::TimePoint;
 
-/// How many frames go by between looks at signals and progress.
-const LOOK_FRAMES: u64 = 1 << 14;
-/// How long a signal waits for the next look.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Frames between two checks for signals; the progress bar moves then.
+const CHECK_FRAMES: u64 = 1 << 14;
+/// Timeout of a signal: without a check within this time, the program ends.
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Convert recordings: candump, pcap, pcapng, ASC, BLF, MDF4, CSV, Parquet → all of these but pcap
 #[derive(Args)]
@@ -51,44 +51,44 @@ Examples:
   canter convert drive.blf -o drive.log --interfaces can0=body    channel 1 of a BLF is can0
   canter convert drive.pcapng -o part.log --from +10m --to +12m --filter can0,123:7FF
   canter convert *.log.zst -o fleet --format parquet --vehicle V17    a data set for DuckDB
-  canter convert fleet/vehicle=V17 -o v17.pcapng     the data set's drives of one vehicle
+  canter convert fleet/vehicle=V17 -o v17.pcapng     all recordings of one vehicle in a data set
   canter convert drive.blf -o - --format log | canplayer vcan0=can0
-Inputs are known by what they hold; .zst and .gz are unpacked. What each format keeps: docs/formats.md.
-Exit code 0; 3 when an input was cut off: all that is whole of it was converted.")]
+canter detects the formats of inputs by their content and decompresses .zst and .gz. docs/formats.md lists what each
+format stores. Exit code 0; 3 when an input was cut off: canter converts all frames before the cut.")]
 pub struct Arguments {
     /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
     inputs: Vec<PathBuf>,
     #[arg(long, short, value_name = "OUT", help = format_names::output_help())]
     output: PathBuf,
-    /// The format, whatever the name
+    /// The format, regardless of the file's name
     #[arg(long, value_name = "FORMAT", value_parser = format_names::written())]
     format: Option<&'static Format>,
-    /// Write over a file that exists
+    /// Overwrite an existing file
     #[arg(long)]
     overwrite: bool,
     /// In .log and .asc, stamps of 9 digits instead of 6
     #[arg(long)]
     ns: bool,
-    /// In .log, R or T behind each frame, as candump -x writes it; not every reader of logs takes it
+    /// In .log, write R or T after each frame, as candump -x does; some readers of logs reject it
     #[arg(long)]
     direction: bool,
-    /// Put frames in order that are out of it by this much at most (dumpcap's files are, by up to 250ms)
+    /// Sort frames whose stamps are out of order by up to this (dumpcap's files: up to 250ms)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     sort: Option<u64>,
-    /// New names, by which all else speaks of the interfaces; two with one name become one bus
+    /// Rename interfaces; --filter uses the new names. Interfaces with the same new name become one bus
     #[arg(long, value_name = "OLD=NEW,…", value_delimiter = ',')]
     interfaces: Vec<Rename>,
-    /// Only these interfaces' frames, of them what candump's filters pass; `any` stands for all others; repeatable
+    /// Convert only these interfaces, with candump's filters; `any` means all others; repeatable
     #[arg(long, value_name = "IFACE[,FILTERS]", value_parser = InterfaceFilters::parse)]
     filter: Vec<InterfaceFilters>,
-    /// From here on: +10m after the first frame, 2026-11-22T08:30:00Z, or seconds since 1970
+    /// Start at this time: +10m after the first frame, 2026-11-22T08:30:00Z, or seconds since 1970
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
-    from: Option<Moment>,
-    /// Up to here, exclusive
+    from: Option<TimePoint>,
+    /// End before this time
     #[arg(long, value_name = "WHEN")]
-    to: Option<Moment>,
-    /// Whose drive it is: the first partition of a Parquet data set
+    to: Option<TimePoint>,
+    /// The vehicle's name: the first partition of a Parquet data set
     #[arg(long, value_name = "NAME")]
     vehicle: Option<String>,
 }
@@ -107,7 +107,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         overwrite: arguments.overwrite,
         vehicle: arguments.vehicle.clone(),
     };
-    let writer = Writer::open(&options).map_err(unwritten)?;
+    let writer = Writer::open(&options).map_err(output_failure)?;
     let progress = progress(readers.iter().map(Reader::size).sum(), common);
     let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to);
     let mut conversion = Conversion {
@@ -123,30 +123,34 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     conversion.close(&mut report, common)
 }
 
-/// The format: as asked, or by the output's name.
+/// The format of `--format`, or by the output's name.
 fn format(arguments: &Arguments) -> failure::Result<&'static Format> {
     let path = &arguments.output;
-    let usage = |why: &str| Failure::new(Exit::Usage, format!("{}: {why}", path.display()));
+    let usage = |reason: &str| Failure::new(Exit::Usage, format!("{}: {reason}", path.display()));
     let by_name = || format_names::by_extension(path, format_names::is_written);
     let Some(format) = arguments.format.or_else(by_name) else {
         let names = format_names::extensions(format_names::is_written);
-        return Err(usage(&format!("which format? (end its name in {names}, or give --format)")));
+        return Err(usage(&format!("unknown format (end the name in {names}, or give --format)")));
     };
     let name = format.name;
-    let packed = path.extension().is_some_and(|extension| extension == "zst");
+    let compressed = path.extension().is_some_and(|extension| extension == "zst");
     let stream =
         path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir());
-    if !format.grows && (packed || stream) {
-        let what = if packed { "cannot be packed" } else { "cannot go into a pipe or a device" };
-        return Err(usage(&format!("{name} is finished at its beginning and {what} (give a file's name)")));
+    if !format.grows && (compressed || stream) {
+        let reason = if compressed {
+            "cannot be compressed: its header is written last (leave out .zst)"
+        } else {
+            "cannot be written to a pipe or a device: its header is written last (give the name of a file)"
+        };
+        return Err(usage(&format!("{name} {reason}")));
     }
     if arguments.vehicle.is_some() && !format.writes_folder() {
-        return Err(usage(&format!("{name} has no place for --vehicle (Parquet has)")));
+        return Err(usage(&format!("{name} cannot store --vehicle (Parquet can)")));
     }
     if path.as_os_str() != "-"
         && let Some(same) = arguments.inputs.iter().find(|input| same_file(input, path))
     {
-        return Err(usage(&format!("is an input too, as {} (choose another -o)", same.display())));
+        return Err(usage(&format!("is also an input: {} (choose another -o)", same.display())));
     }
     Ok(format)
 }
@@ -155,20 +159,20 @@ fn same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other && other.is_file())
 }
 
-/// Why the output is not there, with the options that are the way out.
-fn unwritten(error: Error) -> Failure {
+/// An error of the output, with the options that are the way out.
+fn output_failure(error: Error) -> Failure {
     let Error::Io { source, .. } = &error else { return error.into() };
     let way_out = match source.kind() {
         io::ErrorKind::AlreadyExists => " (--overwrite replaces it)",
-        io::ErrorKind::StorageFull => " (nothing was kept; make room, or give -o a place elsewhere)",
-        io::ErrorKind::BrokenPipe => " (whoever read it has gone)",
+        io::ErrorKind::StorageFull => " (nothing was written; free space, or choose another disk with -o)",
+        io::ErrorKind::BrokenPipe => " (the reader has closed the pipe)",
         io::ErrorKind::IsADirectory => " (only --format parquet writes into a folder)",
         _ => "",
     };
     Failure::failed(format!("{error}{way_out}"))
 }
 
-/// A bar of the inputs' bytes, on a terminal, for what takes long.
+/// A progress bar of the inputs' bytes, on a terminal.
 fn progress(size: u64, common: &Common) -> ProgressBar {
     if common.quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -182,7 +186,8 @@ fn progress(size: u64, common: &Common) -> ProgressBar {
     bar
 }
 
-/// What SIGINT and SIGTERM set. Where nobody looks at it, because an input does not answer, they end the program.
+/// A flag that SIGINT and SIGTERM set. When an input or the disk blocks, so that nothing checks the flag, the program
+/// ends after [`SIGNAL_TIMEOUT`].
 fn watch_signals() -> failure::Result<Arc<AtomicBool>> {
     let failed = |error| Failure::failed(format!("convert: signals: {error}"));
     let stop = Arc::new(AtomicBool::new(false));
@@ -190,8 +195,8 @@ fn watch_signals() -> failure::Result<Arc<AtomicBool>> {
     let watch = move || {
         if signals.forever().next().is_some() {
             set.store(true, Ordering::Relaxed);
-            std::thread::sleep(PATIENCE);
-            eprintln!("canter: convert: interrupted while an input or the disk did not answer");
+            std::thread::sleep(SIGNAL_TIMEOUT);
+            eprintln!("canter: convert: interrupted while an input or the disk did not respond");
             std::process::exit(Exit::Interrupted as i32);
         }
     };
@@ -199,7 +204,7 @@ fn watch_signals() -> failure::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// A conversion under way.
+/// A running conversion.
 struct Conversion<'a> {
     merge: Merge,
     choice: Choice<'a>,
@@ -214,7 +219,7 @@ impl Conversion<'_> {
         let mut read = 0u64;
         while let Some((input, mut entry)) = self.merge.next()? {
             read += 1;
-            if read.is_multiple_of(LOOK_FRAMES) {
+            if read.is_multiple_of(CHECK_FRAMES) {
                 progress.set_position(self.merge.bytes());
                 if stop.load(Ordering::Relaxed) {
                     let message = format!("{}: interrupted; nothing was written", self.path.display());
@@ -226,10 +231,10 @@ impl Conversion<'_> {
             if bus.index() == self.buses.len() {
                 self.buses.push(Bus::new(self.choice.name(bus)));
                 let name = self.choice.name(bus);
-                self.writer.interface(name).map_err(unwritten)?;
+                self.writer.interface(name).map_err(output_failure)?;
             }
             entry.bus = bus;
-            self.writer.frame(&entry).map_err(unwritten)?;
+            self.writer.frame(&entry).map_err(output_failure)?;
             self.buses[bus.index()].count(&entry);
         }
         report.read = read;
@@ -240,7 +245,7 @@ impl Conversion<'_> {
     fn close(self, report: &mut Report, common: &Common) -> failure::Result {
         let channels: Vec<Option<u32>> =
             (0..self.buses.len()).map(|bus| self.writer.channel(BusId(bus as u32))).collect();
-        let written: Written = self.writer.finish().map_err(unwritten)?;
+        let written: Written = self.writer.finish().map_err(output_failure)?;
         report.close(self.merge.readers(), self.buses, &channels, &written);
         if !common.quiet {
             eprint!("{report}");

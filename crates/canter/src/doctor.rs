@@ -1,4 +1,5 @@
-//! `canter doctor`: what on this machine costs frames or latency, how that is known, and what to type.
+//! `canter doctor`: finds settings and losses of this machine that cost frames or latency. Each finding has its evidence,
+//! its reason and a command that fixes it.
 
 mod controller;
 mod finding;
@@ -12,6 +13,7 @@ use crate::{
     failure::{self, Exit},
     options::Common,
     terminal::{Ink, RED, YELLOW},
+    units::counted,
 };
 use clap::Args;
 use finding::{Check, Cost, Finding};
@@ -36,7 +38,7 @@ pub struct Arguments {
     checks: bool,
 }
 
-/// What `--json` writes.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Report {
     interfaces: Vec<String>,
@@ -63,8 +65,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     if common.shows_table() {
         print!("{}", table(&report, Ink::of_stdout()));
     }
-    let loses = report.findings.iter().any(|finding| finding.cost == Cost::Frames);
-    Ok(if loses { Exit::Failed } else { Exit::Done })
+    let loses_frames = report.findings.iter().any(|finding| finding.cost == Cost::Frames);
+    Ok(if loses_frames { Exit::Failed } else { Exit::Done })
 }
 
 fn examine(machine: &Machine) -> Report {
@@ -74,18 +76,19 @@ fn examine(machine: &Machine) -> Report {
     Report { interfaces, checks: checks().count(), findings }
 }
 
-/// How wide the reasons are set.
+/// Width of the text, in characters.
 const COLUMNS: usize = 100;
 
 fn table(report: &Report, ink: Ink) -> String {
     let mut text = String::new();
-    let same = |one: &Finding, next: &Finding| one.check == next.check && one.evidence == next.evidence;
-    for group in report.findings.chunk_by(same) {
+    let same_evidence =
+        |one: &Finding, next: &Finding| one.check == next.check && one.evidence == next.evidence;
+    for group in report.findings.chunk_by(same_evidence) {
         let Finding { check, cost, evidence, reason, .. } = &group[0];
         let style = if *cost == Cost::Frames { RED } else { YELLOW };
         let things: Vec<&str> = group.iter().map(|finding| finding.thing.as_str()).collect();
-        let found = wrapped(&format!("{}: {evidence} [{check}]", things.join(" ")));
-        text += &format!("{}{found}\n", ink.paint(style, &format!("{:<9}", cost.name())));
+        let headline = wrapped(&format!("{}: {evidence} [{check}]", things.join(" ")));
+        text += &format!("{}{headline}\n", ink.paint(style, &format!("{:<9}", cost.name())));
         text += &format!("    why  {}\n", wrapped(reason));
         for finding in group {
             text += &format!("    do   {}\n", finding.remedy);
@@ -93,20 +96,24 @@ fn table(report: &Report, ink: Ink) -> String {
         text += "\n";
     }
     let count = |cost| report.findings.iter().filter(|finding| finding.cost == cost).count();
-    let where_ = match report.interfaces.as_slice() {
+    let interfaces = match report.interfaces.as_slice() {
         [] => "no CAN interface is up".to_owned(),
         names => names.join(" "),
     };
     text += &match (count(Cost::Frames), count(Cost::Latency)) {
-        (0, 0) => format!("Nothing found by {} checks ({where_}).\n", report.checks),
+        (0, 0) => format!("Nothing found by {} checks ({interfaces}).\n", report.checks),
         (frames, latency) => {
-            format!("{} checks ({where_}): {frames} cost frames, {latency} cost latency.\n", report.checks)
+            let frames = counted(frames as u64, "finding");
+            format!(
+                "{} checks ({interfaces}): {frames} on lost frames, {latency} on latency.\n",
+                report.checks
+            )
         }
     };
     text
 }
 
-/// In lines that fit the terminal, those behind the first set in by nine columns.
+/// Breaks a text into lines of at most [`COLUMNS`]; all but the first are indented by nine columns.
 fn wrapped(text: &str) -> String {
     const INDENT: usize = 9;
     let (mut lines, mut column) = (String::new(), INDENT);
@@ -134,7 +141,7 @@ mod examples {
     };
     use std::{fs, path::Path};
 
-    /// A machine of these files.
+    /// The root folder of a machine with these files.
     pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -187,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_that_cost_frames_come_first_and_each_says_what_to_do() {
+    fn findings_that_cost_frames_come_first_and_each_has_a_remedy() {
         let mut sick = examples::patient("can0");
         sick.interface.qdisc = "fq_codel".into();
         let files = [("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave")];
@@ -195,19 +202,19 @@ mod tests {
         let report = examine(&examples::machine(&root, vec![sick]));
         insta::assert_snapshot!(table(&report, Ink::none()), @r#"
         frames   can0: its queueing discipline is fq_codel [queueing-discipline]
-            why  made for flows of packets: it drops or reorders frames to keep a queue short
+            why  it is made for flows of IP packets: it drops or reorders frames to keep the queue short
             do   tc qdisc replace dev can0 root pfifo_fast
 
         latency  machine: cpu0 is governed by powersave [governor]
-            why  after a quiet time the first frames are handled at a low clock
+            why  after an idle time the processor handles the first frames at a low clock rate
             do   cpupower frequency-set -g performance
 
-        21 checks (can0): 1 cost frames, 1 cost latency.
+        21 checks (can0): 1 finding on lost frames, 1 on latency.
         "#);
     }
 
     #[test]
-    fn every_check_has_a_name_of_its_own() {
+    fn no_two_checks_have_the_same_name() {
         let mut names: Vec<&str> = checks().map(|check| check.name).collect();
         names.sort_unstable();
         names.dedup();

@@ -1,6 +1,6 @@
 //! Durations as people type them: `120us`, `1.5ms`, `5s`, `10m`.
 
-/// Units, longest name first so that `ms` is not taken for `s`.
+/// Units, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, u64)] = &[
     ("ns", 1),
     ("us", 1_000),
@@ -10,22 +10,22 @@ const UNITS: &[(&str, u64)] = &[
     ("m", 60_000_000_000),
 ];
 
-/// Reads a duration, in ns. Digits behind the point count as far as they make whole ns.
+/// Reads a duration, in ns, rounded down to whole ns.
 pub fn parse_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a duration (120us, 1.5ms, 5s)");
+    let error = || format!("{text:?} is not a duration (120us, 1.5ms, 5s)");
     let unit = UNITS.iter().find(|(name, _)| text.ends_with(name) && (*name != "s" || !text.ends_with("us")));
-    let (name, ns) = unit.ok_or_else(wrong)?;
+    let (name, ns) = unit.ok_or_else(error)?;
     let number = &text[..text.len() - name.len()];
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty()
         || part.len() > 9
         || !(whole.bytes().chain(part.bytes())).all(|byte| byte.is_ascii_digit())
     {
-        return Err(wrong());
+        return Err(error());
     }
-    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let whole: u64 = whole.parse().map_err(|_| error())?;
     let part_ns = part.parse::<u64>().unwrap_or(0) * ns / 10u64.pow(part.len() as u32);
-    whole.checked_mul(*ns).and_then(|whole| whole.checked_add(part_ns)).ok_or_else(wrong)
+    whole.checked_mul(*ns).and_then(|whole| whole.checked_add(part_ns)).ok_or_else(error)
 }
 
 #[cfg(test)]

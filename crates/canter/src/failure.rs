@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and the one line that says why.
+//! How a command ends: its exit code, and the line that reports an error.
 
 use canter_formats::{FORMATS, list_extensions};
 use std::fmt;
@@ -6,19 +6,19 @@ use std::fmt;
 /// The exit codes of every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All was done.
+    /// The command did all of its work.
     Done = 0,
-    /// It failed, or a stated limit was passed.
+    /// The command failed, or a value exceeded a given limit.
     Failed = 1,
-    /// The command line cannot be understood.
+    /// The command line is wrong.
     Usage = 2,
     /// Frames were lost.
     Lost = 3,
-    /// This machine cannot do or measure that.
+    /// This machine cannot do or measure what was requested.
     Unable = 4,
     /// The lab itself failed (`canter lab` only).
     Lab = 125,
-    /// A finite command was interrupted, after a clean flush.
+    /// A signal interrupted a finite command, which flushed its output.
     Interrupted = 130,
 }
 
@@ -28,16 +28,16 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command could not do what it was asked.
+/// The error of a command.
 #[derive(Debug)]
 pub struct Failure {
-    /// What the program answers.
+    /// The exit code of the program.
     pub exit: Exit,
-    /// One line: the thing, the step, the way out.
+    /// One line: the thing, the step, what happened, and the way out.
     pub message: String,
 }
 
-/// What a command answers.
+/// The result of a command.
 pub type Result<T = Exit> = std::result::Result<T, Failure>;
 
 impl Failure {
@@ -69,7 +69,7 @@ impl From<canter_formats::Error> for Failure {
 }
 
 impl From<canter_capture::Error> for Failure {
-    /// The library's reasons, with the options that are the way out.
+    /// Adds the options that are the way out.
     fn from(error: canter_capture::Error) -> Self {
         use canter_capture::Error::{
             File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, UnknownFormat,
@@ -81,16 +81,14 @@ impl From<canter_capture::Error> for Failure {
             UnknownFormat(path) => Self::new(
                 Exit::Usage,
                 format!(
-                    "{}: which format? (end its name in {}, or give --format)",
+                    "{}: unknown format (end the name in {}, or give --format)",
                     path.display(),
                     list_extensions(FORMATS, |format| format.append.is_some(), "or")
                 ),
             ),
-            KeepWithoutRotation => {
-                Self::new(Exit::Usage, "--keep: of what? (--rotate-size or --rotate-time makes files)")
-            }
+            KeepWithoutRotation => Self::new(Exit::Usage, "--keep: needs --rotate-size or --rotate-time"),
             FlushTooShort(least) => {
-                Self::new(Exit::Usage, format!("--flush-interval: at least {} ms", least.as_millis()))
+                Self::new(Exit::Usage, format!("--flush-interval: must be at least {} ms", least.as_millis()))
             }
             NoHardwareStamps(_) | NamedTwice(_) => Self::new(Exit::Usage, error.to_string()),
             Unsupported { .. } => Self::unable(error.to_string()),

@@ -1,11 +1,11 @@
-//! Formats of recordings as the command line names them: for `--format`, its help and its completions, and for the
-//! refusals that list them. All of it comes from the rows of the table of formats.
+//! Formats of recordings as the command line names them: for `--format`, its help and its completions, and for errors that
+//! list them. All texts come from the rows of the table of formats.
 
 use canter_formats::{FORMATS, Format, list_extensions};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// Which formats a command takes.
-type Wanted = fn(&Format) -> bool;
+/// Selects the formats that a command accepts.
+type Accepts = fn(&Format) -> bool;
 
 /// A format that can be recorded live.
 pub fn is_live(format: &Format) -> bool {
@@ -27,22 +27,22 @@ pub fn written() -> impl TypedValueParser<Value = &'static Format> {
     parser(is_written)
 }
 
-fn parser(wanted: Wanted) -> impl TypedValueParser<Value = &'static Format> {
-    let rows = FORMATS.iter().filter(move |format| wanted(format));
+fn parser(accepts: Accepts) -> impl TypedValueParser<Value = &'static Format> {
+    let rows = FORMATS.iter().filter(move |format| accepts(format));
     let names = rows.map(|format| PossibleValue::new(format.name).help(format.about));
     PossibleValuesParser::new(names).try_map(|name| {
         canter_formats::named(&name, FORMATS).ok_or_else(|| format!("{name:?} is not a format"))
     })
 }
 
-/// The format of a file by its name's end, if the command takes it.
-pub fn by_extension(path: &std::path::Path, wanted: Wanted) -> Option<&'static Format> {
-    canter_formats::by_extension(path, FORMATS).filter(|format| wanted(format))
+/// The format of a file by its name's extension, if the command accepts it.
+pub fn by_extension(path: &std::path::Path, accepts: Accepts) -> Option<&'static Format> {
+    canter_formats::by_extension(path, FORMATS).filter(|format| accepts(format))
 }
 
-/// The extensions of these formats, as a part of a sentence: `.log or .pcapng`.
-pub fn extensions(wanted: Wanted) -> String {
-    list_extensions(FORMATS, wanted, "or")
+/// The extensions of these formats, as part of a sentence: `.log or .pcapng`.
+pub fn extensions(accepts: Accepts) -> String {
+    list_extensions(FORMATS, accepts, "or")
 }
 
 /// The help of `convert --output`.
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extensions_are_listed_as_a_sentence_does() {
+    fn extensions_are_listed_as_in_a_sentence() {
         assert_eq!(extensions(is_live), ".log or .pcapng");
         assert_eq!(extensions(is_written), ".log, .pcapng, .asc, .blf, .mf4, .csv or .parquet");
         assert_eq!(extensions(|format| format.name == "blf"), ".blf");

@@ -1,4 +1,4 @@
-//! The gateway: frames from one interface to another, by any pair of methods or in the kernel, as rules say.
+//! The gateway: forwards frames from one interface to another by rules, with any pair of methods or in the kernel.
 
 pub mod account;
 mod backlog;
@@ -44,7 +44,7 @@ pub struct Arguments {
     settings: Settings,
 }
 
-/// The kinds that have a name of their own.
+/// The kinds that are not pairs of methods.
 fn named(table: &[Kind]) -> impl Iterator<Item = &Kind> {
     table.iter().filter(|kind| !kind.pairs)
 }
@@ -82,7 +82,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     if settings.priority && settings.when_full == WhenFull::Wait {
         return Err(Failure::new(
             Exit::Usage,
-            "--priority: nothing waits (--when-full drop-new or drop-old)",
+            "--priority: needs a backlog (--when-full drop-new or drop-old)",
         ));
     }
     let method = method.unwrap_or_else(table::usual);
@@ -99,7 +99,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     finish(&request, outcome)
 }
 
-/// Writes and prints the account, and answers how the command ends.
+/// Writes and prints the account, and decides on the exit code.
 fn finish(request: &Request<'_>, outcome: Outcome) -> failure::Result {
     let Request { directions, common, .. } = request;
     let Outcome { routes, ended } = outcome;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_gateway_is_found_by_its_names_and_by_no_other_s() {
+    fn every_gateway_is_found_by_its_own_names_only() {
         for kind in named(GATEWAYS) {
             for name in [kind.name, kind.paper_name].into_iter().filter(|name| !name.is_empty()) {
                 assert_eq!(name.parse::<Method>().unwrap().to_string(), kind.name);
@@ -199,23 +199,23 @@ mod tests {
     }
 
     #[test]
-    fn what_only_user_space_does_is_refused_by_all_others() {
-        let wishes: [&[&str]; 4] = [
+    fn features_of_user_space_pairs_are_refused_by_all_other_gateways() {
+        let requests: [&[&str]; 4] = [
             &["--when-full", "drop-old"],
             &["--stats", "1s"],
             &["--wait-for-interface"],
             &["--filter", "#1FFFFFFF"],
         ];
         for kind in GATEWAYS {
-            for wish in wishes {
+            for words in requests {
                 let Line { ends, settings } =
-                    Line::parse_from([&["gateway", "sim:a", "sim:b"], wish].concat());
+                    Line::parse_from([&["gateway", "sim:a", "sim:b"], words].concat());
                 let directions = plan::directions(&ends, kind.takes_hops).unwrap();
                 let method = Method { kind, pair: None };
                 let common = &Common::default();
                 let request =
                     Request { method, ends: &ends, directions: &directions, settings: &settings, common };
-                assert_eq!(kind.refuse(&request).is_ok(), kind.pairs, "{}: {wish:?}", kind.name);
+                assert_eq!(kind.refuse(&request).is_ok(), kind.pairs, "{}: {words:?}", kind.name);
             }
         }
     }

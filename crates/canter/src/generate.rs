@@ -1,4 +1,4 @@
-//! `canter generate`: sends frames, by cangen's options, by a schedule, or as a whole car.
+//! `canter generate`: sends frames, by cangen's options, by a schedule, or those of a whole car.
 
 use crate::{
     duration,
@@ -11,7 +11,7 @@ use crate::{
         content::{Data, Ids, Lengths},
         pattern::Traffic,
         recipe::Recipe,
-        sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate},
+        sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate, refused_message},
         source::{Due, Source, Steady, Timetable},
     },
     trouble::refuse_down,
@@ -32,10 +32,10 @@ use std::{
     time::Duration,
 };
 
-/// From when all is open to the first deadline: time for every thread to fall asleep before it.
+/// Time between the opening of all interfaces and the first deadline, so that every thread sleeps before it.
 const HEAD_START_NS: u64 = 20_000_000;
-/// How often the main thread looks at signals.
-const LOOK: Duration = Duration::from_millis(10);
+/// Period at which the main thread checks signals.
+const CHECK_PERIOD: Duration = Duration::from_millis(10);
 
 /// Send frames: cangen's options, schedules that do not drift, whole cars
 #[derive(Args)]
@@ -100,7 +100,7 @@ pub struct Arguments {
     absolute: bool,
 }
 
-/// What the frames hold
+/// Content of the frames
 #[derive(Args)]
 #[command(next_help_heading = "The frames")]
 struct Content {
@@ -159,11 +159,11 @@ impl Content {
     }
 }
 
-/// What was sent, as `--json` writes it.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Document {
     command: String,
-    /// Of the random numbers: `--seed` repeats them.
+    /// Seed of the random numbers, for `--seed`.
     seed: u64,
     interrupted: bool,
     interfaces: Vec<Account>,
@@ -182,13 +182,13 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let workers = generators.into_iter().map(|one| one.start(start_ns, &arguments, common.verbose > 0));
     let mut workers: Vec<_> = workers.collect::<failure::Result<_>>()?;
     while !stop.load(Ordering::Acquire) && !workers.iter().all(Worker::is_finished) {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_PERIOD);
     }
     let ended: Vec<Ended> = workers.drain(..).map(Worker::stop).collect();
     finish(&arguments, common, seed, ended)
 }
 
-/// Says what came of it.
+/// Prints the results; decides on the exit code.
 fn finish(arguments: &Arguments, common: &Common, seed: u64, ended: Vec<Ended>) -> failure::Result {
     let interrupted =
         ended.iter().any(|one| !one.complete) && (arguments.count.is_some() || arguments.duration.is_some());
@@ -203,7 +203,7 @@ fn finish(arguments: &Arguments, common: &Common, seed: u64, ended: Vec<Ended>) 
     match failed {
         Some(failure) => Err(Failure::failed(failure)),
         None if refused > 0 && !arguments.ignore_full => {
-            Err(Failure::new(Exit::Lost, format!("{refused} frames found no room or did not fit")))
+            Err(Failure::new(Exit::Lost, refused_message(refused)))
         }
         None => Ok(if interrupted { Exit::Interrupted } else { Exit::Done }),
     }
@@ -219,26 +219,26 @@ impl Arguments {
         }
     }
 
-    /// The same frames on each interface, each by a schedule of its own.
+    /// The same frames on each interface, each interface with its own schedule.
     fn steady(&self, seed: u64) -> failure::Result<Vec<Generator>> {
         let traffic = self.traffic();
         if traffic == Traffic::OneAtATime {
-            let why = "--traffic one-at-a-time: nobody here hears a frame arrive (canter latency does)";
-            return Err(Failure::new(Exit::Usage, why));
+            let message = "--traffic one-at-a-time: generate does not receive frames (canter latency does)";
+            return Err(Failure::new(Exit::Usage, message));
         }
         let generator = |(name, seed): (&String, u64)| {
             let interface = find(name)?;
             let rate = self.bitrate.or_else(|| own_rate(&interface));
             if let (Traffic::Load(_), None) = (traffic, rate) {
-                let why = format!("{name}: has no bit rate to load (--bitrate 500000)");
-                return Err(Failure::new(Exit::Usage, why));
+                let message = format!("{name}: --traffic load: its bit rate is unknown (--bitrate 500000)");
+                return Err(Failure::new(Exit::Usage, message));
             }
             let recipe = self.content.recipe(&interface)?;
             let rate = rate.unwrap_or(BitRate::classic(1_000_000)); // counts for a load only
             let source = Box::new(Steady::new(recipe, seed, traffic, rate));
             Ok(Generator { sender: self.open(&interface, self.bitrate)?, source })
         };
-        once(&self.interfaces)?;
+        refuse_duplicates(&self.interfaces)?;
         self.interfaces.iter().zip(seed..).map(generator).collect()
     }
 
@@ -252,14 +252,14 @@ impl Arguments {
             let Some(name) = assignment.destination(&bus.interface) else { continue };
             let interface = find(name)?;
             if bus.frames.iter().any(|frame| frame.recipe.fd) && !interface.supports_fd() {
-                let why = format!("{name}: cannot carry the car's FD frames (ip link set {name} mtu 72)");
-                return Err(Failure::unable(why));
+                let message = format!("{name}: cannot carry the car's FD frames (ip link set {name} mtu 72)");
+                return Err(Failure::unable(message));
             }
             let rate = self.bitrate.or_else(|| own_rate(&interface)).or(bus.rate);
             let source = Box::new(Timetable::new(&bus.frames, seed));
             generators.push(Generator { sender: self.open(&interface, rate)?, source });
         }
-        once(&generators.iter().map(|one| one.sender.name().to_owned()).collect::<Vec<_>>())?;
+        refuse_duplicates(&generators.iter().map(|one| one.sender.name().to_owned()).collect::<Vec<_>>())?;
         Ok(generators)
     }
 
@@ -277,13 +277,13 @@ fn find(name: &str) -> failure::Result<Interface> {
     Ok(interface)
 }
 
-/// Two schedules on one interface would get into each other's way.
-fn once(names: &[String]) -> failure::Result<()> {
+/// Refuses an interface that is given twice: its two schedules would disturb each other.
+fn refuse_duplicates(names: &[String]) -> failure::Result<()> {
     let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
     twice.map_or(Ok(()), |(_, name)| Err(Failure::new(Exit::Usage, format!("{name}: is given twice"))))
 }
 
-/// An interface and what it is sent.
+/// An interface and the frames to send.
 struct Generator {
     sender: Sender,
     source: Source,
@@ -292,7 +292,7 @@ struct Generator {
 /// A generator that has ended.
 struct Ended {
     account: Account,
-    /// All that was asked for was sent or refused.
+    /// All requested frames were sent or refused.
     complete: bool,
     failure: Option<String>,
 }
@@ -316,7 +316,7 @@ impl Generator {
             due_ns.clear();
             pending.take_due(clock::monotonic_ns(), &mut frames, &mut due_ns);
             if frames.is_empty() {
-                break; // the last one's time is over
+                break; // all frames were sent, and the period of the last one is over
             }
             sent_ns = clock::monotonic_ns();
             match self.sender.send(&frames, &due_ns, &stop) {
@@ -338,7 +338,7 @@ impl Generator {
     }
 }
 
-/// The frames that are still to be sent.
+/// The frames not sent yet.
 struct Pending {
     source: Source,
     next: Option<Due>,
@@ -354,13 +354,13 @@ impl Pending {
         self.next
     }
 
-    /// When the next frame is due by the monotonic clock. Behind the last one it is when another would be, so that
-    /// rates come out as asked for: 1000 frames at 1 ms take 1 s, not 999 ms.
+    /// When the next frame is due, in CLOCK_MONOTONIC. After the last frame: when another one would be due, so that the
+    /// period of the last frame counts: 1000 frames at 1 ms take 1 s, not 999 ms.
     fn due_ns(&mut self) -> u64 {
         self.peek().and_then(|due| due.at_ns).map_or(0, |at_ns| self.start_ns.saturating_add(at_ns))
     }
 
-    /// The frames that are due now, as many as go in one batch.
+    /// Takes the frames that are due now, at most one batch.
     fn take_due(&mut self, now_ns: u64, frames: &mut Vec<Frame>, due_ns: &mut Vec<Option<u64>>) {
         while frames.len() < BATCH_FRAMES && self.left > 0 && self.due_ns() <= now_ns {
             let Some(due) = self.next.take() else { return };

@@ -1,4 +1,4 @@
-//! Ctrl-C, as a flag that a loop looks at.
+//! Ctrl-C, as a flag for loops.
 
 use crate::failure::{self, Failure};
 use std::sync::{Arc, atomic::AtomicBool};

@@ -2,7 +2,7 @@
 //! `cli/table.rs`. Other programs use the crates below it: canter-frame, canter-formats, canter-io, canter-capture.
 #![forbid(unsafe_code)]
 #[macro_use]
-mod say;
+mod printing;
 
 mod analyze;
 mod canwire;

@@ -1,4 +1,4 @@
-//! `canter manual`: man pages and shell completions, made from the one definition of every option.
+//! `canter manual`: man pages and shell completions, generated from the definitions of the options.
 
 use crate::{
     failure::{self, Exit},

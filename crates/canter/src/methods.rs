@@ -1,4 +1,4 @@
-//! `canter methods`: every way to receive and to send, and whether this machine can do it.
+//! `canter methods`: every method to receive and to send, and whether it works on this machine.
 
 use crate::{
     failure::{self, Exit},
@@ -41,11 +41,12 @@ impl Row {
         kind: &'static str,
         name: String,
         about: &'static str,
-        can: Capabilities,
+        capabilities: Capabilities,
         check: failure::Result<()>,
     ) -> Self {
         let unavailable = check.err().map_or(String::new(), |failure| failure.message);
-        Self { kind, name, about, unavailable, fd: can.fd, batch: can.batch, origin: can.origin }
+        let Capabilities { fd, batch, origin, .. } = capabilities;
+        Self { kind, name, about, unavailable, fd, batch, origin }
     }
 }
 
@@ -62,15 +63,15 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     Ok(Exit::Done)
 }
 
-/// Why no method can be tried on a machine without a CAN interface.
-fn nowhere() -> Error {
-    let why = "this machine has no CAN interface to try it on";
-    Error::unsupported("CAN", "find", why).hint("ip link add vcan0 type vcan, or run in canter lab")
+/// The reason against every method on a machine without a CAN interface.
+fn no_interface() -> Error {
+    let reason = "this machine has no CAN interface to try the methods on";
+    Error::unsupported("CAN", "find", reason).hint("ip link add vcan0 type vcan, or run in canter lab")
 }
 
 fn rows(interface: Option<&Interface>, table: &[Kind]) -> Vec<Row> {
     let receivers = ReceiveMethod::all().map(|method| {
-        let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
+        let check = interface.map_or_else(|| Err(no_interface()), |interface| method.check(interface));
         Row::new(
             "receive",
             method.to_string(),
@@ -80,7 +81,7 @@ fn rows(interface: Option<&Interface>, table: &[Kind]) -> Vec<Row> {
         )
     });
     let transmitters = TransmitMethod::all().map(|method| {
-        let check = interface.map_or_else(|| Err(nowhere()), |interface| method.check(interface));
+        let check = interface.map_or_else(|| Err(no_interface()), |interface| method.check(interface));
         Row::new(
             "send",
             method.to_string(),
@@ -94,30 +95,30 @@ fn rows(interface: Option<&Interface>, table: &[Kind]) -> Vec<Row> {
     receivers.chain(transmitters).chain(gateways).collect()
 }
 
-/// Those that are no pairs of the methods above.
+/// The gateways that are not pairs of the methods above.
 fn gateways(table: &[Kind]) -> impl Iterator<Item = &Kind> {
     table.iter().filter(|kind| !kind.pairs)
 }
 
 fn text(rows: &[Row], interface: Option<&Interface>, table: &[Kind]) -> String {
-    let nowhere = nowhere().to_string();
+    let no_interface = no_interface().to_string();
     let mut text = match interface {
         Some(interface) => format!("On {} ({}):\n", interface.name, interface.kind),
-        None => format!("{nowhere}\n"),
+        None => format!("{no_interface}\n"),
     };
     for kind in ["receive", "send", "gateway"] {
         text += &format!("\n{kind}\n");
         for row in rows.iter().filter(|row| row.kind == kind) {
             let mark = if row.unavailable.is_empty() { "yes" } else { "no " };
             text += &format!("  {mark}  {:<15} {}\n", row.name, row.about);
-            if !row.unavailable.is_empty() && row.unavailable != nowhere {
+            if !row.unavailable.is_empty() && row.unavailable != no_interface {
                 text += &format!("       {:<15} {}\n", "", row.unavailable);
             }
         }
     }
     text += "\nA gateway is a pair, RECEIVER+TRANSMITTER. Pairs of the 2014 paper:\n";
-    for (paper, ours) in PAPER_PAIRS {
-        text += &format!("  {paper:<16} {ours}\n");
+    for (paper, name) in PAPER_PAIRS {
+        text += &format!("  {paper:<16} {name}\n");
     }
     for kind in gateways(table).filter(|kind| !kind.paper_name.is_empty()) {
         text += &format!("  {:<16} {}\n", kind.paper_name, kind.name);
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn without_a_can_interface_the_reason_is_printed_once() {
         let rows = rows(None, toy::table());
-        let reason = nowhere().to_string();
+        let reason = no_interface().to_string();
         let without = rows.iter().filter(|row| row.unavailable == reason).count();
         assert_eq!(without, ReceiveMethod::all().count() + TransmitMethod::all().count());
         let text = text(&rows, None, toy::table());

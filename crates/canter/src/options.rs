@@ -1,4 +1,5 @@
-//! The options that every command has. Its own are in its `Arguments`, so every option is defined once.
+//! The options that all commands share. The other options of a command are in its `Arguments`, so every option is defined
+//! once.
 
 use crate::{
     failure::{self, Failure},
@@ -12,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What every command understands.
+/// The common options.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// Write the result as JSON to FILE (`-`: standard output)
@@ -34,14 +35,14 @@ pub struct Common {
 }
 
 impl Common {
-    /// Places the calling thread, and all that it starts later, as `--cpu` and `--realtime` say. Before that, refuses
-    /// a result file that cannot be written: not to be learnt when all has been measured.
+    /// Applies `--cpu` and `--realtime` to the calling thread and to all threads that it starts later. Before that,
+    /// refuses a result file that cannot be written: the user learns it before the measurement, not after.
     pub fn apply(&self) -> failure::Result<()> {
         self.refuse_unwritable()?;
         if let Some(processor) = self.cpu {
             thread::pin(processor).map_err(|error| {
                 let error = Error::new(format!("--cpu {processor}"), "pin", error);
-                Failure::unable(error.hint("nproc says how many there are").to_string())
+                Failure::unable(error.hint("nproc prints the number of processors").to_string())
             })?;
         }
         if let Some(priority) = self.realtime {
@@ -54,7 +55,7 @@ impl Common {
         Ok(())
     }
 
-    /// Where `--json` is a file and not the standard output.
+    /// The file of `--json`; `None` without the option or when it is the standard output.
     fn json_file(&self) -> Option<&Path> {
         self.json.as_deref().filter(|path| path.as_os_str() != "-")
     }
@@ -68,15 +69,15 @@ impl Common {
         fs::metadata(folder).map(drop).map_err(|error| unwritten(path, error))
     }
 
-    /// Whether a table for people goes to the standard output: not when `--json -` has it.
+    /// Whether to print a table to the standard output: not with `--quiet` and not with `--json -`.
     pub fn shows_table(&self) -> bool {
         !self.quiet && self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
     }
 
-    /// Writes a result's text to the file of `--json`, if there is one: whole or not at all.
+    /// Writes a result's text to the file of `--json`, if given: whole or not at all.
     pub fn write_result(&self, text: &str) -> failure::Result<()> {
         match self.json_file() {
-            // A device or a pipe is not to be replaced by a file.
+            // A device or a pipe must not be replaced by a file.
             Some(path) if path.is_file() || !path.exists() => {
                 whole_file::write(path, "write the result", text)
             }
@@ -84,7 +85,7 @@ impl Common {
         }
     }
 
-    /// Writes `document` where `--json` says, if it says so.
+    /// Writes `document` to the file of `--json`, if given.
     pub fn write_json(&self, document: &impl serde::Serialize) -> failure::Result<()> {
         if self.json.is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A program is a table of commands. A row has a command's name, its options and what runs it; the command line, the man
+//! A program is a table of commands. A row has a command's name, its options and its function; the command line, the man
 //! pages and a service's configuration read the rows.
 
 use crate::{
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 #[derive(Clone, Copy)]
 pub struct Command {
     pub name: &'static str,
-    /// Adds what the command is for, and its options.
+    /// Adds the command's description and its options.
     pub describe: fn(clap::Command) -> clap::Command,
     pub run: fn(&ArgMatches, &Common, &Program<'_>) -> failure::Result,
 }
@@ -22,7 +22,7 @@ pub struct Command {
 pub struct Program<'a>(pub &'a [Command]);
 
 impl Program<'_> {
-    /// The command line as clap knows it.
+    /// The definition of the command line for clap.
     pub fn definition(&self) -> clap::Command {
         let commands = self.0.iter().map(|row| (row.describe)(clap::Command::new(row.name)));
         Common::augment_args(clap::Command::new("canter"))
@@ -37,7 +37,7 @@ impl Program<'_> {
     /// Reads a command line; its first word is the program's name.
     ///
     /// # Errors
-    /// What is wrong with it; help and version are such errors too.
+    /// A command line that clap refuses. Requests for help and version are such errors too.
     pub fn read<W: Into<OsString> + Clone>(
         &self,
         words: impl IntoIterator<Item = W>,

@@ -1,4 +1,4 @@
-//! `canter replay`: sends a recording again, several buses in order, and measures how faithfully.
+//! `canter replay`: sends a recording again, several buses in order, and measures timing errors.
 //!
 //! `recording` (files, merged) → `feed` (thread: `timeline`, assignment, filters) → `player` (thread: sends)
 
@@ -14,7 +14,7 @@ use crate::{
     options::Common,
     traffic::{
         assignment::Assignment,
-        sender::{Account, Setup, Table, parse_ms, parse_rate},
+        sender::{Account, Setup, Table, parse_ms, parse_rate, refused_message},
     },
     units,
 };
@@ -36,10 +36,10 @@ use std::{
 };
 use timeline::{Pace, Speed};
 
-/// How often the main thread looks at signals.
-const LOOK: Duration = Duration::from_millis(10);
+/// Period at which the main thread checks signals.
+const CHECK_PERIOD: Duration = Duration::from_millis(10);
 
-/// Send a recording again, several buses in order, and measure how faithfully
+/// Send a recording again, several buses in order, and measure timing errors
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -100,7 +100,7 @@ pub struct Arguments {
     bitrate: Option<BitRate>,
 }
 
-/// How often; `None`: for ever.
+/// Number of rounds; `None`: forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rounds(Option<u64>);
 
@@ -108,18 +108,18 @@ fn parse_rounds(text: &str) -> Result<Rounds, String> {
     match text.parse() {
         _ if matches!(text, "forever" | "i") => Ok(Rounds(None)),
         Ok(count @ 1..) => Ok(Rounds(Some(count))),
-        _ => Err("a number from 1 up, or forever".to_owned()),
+        _ => Err("must be a number from 1, or forever".to_owned()),
     }
 }
 
-/// canplayer has seconds.
+/// A time; without a unit in seconds, as for canplayer.
 fn parse_seconds(text: &str) -> Result<u64, String> {
     let bare = text.ends_with(|last: char| last.is_ascii_digit());
     if bare { duration::parse_ns(&format!("{text}s")) } else { duration::parse_ns(text) }
 }
 
-/// What was replayed, as `--json` writes it: `read = sent + refused + unassigned + filtered + outside + error_frames +
-/// unsent`, where sent and refused are those of all interfaces.
+/// The document of `--json`: `read = sent + refused + unassigned + filtered + outside + error_frames + unsent`, where sent
+/// and refused are sums over all interfaces.
 #[derive(Serialize)]
 struct Document {
     command: String,
@@ -127,7 +127,7 @@ struct Document {
     interrupted: bool,
     #[serde(flatten)]
     tally: Tally,
-    /// Read, and not sent because it ended before.
+    /// Frames that were read but not sent before the end.
     unsent: u64,
     max_error_ns: Option<u64>,
     interfaces: Vec<Account>,
@@ -146,7 +146,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
             patience_ns: arguments.wait,
             late_ns: arguments.max_error,
         },
-        shown: common.verbose > 0,
+        prints_frames: common.verbose > 0,
     };
     let (out, chunks) = mpsc::sync_channel(feed::CHUNKS);
     let failed = |error| Failure::failed(format!("replay: start: {error}"));
@@ -155,10 +155,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let feed = feed.map_err(failed)?;
     let player = Worker::start("canter-replay", move |flag| player.run(chunks, flag)).map_err(failed)?;
     while !stop.load(Ordering::Acquire) && !player.is_finished() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_PERIOD);
     }
     let played = player.stop();
-    // A reader that waits for its input, a pipe, would not hear that nobody listens any more.
+    // A thread that waits for the standard input does not notice that its receiver has ended.
     let (tally, unread) = if stop.load(Ordering::Acquire) && !feed.is_finished() && plan.reads_stdin() {
         (Tally { passed: played.handled, read: played.handled, ..Tally::default() }, None)
     } else {
@@ -179,7 +179,7 @@ impl Arguments {
         let (files, assignments): (Vec<&String>, Vec<&String>) = self.items.iter().partition(is_file);
         let files: Vec<PathBuf> =
             self.input.iter().cloned().chain(files.into_iter().map(PathBuf::from)).collect();
-        let usage = |what: &str| Err(Failure::new(Exit::Usage, what));
+        let usage = |message: &str| Err(Failure::new(Exit::Usage, message));
         if files.is_empty() {
             return usage("replay: no FILE given (- is the standard input)");
         }
@@ -199,15 +199,15 @@ impl Arguments {
             rounds: self.rounds.0,
         };
         if plan.reads_stdin() && (plan.rounds != Some(1) || plan.files.len() > 1) {
-            return usage("replay: the standard input can be read once only, and alone");
+            return usage("replay: -: the standard input can be read only once and not together with files");
         }
         if plan.to_ns <= plan.from_ns {
-            return usage("replay: --to is not after --from");
+            return usage("replay: --to must be after --from");
         }
         Ok(plan)
     }
 
-    /// Says what came of it.
+    /// Prints the results; decides on the exit code.
     fn finish(
         &self,
         common: &Common,
@@ -220,14 +220,14 @@ impl Arguments {
         assert_eq!(
             read,
             passed + unassigned + filtered + outside + error_frames,
-            "every frame read has an end"
+            "every frame that was read is counted once"
         );
         let total = |count: fn(&Account) -> u64| played.accounts.iter().map(count).sum::<u64>();
         let (sent, refused) = (total(|one| one.sent), total(|one| one.refused));
-        assert_eq!(played.handled, sent + refused, "every frame handed on has an end");
+        assert_eq!(played.handled, sent + refused, "every frame that was passed on is counted once");
         let unsent = passed - played.handled;
         let failure = played.failure.or(unread);
-        // For ever ends only so.
+        // A signal is the only end of --loop forever, so it does not count as an interruption.
         let interrupted = unsent > 0 && failure.is_none() && plan.rounds.is_some();
         let document = Document {
             command: std::env::args().collect::<Vec<_>>().join(" "),
@@ -249,7 +249,7 @@ impl Arguments {
             return Err(failure);
         }
         if refused > 0 {
-            return Err(Failure::new(Exit::Lost, format!("{refused} frames found no room or did not fit")));
+            return Err(Failure::new(Exit::Lost, refused_message(refused)));
         }
         if interrupted {
             return Ok(Exit::Interrupted);
@@ -257,28 +257,31 @@ impl Arguments {
         if sent == 0 && unsent == 0 {
             return Err(Failure::failed(document.nothing_sent()));
         }
-        // Most often an assignment of a bus that is not there; it has cost nothing but the time.
+        // A mistyped bus name is known only after the last frame of the recording.
         plan.assignment.refuse_unknown(document.tally.buses.iter().map(String::as_str))?;
         document.refuse_late(sent)
     }
 }
 
 impl Document {
-    /// What is worth a line.
+    /// Lines about everything that was not sent as recorded.
     fn remarks(&self) -> Vec<String> {
         let tally = &self.tally;
         let mut remarks = tally.notes.clone();
-        let mut remark = |count: u64, what: &str| {
+        let mut remark = |count: u64, text: &str| {
             if count > 0 {
-                remarks.push(format!("{count} {what}"));
+                remarks.push(format!("{count} {text}"));
             }
         };
-        remark(tally.unassigned, "frames of buses that are not assigned (DESTINATION=SOURCE): not sent");
+        remark(tally.unassigned, "frames not sent: their buses are not assigned (DESTINATION=SOURCE)");
         remark(tally.filtered, "frames filtered");
         remark(tally.error_frames, "error frames: not sent");
-        remark(tally.oddities.clock_steps, "steps back in time: went on from there");
-        remark(tally.oddities.out_of_order, "frames behind younger ones: sent right behind them");
-        remark(tally.oddities.pauses, "pauses left out");
+        remark(tally.oddities.clock_steps, "stamps went backwards by more than 1 s: sent on without a pause");
+        remark(
+            tally.oddities.out_of_order,
+            "frames out of order: sent at once, in the order of the recording",
+        );
+        remark(tally.oddities.pauses, "pauses skipped");
         remark(if self.interrupted { self.unsent } else { 0 }, "frames not sent before the end");
         remarks
     }
@@ -286,26 +289,26 @@ impl Document {
     fn nothing_sent(&self) -> String {
         let files = self.files.join(" ");
         match &self.tally.buses[..] {
-            [] => format!("{files}: holds no frame"),
+            [] => format!("{files}: contains no frames"),
             buses => format!(
-                "{files}: none of its {} frames is to be sent (it has {})",
+                "{files}: no frame of {} was selected for sending (it has {})",
                 self.tally.read,
                 buses.join(", ")
             ),
         }
     }
 
-    /// The fidelity that was asked for.
+    /// Fails when a timing error exceeds `--max-error`.
     fn refuse_late(&self, sent: u64) -> failure::Result {
         let worst = self.interfaces.iter().map(|one| one.late_ns.max).max().unwrap_or(0);
         let late: u64 = self.interfaces.iter().map(|one| one.late).sum();
         match self.max_error_ns {
             Some(limit) if worst > limit => {
                 let (worst, limit) = (units::span(worst), units::round_span(limit));
-                let why = format!(
+                let message = format!(
                     "timing errors up to {worst}: {late} of {sent} frames beyond --max-error {limit}"
                 );
-                Err(Failure::failed(why))
+                Err(Failure::failed(message))
             }
             _ => Ok(Exit::Done),
         }
@@ -317,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn canplayers_counts_and_pauses_are_understood() {
+    fn canplayers_notation_of_rounds_and_pauses_is_read() {
         assert_eq!(parse_rounds("i"), Ok(Rounds(None)));
         assert_eq!(parse_rounds("forever"), Ok(Rounds(None)));
         assert_eq!(parse_rounds("3"), Ok(Rounds(Some(3))));

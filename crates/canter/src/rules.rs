@@ -1,5 +1,5 @@
-//! Rules: which frames a route hands on, and what it changes in them. One description for two engines, ours in user
-//! space ([`engine`]) and the kernel's can-gw ([`jobs`]); where can-gw has a meaning for something, it is the meaning.
+//! Rules: which frames a route forwards, and how it changes them. One description for two engines: canter's in user space
+//! ([`engine`]) and the kernel's can-gw ([`jobs`]). If can-gw defines the meaning of a property, that meaning applies.
 //!
 //! A file ([`read`], [`write`]) has routes, a route has rules, a rule has filters, a change and limits.
 
@@ -39,49 +39,49 @@ pub struct RouteRules {
     pub from: String,
     pub to: String,
     pub policy: Policy,
-    /// Where the file has it.
+    /// Its position in the file.
     pub place: Place,
 }
 
-/// What a route does with each frame.
+/// The rules of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     pub matching: Matching,
     pub rules: Vec<Rule>,
 }
 
-/// What happens to a frame that several rules match.
+/// Which rules apply to a frame that several rules match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
-    /// The first rule of the file has it, as in a firewall.
+    /// The first one in the file, as in a firewall.
     #[default]
     First,
-    /// Every rule hands on a copy of its own, as can-gw's jobs do.
+    /// All: each rule forwards a copy, as can-gw's jobs do.
     All,
 }
 
-/// Which frames, and what becomes of them.
+/// Selects frames, and drops, changes, limits or converts them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// For reports; empty when it has none.
+    /// For reports; may be empty.
     pub name: String,
     pub kinds: Kinds,
-    /// A frame matches when any of these does; empty: every frame of its kinds.
+    /// A frame matches when any filter matches; empty: every frame of these kinds.
     pub filters: Vec<Filter>,
-    /// It ends here.
+    /// Drop the frame.
     pub drop: bool,
     pub change: Change,
     pub limit: Option<Limit>,
     pub convert: Option<Convert>,
-    /// How often gateways of this machine may hand a frame on, from here on.
+    /// How many more times gateways of this machine may forward the frame.
     pub hops: Option<u8>,
-    /// Whether local sockets on the destination hear it; `None`: on a vcan, where nobody else could.
+    /// Whether local sockets on the destination receive the frame; `None`: only on a vcan, which has no other receivers.
     pub echo: Option<bool>,
     /// can-gw: the frame keeps the stamp of its reception.
     pub keep_stamp: bool,
-    /// can-gw: it may go back to where it came from.
+    /// can-gw: the frame may go back to the interface that received it.
     pub same_interface: bool,
-    /// Where the file has it.
+    /// Its position in the file.
     pub place: Place,
 }
 
@@ -98,7 +98,7 @@ impl Default for Kinds {
     }
 }
 
-/// What is done to a frame, in this order: and, or, xor, set, then the checksums, CRC8 before XOR.
+/// The changes of a frame, in this order: and, or, xor, set, then the checksums, CRC8 before XOR.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     pub and: Modification,
@@ -110,34 +110,34 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether a frame comes out as it went in.
+    /// Whether frames stay unchanged.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// So many frames of one identifier in a time.
+/// A rate limit of each identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The mean distance of frames of one identifier.
+    /// The mean time between two frames of the same identifier.
     pub period_ns: u64,
-    /// How many may come at once.
+    /// Number of frames that may arrive at once.
     pub burst: u32,
 }
 
-/// The other kind of frame that a rule makes, as its last step.
+/// The kind of frame to which a rule converts, as its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convert {
     /// An FD frame without bit rate switch.
     Fd,
     /// An FD frame with bit rate switch.
     FdBrs,
-    /// A classic frame; of 0…8 bytes, or it is dropped.
+    /// A classic frame; a frame of more than 8 bytes is dropped.
     Classic,
 }
 
 impl Rule {
-    /// A rule as people call it.
+    /// Its name, or `rule 3` by its index.
     pub fn label(&self, at: usize) -> String {
         if self.name.is_empty() { format!("rule {}", at + 1) } else { self.name.clone() }
     }

@@ -1,6 +1,6 @@
-//! `canter service`: what canter's systemd units run. A part of `/etc/canter/canter.toml` is a command line
-//! (`configuration`); a recording that starts anew never writes over the last one (`runs`); can-gw's rules are put back
-//! when their interfaces come (`rules`).
+//! `canter service`: run by canter's systemd units. A part of `/etc/canter/canter.toml` is a command line
+//! (`configuration`); each start of a recording writes to a new file (`runs`); can-gw's jobs are installed again when
+//! their interfaces appear (`rules`).
 
 mod configuration;
 mod rules;
@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use configuration::{CAPTURE, Configuration, GATEWAY};
 use std::path::PathBuf;
 
-/// Run what /etc/canter/canter.toml describes, as the systemd units do
+/// Run a part of /etc/canter/canter.toml, as the systemd units do
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ enum Command {
     Capture { name: String },
     /// Route by [gateway.NAME]
     Gateway { name: String },
-    /// Keep the jobs of the file in [rules] in can-gw while interfaces come and go
+    /// Keep the jobs of the file in [rules] in can-gw while interfaces appear and disappear
     Rules,
     /// Print the configuration as command lines
     Check,
@@ -62,7 +62,7 @@ pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> fail
     }
 }
 
-/// Runs a command line that is known to be understood.
+/// Runs a command line.
 fn start(words: Vec<String>, program: &Program<'_>) -> failure::Result {
     let given = program.read(["canter".to_owned()].into_iter().chain(words));
     program.run(&given.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?)
@@ -73,7 +73,7 @@ const OUTPUT: &str = "--output=";
 /// The command line of a recording, its output named for this run.
 fn capture(configuration: &Configuration<'_>, name: &str) -> failure::Result<Vec<String>> {
     let mut part = configuration.part(CAPTURE, name)?;
-    refuse_to_stumble(name, &part.words)?;
+    refuse_same_output(name, &part.words)?;
     for word in &mut part.words {
         if let Some(output) = word.strip_prefix(OUTPUT) {
             *word = format!("{OUTPUT}{}", runs::next(output, part.keep_runs)?);
@@ -82,14 +82,14 @@ fn capture(configuration: &Configuration<'_>, name: &str) -> failure::Result<Vec
     Ok(part.words)
 }
 
-/// The second start would find the file of the first.
-fn refuse_to_stumble(name: &str, words: &[String]) -> failure::Result<()> {
+/// Refuses an output whose file would exist already at the second start.
+fn refuse_same_output(name: &str, words: &[String]) -> failure::Result<()> {
     let numbered = words.iter().any(|word| word.starts_with(OUTPUT) && word.contains(runs::RUN));
     if numbered || words.iter().any(|word| word == "--overwrite") {
         return Ok(());
     }
     let message = format!(
-        "[capture.{name}]: a service starts again and again: write {} into output, or overwrite = true",
+        "[capture.{name}]: output: the file exists when the service starts again (add {} to its name, or overwrite = true)",
         runs::RUN
     );
     Err(Failure::new(Exit::Usage, message))
@@ -100,7 +100,7 @@ fn check(configuration: &Configuration<'_>) -> failure::Result {
         for name in configuration.names(kind)? {
             let part = configuration.part(kind, &name)?;
             if kind == CAPTURE {
-                refuse_to_stumble(&name, &part.words)?;
+                refuse_same_output(&name, &part.words)?;
             }
             println!("canter-{kind}@{name}: canter {}", part.words.join(" "));
         }

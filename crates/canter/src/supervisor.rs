@@ -1,5 +1,5 @@
-//! What a service tells systemd: that it is ready, that it is alive, what it is doing. One datagram of `NAME=VALUE`
-//! lines to the socket in `$NOTIFY_SOCKET` (sd_notify(3)); outside of a service there is none, and nothing is told.
+//! Notifies systemd that a service is ready, alive or stopping, and of its status: one datagram of `NAME=VALUE` lines to
+//! the socket in `$NOTIFY_SOCKET` (sd_notify(3)). Outside of a service the variable is not set and nothing is sent.
 
 use std::{
     env,
@@ -14,73 +14,72 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often the status is renewed where no watchdog asks for more.
-const STATUS: Duration = Duration::from_secs(10);
+/// Period of status messages without a watchdog.
+const STATUS_PERIOD: Duration = Duration::from_secs(10);
 
-/// The one who started this process and wants to know how it is, if there is one.
+/// The service manager that started this process, if any.
 #[derive(Debug)]
 pub struct Supervisor {
-    to: Option<(UnixDatagram, SocketAddr)>,
+    connection: Option<(UnixDatagram, SocketAddr)>,
     period: Duration,
-    told: Instant,
+    last_message: Instant,
 }
 
 impl Supervisor {
-    /// As `$NOTIFY_SOCKET`, `$WATCHDOG_USEC` and `$WATCHDOG_PID` say.
+    /// Reads `$NOTIFY_SOCKET`, `$WATCHDOG_USEC` and `$WATCHDOG_PID`.
     pub fn find() -> Self {
-        let to = env::var_os("NOTIFY_SOCKET").and_then(address).and_then(|address| {
+        let connection = env::var_os("NOTIFY_SOCKET").and_then(address).and_then(|address| {
             let socket = UnixDatagram::unbound().ok()?;
-            socket.set_nonblocking(true).ok()?; // whoever does not listen does not hold frames up
+            socket.set_nonblocking(true).ok()?; // a supervisor that does not read must not delay frames
             Some((socket, address))
         });
-        let of_others = env::var("WATCHDOG_PID").is_ok_and(|pid| pid != std::process::id().to_string());
-        let watchdog = env::var("WATCHDOG_USEC").ok().filter(|_| !of_others);
+        let of_other_process =
+            env::var("WATCHDOG_PID").is_ok_and(|pid| pid != std::process::id().to_string());
+        let watchdog = env::var("WATCHDOG_USEC").ok().filter(|_| !of_other_process);
         let watchdog = watchdog.and_then(|us| us.parse().ok()).map(Duration::from_micros);
         // sd_watchdog_enabled(3) recommends half of the time; a third leaves room for a busy machine.
-        let period = watchdog.map_or(STATUS, |limit| STATUS.min(limit / 3));
-        Self { to, period, told: Instant::now() }
+        let period = watchdog.map_or(STATUS_PERIOD, |limit| STATUS_PERIOD.min(limit / 3));
+        Self { connection, period, last_message: Instant::now() }
     }
 
-    /// Whether anybody listens.
-    pub fn is_there(&self) -> bool {
-        self.to.is_some()
+    /// Whether a service manager started this process.
+    pub fn is_present(&self) -> bool {
+        self.connection.is_some()
     }
 
-    /// How often it wants to hear that all is well.
+    /// Period at which to call [`Self::notify_alive`].
     pub fn period(&self) -> Duration {
         self.period
     }
 
-    /// It does its work from now on.
-    pub fn ready(&self, status: &str) {
-        self.tell(&format!("READY=1\nWATCHDOG=1\n{}", line(status)));
+    pub fn notify_ready(&self, status: &str) {
+        self.send(&format!("READY=1\nWATCHDOG=1\n{}", line(status)));
     }
 
-    /// All is well.
-    pub fn alive(&mut self, status: &str) {
-        self.tell(&format!("WATCHDOG=1\n{}", line(status)));
-        self.told = Instant::now();
+    /// Resets the watchdog.
+    pub fn notify_alive(&mut self, status: &str) {
+        self.send(&format!("WATCHDOG=1\n{}", line(status)));
+        self.last_message = Instant::now();
     }
 
-    /// Whether it is time to say so again.
+    /// Whether the period has passed since the last [`Self::notify_alive`].
     pub fn is_due(&self) -> bool {
-        self.is_there() && self.told.elapsed() >= self.period
+        self.is_present() && self.last_message.elapsed() >= self.period
     }
 
-    /// It was told to end, and does.
-    pub fn stopping(&self, status: &str) {
-        self.tell(&format!("STOPPING=1\n{}", line(status)));
+    pub fn notify_stopping(&self, status: &str) {
+        self.send(&format!("STOPPING=1\n{}", line(status)));
     }
 
-    /// A supervisor that has gone, or does not keep up, is no reason to stop.
-    fn tell(&self, state: &str) {
-        if let Some((socket, address)) = &self.to {
+    /// Ignores errors: a supervisor that has ended or does not read is no reason to stop.
+    fn send(&self, state: &str) {
+        if let Some((socket, address)) = &self.connection {
             let _ = socket.send_to_addr(state.as_bytes(), address);
         }
     }
 }
 
-/// A path, or behind `@` a name in the abstract namespace (unix(7)).
+/// A path, or after `@` a name in the abstract namespace (unix(7)).
 fn address(name: OsString) -> Option<SocketAddr> {
     match name.as_bytes() {
         [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest).ok(),
@@ -98,12 +97,12 @@ mod tests {
     use super::*;
 
     fn supervisor(address: SocketAddr) -> Supervisor {
-        let to = Some((UnixDatagram::unbound().unwrap(), address));
-        Supervisor { to, period: Duration::ZERO, told: Instant::now() }
+        let connection = Some((UnixDatagram::unbound().unwrap(), address));
+        Supervisor { connection, period: Duration::ZERO, last_message: Instant::now() }
     }
 
     #[test]
-    fn both_kinds_of_socket_hear_what_is_told_in_one_line_each() {
+    fn both_kinds_of_socket_receive_each_status_as_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let abstract_name = format!("@canter-test-{}", std::process::id());
@@ -117,9 +116,9 @@ mod tests {
         for (name, listener) in listeners {
             let mut supervisor = supervisor(address(name).unwrap());
             assert!(supervisor.is_due());
-            supervisor.ready("can0 →\ncan1");
-            supervisor.alive("3 frames");
-            supervisor.stopping("the end");
+            supervisor.notify_ready("can0 →\ncan1");
+            supervisor.notify_alive("3 frames");
+            supervisor.notify_stopping("the end");
             let mut buffer = [0; 200];
             for expected in [
                 "READY=1\nWATCHDOG=1\nSTATUS=can0 → can1",
@@ -133,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_has_gone_harms_nobody() {
+    fn a_supervisor_that_has_ended_causes_no_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let mut supervisor = supervisor(SocketAddr::from_pathname(&path).unwrap());
-        supervisor.ready("");
-        supervisor.alive("");
+        supervisor.notify_ready("");
+        supervisor.notify_alive("");
     }
 }

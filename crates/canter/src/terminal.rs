@@ -20,16 +20,16 @@ pub const RED: Style = Style::Colour(1);
 pub const GREEN: Style = Style::Colour(2);
 pub const YELLOW: Style = Style::Colour(3);
 
-/// Whether there is colour.
+/// Paints text, or leaves it plain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ink(bool);
 
 impl Ink {
     /// On a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb.
     pub fn of_stdout() -> Self {
-        let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self(std::io::stdout().is_terminal() && !asked_not_to && !dumb)
+        Self(std::io::stdout().is_terminal() && !no_color && !dumb)
     }
 
     #[cfg(test)]
@@ -54,8 +54,8 @@ impl Ink {
     }
 }
 
-/// Right-aligned columns; a heading that begins with `<` makes a left-aligned one, which also gives way when
-/// the line gets too long. A column without any cell is left out.
+/// A table of right-aligned columns. A heading that begins with `<` makes a left-aligned column, which is also clipped
+/// when the line gets too long. Empty columns are left out.
 pub struct Table {
     left: Vec<bool>,
     rows: Vec<Vec<(String, Style)>>,
@@ -153,7 +153,7 @@ pub fn paragraph(out: &mut String, text: &str, indent: &str, ink: Ink, style: St
     }
 }
 
-/// Thin spaces become plain ones; a control character of a file's never reaches the terminal.
+/// Replaces thin spaces by plain ones, and control characters, which a file may contain, by U+FFFD.
 pub fn plain(text: &str) -> String {
     let plain = |character: char| match character {
         units::THIN_SPACE => ' ',
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_give_way_when_a_line_gets_too_long() {
+    fn left_aligned_columns_are_clipped_when_a_line_gets_too_long() {
         let mut table = Table::new(&["<method", "<in the paper", "p50"]);
         table.row(["m".repeat(80), "p".repeat(60), "13.7".into()].map(|cell| (cell, Style::Plain)));
         let mut out = String::new();

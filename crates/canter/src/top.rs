@@ -18,7 +18,7 @@ use canter_io::{
 use census::{Census, SETTLE_NS};
 use clap::Args;
 use crossterm::event::Event;
-use screen::{Screen, Wish};
+use screen::{Action, Screen};
 use serde::Serialize;
 use source::Source;
 use std::{
@@ -30,8 +30,8 @@ use std::{
 };
 use view::{Size, Sort, View, plain};
 
-/// How long frames are waited for before keys and signals are looked at.
-const LOOK_NS: u64 = 30_000_000;
+/// Longest wait for frames before a check of keys and signals.
+const CHECK_PERIOD_NS: u64 = 30_000_000;
 
 /// Show every bus and every identifier, live
 #[derive(Args)]
@@ -69,7 +69,7 @@ pub struct Arguments {
 fn parse_interval(text: &str) -> Result<u64, String> {
     match duration::parse_ns(text)? {
         ns @ 100_000_000..=3_600_000_000_000 => Ok(ns),
-        _ => Err("from 100ms to 60m".to_owned()),
+        _ => Err("must be from 100ms to 60m".to_owned()),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let census = Census::new(clock::realtime_ns(), arguments.interval);
     let next_ns = clock::monotonic_ns() + arguments.interval + SETTLE_NS;
     let mut top = Top { arguments: &arguments, source, census, next_ns };
-    top.look()?;
+    top.refresh_interfaces()?;
     let on_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if arguments.once || common.json.is_some() || common.quiet || !on_screen {
         top.tables(&view, common, &stop)
@@ -94,7 +94,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 impl Arguments {
-    /// Said before anything begins: a named interface must be there, if perhaps down.
+    /// Refuses named interfaces that do not exist; one that is down is accepted.
     fn refuse_missing(&self) -> failure::Result<()> {
         for wanted in self.interfaces.iter().filter(|wanted| wanted.interface != "any") {
             let carrier = Interface::find(&wanted.interface)?.carrier;
@@ -106,7 +106,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The character devices that are named and there; no list of the network's interfaces has them.
+    /// The named character devices that exist; the list of network interfaces does not contain them.
     fn devices(&self) -> impl Iterator<Item = Interface> {
         let named = self.interfaces.iter().filter(|wanted| wanted.interface.starts_with("/dev/"));
         named.filter_map(|wanted| Interface::find(&wanted.interface).ok())
@@ -117,7 +117,7 @@ impl Arguments {
         self.interfaces.iter().all(|wanted| wanted.interface.starts_with("/dev/"))
     }
 
-    /// What is wanted of an interface; `None`: nothing.
+    /// The filters of an interface; `None`: the interface is not selected, `Some(None)`: all its frames.
     fn filters(&self, name: &str) -> Option<Option<Filters>> {
         let of = |name: &str| self.interfaces.iter().find(|wanted| wanted.interface == name);
         let wanted = of(name).or_else(|| of("any"))?;
@@ -129,52 +129,52 @@ struct Top<'a> {
     arguments: &'a Arguments,
     source: Source,
     census: Census,
-    /// When the next interval ends, by the monotonic clock.
+    /// When the next interval ends, in CLOCK_MONOTONIC.
     next_ns: u64,
 }
 
 impl Top<'_> {
-    /// Asks the kernel for the interfaces.
-    fn look(&mut self) -> failure::Result<()> {
+    /// Reads the interfaces and their counters from the kernel.
+    fn refresh_interfaces(&mut self) -> failure::Result<()> {
         let interfaces = Interface::list()?;
         let wanted = interfaces.iter().filter(|one| self.arguments.filters(&one.name).is_some());
         let mut wanted: Vec<Interface> = wanted.cloned().collect();
         wanted.extend(self.arguments.devices());
         self.source.follow(&wanted)?;
         for interface in &wanted {
-            // One that goes between the two questions is missed the next time.
+            // An interface that is deleted between the two requests is marked as gone the next time.
             let counters = interface.counters().unwrap_or(Counters::default());
             let filters = self.arguments.filters(&interface.name).flatten();
             let rate = own_rate(interface).or(self.arguments.bitrate);
-            self.census.look(interface.clone(), filters, rate, counters);
+            self.census.update_bus(interface.clone(), filters, rate, counters);
         }
-        self.census.miss(|index| wanted.iter().any(|one| one.index == index));
+        self.census.mark_gone(|index| wanted.iter().any(|one| one.index == index));
         Ok(())
     }
 
-    /// Hears frames for a moment; whether an interval has ended.
-    fn hear(&mut self) -> failure::Result<bool> {
+    /// Counts received frames, for [`CHECK_PERIOD_NS`] at most; returns whether an interval has ended.
+    fn receive(&mut self) -> failure::Result<bool> {
         let now_ns = clock::monotonic_ns();
         let left_ns = self.next_ns.saturating_sub(now_ns);
         let census = &mut self.census;
-        self.source.next(left_ns.min(LOOK_NS), |heard| census.hear(&heard))?;
+        self.source.next(left_ns.min(CHECK_PERIOD_NS), |received| census.count(&received))?;
         if clock::monotonic_ns() < self.next_ns {
             return Ok(false);
         }
         let lost = self.source.lost();
-        self.census.tick(clock::realtime_ns(), lost);
-        // Absolute, so that intervals do not drift; after standing still, from now.
+        self.census.end_interval(clock::realtime_ns(), lost);
+        // Absolute, so that intervals do not drift; after a stall, from now.
         let now_ns = clock::monotonic_ns();
         let expected_ns = self.next_ns + self.arguments.interval;
         self.next_ns = if expected_ns > now_ns { expected_ns } else { now_ns + self.arguments.interval };
-        self.look()?;
+        self.refresh_interfaces()?;
         Ok(true)
     }
 
-    /// A table or a document every interval.
+    /// Prints a table or a document every interval.
     fn tables(&mut self, view: &View, common: &Common, stop: &AtomicBool) -> failure::Result {
         while !stop.load(Ordering::Acquire) {
-            if !self.hear()? {
+            if !self.receive()? {
                 continue;
             }
             if common.shows_table() {
@@ -182,9 +182,9 @@ impl Top<'_> {
                 let mut out = io::stdout().lock();
                 let between = if self.arguments.once { "" } else { "\n" };
                 if let Err(error) = write!(out, "{text}{between}").and_then(|()| out.flush()) {
-                    // `head` has enough.
-                    let enough = error.kind() == io::ErrorKind::BrokenPipe;
-                    return if enough {
+                    // The reader, such as `head`, has closed the pipe.
+                    let closed = error.kind() == io::ErrorKind::BrokenPipe;
+                    return if closed {
                         Ok(Exit::Done)
                     } else {
                         Err(Failure::failed(format!("top: write: {error}")))
@@ -209,41 +209,41 @@ impl Top<'_> {
             if redraw {
                 screen.draw(&view.lines(shown, screen.size())).map_err(failed)?;
             }
-            let ticked = self.hear()?;
-            redraw = ticked && frozen.is_none();
+            let interval_ended = self.receive()?;
+            redraw = interval_ended && frozen.is_none();
             while let Some(event) = screen.event().map_err(failed)? {
-                match self.obey(&event, &mut view, &mut frozen, screen.size()) {
-                    Wish::Quit => return Ok(Exit::Done),
-                    wish => redraw |= wish != Wish::Nothing,
+                match self.handle(&event, &mut view, &mut frozen, screen.size()) {
+                    Action::Quit => return Ok(Exit::Done),
+                    action => redraw |= action != Action::Nothing,
                 }
             }
         }
         Ok(Exit::Done)
     }
 
-    fn obey(&mut self, event: &Event, view: &mut View, frozen: &mut Option<Census>, size: Size) -> Wish {
+    fn handle(&mut self, event: &Event, view: &mut View, frozen: &mut Option<Census>, size: Size) -> Action {
         let shown = frozen.as_ref().unwrap_or(&self.census);
         let rows = view.rows(shown).len();
         let page = view.room(shown, size).max(1);
-        let wish = screen::press(view, event, rows, page);
-        if wish == Wish::Zero {
+        let action = screen::press(view, event, rows, page);
+        if action == Action::ResetCounts {
             self.census.reset(clock::realtime_ns());
         }
         if view.paused != frozen.is_some() {
             *frozen = view.paused.then(|| self.census.clone());
         }
-        wish
+        action
     }
 }
 
-/// What `--json` writes.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Document {
     /// ns since counting began.
     elapsed_ns: u64,
-    /// Frames that this program did not hear.
+    /// Frames that this program did not receive.
     lost: u64,
-    /// Frames of identifiers that have no row.
+    /// Frames of identifiers without a row.
     beyond: u64,
     buses: Vec<BusDocument>,
     identifiers: Vec<RowDocument>,
@@ -264,7 +264,7 @@ struct BusDocument {
 #[derive(Serialize)]
 struct RowDocument {
     interface: String,
-    /// The last frame, as candump writes it.
+    /// The last frame, in candump's notation.
     frame: String,
     count: u64,
     frames_per_s: f64,

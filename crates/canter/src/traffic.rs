@@ -1,4 +1,4 @@
-//! What sends, in one place: when the next frame is due, what it looks like, and how it gets out in time.
+//! Traffic: when the next frame is due, its content, and how it is sent in time.
 
 pub mod assignment;
 pub mod car;

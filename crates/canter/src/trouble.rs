@@ -1,4 +1,4 @@
-//! What goes wrong with interfaces and files, in the same words by every command.
+//! Errors of interfaces and files, in the same words by every command.
 
 use crate::failure::{self, Failure};
 use canter_io::{Error, Interface};
@@ -11,11 +11,11 @@ pub fn refuse_down(interface: &Interface) -> failure::Result<()> {
         .map_or(Ok(()), |reason| Err(Failure::failed(format!("{}: {reason}", interface.name))))
 }
 
-/// Why frames no longer move through an interface. One that is being deleted goes down first, and that may be all that
-/// its sockets have been told.
+/// An error of receiving or sending, with its cause. An interface goes down before the kernel deletes it, so its sockets
+/// may report only that it is down.
 pub fn explain(name: &str, step: &'static str, error: io::Error) -> Error {
-    let gone = if error.kind() == io::ErrorKind::NetworkDown { Interface::find(name).err() } else { None };
-    Error::moving(name, step, gone.map_or(error, |gone| gone.source))
+    let deleted = if error.kind() == io::ErrorKind::NetworkDown { Interface::find(name).err() } else { None };
+    Error::moving(name, step, deleted.map_or(error, |deleted| deleted.source))
 }
 
 /// A file that cannot be opened, read or written.

@@ -1,9 +1,9 @@
 //! Numbers for people: one unit and one precision per table or axis, ratios with three digits.
 
-/// Between thousands; as wide as a digit's gap and never a line break.
+/// Separates thousands; a narrow space that does not break lines.
 pub const THIN_SPACE: char = '\u{202f}';
 
-/// A unit of time and how many decimals to give.
+/// A unit of time and its number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     pub name: &'static str,
@@ -12,7 +12,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// The unit in which the smallest of `values` has three digits; all others are given in the same one.
+    /// The unit and decimals that give the smallest of `values` three digits; use them for all values.
     pub fn of_smallest(values: impl IntoIterator<Item = u64>) -> Self {
         let smallest = values.into_iter().filter(|&ns| ns > 0).min().unwrap_or(0);
         let (name, ns) = match smallest {
@@ -50,20 +50,20 @@ impl Unit {
         format!("{whole}.{:0width$}", scaled % scale, width = self.decimals as usize)
     }
 
-    /// The same with a sign, for what can shrink.
+    /// The same with a sign, for differences.
     pub fn signed(&self, ns: i64) -> String {
         let sign = if ns < 0 { "−" } else { "" };
         format!("{sign}{}", self.number(ns.unsigned_abs()))
     }
 }
 
-/// One span on its own: `13.7 µs`.
+/// A single span with its unit: `13.7 µs`.
 pub fn span(ns: u64) -> String {
     let unit = Unit::of_smallest([ns]);
     format!("{} {}", unit.number(ns), unit.name)
 }
 
-/// A span without needless zeros, for axes and for the papers' round numbers: `100 µs`, `2.5 ms`.
+/// A span without trailing zeros, for axes and for the papers' round numbers: `100 µs`, `2.5 ms`.
 pub fn round_span(ns: u64) -> String {
     let (name, unit) = match ns {
         0 => return "0".into(),
@@ -79,7 +79,7 @@ pub fn round_span(ns: u64) -> String {
     format!("{whole}{dot}{rest} {name}")
 }
 
-/// A number with some digits behind the point and a unit: `12.5 %`; ns become whatever fits.
+/// A number with `decimals` digits after the point and a unit: `12.5 %`. Whole ns are printed by [`round_span`].
 pub fn measured(value: u64, decimals: u8, unit: &str) -> String {
     if unit == "ns" && decimals == 0 {
         return round_span(value);
@@ -93,7 +93,7 @@ pub fn measured(value: u64, decimals: u8, unit: &str) -> String {
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// `a / b` as `1.09×`; nothing when there is nothing to divide by.
+/// `a / b` as `1.09×`; `None` when `b` is 0.
 pub fn ratio(a: u64, b: u64) -> Option<String> {
     (b > 0).then(|| {
         let ratio = a as f64 / b as f64;

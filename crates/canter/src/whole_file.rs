@@ -1,12 +1,12 @@
-//! Files that are written whole or not at all: into a temporary file beside them, which is then renamed.
+//! Files that are written whole or not at all: to a temporary file in the same folder that is renamed when complete.
 
 use crate::{failure, trouble};
 use std::{fs, io, io::Write, path::Path};
 
-/// Writes `text`, into a folder that is made if it does not exist.
+/// Writes `text`; creates the folder if it does not exist.
 ///
 /// # Errors
-/// Names the file; what it held before is still there.
+/// The error names the file. The file keeps its old content.
 pub fn write(path: &Path, step: &'static str, text: &str) -> failure::Result<()> {
     let fail = |error: io::Error| trouble::of_file(path, step, error);
     let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?;

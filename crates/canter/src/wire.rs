@@ -1,5 +1,5 @@
-//! `canter wire`: makes virtual CAN buses that have time (the kernel module canwire), shows them, drives traffic on them
-//! and spoils them.
+//! `canter wire`: creates virtual CAN buses with real timing (kernel module canwire), lists them, generates traffic and
+//! injects faults.
 
 mod fault;
 mod list;

@@ -67,15 +67,15 @@ fn what_it_needs_and_has_not_is_said_in_a_line() {
             "{ended:?}"
         );
     };
-    refused("can3 can4 --filter 123:7FF", "hands on every frame");
+    refused("can3 can4 --filter 123:7FF", "forwards every frame");
     refused("can3 can4 --both", "one direction");
-    refused("can3 can4 --stats 1s", "user-space pairs");
+    refused("can3 can4 --stats 1s", "user-space pair");
     refused("vcan0 vcan1", "vcan0: find: ");
     let held = fs::File::open("/dev/canbare").unwrap();
-    refused("can3 can4", "another process has it");
+    refused("can3 can4", "another process uses it");
     drop(held);
     fs::write(ONLINE, "1").unwrap();
-    refused("can3 can4", "Linux has every processor");
+    refused("can3 can4", "Linux uses every processor");
     fs::write(ONLINE, "0").unwrap();
     // One that was taken offline does as well as one that Linux never had.
     let gateway = Gateway::start("can3", "can4", "bare-metal", &[]);
@@ -91,7 +91,7 @@ fn nothing_goes_on_behind_one_that_is_killed_or_loses_a_card() {
     card(ADDRESSES[1], "driver/unbind", ADDRESSES[1]);
     let ended = gateway.ended();
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert_eq!(ended.complaint(), "bare-metal: a card was taken away from it");
+    assert_eq!(ended.complaint(), "bare-metal: a card was unbound from it");
     eventually("both cards are back", || exists("can3") && exists("can4"));
     cards();
     Gateway::start("can3", "can4", "bare-metal", &[]).stop("KILL");

@@ -233,7 +233,7 @@ fn filters_ends_and_bad_starts() {
     for (arguments, code, says) in [
         (["ci0", "-o", &file], 1, "(--overwrite replaces it)"),
         (["ci0", "-o", "/nowhere/a.log"], 1, "/nowhere/a.log: open: "),
-        (["ci0", "-o", "/tmp/a.txt"], 2, "which format?"),
+        (["ci0", "-o", "/tmp/a.txt"], 2, "unknown format"),
         (["ci1", "-o", "/tmp/a.log"], 1, "ci1: is down"),
         (["ci7", "-o", "/tmp/a.log"], 1, "ci7: find: "),
         (["ci0,x", "-o", "/tmp/a.log"], 2, "expected a filter"),

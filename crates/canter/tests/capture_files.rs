@@ -89,7 +89,7 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
     for (arguments, says) in [
         (["kb0", "-o", "/tmp/x.log", "--keep", "3"], "--keep: of what?"),
         (["kb0", "-o", "/tmp/x.log", "--flush-interval", "1ms"], "at least 500 ms"),
-        (["kb0", "-o", "/tmp/x.log", "--rotate-time", "0s"], "no time at all"),
+        (["kb0", "-o", "/tmp/x.log", "--rotate-time", "0s"], "must be more than 0"),
     ] {
         let ended = refused(&arguments);
         assert!(ended.code == Some(2) && ended.said.contains(says), "{:?} {}", ended.code, ended.said);

@@ -367,7 +367,7 @@ fn an_end_during_a_stall_waits_says_so_and_gives_up_when_told_again() {
     std::thread::sleep(2 * SECOND);
     capture.signal("INT");
     let line = capture.line();
-    assert!(line.contains("waiting for the disk") && line.contains("Ctrl-C gives them up"), "{line}");
+    assert!(line.contains("waiting for the disk") && line.contains("Ctrl-C discards them"), "{line}");
     capture.signal("INT");
     let mut said = String::new();
     while !said.contains("canter: ") {

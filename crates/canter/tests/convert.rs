@@ -90,7 +90,7 @@ fn what_tcpdump_and_dumpcap_recorded_is_what_candump_recorded_beside_them() {
     assert_eq!(dumpcap, without_switch(&candump));
     assert!(
         said(&convert(&[&recording("dumpcap.pcapng"), "-o", "/dev/null", "--format", "log"]))
-            .contains("step back")
+            .contains("stamps go backwards")
     );
 }
 
@@ -173,13 +173,13 @@ fn what_goes_wrong_is_one_line_and_leaves_nothing_behind() {
         (&[&unfinished, "-o", &new], 1, "unfinished.mf4: byte 0: is unfinished MDF"),
         (&[&csv, "-o", &new], 1, "bad.csv: line 2: no interface (delete the line to read the rest)"),
         (&[&good, "-o", &nowhere], 1, "no/where.blf: open: no such file"),
-        (&[&good, "-o", &good, "--overwrite"], 2, "is an input too"),
-        (&[&good, "-o", "x.xyz"], 2, "which format?"),
-        (&[&good, "-o", &packed], 2, "cannot be packed"),
-        (&[&good, "-o", "-", "--format", "mf4"], 2, "cannot go into a pipe"),
-        (&[&good, "-o", &new, "--vehicle", "V1"], 2, "no place for --vehicle"),
+        (&[&good, "-o", &good, "--overwrite"], 2, "is also an input"),
+        (&[&good, "-o", "x.xyz"], 2, "unknown format"),
+        (&[&good, "-o", &packed], 2, "cannot be compressed"),
+        (&[&good, "-o", "-", "--format", "mf4"], 2, "cannot be written to a pipe"),
+        (&[&good, "-o", &new, "--vehicle", "V1"], 2, "cannot store --vehicle"),
         (&[&good, "-o", "/dev/full", "--format", "log"], 1, "write: no space left on device"),
-        (&[&good, "-o", &new, "--from", "noon"], 2, "is no moment"),
+        (&[&good, "-o", &new, "--from", "noon"], 2, "is not a time"),
         (&[&good, "-o", &new, "--interfaces", "can0"], 2, "is not OLD=NEW"),
     ];
     for (arguments, code, message) in cases {
@@ -341,9 +341,9 @@ fn what_a_format_cannot_keep_is_told_once() {
     for line in [
         "vcan0  1 frames, channel 1",
         "can0   1 frames, channel 2, 1 of them error frames",
-        "asc does not keep of 2 frames: digits of the stamp below 1 µs (--ns keeps them)",
-        "asc does not keep of 1 frames: DLCs above 8 of classic frames (written as 8)",
-        "asc does not keep of 1 frames: what error frames tell (written as ErrorFrame)",
+        "asc omits from 2 frames: digits of the stamp below 1 µs (--ns keeps them)",
+        "asc omits from 1 frames: DLCs above 8 of classic frames (written as 8)",
+        "asc omits from 1 frames: what error frames tell (written as ErrorFrame)",
     ] {
         assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
     }

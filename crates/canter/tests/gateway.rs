@@ -356,17 +356,14 @@ fn what_bpf_cannot_do_is_refused_with_the_way_out() {
         (&["can3", "vcan7"], "vcan7: bpf: frames redirected into a vcan reach no receiver (use can-gw"),
         (
             &["can3", "can4", "--rules", change],
-            "bpf: can3 → can4: speed: bpf changes no frames; can-gw or a user-space",
+            "bpf: can3 → can4: speed: bpf cannot change frames; use can-gw or a user-space",
         ),
-        (
-            &["--rules", twice],
-            "bpf: can3 has several routes, and what is handed on by one is gone for the others",
-        ),
+        (&["--rules", twice], "bpf: can3 has several routes, but a frame can take only one of them"),
         (
             &["can3", "can4", "--filter", "123:7FF,#FF"],
-            "bpf: it forwards no error frames (take a user-space pair)",
+            "bpf: it forwards no error frames (use a user-space pair)",
         ),
-        (&["can3", "can4", "--stats", "1s"], "bpf: --stats and --wait-for-interface are of user-space pairs"),
+        (&["can3", "can4", "--stats", "1s"], "bpf: --stats and --wait-for-interface need a user-space pair"),
     ] {
         let ended = canter(&[&["gateway", "--method", "bpf"], words].concat()).ended(DEADLINE);
         assert_eq!(ended.code, Some(4), "{ended:?}");

@@ -64,7 +64,7 @@ fn what_prints_needs_no_reader_but_a_file_that_takes_it() {
         let full = full.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&full.stderr).into_owned();
         assert!(
-            full.status.code() == Some(1) && said.contains("canter: standard output: No space"),
+            full.status.code() == Some(1) && said.contains("canter: standard output: write: No space"),
             "{said}"
         );
     }

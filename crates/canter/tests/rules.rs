@@ -167,7 +167,7 @@ fn what_is_listed_is_what_was_applied_and_applies_without_a_change() {
     let applied = apply(TWO_RULES);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     assert!(
-        applied.stderr.contains("0 jobs as they are, 3 to add, 0 to change in place, 0 to delete"),
+        applied.stderr.contains("0 jobs unchanged, 3 to add, 0 to change in place, 0 to delete"),
         "{applied:?}"
     );
     send("vx0", &["123#11".parse().unwrap(), "210##1".parse().unwrap(), "300#".parse().unwrap()]);
@@ -178,7 +178,7 @@ fn what_is_listed_is_what_was_applied_and_applies_without_a_change() {
     let path = again.path().to_str().unwrap();
     let same = rules(&["diff", path]);
     assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{same:?}");
-    assert!(rules(&["apply", path]).stderr.contains("3 jobs as they are, 0 to add"), "nothing to do");
+    assert!(rules(&["apply", path]).stderr.contains("3 jobs unchanged, 0 to add"), "nothing to do");
 
     // One rule less, one changed in place.
     let changed =
@@ -188,7 +188,7 @@ fn what_is_listed_is_what_was_applied_and_applies_without_a_change() {
     let differs = rules(&["diff", path]);
     assert_eq!(differs.code, Some(1), "{differs:?}");
     assert!(
-        differs.stderr.contains("0 jobs as they are, 0 to add, 1 to change in place, 2 to delete"),
+        differs.stderr.contains("0 jobs unchanged, 0 to add, 1 to change in place, 2 to delete"),
         "{differs:?}"
     );
     assert!(differs.stdout.lines().all(|line| line.starts_with(['~', '-'])), "{differs:?}");
@@ -211,8 +211,7 @@ fn a_file_that_is_refused_in_part_changes_nothing() {
     let refused = apply(&hops);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
-        refused.complaint().contains("max_hops")
-            && refused.complaint().contains("everything is as it was before"),
+        refused.complaint().contains("max_hops") && refused.complaint().contains("nothing was changed"),
         "{refused:?}"
     );
     assert_eq!(listed(), before);
@@ -220,7 +219,7 @@ fn a_file_that_is_refused_in_part_changes_nothing() {
     let limited = TWO_RULES.replace("hops = 1", "limit = \"100/s\"");
     let refused = apply(&limited);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.complaint().contains(":11:1: can-gw limits no rates"), "{refused:?}");
+    assert!(refused.complaint().contains(":11:1: can-gw cannot limit rates"), "{refused:?}");
     assert_eq!(listed(), before);
     let malformed = apply(&TWO_RULES.replace("result = 7", "result = 8"));
     assert_eq!(malformed.code, Some(2), "{malformed:?}");
@@ -315,7 +314,7 @@ fn a_recording_shows_what_the_rules_would_do() {
     let checked = rules(&["check", text, log]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let expected = "can0 → can1\n  4 received = 2 transmitted + 1 filtered + 1 dropped (1 over limit)\n  \
-        slow    line 4    3 matched, 2 forwarded, 2 changed\n          not by can-gw: can-gw limits no rates\n  \
+        slow    line 4    3 matched, 2 forwarded, 2 changed\n          can-gw cannot apply it: can-gw cannot limit rates\n  \
         rule 2  line 9    never used\n";
     assert_eq!(checked.stdout, expected);
     let frames = rules(&["check", text, log, "--frames"]);
@@ -352,7 +351,7 @@ fn new_rules_are_read_on_sighup_and_no_frame_is_lost() {
     // A broken file is said, and the rules stay.
     std::fs::write(&path, "[[rule]]\nor = { dat = \"00\" }\n").unwrap();
     gateway.signal("HUP");
-    gateway.until_it_says(":2:8: \"dat\": unknown key (did you mean \"data\"?); the rules stay as they were");
+    gateway.until_it_says(":2:8: \"dat\": unknown key (did you mean \"data\"?); the rules stay unchanged");
     gateway.signal("TERM");
     let ended = gateway.ended(DEADLINE);
     assert_eq!(ended.code, Some(0), "{ended:?}");

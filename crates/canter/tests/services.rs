@@ -179,7 +179,9 @@ fn a_wrong_configuration_is_said_once_and_not_tried_again() {
     assert_eq!((show(unit, "ActiveState").as_str(), show(unit, "NRestarts").as_str()), ("failed", "0"));
     let said = journal(unit);
     assert!(
-        said.contains("[capture.wrong]: a service starts again and again: write {run} into output"),
+        said.contains(
+            "[capture.wrong]: output: the file exists when the service starts again (add {run} to its name"
+        ),
         "{said}"
     );
 }

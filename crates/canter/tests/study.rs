@@ -59,7 +59,7 @@ fn every_condition_is_measured_and_told() {
         let condition = &one["condition"];
         if one["method"] == "bare-metal" {
             let why = one["unavailable"].as_str().unwrap();
-            assert!(why.starts_with("bare-metal: it hands on every frame as it is"), "{why}");
+            assert!(why.starts_with("bare-metal: it forwards every frame unchanged"), "{why}");
             continue;
         }
         assert_eq!(one["unavailable"], "", "{one}");

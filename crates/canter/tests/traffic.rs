@@ -325,7 +325,10 @@ fn only_what_is_asked_for_is_replayed_and_the_rest_is_counted() {
     assert!((98..=102).contains(&sent) && outside == 1000 - sent, "{sent}");
     // Without an assignment they would go to can0 and can1 themselves; nothing of what was asked for is there.
     for (arguments, says) in [
-        (&["replay", &path, "can8=cam0"][..], "none of its 1000 frames is to be sent (it has can0, can1)"),
+        (
+            &["replay", &path, "can8=cam0"][..],
+            "no frame of 1000 was selected for sending (it has can0, can1)",
+        ),
         (&["replay", &path, "can8=can0", "can9=cam1", "-t"], "there is no cam1 (did you mean can1?)"),
     ] {
         let ended = canter(&[arguments, &["-q"]].concat()).ended(DEADLINE);
@@ -449,10 +452,14 @@ fn what_cannot_be_done_is_one_line_before_anything_is_sent() {
     fs::write("/tmp/traffic-bad.toml", "[[bus]]\ninterface = 'tra0'\n[[bus.frame]]\nid = 1\nperod = '1ms'\n")
         .unwrap();
     for (arguments, code, says) in [
-        (&["generate", "tra0", "--traffic", "load=50%"][..], 2, "tra0: has no bit rate to load"),
+        (
+            &["generate", "tra0", "--traffic", "load=50%"][..],
+            2,
+            "tra0: --traffic load: its bit rate is unknown",
+        ),
         (&["generate", "tra0", "--traffic", "one-at-a-time"], 2, "canter latency does"),
         (&["generate", "tra0", "tra0"], 2, "tra0: is given twice"),
-        (&["generate", "tra0", "-I", "800"], 2, "identifier 800: has more than 11 bits (-e: extended)"),
+        (&["generate", "tra0", "-I", "800"], 2, "identifier 800: more than 11 bits (-e makes it extended)"),
         (&["generate", "tra0", "-f"], 4, "tra0: cannot carry FD frames"),
         (&["generate", "can0"], 1, "can0: is down"),
         (&["generate", "tra9"], 1, "tra9: find: no such device"),

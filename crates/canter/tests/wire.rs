@@ -105,15 +105,15 @@ fn what_cannot_be_is_one_line_and_an_exit_code() {
         (&["wire", "source", "start", "T", "--wait"], 2, "--wait: "),
         (&["wire", "source", "start", "T", "--traffic", "one-at-a-time"], 2, "--traffic one-at-a-time: "),
         (&["wire", "source", "start", "T", "--log", "/nosuch.log"], 1, "/nosuch.log: read: "),
-        (&["analyze", "nosuch"], 1, "nosuch: there is no such node or bus (canter wire list"),
+        (&["analyze", "nosuch"], 1, "nosuch: no such node or bus of a virtual wire (canter wire list"),
         (&["analyze", "lo"], 1, "lo: "),
         (&["analyze", "/proc/version"], 2, "/proc/version: is a file"),
-        (&["analyze", "t0", "-o", "/tmp/x.csv"], 2, "/tmp/x.csv: which format?"),
+        (&["analyze", "t0", "-o", "/tmp/x.csv"], 2, "/tmp/x.csv: unknown format"),
         (&["latency", "--instrument", "wire", "--send", "T", "--routed", "t0"], 2, "t0: is also on bus T"),
         (
             &["latency", "--instrument", "wire", "--send", "T", "--routed", "nosuch"],
             1,
-            "nosuch: there is no such",
+            "nosuch: no such node or bus",
         ),
     ] {
         let ended = canter(arguments).ended(DEADLINE);
@@ -330,7 +330,7 @@ fn a_gateway_whose_output_is_off_the_bus_says_so_rests_and_goes_on_when_it_is_ba
         let mut gateway = canter(&arguments);
         gateway.until_it_says("gateway: t0");
         put_off_the_bus(&mut *sender);
-        gateway.until_it_says("gateway: t1: is off the bus");
+        gateway.until_it_says("gateway: t1: bus-off");
         let (begun, before_ns) = (Instant::now(), gateway.processor_ns());
         let frame = "123#0000".parse().unwrap();
         let source = Source {
@@ -346,7 +346,7 @@ fn a_gateway_whose_output_is_off_the_bus_says_so_rests_and_goes_on_when_it_is_ba
         assert!(u128::from(spent_ns) * 10 < passed.as_nanos(), "{method}: {spent_ns} ns of {passed:?}");
         let routed = Candump::on("t2");
         ip("link set t1 type can restart");
-        gateway.until_it_says("gateway: t1: is back on the bus");
+        gateway.until_it_says("gateway: t1: recovered from bus-off");
         let mut sent = 601;
         eventually("it routes again", || {
             sent += sender.transmit(&["7F0#11".parse().unwrap()]).unwrap() as u64;

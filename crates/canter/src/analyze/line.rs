@@ -1,4 +1,4 @@
-//! A record as a line: when, how long, who, what.
+//! A record of the tap as a line: start, end, bits, sender, frame, remarks.
 
 use crate::failure;
 use canter_io::{
@@ -7,7 +7,7 @@ use canter_io::{
 };
 use std::fmt::Write;
 
-/// What the nodes of a bus are called.
+/// The names of a bus's nodes.
 pub struct Names {
     bus: String,
     nodes: Vec<(u32, String)>,
@@ -16,20 +16,21 @@ pub struct Names {
 impl Names {
     pub fn of(bus: &str) -> failure::Result<Self> {
         let mut names = Self { bus: bus.to_owned(), nodes: Vec::new() };
-        names.ask()?;
+        names.refresh()?;
         Ok(names)
     }
 
-    fn ask(&mut self) -> failure::Result<()> {
+    fn refresh(&mut self) -> failure::Result<()> {
         self.nodes = wire::nodes_of(&self.bus)?.into_iter().map(|node| (node.index, node.name)).collect();
         Ok(())
     }
 
-    /// Who sent it. A node that came later is asked for once; one of another network namespace, or gone, is a number.
+    /// The name of the sender. The first frame of an unknown node refreshes the names; a node that was deleted or is in
+    /// another network namespace gets a number instead.
     pub fn sender(&mut self, record: &Record) -> String {
         let Some(index) = record.sender else { return "source".to_owned() };
         if !self.nodes.iter().any(|(known, _)| *known == index) {
-            let _ = self.ask(); // it has a number in any case
+            let _ = self.refresh(); // after an error, the node gets a number
             if !self.nodes.iter().any(|(known, _)| *known == index) {
                 self.nodes.push((index, format!("node{}", record.slot.unwrap_or_default())));
             }
@@ -39,7 +40,7 @@ impl Names {
     }
 }
 
-/// `1000000 bit/s` and what FD has.
+/// `1000000 bit/s`, and the data bit rate of FD.
 pub fn rates(bus: &Bus) -> String {
     match (bus.bitrate, bus.data_bitrate) {
         (None, _) => "no node is up".to_owned(),
@@ -48,7 +49,7 @@ pub fn rates(bus: &Bus) -> String {
     }
 }
 
-/// Start, end, bits, sender, frame, remarks.
+/// Appends the line of a record.
 pub fn print(record: &Record, sender: &str, out: &mut String) {
     let second = |ns: u64| format!("{:>6}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let bits = match record.data_bits {
@@ -68,7 +69,7 @@ pub fn print(record: &Record, sender: &str, out: &mut String) {
     out.push('\n');
 }
 
-/// What a packet's comment says: which frame an error destroyed and how, overruns, marks. Empty: nothing.
+/// The comment of a packet: the frame that an error destroyed, the error, overruns, marks. Empty without any.
 pub fn comment(record: &Record) -> String {
     let remarks = remarks(record).collect::<Vec<_>>().join(", ");
     match record.error {
@@ -81,12 +82,13 @@ fn remarks(record: &Record) -> impl Iterator<Item = String> {
     let injected = if record.marks.contains(Marks::INJECTED) { ", injected" } else { "" };
     let error =
         record.error.map(|fault| format!("ERROR {} after bit {}{injected}", fault.name(), record.error_bit));
-    let lost = (record.overrun != 0).then(|| format!("{} receivers overrun", record.overrun.count_ones()));
-    let marks = [(Marks::SLIPPED, "slipped"), (Marks::BABBLE, "babble"), (Marks::PASSIVE, "error-passive")];
-    let has = record.marks;
-    let marks =
-        marks.into_iter().filter(move |(mark, _)| has.contains(*mark)).map(|(_, name)| name.to_owned());
-    error.into_iter().chain(lost).chain(marks)
+    let overruns =
+        (record.overrun != 0).then(|| format!("{} receivers overrun", record.overrun.count_ones()));
+    let names = [(Marks::SLIPPED, "slipped"), (Marks::BABBLE, "babble"), (Marks::PASSIVE, "error-passive")];
+    let marks = record.marks;
+    let names =
+        names.into_iter().filter(move |(mark, _)| marks.contains(*mark)).map(|(_, name)| name.to_owned());
+    error.into_iter().chain(overruns).chain(names)
 }
 
 #[cfg(test)]
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_stands_behind_the_frame() {
+    fn errors_and_overruns_are_printed_after_the_frame() {
         let record = Record {
             error: Some(Fault::Crc),
             error_bit: 40,

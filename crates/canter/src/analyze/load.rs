@@ -1,10 +1,10 @@
-//! The load of a bus, interval by interval. A frame takes the bus from its SOF to the end of the space behind it, and
-//! counts where that lies, so that a frame across a border is shared out.
+//! The load of a bus, interval by interval. A frame occupies the bus from its SOF to the end of the interframe space; a
+//! frame across the border of two intervals counts in both, by its time in each.
 
 use canter_io::tap::Record;
 use std::{collections::VecDeque, fmt::Write};
 
-/// One interval.
+/// The counts of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Part {
     busy_ns: u64,
@@ -20,7 +20,7 @@ pub struct Load {
     parts: VecDeque<Part>,
 }
 
-/// Intervals for which there may be frames on the way yet: those that ended so short ago.
+/// Delay between the end of an interval and its line, because its last frames may not be in the tap yet.
 const SETTLED_NS: u64 = 20_000_000;
 
 impl Load {
@@ -42,7 +42,7 @@ impl Load {
         }
     }
 
-    /// The interval that a moment is in, and its end.
+    /// The interval of a time, and the interval's end.
     fn part(&mut self, at_ns: u64) -> (&mut Part, u64) {
         let number = (at_ns - self.from_ns) / self.interval_ns;
         while self.parts.len() as u64 <= number {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_across_a_border_is_shared_out_and_silence_is_told_too() {
+    fn a_frame_across_a_border_counts_in_both_intervals_and_idle_intervals_are_printed() {
         let mut load = Load::new(1000 * MS, 10 * MS);
         load.add(&record(995 * MS, 1001 * MS, None), MS); // began before
         load.add(&record(1008 * MS, 1011 * MS, None), MS);

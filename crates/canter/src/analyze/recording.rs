@@ -1,6 +1,6 @@
-//! What was on a wire as a file. A frame is stamped where it ended, as hardware does, in the real-time clock, and its
-//! interface is its sender; an error is a CAN error frame (linux/can/error.h), as a controller reports it, which Wireshark shows
-//! and filters as such; which frame it destroyed is in the packet's comment, where the format has one.
+//! Records a wire into a file. A frame's stamp is its end, as with hardware, in CLOCK_REALTIME; its interface is the
+//! sender. An error becomes a CAN error frame (linux/can/error.h), as a controller reports it, so that Wireshark can filter
+//! it. In formats with comments, the comment has the frame that the error destroyed.
 
 use super::{line, summary::Report};
 use crate::{failure, trouble};
@@ -23,7 +23,7 @@ pub struct Recording {
     senders: Vec<String>,
     buffer: Vec<u8>,
     started_ns: u64,
-    /// What the real-time clock is ahead of the monotonic one.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
     ahead_ns: u64,
 }
 
@@ -58,7 +58,7 @@ impl Recording {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the file with what is known of it.
+    /// Ends the file with its statistics.
     pub fn close(mut self, report: &Report) -> failure::Result<()> {
         let ended_ns = clock::realtime_ns();
         let mut closings =

@@ -1,4 +1,4 @@
-//! What an analysis comes to: frames, errors, load, and whether the wire kept its time.
+//! The summary of an analysis: frames, errors, load, and the lateness of the wire's timer.
 
 use canter_io::{
     frame::INTERFRAME_BITS,
@@ -21,7 +21,7 @@ pub struct Summary {
     bit_ns: u64,
 }
 
-/// The summary as `--json` has it. All times are ns.
+/// The document of `--json`.
 #[derive(Serialize)]
 pub struct Report {
     pub bus: String,
@@ -30,16 +30,17 @@ pub struct Report {
     pub frames: u64,
     /// By kind.
     pub errors: BTreeMap<&'static str, u64>,
-    /// Frames that a receiver lost to a full FIFO, over all receivers.
+    /// Frames that receivers lost because their FIFO was full, summed over all receivers.
     pub overruns: u64,
     /// Records that were overwritten before they were read.
     pub missed: u64,
-    /// The share of the time that frames took, with the space behind them.
+    /// The share of the time that frames and their interframe spaces took.
     pub load_percent: f64,
-    /// How often the wire waited because its timer was late, and for how long in all.
+    /// Number of pauses because the wire's timer was late.
     pub slips: u64,
+    /// Sum of these pauses.
     pub slip_ns: u64,
-    /// The worst lateness of the wire's timer since the bus was made.
+    /// The worst lateness of the wire's timer since the bus was created.
     pub late_ns_max: u64,
 }
 
@@ -70,7 +71,7 @@ impl Summary {
         self.busy_ns += record.duration_ns() + self.interframe_ns();
     }
 
-    /// The space behind each record.
+    /// The interframe space.
     pub fn interframe_ns(&self) -> u64 {
         u64::from(INTERFRAME_BITS) * self.bit_ns
     }
@@ -116,7 +117,7 @@ impl fmt::Display for Report {
         write!(f, "; {} slips, {:.1} µs", self.slips, us(self.slip_ns))?;
         write!(f, "; timer at most {:.1} µs late", us(self.late_ns_max))?;
         if self.missed > 0 {
-            write!(f, "; MISSED {}: on the wire faster than they were read", self.missed)?;
+            write!(f, "; MISSED {}: canter read more slowly than the wire sent", self.missed)?;
         }
         Ok(())
     }

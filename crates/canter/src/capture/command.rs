@@ -1,4 +1,4 @@
-//! The command `canter capture`: options, signals, the live line, and how the account is told.
+//! The command `canter capture`: options, signals, the live line, and output of the account.
 
 use super::size;
 use crate::{
@@ -27,14 +27,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often the main thread looks at the time, and for events; signals reach it at once.
-const LOOK: Duration = Duration::from_millis(250);
-/// How often the live line changes.
-const LINE: Duration = Duration::from_millis(500);
-/// How many buses' loads the live line has room for, the highest first.
+/// Period at which the main thread checks the time and events; signals wake it at once.
+const CHECK_PERIOD: Duration = Duration::from_millis(250);
+/// Period of the live line.
+const LINE_PERIOD: Duration = Duration::from_millis(500);
+/// Number of buses whose loads the live line shows, the highest first.
 const LOADS_MAX: usize = 4;
-/// After how long of writing on after the end it says what it waits for, and how long a given-up account may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for the disk at the end: then the command reports that it waits, or gives up on writing the account.
+const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Record frames of any number of interfaces, with the proof that none is missing
 #[derive(Args)]
@@ -104,7 +104,7 @@ pub struct Arguments {
     buffer: Size,
 }
 
-const _: () = assert!(FLUSH.as_secs() == 1, "as the default of --flush-interval says");
+const _: () = assert!(FLUSH.as_secs() == 1, "must equal the default of --flush-interval");
 
 /// Bytes, typed as `64M`.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ impl std::fmt::Display for Size {
 }
 
 fn positive_ns(text: &str) -> Result<u64, String> {
-    duration::parse_ns(text).and_then(|ns| if ns > 0 { Ok(ns) } else { Err("no time at all".into()) })
+    duration::parse_ns(text).and_then(|ns| if ns > 0 { Ok(ns) } else { Err("must be more than 0".into()) })
 }
 
 impl Arguments {
@@ -152,36 +152,36 @@ impl Arguments {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let signals = listen()?;
+    let signals = receive_signals()?;
     common.apply()?;
     let mut recording = Recording::start(&arguments.settings(common))?;
-    let _ = canter_io::thread::stand_back(); // a live line is not in a frame's way
+    let _ = canter_io::thread::stand_back(); // the live line must not delay frames
     let session = Session { arguments: &arguments, common };
-    let beside = Account::path(&arguments.output);
-    if let Err(error) = File::create(&beside) {
-        return Err(trouble::of_file(&beside, "open", error));
+    let account_path = Account::path(&arguments.output);
+    if let Err(error) = File::create(&account_path) {
+        return Err(trouble::of_file(&account_path, "open", error));
     }
     session.announce(&mut recording);
     session.watch(&mut recording, &signals);
-    Supervisor::find().stopping("writing what is left");
+    Supervisor::find().notify_stopping("writing the queued frames");
     recording.stop();
-    let written = session.wait_for(&mut recording, &signals);
+    let written = session.wait_for_disk(&mut recording, &signals);
     for event in recording.events() {
         eprintln!("canter: {}", event.what);
     }
     if written { session.close(recording.finish()) } else { session.give_up(recording.give_up()) }
 }
 
-/// Says when a signal came that asks for the end.
-type Told = mpsc::Receiver<()>;
+/// Receives an item for each SIGINT or SIGTERM.
+type StopSignals = mpsc::Receiver<()>;
 
-fn listen() -> failure::Result<Told> {
+fn receive_signals() -> failure::Result<StopSignals> {
     let failed = |error: io::Error| Failure::failed(format!("capture: signals: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let (tell, told) = mpsc::channel();
-    let pass_on = move || signals.forever().take_while(|_| tell.send(()).is_ok()).for_each(drop);
+    let (sender, receiver) = mpsc::channel();
+    let pass_on = move || signals.forever().take_while(|_| sender.send(()).is_ok()).for_each(drop);
     thread::Builder::new().name("canter-signals".to_owned()).spawn(pass_on).map_err(failed)?;
-    Ok(told)
+    Ok(receiver)
 }
 
 /// One run of the command.
@@ -191,65 +191,67 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Others wait for this line, so it comes when frames are recorded and not before.
+    /// Prints the first line. Scripts wait for it, so it appears only when frames are being recorded.
     fn announce(&self, recording: &mut Recording) {
         let Arguments { interfaces, output, .. } = self.arguments;
         let names: Vec<String> = interfaces.iter().map(ToString::to_string).collect();
         for event in recording.events() {
             eprintln!("canter: {}", event.what);
         }
-        let what = format!("{} → {}", names.join(" "), output.display());
+        let route = format!("{} → {}", names.join(" "), output.display());
         if !self.common.quiet {
-            eprintln!("capture: {what}; Ctrl-C ends it");
+            eprintln!("capture: {route}; Ctrl-C ends it");
         }
-        Supervisor::find().ready(&what);
+        Supervisor::find().notify_ready(&route);
     }
 
-    /// Until a signal, the end of the time, enough frames, or the receiver's own end.
-    fn watch(&self, recording: &mut Recording, signals: &Told) {
+    /// Prints events until a signal arrives, `--duration` ends, `--count` frames were received or the receiver ends.
+    fn watch(&self, recording: &mut Recording, signals: &StopSignals) {
         let (began, length) = (Instant::now(), self.arguments.duration.map(Duration::from_nanos));
         let mut line = LiveLine::new(self.common);
         let mut supervision = Supervision::new();
-        let mut absent = Absent::new(self.arguments);
+        let mut absent = AbsentInterfaces::new(self.arguments);
         while !recording.is_over() {
             let left = length.map_or(Duration::MAX, |length| length.saturating_sub(began.elapsed()));
-            if left.is_zero() || signals.recv_timeout(LOOK.min(left)).is_ok() {
+            if left.is_zero() || signals.recv_timeout(CHECK_PERIOD.min(left)).is_ok() {
                 break;
             }
             for event in recording.events() {
                 line.clear();
                 eprintln!("canter: {}", event.what);
             }
-            for missing in absent.news() {
+            for reason in absent.check() {
                 line.clear();
-                eprintln!("canter: {missing}; waiting for it");
+                eprintln!("canter: {reason}; waiting for it");
             }
-            supervision.tell(recording);
+            supervision.notify(recording);
             line.show(recording);
         }
         line.clear();
     }
 
-    /// Waits until all is written. A disk that does not answer is named; a signal then gives up on what is left, and
-    /// the answer is false.
-    fn wait_for(&self, recording: &mut Recording, signals: &Told) -> bool {
-        let (began, mut said) = (Instant::now(), false);
+    /// Waits until all frames are written. Reports a disk that does not answer; after that a signal discards the rest,
+    /// and the answer is false.
+    fn wait_for_disk(&self, recording: &mut Recording, signals: &StopSignals) -> bool {
+        let (began, mut reported) = (Instant::now(), false);
         while !recording.is_written() {
             thread::sleep(Duration::from_millis(5));
-            if began.elapsed() > PATIENCE && !said {
-                said = true;
+            if began.elapsed() > DISK_TIMEOUT && !reported {
+                reported = true;
                 let left = recording.queue_used().0 >> 10;
                 let path = self.arguments.output.display();
-                eprintln!("canter: {path}: waiting for the disk, {left} KiB left; Ctrl-C gives them up");
+                eprintln!(
+                    "canter: {path}: write: waiting for the disk, {left} KiB left (Ctrl-C discards them)"
+                );
             }
-            if said && signals.try_recv().is_ok() {
+            if reported && signals.try_recv().is_ok() {
                 return false;
             }
         }
         true
     }
 
-    /// Says it everywhere: terminal, FILE.account.json, --json, exit code.
+    /// Writes the account to the terminal, FILE.account.json and --json; its verdict is the exit code.
     fn close(&self, account: Account) -> failure::Result {
         if !self.common.quiet {
             eprintln!("{account}");
@@ -267,26 +269,26 @@ impl Session<'_> {
         Err(Failure::new(Exit::Lost, format!("{}: {}", account.file, account.verdict)))
     }
 
-    /// The same where the disk may never answer: the process does not wait for it, nor for its own threads.
+    /// The same when the disk may never answer: the process waits neither for the disk nor for its threads.
     fn give_up(&self, account: Account) -> failure::Result {
         if !self.common.quiet {
             eprintln!("{account}");
         }
         let (path, (done, wait)) = (Account::path(&self.arguments.output), mpsc::channel());
-        let (saved, told) = (account.clone(), self.common.clone());
+        let (saved, common) = (account.clone(), self.common.clone());
         thread::spawn(move || {
-            let json = told.write_json(&saved); // may be on another disk, so it goes first
+            let json = common.write_json(&saved); // first, because it may be on another disk
             let _ = done.send(saved.save(&path).is_ok() && json.is_ok());
         });
-        if wait.recv_timeout(PATIENCE) != Ok(true) {
-            eprintln!("canter: {}: the account is not written either", self.arguments.output.display());
+        if wait.recv_timeout(DISK_TIMEOUT) != Ok(true) {
+            eprintln!("canter: {}: the account was not written either", self.arguments.output.display());
         }
         eprintln!("canter: {}: {}", account.file, account.verdict);
         std::process::exit(Exit::Lost as i32);
     }
 }
 
-/// Tells who started it how it goes. The watchdog hears nothing while the receiver's thread stands still.
+/// Reports the progress to the service manager. It does not reset the watchdog while the receiver's thread stalls.
 struct Supervision {
     supervisor: Supervisor,
     rounds: u64,
@@ -297,53 +299,53 @@ impl Supervision {
         Self { supervisor: Supervisor::find(), rounds: 0 }
     }
 
-    fn tell(&mut self, recording: &Recording) {
+    fn notify(&mut self, recording: &Recording) {
         let rounds = recording.rounds();
         if self.supervisor.is_due() && rounds != self.rounds {
             self.rounds = rounds;
             let (frames, lost) = (recording.frames(), recording.lost());
-            self.supervisor.alive(&format!("{frames} frames, {lost} lost"));
+            self.supervisor.notify_alive(&format!("{frames} frames, {lost} lost"));
         }
     }
 }
 
-/// How often interfaces that are waited for are looked for.
-const ABSENT: Duration = Duration::from_secs(1);
+/// Period at which `--wait-for-interface` checks the interfaces.
+const ABSENT_PERIOD: Duration = Duration::from_secs(1);
 
-/// Interfaces that are waited for.
-struct Absent {
+/// Reports interfaces of `--wait-for-interface` that do not exist or are down.
+struct AbsentInterfaces {
     names: Vec<(String, Reminder)>,
-    looked: Option<Instant>,
+    checked: Option<Instant>,
 }
 
-impl Absent {
+impl AbsentInterfaces {
     fn new(arguments: &Arguments) -> Self {
         let waited = arguments.interfaces.iter().filter(|_| arguments.wait_for_interface);
         let names = waited.map(|one| one.interface.clone()).filter(|name| name != "any");
-        Self { names: names.map(|name| (name, Reminder::default())).collect(), looked: None }
+        Self { names: names.map(|name| (name, Reminder::default())).collect(), checked: None }
     }
 
-    /// What is to be said now of those that are not there.
-    fn news(&mut self) -> Vec<String> {
-        if self.names.is_empty() || self.looked.is_some_and(|when| when.elapsed() < ABSENT) {
+    /// The messages that are due now.
+    fn check(&mut self) -> Vec<String> {
+        if self.names.is_empty() || self.checked.is_some_and(|when| when.elapsed() < ABSENT_PERIOD) {
             return Vec::new();
         }
-        self.looked = Some(Instant::now());
-        let say = |(name, reminder): &mut (String, Reminder)| match Interface::find(name) {
+        self.checked = Some(Instant::now());
+        let message = |(name, reminder): &mut (String, Reminder)| match Interface::find(name) {
             Ok(interface) if interface.up => {
                 *reminder = Reminder::default();
                 None
             }
             found => {
-                let why = found.map_or_else(|error| error.to_string(), |_| format!("{name}: is down"));
-                reminder.is_due(&why).then_some(why)
+                let reason = found.map_or_else(|error| error.to_string(), |_| format!("{name}: is down"));
+                reminder.is_due(&reason).then_some(reason)
             }
         };
-        self.names.iter_mut().filter_map(say).collect()
+        self.names.iter_mut().filter_map(message).collect()
     }
 }
 
-/// One line on a terminal that says how it goes.
+/// One line on a terminal that shows the progress.
 struct LiveLine {
     on: bool,
     shown: Instant,
@@ -362,7 +364,7 @@ impl LiveLine {
 
     fn show(&mut self, recording: &Recording) {
         let passed = self.shown.elapsed();
-        if !self.on || passed < LINE {
+        if !self.on || passed < LINE_PERIOD {
             return;
         }
         let (frames, busy) = (recording.frames(), recording.busy());
@@ -370,7 +372,7 @@ impl LiveLine {
         let (lost, high) = (recording.lost(), recording.queue_used().1 >> 10);
         let loads = loads(&self.busy, &busy, passed);
         let line = format!("{rate} frames/s, {frames} frames, {lost} lost, queue at most {high} KiB{loads}");
-        // A line that wraps could not be taken back; what matters least is behind.
+        // A line that wraps could not be replaced. Clipping removes the end, which matters least.
         let columns = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
         let shown: String = line.chars().take(columns.saturating_sub(1)).collect();
         eprint!("\r{shown}\x1b[K");
@@ -385,7 +387,7 @@ impl LiveLine {
     }
 }
 
-/// How busy the busiest buses were meanwhile, of those whose bit rate is known.
+/// The loads of the busiest buses with a known bit rate since `before`.
 fn loads(before: &[Busy], now: &[Busy], passed: Duration) -> String {
     let load = |at: usize| {
         let grown = now[at].busy_ns? - before.get(at).and_then(|earlier| earlier.busy_ns).unwrap_or(0);
@@ -403,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_names_the_busiest_buses_and_those_without_a_bit_rate_not_at_all() {
+    fn the_line_shows_the_busiest_buses_and_omits_those_without_a_bit_rate() {
         let busy = |name: &str, busy_ns| Busy { name: name.to_owned(), busy_ns };
         let before = [busy("can0", Some(1_000)), busy("vcan0", None)];
         let now = [busy("can0", Some(251_000)), busy("vcan0", None), busy("can1", Some(990_000))];

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_commands_have_one_name() {
+    fn no_two_commands_have_the_same_name() {
         let mut names: Vec<_> = COMMANDS.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();

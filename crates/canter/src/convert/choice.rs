@@ -1,6 +1,6 @@
-//! Which frames are taken, and what their buses are called: renamed first, so that filters know the new names.
+//! Selects frames and names their buses. Interfaces are renamed first, so filters use the new names.
 
-use super::moment::Moment;
+use super::time_point::TimePoint;
 use canter_frame::{BusId, Record};
 use canter_io::{Filters, InterfaceFilters};
 use std::str::FromStr;
@@ -16,47 +16,48 @@ impl FromStr for Rename {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let whole = |name: &str| !name.is_empty() && !name.contains(['/', ' ', '\t', '\n', '=']);
+        let valid = |name: &str| !name.is_empty() && !name.contains(['/', ' ', '\t', '\n', '=']);
         match text.split_once('=') {
-            Some((old, new)) if whole(old) && whole(new) && new.len() < 16 => {
+            Some((old, new)) if valid(old) && valid(new) && new.len() < 16 => {
                 Ok(Self { old: old.to_owned(), new: new.to_owned() })
             }
-            _ => Err(format!("{text:?} is not OLD=NEW, names of at most 15 bytes (can0=body)")),
+            _ => Err(format!("{text:?} is not OLD=NEW with names of at most 15 bytes (can0=body)")),
         }
     }
 }
 
-/// What becomes of a recording's interface.
+/// The decision on an interface of a recording.
 #[derive(Clone, Debug)]
-enum Fate {
-    /// No frames of it.
-    Left,
-    /// Its name's place in `names`, and what passes.
-    Taken(usize, Option<Filters>),
+enum Decision {
+    /// Drop all its frames.
+    Drop,
+    /// Keep the frames that pass the filters; the index of its name in `names`.
+    Keep(usize, Option<Filters>),
 }
 
-/// The choice.
+/// The selection of frames.
 pub struct Choice<'a> {
     renames: &'a [Rename],
     filters: &'a [InterfaceFilters],
-    from: Option<Moment>,
-    to: Option<Moment>,
+    from: Option<TimePoint>,
+    to: Option<TimePoint>,
     /// The stamps of `from` and `to`, once the first frame is known.
     range: Option<(u64, u64)>,
     /// By recording and interface.
-    fates: Vec<Vec<Option<Fate>>>,
+    decisions: Vec<Vec<Option<Decision>>>,
     names: Vec<String>,
-    /// The numbers of the names whose frames were taken: buses are numbered when they have a frame.
+    /// The bus of each name; a bus gets its number with its first frame.
     buses: Vec<Option<BusId>>,
-    taken: Vec<usize>,
+    /// The index in `names` of each bus.
+    name_of_bus: Vec<usize>,
 }
 
 impl<'a> Choice<'a> {
     pub fn new(
         renames: &'a [Rename],
         filters: &'a [InterfaceFilters],
-        from: Option<Moment>,
-        to: Option<Moment>,
+        from: Option<TimePoint>,
+        to: Option<TimePoint>,
     ) -> Self {
         Self {
             renames,
@@ -64,14 +65,14 @@ impl<'a> Choice<'a> {
             from,
             to,
             range: None,
-            fates: Vec::new(),
+            decisions: Vec::new(),
             names: Vec::new(),
             buses: Vec::new(),
-            taken: Vec::new(),
+            name_of_bus: Vec::new(),
         }
     }
 
-    /// The bus of a frame, numbered in the order of their first frames; `None`: it is not wanted.
+    /// The bus of a frame; `None` when the frame is not selected. Buses are numbered in the order of their first frames.
     #[inline]
     pub fn bus<'n>(
         &mut self,
@@ -86,64 +87,64 @@ impl<'a> Choice<'a> {
         if entry.stamp_ns < from || entry.stamp_ns >= to {
             return None;
         }
-        let at = entry.bus.index();
-        if self.fates.get(input).and_then(|fates| fates.get(at)?.as_ref()).is_none() {
-            let fate = self.fate(name(entry.bus));
-            remember(&mut self.fates, input, at, fate);
+        let interface = entry.bus.index();
+        if self.decisions.get(input).and_then(|decisions| decisions.get(interface)?.as_ref()).is_none() {
+            let decision = self.decide(name(entry.bus));
+            store(&mut self.decisions, input, interface, decision);
         }
-        let Some(Fate::Taken(place, filters)) = &self.fates[input][at] else { return None };
+        let Some(Decision::Keep(at, filters)) = &self.decisions[input][interface] else { return None };
         if filters.as_ref().is_some_and(|filters| !filters.matches(&entry.frame)) {
             return None;
         }
-        if self.buses[*place].is_none() {
-            self.buses[*place] = Some(BusId(self.taken.len() as u32));
-            self.taken.push(*place);
+        if self.buses[*at].is_none() {
+            self.buses[*at] = Some(BusId(self.name_of_bus.len() as u32));
+            self.name_of_bus.push(*at);
         }
-        self.buses[*place]
+        self.buses[*at]
     }
 
     #[cold]
     fn begin(&mut self, first_ns: u64) -> (u64, u64) {
-        let from = self.from.map_or(0, |moment| moment.ns(first_ns));
-        let to = self.to.map_or(u64::MAX, |moment| moment.ns(first_ns));
+        let from = self.from.map_or(0, |from| from.ns(first_ns));
+        let to = self.to.map_or(u64::MAX, |to| to.ns(first_ns));
         *self.range.insert((from, to))
     }
 
     #[cold]
-    fn fate(&mut self, name: &str) -> Fate {
+    fn decide(&mut self, name: &str) -> Decision {
         let name = self.renames.iter().find(|rename| rename.old == name).map_or(name, |rename| &rename.new);
         let named = |wanted: &str| self.filters.iter().find(|one| one.interface == wanted);
         let filters = match (self.filters, named(name).or_else(|| named("any"))) {
             ([], _) => None,
-            (_, None) => return Fate::Left,
+            (_, None) => return Decision::Drop,
             // Without filters everything passes, error frames too.
             (_, Some(wanted)) => {
                 Some(wanted.filters.clone()).filter(|filters| *filters != Filters::default())
             }
         };
-        let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+        let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.buses.push(None);
             self.names.len() - 1
         });
-        Fate::Taken(place, filters)
+        Decision::Keep(at, filters)
     }
 
     /// The name of a bus.
     pub fn name(&self, bus: BusId) -> &str {
-        self.taken.get(bus.index()).map_or("?", |&place| &self.names[place])
+        self.name_of_bus.get(bus.index()).map_or("?", |&at| &self.names[at])
     }
 }
 
-fn remember(fates: &mut Vec<Vec<Option<Fate>>>, input: usize, bus: usize, fate: Fate) {
-    if fates.len() <= input {
-        fates.resize(input + 1, Vec::new());
+fn store(decisions: &mut Vec<Vec<Option<Decision>>>, input: usize, interface: usize, decision: Decision) {
+    if decisions.len() <= input {
+        decisions.resize(input + 1, Vec::new());
     }
-    let of_input = &mut fates[input];
-    if of_input.len() <= bus {
-        of_input.resize(bus + 1, None);
+    let of_input = &mut decisions[input];
+    if of_input.len() <= interface {
+        of_input.resize(interface + 1, None);
     }
-    of_input[bus] = Some(fate);
+    of_input[interface] = Some(decision);
 }
 
 #[cfg(test)]
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn buses_are_numbered_by_their_first_wanted_frame_and_renamed_before_they_are_filtered() {
+    fn buses_are_numbered_by_their_first_selected_frame_and_renamed_before_they_are_filtered() {
         let renames: Vec<Rename> = ["can0=body", "can2=body"].map(|text| text.parse().unwrap()).into();
         let filters: Vec<InterfaceFilters> =
             ["body,100:700", "can1"].map(|text| InterfaceFilters::parse(text).unwrap()).into();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_counts_from_the_first_frame_and_leaves_out_its_end() {
+    fn a_range_counts_from_the_first_frame_and_excludes_its_end() {
         let (from, to) = ("+10ns".parse().unwrap(), "+20ns".parse().unwrap());
         let mut choice = Choice::new(&[], &[], Some(from), Some(to));
         let taken: Vec<bool> = [1000, 1009, 1010, 1019, 1020]

@@ -1,21 +1,22 @@
-//! Several recordings as one, by stamp. Within a recording the order stays as it is, unless it is to be sorted.
+//! Merges several recordings by stamp. Frames of the same recording keep their order, except with `--sort`.
 
 use crate::failure;
 use canter_formats::Reader;
 use canter_frame::{BusId, Record};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A frame and which recording it is from; by stamp, and for the same stamp as they came.
+/// A frame and the index of its recording. Ordered by stamp; frames with the same stamp keep their order.
 struct Held {
     stamp_ns: u64,
-    place: u64,
+    /// Number in the order of reading.
+    sequence: u64,
     input: usize,
     entry: Record,
 }
 
 impl PartialEq for Held {
     fn eq(&self, other: &Self) -> bool {
-        self.place == other.place
+        self.sequence == other.sequence
     }
 }
 
@@ -29,7 +30,7 @@ impl PartialOrd for Held {
 
 impl Ord for Held {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.stamp_ns, self.place).cmp(&(other.stamp_ns, other.place))
+        (self.stamp_ns, self.sequence).cmp(&(other.stamp_ns, other.sequence))
     }
 }
 
@@ -37,12 +38,12 @@ impl Ord for Held {
 pub struct Merge {
     readers: Vec<Reader>,
     next: Vec<Option<Record>>,
-    begun: bool,
-    /// How long frames are held back to be put in order, by their stamps.
+    started: bool,
+    /// `--sort`: frames are held back until a stamp is newer by this.
     window_ns: Option<u64>,
     held: BinaryHeap<Reverse<Held>>,
     newest_ns: u64,
-    taken: u64,
+    frames_read: u64,
     last_ns: u64,
     backwards: u64,
 }
@@ -52,17 +53,17 @@ impl Merge {
         Self {
             next: readers.iter().map(|_| None).collect(),
             readers,
-            begun: false,
+            started: false,
             window_ns,
             held: BinaryHeap::new(),
             newest_ns: 0,
-            taken: 0,
+            frames_read: 0,
             last_ns: 0,
             backwards: 0,
         }
     }
 
-    /// The next frame, and which recording it is from.
+    /// The next frame, and the index of its recording.
     #[inline]
     pub fn next(&mut self) -> failure::Result<Option<(usize, Record)>> {
         let next = if self.window_ns.is_some() { self.sorted()? } else { self.oldest()? };
@@ -73,37 +74,39 @@ impl Merge {
         Ok(next)
     }
 
-    /// Of the recordings' next frames the oldest.
+    /// The oldest of the recordings' next frames.
     #[inline]
     fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
         if let [reader] = self.readers.as_mut_slice() {
             return Ok(reader.next_record()?.map(|entry| (0, entry)));
         }
-        if !self.begun {
-            self.begun = true;
+        if !self.started {
+            self.started = true;
             for (reader, next) in self.readers.iter_mut().zip(&mut self.next) {
                 *next = reader.next_record()?;
             }
         }
-        let ahead = self.next.iter().enumerate().filter_map(|(at, next)| Some((next.as_ref()?.stamp_ns, at)));
-        let Some((_, at)) = ahead.min() else { return Ok(None) };
+        let stamps =
+            self.next.iter().enumerate().filter_map(|(at, next)| Some((next.as_ref()?.stamp_ns, at)));
+        let Some((_, at)) = stamps.min() else { return Ok(None) };
         let following = self.readers[at].next_record()?;
         Ok(std::mem::replace(&mut self.next[at], following).map(|entry| (at, entry)))
     }
 
-    /// The oldest frame of those that no frame within the window can precede.
+    /// The oldest held frame, once no frame within the window can precede it.
     fn sorted(&mut self) -> failure::Result<Option<(usize, Record)>> {
         let window_ns = self.window_ns.unwrap_or(0);
         loop {
-            let ripe = |held: &Reverse<Held>| held.0.stamp_ns.saturating_add(window_ns) < self.newest_ns;
-            if self.held.peek().is_some_and(ripe) {
+            let is_settled =
+                |held: &Reverse<Held>| held.0.stamp_ns.saturating_add(window_ns) < self.newest_ns;
+            if self.held.peek().is_some_and(is_settled) {
                 break;
             }
             let Some((input, entry)) = self.oldest()? else { break };
             let stamp_ns = entry.stamp_ns;
             self.newest_ns = self.newest_ns.max(stamp_ns);
-            self.held.push(Reverse(Held { stamp_ns, place: self.taken, input, entry }));
-            self.taken += 1;
+            self.held.push(Reverse(Held { stamp_ns, sequence: self.frames_read, input, entry }));
+            self.frames_read += 1;
         }
         Ok(self.held.pop().map(|Reverse(held)| (held.input, held.entry)))
     }
@@ -112,12 +115,12 @@ impl Merge {
         self.readers[input].name(bus)
     }
 
-    /// Bytes read of all of them.
+    /// Bytes read from all recordings.
     pub fn bytes(&self) -> u64 {
         self.readers.iter().map(Reader::bytes).sum()
     }
 
-    /// How many frames came behind younger ones.
+    /// Number of frames whose stamp is older than that of the frame before.
     pub fn backwards(&self) -> u64 {
         self.backwards
     }
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_order_by_less_than_the_window_is_put_in_order() {
+    fn frames_out_of_order_by_less_than_the_window_are_sorted() {
         let sorted = stamps(Merge::new(vec![log(&[10, 50, 30, 90, 95]), log(&[20, 9, 200])], Some(20)));
         assert_eq!(
             sorted.0.iter().map(|&(_, stamp)| stamp).collect::<Vec<_>>(),

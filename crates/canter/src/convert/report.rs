@@ -1,4 +1,4 @@
-//! What was converted, in the terminal and as JSON.
+//! The report of a conversion, on the terminal and as JSON.
 
 use canter_formats::{Detail, Format, Reader, Written};
 use canter_frame::Record;
@@ -40,13 +40,13 @@ struct Input {
     file: String,
     format: &'static str,
     frames: u64,
-    /// Entries that are no classic or FD frames.
+    /// Entries that are neither classic nor FD frames.
     skipped: BTreeMap<&'static str, u64>,
-    /// What the recording itself says that it has lost.
+    /// Lost frames that the recording reports.
     lost: u64,
 }
 
-/// The whole of it.
+/// The report.
 #[derive(Debug, Serialize)]
 pub struct Report {
     inputs: Vec<Input>,
@@ -61,11 +61,11 @@ pub struct Report {
     first_ns: Option<u64>,
     last_ns: Option<u64>,
     buses: Vec<Bus>,
-    /// Frames of the output's order whose stamp is before that of the frame in front of them.
+    /// Frames of the output whose stamp is older than that of the frame before.
     pub backwards: u64,
-    /// What the output's format could not keep, and of how many frames.
+    /// Details that the output's format did not store, with the number of frames.
     not_kept: BTreeMap<String, u64>,
-    /// Inputs that end inside of something, and where.
+    /// Inputs that end in the middle of an entry, and where.
     pub cut_off: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ impl Report {
         self.buses = buses;
     }
 
-    /// A row a bus.
+    /// One row per bus.
     fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.buses.iter().map(|bus| bus.name.len()).max().unwrap_or(0);
         let digits = self.buses.iter().map(|bus| bus.frames.to_string().len()).max().unwrap_or(0);
@@ -131,7 +131,7 @@ impl Report {
     }
 }
 
-/// A detail that the format does not keep, and the option that keeps it.
+/// A detail that the format did not store, and the option that stores it.
 fn with_option(detail: Detail) -> String {
     match detail {
         Detail::SubMicrosecond => format!("{detail} (--ns keeps them)"),
@@ -140,7 +140,7 @@ fn with_option(detail: Detail) -> String {
     }
 }
 
-/// Bytes as people read them.
+/// Bytes, rounded to kB or MB.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -170,28 +170,28 @@ impl fmt::Display for Report {
         writeln!(f)?;
         self.table(f)?;
         if self.read > self.frames {
-            writeln!(f, "  {} of {} frames were not asked for", self.read - self.frames, self.read)?;
+            writeln!(f, "  {} of {} frames were not selected", self.read - self.frames, self.read)?;
         }
         for input in &self.inputs {
-            for (what, count) in &input.skipped {
-                writeln!(f, "  passed over: {count} {what} of {}", input.file)?;
+            for (entry, count) in &input.skipped {
+                writeln!(f, "  skipped: {count} {entry} of {}", input.file)?;
             }
             if input.lost > 0 {
-                writeln!(f, "  {} itself says that it has lost {} frames", input.file, input.lost)?;
+                writeln!(f, "  {} reports {} frames lost during recording", input.file, input.lost)?;
             }
         }
         if self.backwards > 0 {
             writeln!(
                 f,
-                "  {} frames step back in time (--sort 1s puts in order what is off by less)",
+                "  {} stamps go backwards (--sort 1s sorts frames that are out of order by less than 1 s)",
                 self.backwards
             )?;
         }
-        for (what, count) in &self.not_kept {
-            writeln!(f, "  {} does not keep of {count} frames: {what}", self.format)?;
+        for (detail, count) in &self.not_kept {
+            writeln!(f, "  {} omits from {count} frames: {detail}", self.format)?;
         }
         for cut in &self.cut_off {
-            writeln!(f, "  {cut}: all before it was converted")?;
+            writeln!(f, "  {cut}: all frames before were converted")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Controllers: their state, their settings, and what they have lost.
+//! Controllers: their state, their settings, and the frames that they have lost.
 
 use super::{
     finding::{Check, Cost, Symptom},
@@ -9,14 +9,18 @@ use canter_io::{
     interface::{Controller, Modes, State, remedy},
 };
 
-/// Sample points outside of this, in tenths of a percent, make bit errors on long cables or with slow transceivers.
-/// CiA recommends 875; the kernel takes 750 at 1 Mbit/s.
+/// Usual sample points, in tenths of a percent. Others cause bit errors on long cables or with slow transceivers.
+/// CiA recommends 875; the kernel uses 750 at 1 Mbit/s.
 const SAMPLE_POINT: std::ops::RangeInclusive<u32> = 700..=900;
 
-/// Controllers that hold fewer frames than a busy bus sends before a driver can come: driver, frames, what is known.
+/// Controllers that overrun on a busy bus before the driver reads them: driver, receive buffers in frames, explanation.
 const SHALLOW: &[(&str, u32, &str)] = &[
     ("mcp251x", 2, "two receive buffers behind SPI, read by a thread; an MCP2518FD (mcp251xfd) holds dozens"),
-    ("mpc5xxx_can", 5, "five frames: a burst of six is lost when they are taken out too late"),
+    (
+        "mpc5xxx_can",
+        5,
+        "five receive buffers: a burst of six frames overruns them when the interrupt handler is late",
+    ),
 ];
 
 pub const CHECKS: &[Check] = &[
@@ -26,25 +30,30 @@ pub const CHECKS: &[Check] = &[
         cost: Cost::Frames,
         look: state,
     },
-    Check { name: "restart", about: "controllers that stay off the bus", cost: Cost::Frames, look: restart },
+    Check { name: "restart", about: "controllers that stay bus-off", cost: Cost::Frames, look: restart },
     Check {
         name: "overrun",
-        about: "what controllers and drivers have lost",
+        about: "frames lost by controllers and drivers",
         cost: Cost::Frames,
         look: overrun,
     },
     Check {
         name: "controller-depth",
-        about: "controllers that hold too few frames",
+        about: "controllers with few receive buffers",
         cost: Cost::Frames,
         look: depth,
     },
-    Check { name: "sample-point", about: "where a bit is sampled", cost: Cost::Frames, look: sample_point },
-    Check { name: "modes", about: "one-shot and loopback left on", cost: Cost::Frames, look: modes },
+    Check {
+        name: "sample-point",
+        about: "sample points outside 70…90 %",
+        cost: Cost::Frames,
+        look: sample_point,
+    },
+    Check { name: "modes", about: "one-shot or loopback mode left on", cost: Cost::Frames, look: modes },
 ];
 
-/// The symptoms of all controllers, as `look` sees them.
-fn each(
+/// Runs `look` for each controller. It returns a symptom's evidence, reason and remedy.
+fn symptoms(
     machine: &Machine,
     look: impl Fn(&Patient, &Controller) -> Option<(String, String, String)>,
 ) -> Vec<Symptom> {
@@ -56,7 +65,7 @@ fn each(
 }
 
 fn state(machine: &Machine) -> Vec<Symptom> {
-    each(machine, |patient, controller| {
+    symptoms(machine, |patient, controller| {
         let name = &patient.interface.name;
         let state = controller.state?;
         let errors = controller.error_counters;
@@ -66,23 +75,23 @@ fn state(machine: &Machine) -> Vec<Symptom> {
         match state {
             State::BusOff => Some((
                 evidence,
-                "the controller takes no part in the bus until it is restarted".into(),
-                format!("{}, once the cause is gone", remedy::restart(name)),
+                "the controller neither sends nor receives until it is restarted".into(),
+                format!("{}, after removing the cause", remedy::restart(name)),
             )),
             State::ErrorPassive | State::ErrorWarning => Some((
                 evidence,
-                "frames are repeated or refused: a wrong bit rate, a cable, a missing terminator, or nobody else on \
-                 the bus"
+                "frames are repeated or rejected: a wrong bit rate, a broken cable, a missing terminator, or no other \
+                 node on the bus"
                     .into(),
-                format!("{} shows which error; compare the bit rates of all nodes", errors_of(patient)),
+                format!("{} shows the errors; compare the bit rates of all nodes", error_monitor(patient)),
             )),
             _ => None,
         }
     })
 }
 
-/// What shows error frames and nothing else.
-fn errors_of(patient: &Patient) -> String {
+/// The command that shows error frames and nothing else.
+fn error_monitor(patient: &Patient) -> String {
     let name = &patient.interface.name;
     match patient.interface.carrier.access {
         Access::File => format!("canter capture {name},0~0,#FFFFFFFF -o errors.log"),
@@ -91,11 +100,11 @@ fn errors_of(patient: &Patient) -> String {
 }
 
 fn restart(machine: &Machine) -> Vec<Symptom> {
-    each(machine, |patient, controller| {
+    symptoms(machine, |patient, controller| {
         let (times, name) = (patient.counters.bus_off, &patient.interface.name);
         (times > 0 && controller.restart_ms == 0).then(|| {
             (
-                format!("off the bus {times} × so far, and restart-ms is 0"),
+                format!("bus-off {times} × so far, and restart-ms is 0"),
                 "after each bus-off the controller stays silent until a user restarts it".into(),
                 remedy::restart_by_itself(name),
             )
@@ -104,18 +113,18 @@ fn restart(machine: &Machine) -> Vec<Symptom> {
 }
 
 fn overrun(machine: &Machine) -> Vec<Symptom> {
-    each(machine, |patient, _| {
+    symptoms(machine, |patient, _| {
         let counted = &patient.counters;
         let overruns = counted.rx_over_errors + counted.rx_fifo_errors + counted.rx_missed;
         (overruns > 0 || counted.rx_dropped > 0).then(|| {
             let driver = patient.interface.driver.as_deref().unwrap_or("its driver");
             (
                 format!("{overruns} overruns of the controller and {} frames dropped by {driver} so far", counted.rx_dropped),
-                "frames came faster than the interrupt handler took them out; an overrun is an event, the number of \
-                 frames is not known"
+                "frames arrived faster than the interrupt handler read them; an overrun counts an event, and the \
+                 number of frames that it lost is unknown"
                     .into(),
-                "less work in interrupts: on PREEMPT_RT raise its interrupt thread, keep other interrupts off its \
-                 processor; or a controller that holds more"
+                "move other interrupts to another processor, on PREEMPT_RT raise the priority of its interrupt thread, \
+                 or use a controller with more receive buffers"
                     .into(),
             )
         })
@@ -123,27 +132,27 @@ fn overrun(machine: &Machine) -> Vec<Symptom> {
 }
 
 fn depth(machine: &Machine) -> Vec<Symptom> {
-    each(machine, |patient, _| {
+    symptoms(machine, |patient, _| {
         let driver = patient.interface.driver.as_deref()?;
-        let &(_, frames, known) = SHALLOW.iter().find(|&&(name, ..)| name == driver)?;
+        let &(_, frames, explanation) = SHALLOW.iter().find(|&&(name, ..)| name == driver)?;
         let bitrate = patient.interface.bitrate()?;
         let us = u64::from(frames) * 47 * 1_000_000 / u64::from(bitrate);
         Some((
-            format!("{driver}: {frames} frames, {us} µs of the shortest at {bitrate} bit/s"),
-            known.into(),
-            "a lower bit rate, filters in the controller, or another controller".into(),
+            format!("{driver} holds {frames} frames: {us} µs of the shortest frames at {bitrate} bit/s"),
+            explanation.into(),
+            "lower the bit rate, set filters in the controller, or use another controller".into(),
         ))
     })
 }
 
 fn sample_point(machine: &Machine) -> Vec<Symptom> {
-    each(machine, |patient, controller| {
+    symptoms(machine, |patient, controller| {
         let timing = controller.timing;
         let name = &patient.interface.name;
         (timing.bitrate > 0 && timing.sample_point > 0 && !SAMPLE_POINT.contains(&timing.sample_point)).then(|| {
             (
                 format!("sample point {}.{} % at {} bit/s", timing.sample_point / 10, timing.sample_point % 10, timing.bitrate),
-                "far from what other nodes use (CiA: 87.5 %): late edges of a long bus are read as wrong bits".into(),
+                "far from the usual 87.5 % (CiA): on a long bus, edges arrive late and bits are read wrong".into(),
                 format!("ip link set {name} down; ip link set {name} up type can bitrate {} sample-point 0.875", timing.bitrate),
             )
         })
@@ -152,14 +161,14 @@ fn sample_point(machine: &Machine) -> Vec<Symptom> {
 
 fn modes(machine: &Machine) -> Vec<Symptom> {
     const HARMFUL: [(Modes, &str, &str); 2] = [
-        (Modes::ONE_SHOT, "one-shot", "a frame that loses arbitration or meets an error is given up"),
         (
-            Modes::LOOPBACK,
-            "loopback",
-            "what is sent comes back inside of the controller and never reaches the bus",
+            Modes::ONE_SHOT,
+            "one-shot",
+            "the controller does not repeat a frame that loses arbitration or meets an error",
         ),
+        (Modes::LOOPBACK, "loopback", "sent frames come back inside the controller and never reach the bus"),
     ];
-    each(machine, |patient, controller| {
+    symptoms(machine, |patient, controller| {
         let &(_, mode, reason) = HARMFUL.iter().find(|&&(mode, ..)| controller.modes.contains(mode))?;
         let name = &patient.interface.name;
         let remedy = format!("ip link set {name} down; ip link set {name} up type can {mode} off");
@@ -193,14 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_of_two_buffers_is_too_shallow_and_one_that_overran_has_lost() {
+    fn a_controller_with_two_buffers_and_one_with_overruns_are_found() {
         let mut one = with_controller(|_| ());
         one.interface.driver = Some("mcp251x".into());
         one.counters.rx_over_errors = 3;
         one.counters.bus_off = 1;
         let sick = machine_of(one);
-        assert_eq!(depth(&sick)[0].evidence, "mcp251x: 2 frames, 94 µs of the shortest at 1000000 bit/s");
+        assert_eq!(
+            depth(&sick)[0].evidence,
+            "mcp251x holds 2 frames: 94 µs of the shortest frames at 1000000 bit/s"
+        );
         assert!(overrun(&sick)[0].evidence.starts_with("3 overruns"));
-        assert!(restart(&sick)[0].evidence.starts_with("off the bus 1 ×"));
+        assert!(restart(&sick)[0].evidence.starts_with("bus-off 1 ×"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the doctor says: what is wrong, how it is known, why it matters and what to type.
+//! Checks and their findings: the evidence, why it matters, and the command that fixes it.
 
 use super::machine::Machine;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Frames get lost, or are changed.
+    /// Frames are lost or changed.
     Frames,
     /// Frames come later than they could.
     Latency,
@@ -22,7 +22,7 @@ impl Cost {
     }
 }
 
-/// Something that is wrong.
+/// A setting or a loss that costs frames or latency.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The check that found it.
@@ -30,24 +30,24 @@ pub struct Finding {
     pub cost: Cost,
     /// An interface, or "machine".
     pub thing: String,
-    /// What was read or counted here.
+    /// The value that was read or counted.
     pub evidence: String,
-    /// Why that matters.
+    /// Why it matters.
     pub reason: String,
-    /// What to type or to do.
+    /// The command to type, or what to change.
     pub remedy: String,
 }
 
-/// Something to look for.
+/// A row of the table of checks.
 pub struct Check {
     pub name: &'static str,
-    /// What it looks at, in a few words.
+    /// What it examines, in a few words.
     pub about: &'static str,
     pub cost: Cost,
     pub look: fn(&Machine) -> Vec<Symptom>,
 }
 
-/// A finding before its check's name is written on it.
+/// A finding without the name and cost of its check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symptom {
     pub thing: String,
@@ -56,7 +56,7 @@ pub struct Symptom {
     pub remedy: String,
 }
 
-/// The thing of a finding that is about no interface.
+/// `thing` of a finding that concerns the whole machine.
 pub const MACHINE: &str = "machine";
 
 impl Check {

@@ -1,4 +1,4 @@
-//! Interrupts: who else is on the line, on which processor they are served, and how urgently.
+//! Interrupts: lines shared with other devices, the processors that serve them, and priorities of their threads.
 
 use super::{
     finding::{Check, Cost, Symptom},
@@ -8,7 +8,7 @@ use super::{
 pub const CHECKS: &[Check] = &[
     Check {
         name: "coalescing",
-        about: "interrupts held back to save some",
+        about: "received frames held back to save interrupts",
         cost: Cost::Latency,
         look: coalescing,
     },
@@ -20,29 +20,30 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "affinity",
-        about: "interrupts served where the network card's are",
+        about: "interrupts on the processor of a busier network card",
         cost: Cost::Latency,
         look: affinity,
     },
     Check {
         name: "thread-priority",
-        about: "interrupt threads on PREEMPT_RT that wait for others",
+        about: "interrupt threads on PREEMPT_RT that wait for other threads",
         cost: Cost::Latency,
         look: thread_priority,
     },
 ];
 
-/// A line of /proc/interrupts that some device has asked for.
+/// A line of /proc/interrupts that a device uses.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
     number: u32,
+    /// Interrupts so far, of all processors.
     served: u64,
-    /// Whom the kernel calls.
+    /// Names of the devices whose handlers the kernel calls.
     devices: Vec<String>,
 }
 
 impl Line {
-    fn is_of(&self, interface: &str) -> bool {
+    fn serves(&self, interface: &str) -> bool {
         self.devices.iter().any(|device| device == interface)
     }
 }
@@ -62,7 +63,7 @@ fn parse(line: &str) -> Option<Line> {
         words.next();
     }
     let rest: Vec<&str> = words.collect();
-    // Chip, line and type come before the devices; how many words they are depends on the chip.
+    // Chip, line and type come before the devices; their number of words depends on the chip.
     let list = rest.join(" ");
     let devices = list.split(", ").map(|device| device.rsplit(' ').next().unwrap_or(device).to_owned());
     Some(Line { number, served, devices: devices.collect() })
@@ -76,9 +77,9 @@ fn coalescing(machine: &Machine) -> Vec<Symptom> {
         (us > 0 && frames > 1).then(|| Symptom {
             thing: patient.interface.name.clone(),
             evidence: format!(
-                "ethtool -c: received frames are held back for up to {us} µs or {frames} frames"
+                "ethtool -c: the driver holds received frames back for up to {us} µs or {frames} frames"
             ),
-            reason: "this saves interrupts, but the first frame waits for the others".into(),
+            reason: "this saves interrupts, but the first frame waits for the next ones".into(),
             remedy: format!(
                 "ip link set {0} down; ethtool -C {0} rx-usecs-irq 0 rx-frames-irq 1; ip link set {0} up",
                 patient.interface.name
@@ -91,16 +92,17 @@ fn coalescing(machine: &Machine) -> Vec<Symptom> {
 fn shared(machine: &Machine) -> Vec<Symptom> {
     let lines = lines(machine);
     let symptom = |patient: &Patient| {
-        let name = patient.name_of_interrupt();
-        let line = lines.iter().find(|line| line.is_of(name) && line.devices.len() > 1)?;
+        let name = patient.interrupt_name();
+        let line = lines.iter().find(|line| line.serves(name) && line.devices.len() > 1)?;
         let others: Vec<&str> =
             line.devices.iter().map(String::as_str).filter(|&device| device != name).collect();
         Some(Symptom {
             thing: patient.interface.name.clone(),
             evidence: format!("interrupt {} is shared with {}", line.number, others.join(", ")),
-            reason: "each interrupt of one asks the other's driver too, and on PREEMPT_RT one handler delays the other"
+            reason: "each interrupt calls the handlers of all devices on the line; on PREEMPT_RT one handler delays the \
+                     other"
                 .into(),
-            remedy: "another slot, or MSI where the card has it".into(),
+            remedy: "use another slot, or MSI if the card has it".into(),
         })
     };
     machine.interfaces.iter().filter_map(symptom).collect()
@@ -115,27 +117,27 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
     let cards: Vec<String> =
         machine.list("sys/class/net", "").into_iter().filter(|name| !own.contains(name)).collect();
     let symptom = |patient: &Patient| {
-        let line = lines.iter().find(|line| line.is_of(patient.name_of_interrupt()))?;
+        let line = lines.iter().find(|line| line.serves(patient.interrupt_name()))?;
         let processor = served_by(line)?;
         // Lines of several queues have names such as eth0-rx-0.
-        let of_card = |line: &&Line| {
+        let is_card_line = |line: &&Line| {
             line.devices.iter().any(|device| cards.iter().any(|card| device.split('-').next() == Some(card)))
         };
-        let busy = lines.iter().filter(of_card).find(|other| {
+        let busy = lines.iter().filter(is_card_line).find(|other| {
             other.served > line.served && served_by(other).as_deref() == Some(processor.as_str())
         })?;
         Some(Symptom {
             thing: patient.interface.name.clone(),
             evidence: format!(
-                "processor {processor} serves it (interrupt {}) and {} ({}, {} interrupts so far)",
+                "processor {processor} serves its interrupt {} and also {} (interrupt {}, {} so far)",
                 line.number,
                 busy.devices.join(", "),
                 busy.number,
                 busy.served
             ),
-            reason: "its frames wait while the network card's packets are handled".into(),
+            reason: "its frames wait while the processor handles the network card's packets".into(),
             remedy: format!(
-                "echo PROCESSOR > /proc/irq/{}/smp_affinity_list, another than {processor}",
+                "echo PROCESSOR > /proc/irq/{}/smp_affinity_list, with a PROCESSOR other than {processor}",
                 line.number
             ),
         })
@@ -155,9 +157,9 @@ fn threads(machine: &Machine) -> Vec<Thread> {
     let thread = |process: String| {
         let name = machine.text(&format!("proc/{process}/comm"))?;
         let stat = machine.text(&format!("proc/{process}/stat"))?;
-        // proc(5): field 40 is rt_priority; the fields are counted behind the name, which may have spaces.
+        // proc(5): field 40 is rt_priority; the fields are counted after the name, which may have spaces.
         let priority = stat.rsplit_once(')')?.1.split_whitespace().nth(40 - 3)?.parse().ok()?;
-        // irq/23-s-can0 runs only where a handler has a second half, and then behind the first.
+        // irq/23-s-can0 runs only if a handler has a second half, and then after the first half.
         (name.starts_with("irq/") && !name.contains("-s-")).then_some(Thread { process, name, priority })
     };
     let processes = machine.list("proc", "").into_iter().filter(|name| name.parse::<u32>().is_ok());
@@ -169,23 +171,23 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
         return Vec::new();
     }
     let threads = threads(machine);
-    let names: Vec<&str> = machine.interfaces.iter().map(Patient::name_of_interrupt).collect();
-    let interface = |thread: &Thread| {
+    let names: Vec<&str> = machine.interfaces.iter().map(Patient::interrupt_name).collect();
+    let interface_of = |thread: &Thread| {
         let device = thread.name.split_once('-')?.1;
         names.iter().copied().find(|&name| name == device)
     };
     let urgent =
-        threads.iter().filter(|thread| interface(thread).is_none()).max_by_key(|thread| thread.priority);
+        threads.iter().filter(|thread| interface_of(thread).is_none()).max_by_key(|thread| thread.priority);
     let Some(urgent) = urgent else { return Vec::new() };
     let symptom = |thread: &Thread| {
-        let name = interface(thread)?;
+        let name = interface_of(thread)?;
         (thread.priority <= urgent.priority).then(|| Symptom {
             thing: name.into(),
             evidence: format!(
                 "{} has priority {}, {} has {}",
                 thread.name, thread.priority, urgent.name, urgent.priority
             ),
-            reason: "at equal priority its frames wait until the other handler has finished".into(),
+            reason: "at equal or lower priority its frames wait until the other handler has finished".into(),
             remedy: format!("chrt -f -p {} {}", (urgent.priority + 10).min(98), thread.process),
         })
     };
@@ -226,7 +228,7 @@ mod tests {
         let found = affinity(&sick);
         assert_eq!(
             found[0].evidence,
-            "processor 0 serves it (interrupt 23) and eth0-rx-0 (24, 900 interrupts so far)"
+            "processor 0 serves its interrupt 23 and also eth0-rx-0 (interrupt 24, 900 so far)"
         );
         std::fs::write(root.path().join("proc/irq/23/effective_affinity_list"), "1\n").unwrap();
         assert_eq!(affinity(&sick), []);

@@ -1,5 +1,5 @@
-//! What the doctor looks at: interfaces as the kernel tells of them, and files below /proc and /sys. In tests both
-//! are made up.
+//! The machine that the doctor examines: interfaces as the kernel reports them, and files below /proc and /sys. Tests
+//! make up both.
 
 use crate::{failure, trouble};
 use canter_io::{
@@ -9,33 +9,33 @@ use canter_io::{
 };
 use std::{fs, path::PathBuf};
 
-/// A machine, or a made-up one.
+/// This machine, or one made up by a test.
 #[derive(Debug)]
 pub struct Machine {
-    /// What stands for `/`.
+    /// The folder that is read in place of `/`.
     root: PathBuf,
     pub interfaces: Vec<Patient>,
 }
 
-/// An interface with what its driver has counted so far.
+/// An interface with the counters of its driver.
 #[derive(Debug)]
 pub struct Patient {
     pub interface: Interface,
     pub counters: Counters,
-    /// `None` when the driver has nothing to tell.
+    /// `None` when the driver does not report it.
     pub coalescing: Option<Coalescing>,
 }
 
 impl Patient {
-    /// What /proc/interrupts calls it.
-    pub fn name_of_interrupt(&self) -> &str {
+    /// The device's name in /proc/interrupts.
+    pub fn interrupt_name(&self) -> &str {
         let name = &self.interface.name;
         name.strip_prefix("/dev/").unwrap_or(name)
     }
 }
 
 impl Machine {
-    /// This machine with the interfaces and devices of these names, or with all that are up.
+    /// This machine with the interfaces and devices of these names; without names, with all that are up.
     pub fn here(names: &[String]) -> failure::Result<Self> {
         let interfaces = if names.is_empty() {
             let all = Interface::list()?.into_iter().chain(Interface::devices());
@@ -43,7 +43,7 @@ impl Machine {
         } else {
             let find = |name: &String| -> failure::Result<Interface> {
                 let interface = Interface::find(name)?;
-                // What is off the bus is a finding; what is down cannot be examined.
+                // A bus-off interface is a finding; one that is down cannot be examined.
                 if interface.up {
                     Ok(interface)
                 } else {
@@ -66,18 +66,18 @@ impl Machine {
         Self { root: root.to_owned(), interfaces }
     }
 
-    /// A file without its last line end; `None` when it is not there or not ours to read.
+    /// The text of a file without its last line end; `None` when the file does not exist or cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = fs::read(self.root.join(path)).ok()?;
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// A file that holds a number.
+    /// The number in a file.
     pub fn number(&self, path: &str) -> Option<i64> {
         self.text(path)?.trim().parse().ok()
     }
 
-    /// The names in a folder whose start is `prefix`, in order.
+    /// The names in a folder that begin with `prefix`, sorted by length, then by name.
     pub fn list(&self, folder: &str, prefix: &str) -> Vec<String> {
         let names = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
         let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());

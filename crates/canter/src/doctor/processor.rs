@@ -1,13 +1,13 @@
-//! Processors and clocks: how fast they wake up, and what a stamp costs.
+//! Processors and clocks: how fast a processor wakes up, and how long reading the clock takes.
 
 use super::{
     finding::{Check, Cost, MACHINE, Symptom},
     machine::Machine,
 };
 
-/// Leaving an idle state may take so long, in µs, before it shows beside a frame's own time.
+/// The longest exit from an idle state, in µs, that does not matter beside the duration of a frame.
 const IDLE_EXIT_US: i64 = 20;
-/// Clock sources that are read with a few instructions; others cost a trap or a bus access a stamp.
+/// Clock sources that take a few instructions to read; others need a trap or a bus access for each stamp.
 const FAST_CLOCKS: &[&str] = &[
     "tsc",
     "tsc-early",
@@ -32,7 +32,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "clock-source",
-        about: "what reading the time costs",
+        about: "clock sources that are slow to read",
         cost: Cost::Latency,
         look: clock_source,
     },
@@ -58,10 +58,13 @@ fn governor(machine: &Machine) -> Vec<Symptom> {
         evidence: match slow.len() {
             1 => format!("{first} is governed by {governor}"),
             count => {
-                format!("{first} is governed by {governor}, and {} more are not by performance", count - 1)
+                format!(
+                    "{first} is governed by {governor}; {} more are not governed by performance",
+                    count - 1
+                )
             }
         },
-        reason: "after a quiet time the first frames are handled at a low clock".into(),
+        reason: "after an idle time the processor handles the first frames at a low clock rate".into(),
         remedy: "cpupower frequency-set -g performance".into(),
     }]
 }
@@ -69,7 +72,7 @@ fn governor(machine: &Machine) -> Vec<Symptom> {
 fn idle_states(machine: &Machine) -> Vec<Symptom> {
     const FIRST: &str = "sys/devices/system/cpu/cpu0/cpuidle";
     let deep = machine.list(FIRST, "state").into_iter().filter_map(|state| {
-        let read = |what: &str| machine.number(&format!("{FIRST}/{state}/{what}"));
+        let read = |file: &str| machine.number(&format!("{FIRST}/{state}/{file}"));
         let exit_us =
             read("latency").filter(|&exit_us| exit_us > IDLE_EXIT_US && read("disable") != Some(1))?;
         let name = machine.text(&format!("{FIRST}/{state}/name")).unwrap_or(state);
@@ -80,7 +83,9 @@ fn idle_states(machine: &Machine) -> Vec<Symptom> {
         thing: MACHINE.into(),
         evidence: format!("the idle state {name} takes {exit_us} µs to leave"),
         reason: "an interrupt that arrives in this idle state waits for this time".into(),
-        remedy: format!("cpupower idle-set -D {IDLE_EXIT_US}, or a program that holds /dev/cpu_dma_latency"),
+        remedy: format!(
+            "cpupower idle-set -D {IDLE_EXIT_US}, or run a program that keeps /dev/cpu_dma_latency open"
+        ),
     }]
 }
 
@@ -93,13 +98,16 @@ fn clock_source(machine: &Machine) -> Vec<Symptom> {
     let available = machine.text(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|name| FAST_CLOCKS.contains(name));
     let remedy = better.map_or_else(
-        || "the kernel found no faster one; its log says why (dmesg | grep -i clocksource)".to_owned(),
+        || {
+            "the kernel found no faster one; see its log for the reason: dmesg | grep -i clocksource"
+                .to_owned()
+        },
         |better| format!("echo {better} > /{FOLDER}/current_clocksource"),
     );
     vec![Symptom {
         thing: MACHINE.into(),
         evidence: format!("the clock source is {current} (available: {available})"),
-        reason: "each stamp and each wait reads it, and it is a device access of a microsecond or more"
+        reason: "each stamp and each wait reads the clock, and this one needs a device access of a microsecond or more"
             .into(),
         remedy,
     }]
@@ -113,7 +121,7 @@ fn throttling(machine: &Machine) -> Vec<Symptom> {
         thing: MACHINE.into(),
         evidence: format!("kernel.sched_rt_runtime_us {runtime} of {period}"),
         reason: format!(
-            "real-time tasks that are busy all the time, interrupt threads with them, are stopped for {} ms once a period",
+            "the kernel stops real-time tasks that are always busy, interrupt threads included, for {} ms in each period",
             (period - runtime) / 1000
         ),
         remedy: "sysctl -w kernel.sched_rt_runtime_us=-1".into(),

@@ -1,4 +1,4 @@
-//! Queues between a program and its interface: too short they lose frames, of the wrong kind they reorder them.
+//! Queues between a program and its interface: short queues lose frames, wrong queueing disciplines drop or reorder them.
 
 use super::{
     finding::{Check, Cost, MACHINE, Symptom},
@@ -6,16 +6,16 @@ use super::{
 };
 use canter_io::{Interface, loss::softnet_drops};
 
-/// What a queued frame takes of a socket's buffer (`skb->truesize`, measured on 6.1 and 6.12).
+/// Bytes of a socket's buffer that a queued frame takes (`skb->truesize`, measured on 6.1 and 6.12).
 const FRAME_BYTES: i64 = 960;
 /// The shortest frame, with its intermission: 47 bits.
 const FRAME_BITS_MIN: i64 = 47;
-/// A reader that is not scheduled for so long must not lose anything on a full bus: a tick and a half of a kernel
-/// with 250 Hz, rounded up.
+/// The stall of a reader, in ms, that must lose no frame on a full bus: one and a half ticks of a 250 Hz kernel, rounded
+/// up.
 const STALL_MS: i64 = 10;
-/// The kernel's own default.
+/// The kernel's default.
 const BACKLOG_FRAMES: i64 = 1000;
-/// What a program without CAP_NET_ADMIN must be able to ask for, to survive a second of one full bus.
+/// The receive buffer that a program without CAP_NET_ADMIN needs to survive a stall of a second on one full bus.
 const RECEIVE_BYTES_MAX: i64 = 4 << 20;
 /// Queueing disciplines that drop or reorder on purpose.
 const UNFAITHFUL: &[&str] =
@@ -42,13 +42,13 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "receive-limit",
-        about: "rmem_max, where it counts",
+        about: "rmem_max, for users without CAP_NET_ADMIN",
         cost: Cost::Frames,
         look: receive_limit,
     },
     Check {
         name: "backlog",
-        about: "netdev_max_backlog, and what it has lost",
+        about: "netdev_max_backlog, and frames lost in the backlog",
         cost: Cost::Frames,
         look: backlog,
     },
@@ -67,8 +67,8 @@ fn transmit_queue(machine: &Machine) -> Vec<Symptom> {
             "txqueuelen {}, but a socket's send buffer holds {fits} frames ({send_bytes} bytes)",
             interface.tx_queue_len
         ),
-        reason: "the queue fills before the buffer does: write() then does not wait but fails with ENOBUFS, and what \
-                 does not try again loses the frame (can-gw, most programs)"
+        reason: "the queue fills before the buffer does: write() then fails with ENOBUFS instead of waiting, and a \
+                 sender that does not retry loses the frame (can-gw, most programs)"
             .into(),
         remedy: format!("ip link set {} txqueuelen {}", interface.name, round_up(fits + 1, 100)),
     }
@@ -76,7 +76,7 @@ fn transmit_queue(machine: &Machine) -> Vec<Symptom> {
     short.map(symptom).collect()
 }
 
-/// Whether frames wait in a queue of its own.
+/// Whether the interface has a queue for frames to send.
 fn has_queue(interface: &Interface) -> bool {
     !matches!(interface.qdisc.as_str(), "noqueue" | "noop" | "")
 }
@@ -91,7 +91,8 @@ fn discipline(machine: &Machine) -> Vec<Symptom> {
     let symptom = |interface: &Interface| Symptom {
         thing: interface.name.clone(),
         evidence: format!("its queueing discipline is {}", interface.qdisc),
-        reason: "made for flows of packets: it drops or reorders frames to keep a queue short".into(),
+        reason: "it is made for flows of IP packets: it drops or reorders frames to keep the queue short"
+            .into(),
         remedy: format!("tc qdisc replace dev {} root pfifo_fast", interface.name),
     };
     unfaithful.map(symptom).collect()
@@ -118,7 +119,7 @@ fn receive_queue(machine: &Machine) -> Vec<Symptom> {
             patient.interface.name
         ),
         reason: format!(
-            "a program that does not set SO_RCVBUF and does not run for {STALL_MS} ms loses frames, unseen"
+            "a program that does not set SO_RCVBUF loses frames without notice when it stalls for {STALL_MS} ms"
         ),
         remedy: format!("sysctl -w net.core.rmem_default={needed}"),
     }]
@@ -134,7 +135,7 @@ fn receive_limit(machine: &Machine) -> Vec<Symptom> {
         thing: MACHINE.into(),
         evidence: format!("net.core.rmem_max {limit}, and this user has no CAP_NET_ADMIN to exceed it"),
         reason: format!(
-            "however much a program asks for, its queue holds {} frames",
+            "the receive queue of a program cannot hold more than {} frames",
             2 * limit / FRAME_BYTES
         ),
         remedy: format!("sysctl -w net.core.rmem_max={RECEIVE_BYTES_MAX}"),
@@ -144,8 +145,8 @@ fn receive_limit(machine: &Machine) -> Vec<Symptom> {
 fn backlog(machine: &Machine) -> Vec<Symptom> {
     const PATH: &str = "proc/sys/net/core/netdev_max_backlog";
     let mut symptoms = Vec::new();
-    let reason = "drivers without NAPI hand frames over through this queue, one a processor and shared with Ethernet; \
-                  what does not fit is lost";
+    let reason = "drivers without NAPI pass frames through the backlog, one per processor and shared with Ethernet; \
+                  frames that do not fit are lost";
     if let Some(frames) = machine.number(PATH).filter(|&frames| frames < BACKLOG_FRAMES) {
         symptoms.push(Symptom {
             thing: MACHINE.into(),
@@ -161,7 +162,7 @@ fn backlog(machine: &Machine) -> Vec<Symptom> {
         let doubled = machine.number(PATH).unwrap_or(BACKLOG_FRAMES).max(BACKLOG_FRAMES) * 2;
         symptoms.push(Symptom {
             thing: MACHINE.into(),
-            evidence: format!("{lost} packets lost there since boot (/proc/net/softnet_stat)"),
+            evidence: format!("{lost} packets lost in the backlog since boot (/proc/net/softnet_stat)"),
             reason: reason.into(),
             remedy: format!("sysctl -w net.core.netdev_max_backlog={doubled}"),
         });
@@ -199,11 +200,11 @@ mod tests {
             found[0].evidence,
             "net.core.rmem_default 106496: 110 frames, 5.1 ms of a full bus at 1000000 bit/s (can0)"
         );
-        assert_eq!(receive_queue(&machine(&half, vec![])), [], "nothing is known of a vcan's rate");
+        assert_eq!(receive_queue(&machine(&half, vec![])), [], "a vcan has no bit rate");
     }
 
     #[test]
-    fn the_backlog_s_losses_are_those_of_all_processors_in_hex() {
+    fn losses_of_the_backlog_are_summed_over_all_processors() {
         assert_eq!(softnet_drops("0000af 00000001 00\n000010 0000000f 00\n"), 16);
         assert_eq!(softnet_drops("nonsense"), 0);
     }

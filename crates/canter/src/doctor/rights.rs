@@ -15,19 +15,19 @@ const SYS_NICE: u32 = 23;
 pub const CHECKS: &[Check] = &[
     Check {
         name: "capabilities",
-        about: "what this user may not do",
+        about: "capabilities that this user does not have",
         cost: Cost::Latency,
         look: capabilities,
     },
     Check {
         name: "kernel-bugs",
-        about: "can-gw's CRC8 with relative places",
+        about: "can-gw's CRC8 with negative positions",
         cost: Cost::Frames,
         look: bugs,
     },
 ];
 
-/// Whether this process has a capability; when it cannot be told, yes.
+/// Whether this process has a capability; true when that cannot be read.
 pub fn has(machine: &Machine, capability: u32) -> bool {
     let status = machine.text("proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -37,7 +37,7 @@ pub fn has(machine: &Machine, capability: u32) -> bool {
 fn capabilities(machine: &Machine) -> Vec<Symptom> {
     const WANTED: [(u32, &str, &str); 3] = [
         (NET_RAW, "CAP_NET_RAW", "no packet rings: recording and routing use the slower sockets"),
-        (SYS_NICE, "CAP_SYS_NICE", "--realtime is refused: whoever is busy delays the frames"),
+        (SYS_NICE, "CAP_SYS_NICE", "--realtime is refused: busy processes delay the frames"),
         (IPC_LOCK, "CAP_IPC_LOCK", "--realtime is refused: memory that is paged out delays the frames"),
     ];
     let missing = WANTED.into_iter().filter(|&(capability, ..)| !has(machine, capability));
@@ -58,10 +58,12 @@ fn bugs(machine: &Machine) -> Vec<Symptom> {
     vec![Symptom {
         thing: MACHINE.into(),
         evidence: machine.text("proc/version").unwrap_or_default().split(" (").next().unwrap_or_default().into(),
-        reason: "can-gw's CRC8 with negative places writes in front of the payload (CVE-2026-31570): such rules corrupt \
+        reason: "can-gw's CRC8 with negative positions writes before the payload (CVE-2026-31570): such rules corrupt \
                  memory"
             .into(),
-        remedy: "a kernel from 6.1.168, 6.6.131, 6.12.80 or 7.0 on; until then no CRC8 rule with negative places".into(),
+        remedy: "update to kernel 6.1.168, 6.6.131, 6.12.80, 7.0 or later; until then use no CRC8 rule with negative \
+                 positions"
+            .into(),
     }]
 }
 

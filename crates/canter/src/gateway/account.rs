@@ -1,24 +1,24 @@
-//! What a gateway leaves behind: printed, and as `--json` writes it.
+//! The account of a gateway: printed at its end, and the document of `--json`.
 
 use super::plan::Direction;
 use crate::rules::{counts::Counts, engine::RuleCounts};
 use serde::{Deserialize, Serialize};
 
-/// What a gateway did.
+/// The counts of a gateway.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Account {
     pub from: String,
     pub to: String,
     pub method: String,
-    /// Of all routes together.
+    /// Sum over all routes.
     pub counts: Counts,
-    /// Why the gateway ended on its own; empty when a request ended it.
+    /// The error that ended the gateway; empty when a signal ended it.
     pub failure: String,
     #[serde(default)]
     pub routes: Vec<RouteAccount>,
 }
 
-/// What one direction did.
+/// The counts of one direction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RouteAccount {
     pub from: String,
@@ -27,7 +27,7 @@ pub struct RouteAccount {
     pub rules: Vec<RuleAccount>,
 }
 
-/// What a rule did.
+/// The counts of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RuleAccount {
     pub name: String,
@@ -36,7 +36,7 @@ pub struct RuleAccount {
 }
 
 impl RouteAccount {
-    /// Of a gateway whose rules count nothing.
+    /// The account of a gateway that does not count by rule.
     pub fn of(direction: &Direction, counts: Counts) -> Self {
         let (from, to) = (direction.from.clone(), direction.to.clone());
         Self { from, to, counts, rules: Vec::new() }

@@ -1,4 +1,4 @@
-//! Where frames wait while an output is full and the input goes on: bounded, and it says which frame gives way.
+//! The bounded queue of frames while an output is full and the input continues. Its policy decides which frame is dropped.
 
 use canter_io::{
     Frame,
@@ -6,7 +6,7 @@ use canter_io::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// What happens when the output has no room.
+/// The policy while the output is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum WhenFull {
     /// The input waits too; a frame that finds no room within a second is dropped
@@ -28,14 +28,14 @@ pub struct Backlog {
 
 #[derive(Debug)]
 enum Queue {
-    /// As they came.
+    /// In the order of arrival.
     Arrival(VecDeque<Frame>),
-    /// The most urgent first, as on the bus; frames of one identifier as they came.
+    /// The most urgent first, as on the bus; frames of the same identifier in the order of arrival.
     Priority { frames: BTreeMap<(u64, u64), Frame>, arrived: u64 },
 }
 
 impl Backlog {
-    /// For up to `frames_max`; `None` when the input is to wait.
+    /// A queue of up to `frames_max` frames; `None` when the input waits instead.
     pub fn new(policy: WhenFull, by_priority: bool, frames_max: usize) -> Option<Self> {
         let queue = if by_priority {
             Queue::Priority { frames: BTreeMap::new(), arrived: 0 }
@@ -57,8 +57,8 @@ impl Backlog {
         }
     }
 
-    /// Adds a frame; false when one, this or another, had to give way: the oldest or the new one, by priority the
-    /// least urgent and among those the oldest or the newest.
+    /// Adds a frame. False: the queue was full and a frame was dropped, either the oldest or the new one; by priority the
+    /// oldest or newest of the least urgent.
     pub fn push(&mut self, frame: &Frame) -> bool {
         let full = self.len() == self.frames_max;
         match &mut self.queue {
@@ -73,14 +73,14 @@ impl Backlog {
                 *arrived += 1;
                 frames.insert((urgency(frame), *arrived), *frame);
                 if full {
-                    give_way(frames, self.drop_old);
+                    drop_least_urgent(frames, self.drop_old);
                 }
             }
         }
         !full
     }
 
-    /// Those that go first; `None` when there are none.
+    /// The next frames to send; `None` when the queue is empty.
     pub fn first(&mut self) -> Option<&[Frame]> {
         match &mut self.queue {
             Queue::Arrival(frames) => Some(&*frames.make_contiguous()).filter(|frames| !frames.is_empty()),
@@ -90,7 +90,7 @@ impl Backlog {
         }
     }
 
-    /// The first `count` are on their way.
+    /// Removes the first `count` frames, which were sent.
     pub fn remove(&mut self, count: usize) {
         match &mut self.queue {
             Queue::Arrival(frames) => drop(frames.drain(..count)),
@@ -100,7 +100,7 @@ impl Backlog {
         }
     }
 
-    /// Forgets all, and answers how many there were.
+    /// Empties the queue; returns the number of removed frames.
     pub fn clear(&mut self) -> usize {
         let count = self.len();
         match &mut self.queue {
@@ -111,13 +111,13 @@ impl Backlog {
     }
 }
 
-fn give_way(frames: &mut BTreeMap<(u64, u64), Frame>, oldest: bool) {
+fn drop_least_urgent(frames: &mut BTreeMap<(u64, u64), Frame>, oldest: bool) {
     let Some(&(least, newest)) = frames.keys().next_back() else { return };
     let first = frames.range((least, 0)..).next().map(|(key, _)| *key);
     frames.remove(&if oldest { first.unwrap_or((least, newest)) } else { (least, newest) });
 }
 
-/// Who wins the bus: the lower value. ISO 11898-1: the 11 first bits, RTR or SRR, IDE, the 18 others, RTR.
+/// The lower value wins arbitration. ISO 11898-1: the first 11 bits, RTR or SRR, IDE, the other 18 bits, RTR.
 fn urgency(frame: &Frame) -> u64 {
     let remote = u64::from(frame.can_id & RTR_FLAG != 0);
     if frame.can_id & EFF_FLAG == 0 {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn urgency_is_what_wins_on_the_bus() {
+    fn urgency_is_the_order_of_arbitration() {
         let order = ["000#", "0FF#", "0FF#R", "03FC0000#", "03FC0001#", "100#", "7FF#R", "1FFFFFFF#"];
         let urgencies: Vec<_> = order.iter().map(|text| urgency(&text.parse().unwrap())).collect();
         assert!(urgencies.is_sorted_by(|a, b| a < b), "{urgencies:x?}");

@@ -1,5 +1,5 @@
-//! `bare-metal`: the gateway without an operating system (baremetal/), on a processor that Linux leaves alone. The module
-//! canbare starts it, between two SJA1000 cards that have no interface meanwhile. This process only waits for its end.
+//! `bare-metal`: the gateway without an operating system (baremetal/), on a processor that Linux does not use. The module
+//! canbare starts it. It takes two SJA1000 cards, whose interfaces do not exist meanwhile. This process waits for its end.
 
 use super::{
     detached::{self, Detached},
@@ -23,8 +23,8 @@ use std::{io, path::Path};
 pub const BARE_METAL: Kind = Kind {
     name: "bare-metal",
     paper_name: "rtems",
-    about: "without an operating system, on a processor and two SJA1000 cards of its own",
-    example: "without an operating system, on a processor of its own",
+    about: "without an operating system, on its own processor and two SJA1000 cards",
+    example: "without an operating system, on its own processor",
     pairs: false,
     place: Place::BareMetal,
     capabilities: Capabilities { fd: false, batch: false, origin: false },
@@ -35,21 +35,21 @@ pub const BARE_METAL: Kind = Kind {
     check: || ready().map(drop),
     check_between: |_, _| ready().map(drop),
     refuses: &[
-        Refusal { when: refusal::several_directions, why: "it has one direction (take a user-space pair)" },
+        Refusal { when: refusal::several_directions, reason: "it has one direction (use a user-space pair)" },
         Refusal {
             when: refusal::rules_or_filters,
-            why: "it hands on every frame as it is (without --rules and --filter, or take a user-space pair)",
+            reason: "it forwards every frame unchanged (leave out --rules and --filter, or use a user-space pair)",
         },
-        Refusal { when: refusal::backlog, why: "it has no backlog (take a user-space pair)" },
+        Refusal { when: refusal::backlog, reason: "it has no backlog (use a user-space pair)" },
         Refusal {
             when: refusal::stats_or_waiting,
-            why: "--stats and --wait-for-interface are of user-space pairs",
+            reason: "--stats and --wait-for-interface need a user-space pair",
         },
     ],
     run: |request| detached::run(request, Processor::open),
 };
 
-/// What the processor executes; empty in a program for another machine.
+/// The program of the processor; empty in a canter that was built for another machine.
 #[cfg(has_bare_metal)]
 const IMAGE: &[u8] = include_bytes!(env!("BARE_METAL_BESIDE"));
 #[cfg(not(has_bare_metal))]
@@ -72,23 +72,23 @@ impl Processor {
 }
 
 impl Detached for Processor {
-    type Seen = Counts;
+    type Progress = Counts;
 
     const ENDING: &'static str = "ending the gateway on its processor";
 
-    fn look(&self, seen: &mut Counts) -> Result<(), String> {
+    fn check(&self, progress: &mut Counts) -> Result<(), String> {
         match self.launcher.status() {
             Ok(status) if status.state == canbare::ROUTING => {
-                *seen = account(&status.counts);
+                *progress = account(&status.counts);
                 Ok(())
             }
-            Ok(status) => Err(why_ended(status.state)),
-            Err(error) => Err(format!("{}: look: {error}", canbare::PATH)),
+            Ok(status) => Err(end_reason(status.state)),
+            Err(error) => Err(format!("{}: read status: {error}", canbare::PATH)),
         }
     }
 
-    fn status(&self, seen: &Counts) -> String {
-        seen.to_string()
+    fn status(&self, progress: &Counts) -> String {
+        progress.to_string()
     }
 
     fn end(self, _: Counts, _: usize) -> failure::Result<(Vec<Counts>, Ended)> {
@@ -96,32 +96,33 @@ impl Detached for Processor {
         let failed = |error| Failure::failed(format!("{}: end: {error}", canbare::PATH));
         launcher.stop().map_err(failed)?;
         let counts = account(&launcher.status().map_err(failed)?.counts);
-        drop(launcher); // the module lets the cards go only now
+        drop(launcher); // only now the module releases the cards
         cards.give_back();
         Ok((vec![counts], Ok(())))
     }
 }
 
-fn unable(why: impl std::fmt::Display) -> Failure {
-    BARE_METAL.unable(why)
+fn unable(reason: impl std::fmt::Display) -> Failure {
+    BARE_METAL.unable(reason)
 }
 
-/// The module, if it has all that it needs but the cards.
+/// The module, if the machine has all that it needs except the cards.
 fn ready() -> failure::Result<Launcher> {
     if IMAGE.is_empty() {
-        return Err(unable("this canter was built for another machine than an x86-64 PC"));
+        return Err(unable("this canter was not built for an x86-64 PC"));
     }
     let launcher = Launcher::open().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => unable(
-            "the module canbare is not loaded (modprobe canbare; the lab does it: canter lab --bare-metal)",
-        ),
-        io::ErrorKind::ResourceBusy => unable("another process has it (/dev/canbare is open)"),
+        io::ErrorKind::NotFound => {
+            unable("the module canbare is not loaded (modprobe canbare, or run in canter lab --bare-metal)")
+        }
+        io::ErrorKind::ResourceBusy => unable("another process uses it (/dev/canbare is open)"),
         io::ErrorKind::PermissionDenied => unable("/dev/canbare: open: permission denied (needs root)"),
         _ => unable(format!("{}: open: {error}", canbare::PATH)),
     })?;
-    let status = launcher.status().map_err(|error| unable(format!("{}: look: {error}", canbare::PATH)))?;
+    let status =
+        launcher.status().map_err(|error| unable(format!("{}: read status: {error}", canbare::PATH)))?;
     match missing(&status) {
-        Some(why) => Err(unable(why)),
+        Some(reason) => Err(unable(reason)),
         None => Ok(launcher),
     }
 }
@@ -129,30 +130,30 @@ fn ready() -> failure::Result<Launcher> {
 fn missing(status: &Status) -> Option<&'static str> {
     if status.memory == 0 {
         Some(
-            "Linux has the memory at 64 KiB (boot it with memmap=64K$0x10000; the lab does it: canter lab --bare-metal)",
+            "Linux uses the memory at 64 KiB (boot with memmap=64K$0x10000, or run in canter lab --bare-metal)",
         )
     } else if status.processor < 0 {
         Some(
-            "Linux has every processor (echo 0 > /sys/devices/system/cpu/cpu1/online, or boot it with maxcpus=)",
+            "Linux uses every processor (echo 0 > /sys/devices/system/cpu/cpu1/online, or boot with maxcpus=)",
         )
     } else if status.cards > 0 {
-        Some("the module has a card already (echo > …/driver_override, then unbind it)")
+        Some("a card is already bound to the module (echo > …/driver_override, then unbind the card)")
     } else {
         None
     }
 }
 
-/// Why it did not start.
+/// The error of a failed start.
 fn explain(error: &io::Error, launcher: &Launcher, [from, to]: [&str; 2]) -> Failure {
     let state = launcher.status().map_or(0, |status| status.state);
     let chip = |name: &str| {
-        Failure::failed(format!("{name}: start: its controller does not answer, or has no such bit rate"))
+        Failure::failed(format!("{name}: start: its controller does not respond, or refuses the bit rate"))
     };
     match (error.kind(), state) {
         (io::ErrorKind::PermissionDenied, _) => {
             unable("start: not permitted (needs CAP_SYS_RAWIO, and a kernel that is not locked down)")
         }
-        (io::ErrorKind::TimedOut, _) => unable("start: the processor does not answer"),
+        (io::ErrorKind::TimedOut, _) => unable("start: the processor does not respond"),
         (_, canbare::NO_INPUT) => chip(from),
         (_, canbare::NO_OUTPUT) => chip(to),
         _ => unable(format!("start: {error}")),
@@ -171,15 +172,15 @@ fn account(counted: &canbare::Counts) -> Counts {
     counts
 }
 
-fn why_ended(state: u32) -> String {
+fn end_reason(state: u32) -> String {
     match state {
-        canbare::STOPPED => "bare-metal: a card was taken away from it".to_owned(),
-        canbare::GONE => "bare-metal: a card no longer answers".to_owned(),
+        canbare::STOPPED => "bare-metal: a card was unbound from it".to_owned(),
+        canbare::GONE => "bare-metal: a card no longer responds".to_owned(),
         state => format!("bare-metal: its program has failed (state {state})"),
     }
 }
 
-/// The cards of both interfaces, which the module has until they are given back.
+/// The cards of both interfaces, bound to the module until [`Cards::give_back`].
 struct Cards {
     lent: [Lent; 2],
     interfaces: [Interface; 2],
@@ -191,29 +192,31 @@ impl Cards {
         let address = |name| pci::address(name).map_err(unable);
         let [from, to] = [address(from)?, address(to)?];
         if from == to {
-            return Err(unable(format!("{from}: both interfaces are of this card, and it takes two")));
+            return Err(unable(format!(
+                "{from}: both interfaces belong to this card, but two cards are needed"
+            )));
         }
         if !Path::new("/sys/bus/pci/drivers").join(canbare::DRIVER).exists() {
-            return Err(unable("the module canbare has no driver here"));
+            return Err(unable("the module canbare has not registered its PCI driver"));
         }
         let lend = |address: &str| Lent::to(Some(canbare::DRIVER), address).map_err(unable);
         let from = lend(&from)?;
         Ok(Self { lent: [from, lend(&to)?], interfaces })
     }
 
-    /// bit/s, as the interfaces had them.
+    /// The interfaces' bit rates, in bit/s.
     fn bitrates(&self) -> [u32; 2] {
         self.interfaces.each_ref().map(|interface| interface.bitrate().unwrap_or(0))
     }
 
-    /// Their own driver has them again, and their interfaces are up as before.
+    /// Binds the cards to their own driver again, and brings their interfaces up.
     fn give_back(self) {
         let Self { lent, interfaces } = self;
         let addresses = lent.each_ref().map(|card| card.address().to_owned());
         drop(lent);
         for (address, before) in addresses.iter().zip(&interfaces) {
             if let Err(failure) = bring_up(address, before) {
-                eprintln!("gateway: {}: is not up again: {failure}", before.name);
+                eprintln!("gateway: {}: bring up again: {failure}", before.name);
             }
         }
     }
@@ -221,7 +224,7 @@ impl Cards {
 
 fn bring_up(address: &str, before: &Interface) -> failure::Result<()> {
     if pci::address(&before.name)? != address {
-        return Err(Failure::failed(format!("the card {address} has another name now")));
+        return Err(Failure::failed(format!("the interface of card {address} has a different name now")));
     }
     let mut now = Interface::find(&before.name)?;
     if let Some(bitrate) = before.bitrate() {

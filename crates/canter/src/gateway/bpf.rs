@@ -1,4 +1,4 @@
-//! `bpf`: the gateway in the kernel by a program of ours, which works while this command runs (canter-io's redirect).
+//! `bpf`: a gateway in the kernel by canter's BPF program, which works while this command runs (canter-io's redirect).
 
 use super::{
     detached::{self, Detached},
@@ -19,8 +19,8 @@ use canter_io::{
 pub const BPF: Kind = Kind {
     name: "bpf",
     paper_name: "",
-    about: "a program in the kernel, from controllers only: frames as they are, by identifier",
-    example: "in the kernel, by a program of canter's",
+    about: "a BPF program in the kernel: selects by identifier, changes nothing, input from controllers only",
+    example: "in the kernel, by canter's BPF program",
     pairs: false,
     place: Place::Kernel,
     capabilities: Capabilities { fd: true, batch: false, origin: false },
@@ -31,18 +31,21 @@ pub const BPF: Kind = Kind {
     check: || Ok(redirect::available()?),
     check_between: |from, to| Ok(redirect::check(from, to)?),
     refuses: &[
-        Refusal { when: refusal::error_frames, why: "it forwards no error frames (take a user-space pair)" },
+        Refusal {
+            when: refusal::error_frames,
+            reason: "it forwards no error frames (use a user-space pair)",
+        },
         Refusal {
             when: refusal::filter_beside_rules,
-            why: "--filter beside --rules (write it into the file, or take a user-space pair)",
+            reason: "--filter cannot be combined with --rules (add it to the file, or use a user-space pair)",
         },
         Refusal {
             when: refusal::backlog,
-            why: "it cannot wait for room, and drops what finds none (take a user-space pair)",
+            reason: "it drops frames while the output is full (use a user-space pair)",
         },
         Refusal {
             when: refusal::stats_or_waiting,
-            why: "--stats and --wait-for-interface are of user-space pairs",
+            reason: "--stats and --wait-for-interface need a user-space pair",
         },
     ],
     run: |request| detached::run(request, Programs::open),
@@ -51,12 +54,12 @@ pub const BPF: Kind = Kind {
 /// The program of each direction.
 struct Programs {
     programs: Vec<Redirect>,
-    /// Whether a direction has rules: what --filter leaves out, no method counts.
+    /// Whether each direction has rules. Frames that --filter excludes are counted by no method.
     has_rules: Vec<bool>,
 }
 
 impl Programs {
-    /// The programs of all directions, or none.
+    /// Opens the programs of all directions, or none.
     fn open(request: &Request<'_>) -> failure::Result<Self> {
         refuse_shared_inputs(request.directions)?;
         let mut wanted = Vec::new();
@@ -82,26 +85,26 @@ fn refuse_shared_inputs(directions: &[Direction]) -> failure::Result<()> {
     let inputs: Vec<_> = directions.iter().map(|direction| &direction.from).collect();
     match inputs.iter().enumerate().find(|(at, from)| inputs[..*at].contains(from)) {
         Some((_, from)) => Err(BPF.unable(format!(
-            "{from} has several routes, and what is handed on by one is gone for the others (take can-gw)"
+            "{from} has several routes, but a frame can take only one of them (use can-gw)"
         ))),
         None => Ok(()),
     }
 }
 
 impl Detached for Programs {
-    type Seen = ();
+    type Progress = ();
 
     const ENDING: &'static str = "ending its programs";
 
-    /// A program stays while its interfaces do.
-    fn look(&self, (): &mut ()) -> Result<(), String> {
+    /// A program works as long as its interfaces exist.
+    fn check(&self, (): &mut ()) -> Result<(), String> {
         Ok(())
     }
 
     fn status(&self, (): &()) -> String {
         let counts = self.programs.iter().filter_map(|program| program.counts().ok());
         let handed_on: u64 = counts.map(|counts| counts.handed_on).sum();
-        format!("{handed_on} frames handed on by bpf")
+        format!("{handed_on} frames forwarded by bpf")
     }
 
     fn end(self, (): (), _: usize) -> failure::Result<(Vec<Counts>, Ended)> {

@@ -1,4 +1,4 @@
-//! The kernel's own gateway, `can-gw`: its jobs exist while this command runs.
+//! The kernel's gateway, `can-gw`: its jobs exist while this command runs.
 
 use super::{
     detached::{self, Detached},
@@ -18,8 +18,8 @@ use canter_io::{
 pub const CAN_GW: Kind = Kind {
     name: "can-gw",
     paper_name: "kernel",
-    about: "the kernel's own gateway: no process takes part",
-    example: "in the kernel itself",
+    about: "the kernel's gateway: works without a process",
+    example: "in the kernel",
     pairs: false,
     place: Place::Kernel,
     capabilities: Capabilities { fd: true, batch: false, origin: false },
@@ -32,19 +32,19 @@ pub const CAN_GW: Kind = Kind {
     refuses: &[
         Refusal {
             when: refusal::several_filters_or_error_frames,
-            why: "a job has one filter and forwards no error frames (give one filter, or take a user-space pair)",
+            reason: "a job has one filter and forwards no error frames (give one filter, or use a user-space pair)",
         },
         Refusal {
             when: refusal::filter_beside_rules,
-            why: "--filter beside --rules (write it into the file, or take a user-space pair)",
+            reason: "--filter cannot be combined with --rules (add it to the file, or use a user-space pair)",
         },
         Refusal {
             when: refusal::backlog,
-            why: "it cannot wait for room, and drops what finds none (take a user-space pair)",
+            reason: "it drops frames while the output is full (use a user-space pair)",
         },
         Refusal {
             when: refusal::stats_or_waiting,
-            why: "--stats and --wait-for-interface are of user-space pairs (canter rules list has the counters)",
+            reason: "--stats and --wait-for-interface need a user-space pair (canter rules list prints the counters)",
         },
     ],
     run: |request| detached::run(request, Jobs::open),
@@ -52,8 +52,8 @@ pub const CAN_GW: Kind = Kind {
 
 fn check_between(from: &Interface, to: &Interface) -> failure::Result<()> {
     if let Some(other) = [from, to].into_iter().find(|one| !one.has_sockets()) {
-        let why = "the kernel's gateway reaches interfaces of the network only (take a user-space pair)";
-        return Err(CAN_GW.unable(format!("{}: {why}", other.name)));
+        let reason = "the kernel's gateway supports network interfaces only (use a user-space pair)";
+        return Err(CAN_GW.unable(format!("{}: {reason}", other.name)));
     }
     Ok(can_gw::available()?)
 }
@@ -68,7 +68,7 @@ struct Jobs {
 impl Jobs {
     fn open(request: &Request<'_>) -> failure::Result<Self> {
         can_gw::available()?;
-        // All that can be refused is refused before the first job works.
+        // All rules are checked before the first job works.
         let jobs = jobs(request)?;
         let gateways = CanGateway::open_all(jobs.iter().map(|(_, job)| job.clone()).collect())?;
         Ok(Self { gateways, jobs })
@@ -77,42 +77,42 @@ impl Jobs {
 
 impl Detached for Jobs {
     /// The counters of each job.
-    type Seen = Vec<JobCounters>;
+    type Progress = Vec<JobCounters>;
 
     const ENDING: &'static str = "deleting its jobs";
 
-    /// The kernel deletes jobs with their interfaces, and leaves them alone when an interface goes down.
-    fn look(&self, seen: &mut Self::Seen) -> Result<(), String> {
-        seen.resize(self.gateways.len(), JobCounters::default());
+    /// The kernel deletes jobs with their interfaces; it keeps them when an interface goes down.
+    fn check(&self, progress: &mut Self::Progress) -> Result<(), String> {
+        progress.resize(self.gateways.len(), JobCounters::default());
         let now = CanGateway::counters_of(&self.gateways).map_err(|error| error.to_string())?;
-        for ((gateway, seen), now) in self.gateways.iter().zip(seen).zip(now) {
-            *seen = now.ok_or_else(|| gateway.gone().to_string())?;
+        for ((gateway, counters), now) in self.gateways.iter().zip(progress).zip(now) {
+            *counters = now.ok_or_else(|| gateway.gone().to_string())?;
         }
         Ok(())
     }
 
-    fn status(&self, seen: &Self::Seen) -> String {
-        let handled = seen.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
-        format!("{handled} frames handed on by can-gw")
+    fn status(&self, progress: &Self::Progress) -> String {
+        let handled = progress.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
+        format!("{handled} frames forwarded by can-gw")
     }
 
-    fn end(self, mut seen: Self::Seen, directions: usize) -> failure::Result<(Vec<Counts>, Ended)> {
-        seen.resize(self.gateways.len(), JobCounters::default());
+    fn end(self, mut progress: Self::Progress, directions: usize) -> failure::Result<(Vec<Counts>, Ended)> {
+        progress.resize(self.gateways.len(), JobCounters::default());
         let mut counts = vec![Counts::default(); directions];
         let last = CanGateway::counters_of(&self.gateways)?;
         let gone = self.gateways.iter().zip(&last).find(|(_, last)| last.is_none());
         let gone = gone.map(|(gateway, _)| gateway.gone());
         let deleted = CanGateway::delete_all(self.gateways);
-        for ((last, seen), (direction, job)) in last.into_iter().zip(seen).zip(&self.jobs) {
-            // A job that has gone took its counters along.
-            add(&mut counts[*direction], job, last.unwrap_or(seen));
+        for ((last, earlier), (direction, job)) in last.into_iter().zip(progress).zip(&self.jobs) {
+            // The kernel deletes a job's counters with the job.
+            add(&mut counts[*direction], job, last.unwrap_or(earlier));
         }
         let failed = gone.or(deleted.err());
         Ok((counts, failed.map_or(Ok(()), |error| Err(error.to_string()))))
     }
 }
 
-/// Adds a job's counters. can-gw never counts what its filter leaves out.
+/// Adds a job's counters. can-gw does not count frames that its filter excludes.
 fn add(counts: &mut Counts, job: &Job, counters: JobCounters) {
     counts.transmitted += u64::from(counters.handled);
     counts.drop_as(counters.dropped.into(), |drops| &mut drops.no_room);
@@ -124,8 +124,8 @@ fn add(counts: &mut Counts, job: &Job, counters: JobCounters) {
     counts.received = counts.transmitted + counts.filtered + counts.dropped;
 }
 
-/// What a job deletes has too many bytes or has been forwarded often enough. The latter is what a hop limit is for:
-/// in two directions over a vcan each job hears what the other has sent.
+/// Whether the frames that a job deletes have reached its hop limit; otherwise they are too long for the job's change.
+/// Hop limits work as intended: in two directions over a vcan, each job receives the frames of the other.
 fn only_hops_delete(job: &Job) -> bool {
     let changes_len = [&job.and, &job.or, &job.xor, &job.set].iter().any(|change| change.len.is_some());
     job.hops_max.is_some() && !changes_len

@@ -1,4 +1,4 @@
-//! A gateway as a process of its own, as on the papers' second machine: for whoever measures one.
+//! Runs a gateway as a subprocess, for measurements: it takes the place of the second machine in the papers.
 
 use super::account::Account;
 use crate::failure::{Exit, Failure, Result};
@@ -10,10 +10,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// What it is to do.
+/// The command line of the gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    /// From and to; `None`: as the rules say.
+    /// Input and output; `None`: those of the rules.
     pub ends: Option<[&'a str; 2]>,
     /// A pair, or can-gw.
     pub method: &'a str,
@@ -24,22 +24,22 @@ pub struct Order<'a> {
     pub realtime: u8,
 }
 
-/// One that routes.
+/// A running gateway.
 pub struct Gateway {
     process: Child,
-    /// Reads all that it says: a line for each of 2048 rules is more than a pipe holds, and it would wait for its reader.
+    /// Reads its stderr: lines for 2048 rules fill the pipe, and the gateway would block.
     log: Option<JoinHandle<io::Result<String>>>,
     method: String,
 }
 
 pub enum Started {
     Running(Gateway),
-    /// The machine cannot do it, and why.
+    /// The reason why this machine cannot run it.
     Unable(String),
 }
 
 impl Gateway {
-    /// Starts it, and answers when it routes or why it does not.
+    /// Starts it; returns when it routes, or with the reason why it does not.
     pub fn start(order: &Order<'_>) -> Result<Started> {
         let Order { ends, method, rules, cpu, realtime } = *order;
         let failed = |error: io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
@@ -61,7 +61,7 @@ impl Gateway {
         };
         let mut log = BufReader::new(log);
         let mut line = String::new();
-        log.read_line(&mut line).map_err(failed)?; // it routes, or why it does not
+        log.read_line(&mut line).map_err(failed)?; // its announcement or its error
         if line.starts_with("gateway: ") {
             let log = Some(thread::spawn(move || io::read_to_string(log)));
             return Ok(Started::Running(Self { process, log, method: method.to_owned() }));
@@ -74,7 +74,7 @@ impl Gateway {
         }
     }
 
-    /// Ends it and reads its account. One that failed by itself is an error.
+    /// Ends it and reads its account. Returns an error if the gateway failed.
     pub fn stop(mut self) -> Result<Account> {
         let method = self.method.clone();
         let failed = |error: io::Error| Failure::failed(format!("gateway {method}: end: {error}"));
@@ -85,8 +85,8 @@ impl Gateway {
         }
         self.process.wait().map_err(failed)?;
         let account: Account = serde_json::from_str(&text).map_err(|error| {
-            let said = self.log.take().and_then(|log| log.join().ok()?.ok()).unwrap_or_default();
-            Failure::failed(format!("gateway {method}: its account: {error}: {}", said.trim()))
+            let log = self.log.take().and_then(|log| log.join().ok()?.ok()).unwrap_or_default();
+            Failure::failed(format!("gateway {method}: read its account: {error}: {}", log.trim()))
         })?;
         if !account.failure.is_empty() {
             return Err(Failure::failed(format!("gateway {method}: {}", account.failure)));
@@ -96,7 +96,7 @@ impl Gateway {
 }
 
 impl Drop for Gateway {
-    /// One in the kernel would outlive this process.
+    /// Ends it: a gateway in the kernel would continue after this process.
     fn drop(&mut self) {
         if let Ok(None) = self.process.try_wait() {
             let _ = process::terminate(&self.process);

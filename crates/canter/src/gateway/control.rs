@@ -1,5 +1,5 @@
-//! What other threads say to a route while it works, and what it tells them: no lock on the way of a frame unless
-//! there is something to say.
+//! Communication between a route's thread and other threads: new rules, bus-off, counts and a liveness check. The route
+//! takes a lock only when there is new data.
 
 use crate::rules::{counts::Counts, engine::Engine};
 use std::sync::{
@@ -7,55 +7,55 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// One route's, shared between its thread and the others.
+/// The control of one route, shared between its thread and others.
 #[derive(Clone, Default)]
 pub struct Control(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// New rules wait.
-    renewing: AtomicBool,
+    /// `engine` has new rules.
+    has_new_rules: AtomicBool,
     engine: Mutex<Option<Engine>>,
-    /// Somebody reads the counts from time to time.
-    watched: AtomicBool,
-    /// Somebody wants to know whether it still works.
+    /// The route publishes its counts after each batch.
+    publishes: AtomicBool,
+    /// A liveness check waits for the route's answer.
     asked: AtomicBool,
     counts: Mutex<Counts>,
-    /// The output is off the bus.
-    off_bus: AtomicBool,
+    /// The output is bus-off.
+    bus_off: AtomicBool,
 }
 
 impl Control {
-    /// A control whose counts are kept fresh for others if they are `watched`.
-    pub fn new(watched: bool) -> Self {
+    /// A control; with `publishes`, the route updates [`Self::counts`] after each batch.
+    pub fn new(publishes: bool) -> Self {
         let control = Self::default();
-        control.0.watched.store(watched, Ordering::Relaxed);
+        control.0.publishes.store(publishes, Ordering::Relaxed);
         control
     }
 
-    /// Hands over rules, which apply from the next batch on.
-    pub fn hand_over(&self, engine: Engine) {
+    /// Replaces the rules from the next batch on.
+    pub fn set_rules(&self, engine: Engine) {
         *self.0.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
-        self.0.renewing.store(true, Ordering::Release); // pairs with the Acquire in renew
+        self.0.has_new_rules.store(true, Ordering::Release); // pairs with the Acquire in renew
     }
 
-    /// The route: takes new rules if there are any; what the old ones counted stays in the counts.
+    /// Called by the route: takes new rules, if any, and adds the counts of the old rules to `counts`.
     #[inline]
     pub fn renew(&self, engine: &mut Engine, counts: &mut Counts) {
-        if !self.0.renewing.load(Ordering::Acquire) {
+        if !self.0.has_new_rules.load(Ordering::Acquire) {
             return;
         }
-        self.0.renewing.store(false, Ordering::Relaxed);
+        self.0.has_new_rules.store(false, Ordering::Relaxed);
         if let Some(new) = self.0.engine.lock().unwrap_or_else(PoisonError::into_inner).take() {
             counts.take(&mut engine.outcome);
             *engine = new;
         }
     }
 
-    /// The route: shows its counts to whoever watches. Skips it when they are being read at this moment.
+    /// Called by the route: publishes its counts, unless another thread is reading them now.
     #[inline]
     pub fn publish(&self, counts: &Counts, engine: Option<&Engine>) {
-        if !self.0.watched.load(Ordering::Relaxed) {
+        if !self.0.publishes.load(Ordering::Relaxed) {
             return;
         }
         if let Ok(mut shared) = self.0.counts.try_lock() {
@@ -63,28 +63,28 @@ impl Control {
         }
     }
 
-    /// Says whether the output is off the bus.
-    pub fn set_off_bus(&self, off: bool) {
-        self.0.off_bus.store(off, Ordering::Relaxed);
+    /// Sets whether the output is bus-off.
+    pub fn set_bus_off(&self, bus_off: bool) {
+        self.0.bus_off.store(bus_off, Ordering::Relaxed);
     }
 
-    /// The route: whether what it sends would be thrown away.
+    /// Called by the route: whether the output is bus-off, so that the kernel would discard frames.
     #[inline]
-    pub fn is_off_bus(&self) -> bool {
-        self.0.off_bus.load(Ordering::Relaxed)
+    pub fn is_bus_off(&self) -> bool {
+        self.0.bus_off.load(Ordering::Relaxed)
     }
 
-    /// Asks the route whether it still works.
+    /// Starts a liveness check of the route.
     pub fn ask(&self) {
         self.0.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has come by since it was asked.
+    /// Whether the route has answered the liveness check.
     pub fn has_answered(&self) -> bool {
         !self.0.asked.load(Ordering::Relaxed)
     }
 
-    /// The route: it has come by, and shows its counts to whoever asked.
+    /// Called by the route: answers a liveness check with its counts.
     #[inline]
     pub fn answer(&self, counts: &Counts, engine: Option<&Engine>) {
         if self.0.asked.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ impl Control {
         }
     }
 
-    /// What was last shown.
+    /// The counts that the route published last.
     pub fn counts(&self) -> Counts {
         *self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! How a gateway runs that works without this process, in the kernel or on a processor of its own: this process starts
-//! it, looks after it, and ends it.
+//! Runs gateways that work without this process, in the kernel or on their own processor: this process starts, monitors
+//! and ends them.
 
 use super::{
     account::RouteAccount,
@@ -21,28 +21,28 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// How often to look whether it still works.
-const LOOK_NS: u64 = 1_000_000_000;
+/// Period at which the gateway is checked.
+const CHECK_PERIOD_NS: u64 = 1_000_000_000;
 
 /// A gateway that works without this process.
 pub trait Detached: Send + Sync + Sized + 'static {
-    /// What was last seen of it.
-    type Seen: Default + Send + 'static;
+    /// Counters of its work so far.
+    type Progress: Default + Send + 'static;
 
-    /// What ends it, for the service manager.
+    /// The status for the service manager while it ends.
     const ENDING: &'static str;
 
-    /// Refuses a gateway that no longer works, or sees what it has done so far.
-    fn look(&self, seen: &mut Self::Seen) -> Result<(), String>;
+    /// Updates the progress; an error when the gateway no longer works.
+    fn check(&self, progress: &mut Self::Progress) -> Result<(), String>;
 
-    /// How it goes, for the service manager.
-    fn status(&self, seen: &Self::Seen) -> String;
+    /// The status for the service manager.
+    fn status(&self, progress: &Self::Progress) -> String;
 
-    /// Ends it; answers the counts of each direction, and what went wrong.
-    fn end(self, seen: Self::Seen, directions: usize) -> failure::Result<(Vec<Counts>, Ended)>;
+    /// Ends it; returns the counts of each direction, and an error.
+    fn end(self, progress: Self::Progress, directions: usize) -> failure::Result<(Vec<Counts>, Ended)>;
 }
 
-/// Routes until stopped, or until the gateway no longer works. What can be refused, `open` refuses before a frame moves.
+/// Routes until stopped, or until the gateway no longer works. `open` must refuse a request before any frame moves.
 pub fn run<D: Detached>(
     request: &Request<'_>,
     open: impl FnOnce(&Request<'_>) -> failure::Result<D>,
@@ -50,31 +50,31 @@ pub fn run<D: Detached>(
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
     let gateway = Arc::new(open(request)?);
-    let looking = look_after(request, Arc::clone(&gateway), signals.handle())?;
+    let monitor = monitor(request, Arc::clone(&gateway), signals.handle())?;
     request.announce();
     let watched = request.method.kind.keeps_interfaces();
     let controllers = if watched { watch::start(request.directions, &[])? } else { None };
     signals.forever().next();
-    Supervisor::find().stopping(D::ENDING);
+    Supervisor::find().notify_stopping(D::ENDING);
     if let Some(controllers) = controllers {
         controllers.stop();
     }
-    let (ended, seen) = looking.stop();
+    let (ended, progress) = monitor.stop();
     let gateway =
-        Arc::into_inner(gateway).ok_or_else(|| Failure::failed("gateway: is still looked after"))?;
-    let (counts, end) = gateway.end(seen, request.directions.len())?;
+        Arc::into_inner(gateway).ok_or_else(|| Failure::failed("gateway: end: its monitor still runs"))?;
+    let (counts, end) = gateway.end(progress, request.directions.len())?;
     let account = |(direction, counts)| RouteAccount::of(direction, counts);
     let routes = request.directions.iter().zip(counts).map(account).collect();
     Ok(Outcome { routes, ended: ended.and(end) }) // the first reason is the one to report
 }
 
-/// Looks after the gateway and its interfaces, and reports to the service manager. Answers why the gateway ended by
-/// itself, if it did, having closed `signals`; and what was seen last.
-fn look_after<D: Detached>(
+/// Monitors the gateway and its interfaces, and reports to the service manager. When the gateway no longer works, closes
+/// `signals`. Returns the error, and the last progress.
+fn monitor<D: Detached>(
     request: &Request<'_>,
     gateway: Arc<D>,
     signals: Handle,
-) -> failure::Result<Worker<(Ended, D::Seen)>> {
+) -> failure::Result<Worker<(Ended, D::Progress)>> {
     let name = request.method.kind.name;
     let mut interfaces = match request.method.kind.keeps_interfaces() {
         true => watch::interfaces(request.directions)?,
@@ -82,19 +82,19 @@ fn look_after<D: Detached>(
     };
     let mut supervisor = Supervisor::find();
     let work = move |stop: &AtomicBool| {
-        let mut seen = D::Seen::default();
+        let mut progress = D::Progress::default();
         while !stop.load(Ordering::Acquire) {
-            let looked = watch::look(&mut interfaces).map_err(|failure| failure.message);
-            if let Err(why) = looked.and_then(|()| gateway.look(&mut seen)) {
+            let usable = watch::refuse_unusable(&mut interfaces).map_err(|failure| failure.message);
+            if let Err(reason) = usable.and_then(|()| gateway.check(&mut progress)) {
                 signals.close();
-                return (Err(why), seen);
+                return (Err(reason), progress);
             }
             if supervisor.is_due() {
-                supervisor.alive(&gateway.status(&seen));
+                supervisor.notify_alive(&gateway.status(&progress));
             }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+            clock::sleep_until_ns(clock::monotonic_ns() + CHECK_PERIOD_NS);
         }
-        (Ok(()), seen)
+        (Ok(()), progress)
     };
     Worker::start(name, work).map_err(|error| Failure::failed(format!("{name}: start: {error}")))
 }

@@ -1,4 +1,4 @@
-//! What a gateway of one kind is: a row of `table.rs`. To add one: a file with its row, and its name in the table.
+//! The type of a gateway's row in `table.rs`. To add a gateway: a file with its row, and the row's name in the table.
 
 use super::{
     account::RouteAccount,
@@ -22,31 +22,31 @@ use std::fmt;
 /// A row of the table.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// As `--method` takes it.
+    /// Its name for `--method`.
     pub name: &'static str,
     /// Its name in the 2014 paper; empty when the paper has none.
     pub paper_name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
-    /// What it does, for an example of `canter gateway --help`.
+    /// The description of its example in `canter gateway --help`.
     pub example: &'static str,
     /// Whether its names are those of pairs of methods, RECEIVER+TRANSMITTER.
     pub pairs: bool,
     pub place: Place,
     pub capabilities: Capabilities,
-    /// Whether its ends are canchar devices, for studies that give each method its cards by a driver.
+    /// Whether it routes between canchar devices, for studies that choose the driver of the cards by method.
     pub devices: bool,
     /// Whether `canter rules apply` installs its routes too, which then work without a process.
     pub rules_apply: bool,
-    /// Whether it can wait for interfaces that do not exist, are down or have gone.
+    /// Whether it can wait for interfaces that do not exist or are down.
     pub waits_for_interfaces: bool,
-    /// Whether rules may ask for more hops than one, or it refuses them by itself.
+    /// Whether rules may have several hops, or the gateway itself refuses such rules.
     pub takes_hops: bool,
     /// Why this machine cannot run it.
     pub check: fn() -> failure::Result<()>,
     /// Why it cannot route between two interfaces.
     pub check_between: fn(&Interface, &Interface) -> failure::Result<()>,
-    /// What it cannot do of what the command line may ask for; the first that applies is reported.
+    /// Requests that it cannot fulfil; the first that applies is reported.
     pub refuses: &'static [Refusal],
     /// Routes until stopped, or until it fails.
     pub run: fn(&Request<'_>) -> failure::Result<Outcome>,
@@ -57,7 +57,7 @@ pub struct Kind {
 pub enum Place {
     UserSpace,
     Kernel,
-    /// On a processor without an operating system, which has the cards: their interfaces do not exist meanwhile.
+    /// On a processor without an operating system. It owns the cards: their interfaces do not exist meanwhile.
     BareMetal,
 }
 
@@ -67,10 +67,10 @@ impl Kind {
         self.place != Place::BareMetal
     }
 
-    /// Refuses what it cannot do.
+    /// Refuses a request that it cannot fulfil.
     pub fn refuse(&self, request: &Request<'_>) -> failure::Result<()> {
         match self.refuses.iter().find(|refusal| (refusal.when)(request)) {
-            Some(refusal) => Err(self.unable(refusal.why)),
+            Some(refusal) => Err(self.unable(refusal.reason)),
             None => Ok(()),
         }
     }
@@ -78,14 +78,14 @@ impl Kind {
     /// The rules of a direction that it cannot express.
     pub fn inexpressible(&self, direction: &Direction, policy: &Policy, faults: &[Inexpressible]) -> Failure {
         let line = |fault: &Inexpressible| {
-            format!("{}: {}: {}", direction.label(), policy.rules[fault.rule].label(fault.rule), fault.why)
+            format!("{}: {}: {}", direction.label(), policy.rules[fault.rule].label(fault.rule), fault.reason)
         };
         let lines: Vec<_> = faults.iter().map(line).collect();
         self.unable(lines.join("; "))
     }
 
-    pub fn unable(&self, why: impl fmt::Display) -> Failure {
-        Failure::unable(format!("{}: {why}", self.name))
+    pub fn unable(&self, reason: impl fmt::Display) -> Failure {
+        Failure::unable(format!("{}: {reason}", self.name))
     }
 }
 
@@ -93,14 +93,14 @@ impl Kind {
 pub struct Refusal {
     pub when: fn(&Request<'_>) -> bool,
     /// One sentence, with the way out in parentheses.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
-/// A kind of gateway; of pairs, which one.
+/// A kind of gateway and, for pairs, the pair.
 #[derive(Clone, Copy)]
 pub struct Method {
     pub kind: &'static Kind,
-    /// `None`, where the kind is of pairs: what the interfaces usually have.
+    /// `None` for pairs: the default pair of the interfaces.
     pub pair: Option<Pair>,
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// How frames are to be handled, as the command line says.
+/// Settings of the command line.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
     /// Frames to route: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
@@ -145,27 +145,27 @@ pub struct Settings {
 fn backlog_frames(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(frames @ 1..=1_000_000) => Ok(frames),
-        _ => Err("1…1000000 frames".to_owned()),
+        _ => Err("must be 1…1000000 frames".to_owned()),
     }
 }
 
 /// A duration of at least 10 ms, in ns.
 fn interval(text: &str) -> Result<u64, String> {
     crate::duration::parse_ns(text)
-        .and_then(|ns| if ns < 10_000_000 { Err("at least 10ms".into()) } else { Ok(ns) })
+        .and_then(|ns| if ns < 10_000_000 { Err("must be at least 10ms".into()) } else { Ok(ns) })
 }
 
 fn batch_frames(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(frames @ 1..=1024) => Ok(frames),
-        _ => Err("1…1024 frames".to_owned()),
+        _ => Err("must be 1…1024 frames".to_owned()),
     }
 }
 
-/// What a gateway is to do.
+/// The request of a command line.
 pub struct Request<'a> {
     pub method: Method,
-    /// As the command line has them, to read the rule file again.
+    /// The arguments of the command line, to read the rule file again.
     pub ends: &'a Ends,
     pub directions: &'a [Direction],
     pub settings: &'a Settings,
@@ -178,7 +178,7 @@ impl Request<'_> {
         self.settings.filter.clone().unwrap_or_default()
     }
 
-    /// The method that was asked for, or those that the interfaces have.
+    /// The requested method, or the default pairs of the interfaces.
     pub fn method_name(&self) -> String {
         if self.method.pair.is_some() || !self.method.kind.pairs {
             return self.method.to_string();
@@ -189,21 +189,21 @@ impl Request<'_> {
         names.join(", ")
     }
 
-    /// Reports that frames are routed from now on: other programs wait for this line.
+    /// Reports that frames are routed from now on. Scripts wait for this line.
     pub fn announce(&self) {
         let routes: Vec<_> = self.directions.iter().map(Direction::label).collect();
         let routes = format!("{} by {}", routes.join(", "), self.method_name());
         if !self.common.quiet {
             eprintln!("gateway: {routes}; Ctrl-C ends it");
         }
-        Supervisor::find().ready(&routes);
+        Supervisor::find().notify_ready(&routes);
     }
 }
 
-/// Why a gateway ended by itself, if it did.
+/// The error that ended a gateway, if any.
 pub type Ended = Result<(), String>;
 
-/// What a gateway did.
+/// The result of a gateway.
 pub struct Outcome {
     pub routes: Vec<RouteAccount>,
     pub ended: Ended,

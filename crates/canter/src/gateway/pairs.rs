@@ -1,5 +1,5 @@
-//! Gateways in user space, by any pair of methods: a thread for each direction, and this one for signals, new rules and
-//! counts.
+//! Gateways in user space, by any pair of methods: a thread for each direction; the main thread handles signals, new rules
+//! and counts.
 
 use super::{
     account::{RouteAccount, RuleAccount},
@@ -34,16 +34,16 @@ use std::{
     },
 };
 
-/// How often to look whether an interface has come back.
-const LOOK_NS: u64 = 100_000_000;
+/// Period at which a route tries to open interfaces that it waits for.
+const REOPEN_PERIOD_NS: u64 = 100_000_000;
 
-/// How soon a route that was asked whether it works is asked again.
-const ANSWER_NS: u64 = 20_000_000;
+/// Period at which a blocked receiver is interrupted until its route answers a liveness check.
+const ANSWER_PERIOD_NS: u64 = 20_000_000;
 
 /// The directions' threads, by their labels.
 type Workers = Arc<Vec<(String, Worker<(RouteAccount, Ended)>)>>;
 
-/// What a direction's thread needs.
+/// The settings of a direction's thread.
 struct Job {
     direction: Direction,
     pair: Pair,
@@ -57,13 +57,13 @@ struct Job {
 
 pub const PAIRS: Kind = Kind {
     name: "RECEIVER+TRANSMITTER",
-    paper_name: "", // each pair has its own
+    paper_name: "", // PAPER_PAIRS has those of the pairs
     about: "in user space, by any receiver and any transmitter",
     example: "in user space",
     pairs: true,
     place: Place::UserSpace,
     capabilities: Capabilities { fd: true, batch: true, origin: true },
-    devices: false, // each method has its own ends
+    devices: false, // depends on the methods
     rules_apply: false,
     waits_for_interfaces: true,
     takes_hops: false,
@@ -73,7 +73,7 @@ pub const PAIRS: Kind = Kind {
     run,
 };
 
-/// Routes until stopped, or until a direction fails; by one pair, or by what the interfaces have.
+/// Routes until stopped, or until a direction fails; with the requested pair, or the default pairs of the interfaces.
 fn run(request: &Request<'_>) -> failure::Result<Outcome> {
     let jobs: Vec<Job> =
         request.directions.iter().map(|one| Job::new(request, one)).collect::<failure::Result<_>>()?;
@@ -92,18 +92,18 @@ fn run(request: &Request<'_>) -> failure::Result<Outcome> {
         let worker = Worker::start("gateway", move |stop| job.work(route, stop, &ended));
         workers.push((name, worker.map_err(not_started)?));
     }
-    let _ = thread::stand_back(); // only later than it might be, should it be refused
+    let _ = thread::stand_back(); // after an error this thread may delay frames a little
     request.announce();
     let workers = Arc::new(workers);
     let routes: Vec<_> = controls.iter().map(|(_, control)| control.clone()).collect();
     let watch = watch::start(request.directions, &routes)?;
     let supervised = supervise(&workers, routes)?;
-    let stats = request.settings.stats.map(|every_ns| show(every_ns, controls.clone())).transpose()?;
-    // SIGHUP renews the rules; any other signal, or a worker that has ended, is the end.
+    let stats = request.settings.stats.map(|every_ns| print_stats(every_ns, controls.clone())).transpose()?;
+    // SIGHUP renews the rules; any other signal, or the end of a worker, ends the gateway.
     while signals.forever().next() == Some(SIGHUP) {
         renew(request, &controls);
     }
-    Supervisor::find().stopping("sending what has come");
+    Supervisor::find().notify_stopping("sending the received frames");
     for worker in [supervised, stats, watch].into_iter().flatten() {
         worker.stop();
     }
@@ -114,11 +114,11 @@ fn not_started(error: io::Error) -> Failure {
     Failure::failed(format!("gateway: start: {error}"))
 }
 
-/// Tells who started it how it goes. The watchdog hears nothing unless every route comes by when it is asked: a
-/// receiver that blocks is interrupted for it.
+/// Reports to the service manager. Resets the watchdog only when every route has answered a liveness check; interrupts
+/// receivers that block, so that they answer.
 fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Option<Worker<()>>> {
     let mut supervisor = Supervisor::find();
-    if !supervisor.is_there() {
+    if !supervisor.is_present() {
         return Ok(None);
     }
     let workers = Arc::clone(workers);
@@ -127,11 +127,11 @@ fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Optio
             controls.iter().for_each(Control::ask);
             while !controls.iter().all(Control::has_answered) && !stop.load(Ordering::Acquire) {
                 workers.iter().for_each(|(_, worker)| worker.interrupt());
-                clock::sleep_until_ns(clock::monotonic_ns() + ANSWER_NS);
+                clock::sleep_until_ns(clock::monotonic_ns() + ANSWER_PERIOD_NS);
             }
             let counts: Vec<Counts> = controls.iter().map(Control::counts).collect();
             let sum = counts.iter().fold(Counts::default(), |sum, counts| sum.and(counts));
-            supervisor.alive(&sum.to_string());
+            supervisor.notify_alive(&sum.to_string());
             clock::sleep_until_ns(clock::monotonic_ns() + supervisor.period().as_nanos() as u64);
         }
     };
@@ -139,7 +139,7 @@ fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Optio
     started.map(Some).map_err(not_started)
 }
 
-/// Stops all, and answers what each did and the first failure.
+/// Stops all workers; returns their accounts and the first error.
 fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> Outcome {
     let mut ended = Ok(());
     let accounts = workers.into_iter().map(|(_, worker)| {
@@ -150,8 +150,8 @@ fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> Outcome {
     Outcome { routes: accounts.collect(), ended }
 }
 
-/// Prints the counts of every direction from time to time.
-fn show(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Worker<()>> {
+/// Prints the counts of every direction periodically.
+fn print_stats(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Worker<()>> {
     let work = move |stop: &AtomicBool| {
         let mut due_ns = clock::monotonic_ns();
         while !stop.load(Ordering::Acquire) {
@@ -167,26 +167,26 @@ fn show(every_ns: u64, controls: Vec<(String, Control)>) -> failure::Result<Work
     Worker::start("stats", work).map_err(not_started)
 }
 
-/// Reads the rule file again. What is wrong with it is said, and the old rules stay.
+/// Reads the rule file again. When the file has an error, the old rules stay.
 fn renew(request: &Request<'_>, controls: &[(String, Control)]) {
     let Some(path) = &request.ends.rules else {
-        eprintln!("gateway: SIGHUP: there is no --rules file to read again");
+        eprintln!("gateway: SIGHUP: no --rules file to read again");
         return;
     };
     let path = path.display();
     let new = match plan::directions(request.ends, PAIRS.takes_hops) {
         Ok(new) => new,
-        Err(failure) => return eprintln!("gateway: {failure}; the rules stay as they were"),
+        Err(failure) => return eprintln!("gateway: {failure}; the rules stay unchanged"),
     };
     let ends = |directions: &[Direction]| directions.iter().map(Direction::label).collect::<Vec<_>>();
     if ends(&new) != ends(request.directions) {
         return eprintln!(
-            "gateway: {path}: has other routes than before; the rules stay as they were (start anew)"
+            "gateway: {path}: its routes have changed; the rules stay unchanged (restart the gateway)"
         );
     }
     for (direction, (_, control)) in new.iter().zip(controls) {
         if let Some(policy) = &direction.policy {
-            control.hand_over(Engine::new(policy, request.settings.batch));
+            control.set_rules(Engine::new(policy, request.settings.batch));
         }
     }
     eprintln!("gateway: {path}: read again");
@@ -238,7 +238,7 @@ impl Job {
         Ok(route)
     }
 
-    /// Routes until stopped; opens anew what has gone, if it is to wait for it.
+    /// Routes until stopped. With `waits_for_interface`, waits for interfaces that disappear and opens them again.
     fn work(self, route: Option<Route>, stop: &AtomicBool, ended: &Handle) -> (RouteAccount, Ended) {
         let mut counts = Counts::default();
         let mut route = route;
@@ -256,19 +256,19 @@ impl Job {
             counts = working.counts;
             engine = working.engine.take();
             let Err((side, error)) = outcome else { return (self.account(counts, engine.as_ref()), Ok(())) };
-            let why = match side {
+            let reason = match side {
                 Side::In => explain(&self.direction.from, "receive", error),
                 Side::Out => explain(&self.direction.to, "send", error),
             };
             if !self.waits_for_interface {
                 ended.close();
-                return (self.account(counts, engine.as_ref()), Err(why.to_string()));
+                return (self.account(counts, engine.as_ref()), Err(reason.to_string()));
             }
-            self.say(&format!("{why}; waiting for it"));
+            self.print(&format!("{reason}; waiting for it"));
         }
     }
 
-    /// Tries until both interfaces are there and up.
+    /// Tries to open the route until both interfaces exist and are up.
     fn wait_for_interfaces(&self, stop: &AtomicBool, engine: &mut Option<Engine>) -> Option<Route> {
         let mut reminder = Reminder::default();
         while !stop.load(Ordering::Acquire) {
@@ -276,21 +276,21 @@ impl Job {
             match self.open() {
                 Ok(mut route) => {
                     route.engine = engine.take().or(route.engine);
-                    self.say(&format!("{}: routing", self.direction.label()));
+                    self.print(&format!("{}: routing", self.direction.label()));
                     return Some(route);
                 }
                 Err(failure) => {
                     if reminder.is_due(&failure.message) {
-                        self.say(&format!("{failure}; waiting"));
+                        self.print(&format!("{failure}; waiting"));
                     }
                 }
             }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+            clock::sleep_until_ns(clock::monotonic_ns() + REOPEN_PERIOD_NS);
         }
         None
     }
 
-    fn say(&self, line: &str) {
+    fn print(&self, line: &str) {
         if !self.quiet {
             eprintln!("gateway: {line}");
         }

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 pub struct Direction {
     pub from: String,
     pub to: String,
-    /// `None`: every frame is handed on as it is.
+    /// `None`: every frame is forwarded unchanged.
     pub policy: Option<Policy>,
-    /// It does not hear what this gateway sends on `from`.
+    /// Ignores frames that this gateway sends on `from` and marks.
     pub deaf: bool,
-    /// Another direction is not to hear what this one sends on `to`.
+    /// Marks the frames that it sends on `to`, so that another direction ignores them.
     pub marked: bool,
 }
 
@@ -27,15 +27,15 @@ impl Direction {
         format!("{} → {}", self.from, self.to)
     }
 
-    /// The pair of methods that its interfaces have unless another one is asked for.
+    /// The default pair of methods of its interfaces.
     pub fn usual_pair(&self) -> failure::Result<Pair> {
         Ok(Pair::usual(&self.from, &self.to)?)
     }
 
-    /// Whether local sockets on the output hear it.
+    /// Whether local sockets on the output receive its frames.
     pub fn echo(&self) -> Echo {
-        let said = self.policy.iter().flat_map(|policy| &policy.rules).filter_map(|rule| rule.echo);
-        said.max().map_or(Echo::Auto, |on| if on { Echo::On } else { Echo::Off })
+        let choices = self.policy.iter().flat_map(|policy| &policy.rules).filter_map(|rule| rule.echo);
+        choices.max().map_or(Echo::Auto, |on| if on { Echo::On } else { Echo::Off })
     }
 
     /// The same as a route of rules, for can-gw.
@@ -47,7 +47,7 @@ impl Direction {
     }
 }
 
-/// Where frames come from and go to, as the command line says.
+/// Input, output and rules of the command line.
 #[derive(Args, Clone, Debug)]
 pub struct Ends {
     /// Input: the interface that receives
@@ -68,7 +68,7 @@ pub struct Ends {
 pub fn directions(arguments: &Ends, takes_hops: bool) -> failure::Result<Vec<Direction>> {
     let ends = arguments.from.as_deref().zip(arguments.to.as_deref());
     let mut routes = match (&arguments.rules, ends) {
-        (None, None) => return Err(usage("IN and OUT, or --rules with routes")),
+        (None, None) => return Err(usage("IN and OUT are missing (give them, or --rules with routes)")),
         (None, Some((from, to))) => named(from, to, None, arguments.both),
         (Some(path), ends) => {
             from_file(read::file(path)?, ends, arguments.both, &path.display().to_string())?
@@ -76,22 +76,22 @@ pub fn directions(arguments: &Ends, takes_hops: bool) -> failure::Result<Vec<Dir
     };
     let copies: Vec<RouteRules> = routes.iter().map(Direction::rules).collect();
     if arguments.rules.is_some()
-        && let Some((_, why)) = graph::conflict(&copies)
+        && let Some((_, reason)) = graph::conflict(&copies)
     {
-        return Err(usage(why));
+        return Err(usage(reason));
     }
     let deaf: Vec<_> = routes.iter().filter(|route| one_hop(route)).map(|route| route.to.clone()).collect();
     for route in &mut routes {
         route.deaf |= deaf.contains(&route.from);
     }
-    let listening: Vec<_> =
+    let deaf_inputs: Vec<_> =
         routes.iter().filter(|route| route.deaf).map(|route| route.from.clone()).collect();
     for route in &mut routes {
-        route.marked = listening.contains(&route.to) && (one_hop(route) || arguments.both);
+        route.marked = deaf_inputs.contains(&route.to) && (one_hop(route) || arguments.both);
     }
     if !takes_hops && let Some(label) = counts_hops(&routes) {
         let way_out = "hops = 1, or --method can-gw";
-        return Err(usage(format!("{label}: user space cannot count more hops than one ({way_out})")));
+        return Err(usage(format!("{label}: a user-space pair cannot count more than one hop ({way_out})")));
     }
     Ok(routes)
 }
@@ -100,7 +100,7 @@ fn usage(message: impl Into<String>) -> Failure {
     Failure::new(Exit::Usage, message)
 }
 
-/// One direction or both, which do not hear each other.
+/// One direction, or both, which ignore each other's frames.
 fn named(from: &str, to: &str, policy: Option<Policy>, both: bool) -> Vec<Direction> {
     let one = |from: &str, to: &str| {
         let (from, to) = (from.to_owned(), to.to_owned());
@@ -122,7 +122,7 @@ fn from_file(
             }
             Ok(named(from, to, Some(policy), both))
         }
-        (Some(_), None) => Err(usage(format!("{file}: has rules and no route: name IN and OUT"))),
+        (Some(_), None) => Err(usage(format!("{file}: has rules without a route (give IN and OUT)"))),
         (None, ends) => {
             let wanted = |route: &RouteRules| {
                 ends.is_none_or(|(from, to)| {
@@ -145,17 +145,17 @@ fn from_file(
     }
 }
 
-/// Whether what it sends is not to be handed on again.
+/// Whether its frames must not be forwarded again.
 fn one_hop(route: &Direction) -> bool {
     route.policy.iter().flat_map(|policy| &policy.rules).any(|rule| rule.hops == Some(1))
 }
 
-/// A route with more hops to whose end another listens.
+/// A route that allows several hops and whose output is the input of another route.
 fn counts_hops(routes: &[Direction]) -> Option<String> {
     let several = |route: &&Direction| {
         let mut rules = route.policy.iter().flat_map(|policy| &policy.rules);
         rules.any(|rule| rule.hops.is_some_and(|hops| hops > 1))
     };
-    let heard = |route: &&Direction| routes.iter().any(|other| other.from == route.to);
-    routes.iter().filter(several).find(heard).map(Direction::label)
+    let continues = |route: &&Direction| routes.iter().any(|other| other.from == route.to);
+    routes.iter().filter(several).find(continues).map(Direction::label)
 }

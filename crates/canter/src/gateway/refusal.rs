@@ -1,4 +1,4 @@
-//! What the command line may ask for and some gateways cannot do.
+//! Conditions of requests that some gateways refuse.
 
 use super::{backlog::WhenFull, kind::Request};
 

@@ -1,5 +1,5 @@
-//! A route: frames from one interface to another by a receiver, rules and a transmitter. The loop that is measured is
-//! the loop that runs.
+//! A route: forwards frames from one interface to another by a receiver, rules and a transmitter. Measurements run this
+//! loop, too.
 
 use super::{backlog::Backlog, control::Control};
 use crate::rules::{counts::Counts, engine::Engine};
@@ -14,33 +14,33 @@ use std::{
     time::Duration,
 };
 
-/// How long an output may take nothing at all before the frames that wait for it are dropped and counted.
-pub const ROOM_PATIENCE_NS: u64 = 1_000_000_000;
+/// Timeout of a full output. After it, the frames that wait for the output are dropped and counted.
+pub const ROOM_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// How long to wait before a full output is tried again, when the kernel offers nothing to wait for (`ENOBUFS`).
-pub const ROOM_AGAIN_NS: u64 = 50_000;
+/// Delay before a full output is tried again, when the kernel cannot wait for room (`ENOBUFS`). Doubles each time.
+pub const ROOM_RETRY_NS: u64 = 50_000;
 
-/// How long at most: an output that stays full is tried less and less often, down to this.
-const ROOM_AGAIN_NS_MAX: u64 = 5_000_000;
+/// The longest delay before a full output is tried again.
+const ROOM_RETRY_NS_MAX: u64 = 5_000_000;
 
-/// For how long a route that is told to stop still receives what has come.
+/// How long a route that is stopped continues to receive frames that have arrived.
 const DRAIN_RECEIVE_NS: u64 = 500_000_000;
 
-/// On which side a route failed.
+/// The side on which a route failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     In,
     Out,
 }
 
-/// What came of moving a batch.
+/// The result of moving a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing was there.
+    /// There were no frames.
     Idle,
     /// Frames moved.
     Moved,
-    /// The output has no room for the rest, which keeps its place.
+    /// The output has no room for the rest, which stays in the batch.
     Full,
 }
 
@@ -48,27 +48,27 @@ pub enum Step {
 pub struct Route {
     pub receive: Box<dyn Receive>,
     pub transmit: Box<dyn Transmit>,
-    /// Put sent frames together until nothing more is there, and only then make the kernel send them. For receivers
-    /// that spin, as the 2014 paper's mmap and readnb gateways do; one that waits would wait with frames unsent.
+    /// Collect frames until no more arrive, and only then make the kernel send them. For receivers that spin, as in the
+    /// 2014 paper's mmap and readnb gateways; a receiver that blocks would block while frames are unsent.
     pub gather: bool,
     pub batch: Batch,
     pub counts: Counts,
-    /// What the rules are; `None`: every frame is handed on as it is.
+    /// The rules; `None`: every frame is forwarded unchanged.
     pub engine: Option<Engine>,
-    /// Where frames wait while the output is full; `None`: the input waits with it.
+    /// The queue of frames while the output is full; `None`: the input waits, too.
     pub backlog: Option<Backlog>,
-    /// What others say to it and want to know.
+    /// The connection to other threads.
     pub control: Option<Control>,
-    /// How much of the batch, after the rules, there is to send.
+    /// Number of frames of the batch to send, after the rules.
     ready: usize,
-    /// How much of that the transmitter has taken over.
-    handed: usize,
-    /// What is pending must be sent before more is received.
+    /// Number of these frames that the transmitter has taken over.
+    accepted: usize,
+    /// Pending frames must be sent before more are received.
     flushing: bool,
-    /// Since when the output has had no room, by whichever clock the caller reads.
+    /// Since when the output has been full, in the caller's clock.
     full_since_ns: Option<u64>,
-    /// How long to wait for room the next time.
-    again_ns: u64,
+    /// Delay before the next attempt to send.
+    retry_ns: u64,
 }
 
 impl Route {
@@ -88,22 +88,22 @@ impl Route {
             backlog: None,
             control: None,
             ready: 0,
-            handed: 0,
+            accepted: 0,
             flushing: false,
             full_since_ns: None,
-            again_ns: ROOM_AGAIN_NS,
+            retry_ns: ROOM_RETRY_NS,
         }
     }
 
-    /// Routes until `stop` is set or a side fails; either way every received frame is in the counts afterwards. What
-    /// had come when it was told to stop is still routed.
+    /// Routes until `stop` is set or a side fails. Frames that arrived before `stop` are still routed. Afterwards the
+    /// counts include every received frame.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), (Side, io::Error)> {
         let ended = self.route(stop, Self::wait_for_room).and_then(|()| self.drain());
-        self.settle();
+        self.close_account();
         ended
     }
 
-    /// The same with another way to wait for room, and without looking for more when told to stop.
+    /// The same with another way to wait for room, and without receiving more frames after `stop`.
     #[cfg(test)]
     pub fn run_with(
         &mut self,
@@ -111,7 +111,7 @@ impl Route {
         wait_for_room: impl FnMut(&mut Self) -> io::Result<()>,
     ) -> Result<(), (Side, io::Error)> {
         let ended = self.route(stop, wait_for_room);
-        self.settle();
+        self.close_account();
         ended
     }
 
@@ -131,17 +131,17 @@ impl Route {
         Ok(())
     }
 
-    /// Sends what waits and what has come, as long as the output takes it within [`ROOM_PATIENCE_NS`].
+    /// Sends waiting and arrived frames, within [`ROOM_TIMEOUT_NS`].
     fn drain(&mut self) -> Result<(), (Side, io::Error)> {
         let begun_ns = clock::monotonic_ns();
         let mut receiving = true;
         loop {
             let passed_ns = clock::monotonic_ns() - begun_ns;
-            if passed_ns > ROOM_PATIENCE_NS {
+            if passed_ns > ROOM_TIMEOUT_NS {
                 return Ok(());
             }
             receiving &= passed_ns < DRAIN_RECEIVE_NS;
-            let unsent = self.handed < self.ready || self.waits();
+            let unsent = self.accepted < self.ready || self.has_backlog();
             let more = unsent || receiving && self.has_more();
             if !more && self.transmit.pending() == 0 {
                 return Ok(());
@@ -164,23 +164,22 @@ impl Route {
         self.send().map_err(|error| (Side::Out, error))
     }
 
-    /// Moves one batch, or what is left of the last one. Waits nowhere but in the receiver: the caller decides how to
-    /// wait for room.
+    /// Moves one batch, or the rest of the last one. Only the receiver may wait: the caller decides how to wait for room.
     pub fn pump(&mut self) -> Result<Step, (Side, io::Error)> {
-        if self.waits() {
+        if self.has_backlog() {
             return self.pump_backlog();
         }
-        if self.handed == self.ready && !self.flushing {
-            let count = self.take_in()?;
+        if self.accepted == self.ready && !self.flushing {
+            let count = self.receive_batch()?;
             self.flushing = (count == 0 || !self.gather) && (self.ready > 0 || self.transmit.pending() > 0);
             if self.ready == 0 && !self.flushing {
-                return Ok(Step::Idle); // a receiver that spins has paused already
+                return Ok(Step::Idle); // a receiver that spins has already executed a pause
             }
         }
         let step = self.send().map_err(|error| (Side::Out, error))?;
-        let step = if step == Step::Full { self.set_aside() } else { step };
-        // Processors of a virtual clock take turns, and a pause ends this one's: without it, whoever waits for the
-        // frame would learn of it only when this thread sleeps. On real processors it costs a few tens of ns.
+        let step = if step == Step::Full { self.move_to_backlog() } else { step };
+        // In a virtual clock processors take turns, and a pause ends a turn: without it, the receiver of the frame would
+        // run only when this thread sleeps. On real processors a pause costs a few tens of ns.
         std::hint::spin_loop();
         if let Some(control) = &self.control {
             control.publish(&self.counts, self.engine.as_ref());
@@ -188,10 +187,10 @@ impl Route {
         Ok(step)
     }
 
-    /// Receives a batch and applies the rules to it; answers how many frames came.
-    fn take_in(&mut self) -> Result<usize, (Side, io::Error)> {
+    /// Receives a batch and applies the rules to it; returns the number of received frames.
+    fn receive_batch(&mut self) -> Result<usize, (Side, io::Error)> {
         self.batch.clear();
-        (self.handed, self.ready) = (0, 0);
+        (self.accepted, self.ready) = (0, 0);
         let count = self.receive.receive(&mut self.batch).map_err(|error| (Side::In, error))?;
         self.counts.received += count as u64;
         self.ready = count;
@@ -206,110 +205,111 @@ impl Route {
         Ok(count)
     }
 
-    /// Hands the batch to the transmitter, and makes it send when that is due.
+    /// Passes the batch to the transmitter, and flushes it when that is due.
     fn send(&mut self) -> io::Result<Step> {
-        if self.is_off_bus() {
-            let waits = self.handed < self.ready || self.transmit.pending() > 0;
+        if self.is_bus_off() {
+            let waits = self.accepted < self.ready || self.transmit.pending() > 0;
             return Ok(if waits { Step::Full } else { Step::Moved });
         }
-        if self.handed < self.ready {
+        if self.accepted < self.ready {
             let outgoing = match &self.engine {
                 Some(engine) => engine.outgoing(&self.batch),
                 None => self.batch.frames(),
             };
-            match take_over(self.transmit.as_mut(), &outgoing[self.handed..])? {
+            match take_over(self.transmit.as_mut(), &outgoing[self.accepted..])? {
                 Taken::Some(count) => {
-                    self.handed += count;
+                    self.accepted += count;
                     self.counts.transmitted += count as u64;
-                    self.has_room(count > 0);
+                    self.note_room(count > 0);
                 }
                 Taken::RefusedFirst => {
-                    self.handed += 1;
+                    self.accepted += 1;
                     self.counts.drop_as(1, |drops| &mut drops.refused);
                     return Ok(Step::Moved);
                 }
             }
         }
-        let handed_all = self.handed == self.ready;
-        let before = if self.flushing || !handed_all { self.transmit.pending() } else { 0 };
+        let accepted_all = self.accepted == self.ready;
+        let before = if self.flushing || !accepted_all { self.transmit.pending() } else { 0 };
         if before > 0 {
             self.transmit.flush()?;
             let pending = self.transmit.pending();
-            self.has_room(pending < before);
-            if !handed_all && pending < before {
-                return Ok(Step::Moved); // which made room: the rest follows at once
+            self.note_room(pending < before);
+            if !accepted_all && pending < before {
+                return Ok(Step::Moved); // the flush made room, so the rest follows at once
             }
-            if handed_all && pending > 0 {
+            if accepted_all && pending > 0 {
                 return Ok(Step::Full);
             }
         }
-        if !handed_all {
+        if !accepted_all {
             return Ok(Step::Full);
         }
         self.flushing = false;
-        self.has_room(true);
+        self.note_room(true);
         Ok(Step::Moved)
     }
 
-    /// The output is off the bus, where the kernel would throw frames away: it has no room.
-    fn is_off_bus(&self) -> bool {
-        self.control.as_ref().is_some_and(Control::is_off_bus)
+    /// Whether the output is bus-off. It then counts as full, because the kernel would discard frames.
+    fn is_bus_off(&self) -> bool {
+        self.control.as_ref().is_some_and(Control::is_bus_off)
     }
 
-    fn has_room(&mut self, room: bool) {
+    /// Notes whether the output accepted a frame.
+    fn note_room(&mut self, room: bool) {
         if room {
             self.full_since_ns = None;
-            self.again_ns = ROOM_AGAIN_NS;
+            self.retry_ns = ROOM_RETRY_NS;
         }
     }
 
-    /// The output was full at `now_ns`: whether to try again. After [`ROOM_PATIENCE_NS`] what found no room is dropped.
+    /// Whether to try again after the output was full at `now_ns`. Drops the waiting frames after [`ROOM_TIMEOUT_NS`].
     pub fn try_again(&mut self, now_ns: u64) -> bool {
         let since_ns = *self.full_since_ns.get_or_insert(now_ns);
-        let again = now_ns.saturating_sub(since_ns) <= ROOM_PATIENCE_NS;
-        if !again {
+        let in_time = now_ns.saturating_sub(since_ns) <= ROOM_TIMEOUT_NS;
+        if !in_time {
             self.drop_rest();
         }
-        again
+        in_time
     }
 
-    /// Waits a little for room, but not for ever.
+    /// Waits for room, for a short time.
     fn wait_for_room(&mut self) -> io::Result<()> {
         if !self.try_again(clock::monotonic_ns()) {
             return Ok(());
         }
         let wait_ns = self.next_wait_ns();
         if let Some(descriptor) = self.transmit.descriptor() {
-            // Says "writable" at once when it is the interface's queue that is full, so sleep besides.
+            // Returns at once when the socket has room but the interface's queue is full, so sleep as well.
             poll::writable(descriptor, Some(wait_ns))?;
         }
         std::thread::sleep(Duration::from_nanos(wait_ns));
         Ok(())
     }
 
-    /// Twice as long each time that there was no room.
+    /// The delay before the next attempt; doubles each time.
     fn next_wait_ns(&mut self) -> u64 {
-        let wait_ns = self.again_ns;
-        self.again_ns = (2 * wait_ns).min(ROOM_AGAIN_NS_MAX);
+        let wait_ns = self.retry_ns;
+        self.retry_ns = (2 * wait_ns).min(ROOM_RETRY_NS_MAX);
         wait_ns
     }
 
-    /// Gives up what the transmitter has not taken over.
+    /// Drops the frames that the transmitter has not taken over.
     fn drop_rest(&mut self) {
-        self.counts.drop_as((self.ready - self.handed) as u64, |drops| &mut drops.no_room);
-        self.handed = self.ready;
+        self.counts.drop_as((self.ready - self.accepted) as u64, |drops| &mut drops.no_room);
+        self.accepted = self.ready;
         self.flushing = false;
         self.full_since_ns = None;
     }
 
-    /// Closes the account: what was handed over and not sent after all is dropped, not transmitted.
-    fn settle(&mut self) {
+    /// Closes the account: frames that the transmitter took over but did not send count as dropped, not transmitted.
+    fn close_account(&mut self) {
         let waiting = self.backlog.as_mut().map_or(0, Backlog::clear);
-        let unhanded = self.ready - self.handed;
-        self.handed = self.ready;
+        let not_taken = self.ready - self.accepted;
+        self.accepted = self.ready;
         (self.flushing, self.full_since_ns) = (false, None);
-        self.counts.drop_as((unhanded + waiting) as u64, |drops| &mut drops.unsent);
-        let _ = self.transmit.flush(); // a failure shows in what is pending
+        self.counts.drop_as((not_taken + waiting) as u64, |drops| &mut drops.unsent);
+        let _ = self.transmit.flush(); // after an error, the frames stay pending
         let pending = self.transmit.pending() as u64;
         let lost = self.transmit.lost();
         self.counts.transmitted -= pending + lost;
@@ -326,41 +326,41 @@ impl Route {
     }
 }
 
-/// A route whose output may be full while its input goes on.
+/// A route whose input continues while its output is full.
 impl Route {
-    /// Whether frames wait that go before any others.
-    fn waits(&self) -> bool {
+    /// Whether frames wait that must be sent before all others.
+    fn has_backlog(&self) -> bool {
         self.backlog.as_ref().is_some_and(|backlog| !backlog.is_empty() || self.flushing)
     }
 
-    /// The output is full: puts the rest of the batch aside, if it may, to go on receiving.
-    fn set_aside(&mut self) -> Step {
+    /// Moves the rest of the batch to the backlog, if the route has one, to continue receiving while the output is full.
+    fn move_to_backlog(&mut self) -> Step {
         let Some(backlog) = &mut self.backlog else { return Step::Full };
         let outgoing = match &self.engine {
             Some(engine) => engine.outgoing(&self.batch),
             None => self.batch.frames(),
         };
         let dropped: u64 =
-            outgoing[self.handed..self.ready].iter().map(|frame| u64::from(!backlog.push(frame))).sum();
-        self.handed = self.ready;
+            outgoing[self.accepted..self.ready].iter().map(|frame| u64::from(!backlog.push(frame))).sum();
+        self.accepted = self.ready;
         self.counts.drop_as(dropped, |drops| &mut drops.no_room);
         Step::Moved
     }
 
-    /// Sends what waits, and lets what comes meanwhile wait behind it.
+    /// Sends from the backlog, and appends frames that arrive meanwhile.
     fn pump_backlog(&mut self) -> Result<Step, (Side, io::Error)> {
         let moved = self.send_backlog().map_err(|error| (Side::Out, error))?;
-        self.has_room(moved);
-        let patience_ns = if moved { 0 } else { self.next_wait_ns() };
+        self.note_room(moved);
+        let timeout_ns = if moved { 0 } else { self.next_wait_ns() };
         let more = match self.receive.descriptor() {
             Some(descriptor) => {
-                poll::readable(&[descriptor], Some(patience_ns)).map_err(|error| (Side::In, error))? > 0
+                poll::readable(&[descriptor], Some(timeout_ns)).map_err(|error| (Side::In, error))? > 0
             }
             None => true, // it spins
         };
         if more {
-            self.take_in()?;
-            self.set_aside();
+            self.receive_batch()?;
+            self.move_to_backlog();
         }
         if let Some(control) = &self.control {
             control.publish(&self.counts, self.engine.as_ref());
@@ -368,9 +368,9 @@ impl Route {
         Ok(Step::Moved)
     }
 
-    /// Whether anything could be sent.
+    /// Returns whether the output accepted a frame.
     fn send_backlog(&mut self) -> io::Result<bool> {
-        if self.is_off_bus() {
+        if self.is_bus_off() {
             return Ok(false);
         }
         let Some(backlog) = &mut self.backlog else { return Ok(false) };
@@ -399,7 +399,7 @@ impl Route {
 
 enum Taken {
     Some(usize),
-    /// An FD frame on a classic interface: no fault of the route, whose other frames go on.
+    /// The interface refused the first frame, such as an FD frame on a classic interface. Routing continues.
     RefusedFirst,
 }
 

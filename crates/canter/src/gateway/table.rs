@@ -13,10 +13,10 @@ use std::str::FromStr;
 /// In the order of `canter methods`.
 pub static GATEWAYS: &[Kind] = &[PAIRS, CAN_GW, BPF, BARE_METAL];
 
-/// The method of a name: a row's own, the paper's, or a pair.
+/// The method of a name: a row's name, its name in the 2014 paper, or a pair.
 ///
 /// # Errors
-/// There is none of this name.
+/// No method has this name.
 pub fn find(name: &str, table: &'static [Kind]) -> Result<Method, Error> {
     if let Some(kind) = kind(name, table) {
         return Ok(Method { kind, pair: None });
@@ -35,12 +35,12 @@ pub fn find(name: &str, table: &'static [Kind]) -> Result<Method, Error> {
     Ok(Method { kind, pair: Some(pair) })
 }
 
-/// What works unless another method is asked for: the pair that the interfaces usually have.
+/// The default method: the default pair of the interfaces.
 pub fn usual() -> Method {
     Method { kind: &PAIRS, pair: None }
 }
 
-/// The row of a name that is not a pair's.
+/// The row of a name; `None` for pairs.
 fn kind(name: &str, table: &'static [Kind]) -> Option<&'static Kind> {
     let named =
         |kind: &&Kind| !kind.pairs && !name.is_empty() && [kind.name, kind.paper_name].contains(&name);
@@ -51,7 +51,7 @@ fn kind(name: &str, table: &'static [Kind]) -> Option<&'static Kind> {
 pub fn paper_name(method: &str) -> &'static str {
     match kind(method, GATEWAYS) {
         Some(kind) => kind.paper_name,
-        None => PAPER_PAIRS.iter().find(|(_, ours)| *ours == method).map_or("", |(paper, _)| paper),
+        None => PAPER_PAIRS.iter().find(|(_, name)| *name == method).map_or("", |(paper, _)| paper),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A gateway for tests: it hands on three frames of each direction at once, and ends.
+//! A gateway for tests: it reports three forwarded frames in each direction, and ends.
 
 use super::{
     account::RouteAccount,
@@ -23,7 +23,7 @@ pub const TOY: Kind = Kind {
     takes_hops: false,
     check: || Err(TOY.unable("exists in tests only")),
     check_between: |_, _| Ok(()),
-    refuses: &[Refusal { when: refusal::several_directions, why: "it has one direction" }],
+    refuses: &[Refusal { when: refusal::several_directions, reason: "it has one direction" }],
     run: |request| {
         let counts = Counts { received: 3, transmitted: 3, ..Counts::default() };
         let routes = request.directions.iter().map(|direction| RouteAccount::of(direction, counts));

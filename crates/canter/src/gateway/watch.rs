@@ -1,5 +1,5 @@
-//! Looks after a gateway's controllers. One that goes off the bus is said, and the routes into it are told: the kernel
-//! throws away what is sent there, without a word.
+//! Monitors a gateway's controllers: logs bus-off and recovery, and informs the routes into a controller, because the
+//! kernel silently discards frames to a controller that is bus-off.
 
 use super::{control::Control, plan::Direction};
 use crate::{
@@ -18,18 +18,18 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// How often to look at what nobody tells of.
-const LOOK_NS: u64 = 100_000_000;
+/// Period at which the states of canchar devices are read.
+const DEVICE_PERIOD_NS: u64 = 100_000_000;
 
 /// A controller, and the routes into it.
 struct Watched {
     name: String,
-    /// It is a canchar device, of which nobody tells anything: it is looked at from time to time.
-    device: bool,
-    /// As it was found when it was looked at last.
+    /// It is a canchar device: the kernel does not report its changes, so its state is read periodically.
+    is_device: bool,
+    /// The interface, as last read.
     found: Option<Interface>,
-    off: bool,
-    into: Vec<Control>,
+    bus_off: bool,
+    routes: Vec<Control>,
 }
 
 /// The interfaces of all directions.
@@ -38,11 +38,12 @@ pub fn interfaces(directions: &[Direction]) -> failure::Result<Vec<Interface>> {
     Ok(names.map(|name| Interface::find(name)).collect::<Result<_, _>>()?)
 }
 
-/// Refuses one that has gone or is down, for a gateway in the kernel is not told. One that is off the bus may come back.
-pub fn look(interfaces: &mut [Interface]) -> failure::Result<()> {
+/// Refuses interfaces that were deleted or are down, which a gateway in the kernel does not notice. A controller that is
+/// bus-off is accepted, because it may recover.
+pub fn refuse_unusable(interfaces: &mut [Interface]) -> failure::Result<()> {
     for interface in interfaces {
         let name = interface.name.clone();
-        interface.refresh().map_err(|error| Error::moving(&name, "look", error.source))?;
+        interface.refresh().map_err(|error| Error::moving(&name, "check", error.source))?;
         let state = interface.controller.as_ref().and_then(|controller| controller.state);
         if state != Some(State::BusOff) {
             refuse_down(interface)?;
@@ -51,23 +52,23 @@ pub fn look(interfaces: &mut [Interface]) -> failure::Result<()> {
     Ok(())
 }
 
-/// Watches until stopped; `controls` are those of the directions, in their order, or none. `None`: there are no
+/// Monitors until stopped. `controls` are those of the directions, in the same order, or empty. `None`: there are no
 /// controllers.
 pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<Option<Worker<()>>> {
-    let monitor = Monitor::open()?; // first: whatever changes from now on is told
+    let monitor = Monitor::open()?; // first, so that no change is missed
     let mut names: Vec<_> = directions.iter().flat_map(|route| [&route.from, &route.to]).collect();
     names.sort();
     names.dedup();
     let mut watched = Vec::new();
     for name in names {
-        let into = directions.iter().zip(controls).filter(|(route, _)| route.to == *name);
-        let into = into.map(|(_, control)| control.clone()).collect();
-        let mut one =
-            Watched { name: name.clone(), device: name.starts_with("/dev/"), found: None, off: false, into };
-        // One that is not there yet may be a controller; one that is there tells.
+        let routes = directions.iter().zip(controls).filter(|(route, _)| route.to == *name);
+        let routes = routes.map(|(_, control)| control.clone()).collect();
+        let is_device = name.starts_with("/dev/");
+        let mut one = Watched { name: name.clone(), is_device, found: None, bus_off: false, routes };
+        // An interface that does not exist yet may become a controller.
         match Interface::find(name) {
             Ok(interface) if interface.controller.is_none() => continue,
-            Ok(interface) => one.look(&interface),
+            Ok(interface) => one.update(&interface),
             Err(_) => {}
         }
         watched.push(one);
@@ -81,48 +82,49 @@ pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<
 }
 
 fn follow(mut monitor: Monitor, watched: &mut [Watched], stop: &AtomicBool) {
-    let devices = watched.iter().any(|one| one.device);
+    let has_devices = watched.iter().any(|one| one.is_device);
+    let timeout_ns = has_devices.then_some(DEVICE_PERIOD_NS);
     while !stop.load(Ordering::Acquire) {
-        let heard = poll::readable(&[monitor.as_fd()], devices.then_some(LOOK_NS)).and_then(|_| {
-            watched.iter_mut().filter(|one| one.device).for_each(Watched::look_anew);
+        let followed = poll::readable(&[monitor.as_fd()], timeout_ns).and_then(|_| {
+            watched.iter_mut().filter(|one| one.is_device).for_each(Watched::refresh);
             monitor.changes(|change| match change {
                 Change::Is(interface, _) => {
-                    let of = watched.iter_mut().filter(|one| one.name == interface.name);
-                    of.for_each(|one| one.look(&interface));
+                    let changed = watched.iter_mut().filter(|one| one.name == interface.name);
+                    changed.for_each(|one| one.update(&interface));
                 }
-                Change::Missed => watched.iter_mut().for_each(Watched::look_anew),
-                Change::Gone(..) => {} // its route says so
+                Change::Missed => watched.iter_mut().for_each(Watched::refresh),
+                Change::Gone(..) => {} // its route reports that
             })
         });
-        if let Err(error) = heard {
-            return eprintln!("gateway: watch the controllers: {error}");
+        if let Err(error) = followed {
+            return eprintln!("gateway: monitor the controllers: {error}");
         }
     }
 }
 
 impl Watched {
-    fn look_anew(&mut self) {
+    fn refresh(&mut self) {
         let refreshed = self.found.take().and_then(|mut found| found.refresh_state().ok().map(|()| found));
         if let Some(interface) = refreshed.or_else(|| Interface::find(&self.name).ok()) {
-            self.look(&interface);
+            self.update(&interface);
             self.found = Some(interface);
         }
     }
 
-    fn look(&mut self, interface: &Interface) {
+    fn update(&mut self, interface: &Interface) {
         let state = interface.controller.as_ref().and_then(|controller| controller.state);
-        let off = state == Some(State::BusOff);
-        if off != self.off {
+        let bus_off = state == Some(State::BusOff);
+        if bus_off != self.bus_off {
             let name = &self.name;
-            let way_out = format!("{}; restart-ms does it by itself", remedy::restart(name));
-            let said = if off {
-                format!("is off the bus: nothing is sent ({way_out})")
+            let message = if bus_off {
+                let way_out = format!("{}, or set restart-ms", remedy::restart(name));
+                format!("bus-off: nothing is sent ({way_out})")
             } else {
-                "is back on the bus".to_owned()
+                "recovered from bus-off".to_owned()
             };
-            eprintln!("gateway: {name}: {said}");
+            eprintln!("gateway: {name}: {message}");
         }
-        self.off = off;
-        self.into.iter().for_each(|control| control.set_off_bus(off));
+        self.bus_off = bus_off;
+        self.routes.iter().for_each(|control| control.set_bus_off(bus_off));
     }
 }

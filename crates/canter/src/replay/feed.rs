@@ -1,5 +1,5 @@
-//! The thread that reads ahead: recordings → what is wanted of them, with its time and where it goes. A disk that is slow
-//! for a moment delays no frame.
+//! The thread that reads ahead: selects frames of the recordings and gives each its time and destination. A short stall of
+//! the disk delays no frame.
 
 use super::{
     recording::{Recorded, Recordings},
@@ -10,66 +10,67 @@ use canter_io::{Filters, Frame};
 use serde::Serialize;
 use std::{path::PathBuf, sync::mpsc::SyncSender};
 
-/// Frames a chunk.
+/// Frames per chunk.
 const CHUNK_FRAMES: usize = 1024;
 /// Chunks that are read ahead: 32 768 frames, 3 MB.
 pub const CHUNKS: usize = 32;
 
-/// What is replayed of a recording.
+/// Which frames are replayed, when and where to.
 #[derive(Clone)]
 pub struct Plan {
     pub files: Vec<PathBuf>,
     pub assignment: Assignment,
     pub filters: Option<Filters>,
     pub pace: Pace,
-    /// Since the first frame of all, in ns of the recording: from here, and before there.
+    /// Start, in ns after the first frame of the recording.
     pub from_ns: u64,
+    /// End, exclusive, in ns after the first frame.
     pub to_ns: u64,
-    /// How often; `None`: for ever.
+    /// Number of rounds; `None`: forever.
     pub rounds: Option<u64>,
 }
 
-/// A frame that is to be sent.
+/// A frame to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// In ns from the start; `None`: at once.
     pub at_ns: Option<u64>,
-    /// The place of its destination.
+    /// The index of its destination.
     pub destination: usize,
     pub frame: Frame,
 }
 
-/// Some frames, and the destinations that are new with them.
+/// Frames, and the destinations that occur for the first time.
 #[derive(Default)]
 pub struct Chunk {
     pub destinations: Vec<String>,
     pub items: Vec<Item>,
 }
 
-/// What became of the frames that were read: `read = passed + unassigned + filtered + outside + error_frames`.
+/// Counts of all frames that were read: `read = passed + unassigned + filtered + outside + error_frames`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
     pub read: u64,
-    /// Handed on to be sent.
+    /// Passed on to the player.
     pub passed: u64,
-    /// Of buses that go nowhere.
+    /// Frames of buses without a destination.
     pub unassigned: u64,
-    /// Not wanted by `--filter`.
+    /// Frames that `--filter` excludes.
     pub filtered: u64,
     /// Before `--from` or after `--to`.
     pub outside: u64,
-    /// Reports of a driver: nothing that can be sent.
+    /// Error frames: a driver's reports, which cannot be sent.
     pub error_frames: u64,
     pub rounds: u64,
     #[serde(flatten)]
     pub oddities: Oddities,
     /// The buses of the recording.
     pub buses: Vec<String>,
-    /// What is said of the files.
+    /// Remarks about the files.
     pub notes: Vec<String>,
 }
 
-/// Reads until the end, or until nobody listens.
+/// Reads until the end, or until the player has ended.
 pub struct Feed {
     plan: Plan,
     timeline: Timeline,
@@ -79,8 +80,8 @@ pub struct Feed {
     out: SyncSender<Chunk>,
 }
 
-/// Nobody listens any more.
-struct Ended;
+/// The player has ended and receives no more chunks.
+struct PlayerEnded;
 
 impl Feed {
     pub fn new(plan: Plan, out: SyncSender<Chunk>) -> Self {
@@ -95,7 +96,7 @@ impl Feed {
         }
     }
 
-    /// All rounds. What is wrong with a file comes after the frames before it.
+    /// Reads all rounds. An error of a file is returned after the frames before it were passed on.
     pub fn run(mut self, first: Recordings) -> (Tally, Option<failure::Failure>) {
         let mut recordings = Ok(first);
         let mut failure = None;
@@ -105,13 +106,13 @@ impl Feed {
                 Err(error) => Err(error),
             };
             match played {
-                Ok(Ok(wanted)) => {
+                Ok(Ok(passed)) => {
                     self.tally.rounds += 1;
-                    if wanted == 0 {
-                        break; // for ever would be for ever nothing
+                    if passed == 0 {
+                        break; // further rounds would have no frames either
                     }
                 }
-                Ok(Err(Ended)) => break,
+                Ok(Err(PlayerEnded)) => break,
                 Err(error) => {
                     failure = Some(error);
                     break;
@@ -119,13 +120,13 @@ impl Feed {
             }
             recordings = Recordings::open(&self.plan.files);
         }
-        let _ = self.hand_over(); // nobody listens: nobody misses it
+        let _ = self.hand_over(); // a player that has ended does not need the rest
         self.tally.oddities = self.timeline.oddities;
         (self.tally, failure)
     }
 
-    /// The recording once; answers how many of its frames are to be sent.
-    fn round(&mut self, mut recordings: Recordings) -> failure::Result<Result<u64, Ended>> {
+    /// Reads the recording once; returns the number of frames that were passed on.
+    fn round(&mut self, mut recordings: Recordings) -> failure::Result<Result<u64, PlayerEnded>> {
         self.timeline.restart();
         let (before, mut begin_ns) = (self.tally.passed, None);
         while let Some(recorded) = recordings.next()? {
@@ -142,7 +143,7 @@ impl Feed {
                 && self.hand_over().is_err()
             {
                 self.tally.buses = recordings.buses;
-                return Ok(Err(Ended));
+                return Ok(Err(PlayerEnded));
             }
         }
         self.tally.notes = recordings.notes();
@@ -150,10 +151,10 @@ impl Feed {
         Ok(Ok(self.tally.passed - before))
     }
 
-    /// Puts a frame into the chunk if it is wanted.
+    /// Appends a frame to the chunk if it is selected.
     fn take(&mut self, recorded: &Recorded, bus: &str) -> bool {
         let frame = recorded.frame;
-        // Time goes on with every frame, sent or not: a pause in what is sent is a pause.
+        // The timeline advances with every frame, selected or not, so pauses between selected frames are kept.
         let at_ns = if let Pace::Stamps { .. } = self.plan.pace {
             self.timeline.due_ns(recorded.stamp_ns)
         } else {
@@ -181,7 +182,7 @@ impl Feed {
         false
     }
 
-    fn hand_over(&mut self) -> Result<(), Ended> {
-        self.out.send(std::mem::take(&mut self.chunk)).map_err(|_| Ended)
+    fn hand_over(&mut self) -> Result<(), PlayerEnded> {
+        self.out.send(std::mem::take(&mut self.chunk)).map_err(|_| PlayerEnded)
     }
 }

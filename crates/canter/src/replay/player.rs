@@ -1,4 +1,4 @@
-//! The thread that sends: every frame at its time, all buses in the recording's order.
+//! The thread that sends each frame at its time, all buses in the recording's order.
 
 use super::feed::{Chunk, Item};
 use crate::{
@@ -9,19 +9,19 @@ use crate::{
 use canter_io::{Frame, Interface, batch::BATCH_FRAMES, clock, method::TransmitMethod, thread};
 use std::sync::{atomic::AtomicBool, mpsc::Receiver};
 
-/// From when the first frames are there to the first deadline.
+/// Time between the arrival of the first chunk and the first deadline.
 const HEAD_START_NS: u64 = 20_000_000;
 
-/// How to send.
+/// Settings of the player.
 #[derive(Clone)]
 pub struct Player {
     pub method: Option<TransmitMethod>,
     pub setup: Setup,
-    /// Print what was sent.
-    pub shown: bool,
+    /// Print each frame that was sent.
+    pub prints_frames: bool,
 }
 
-/// What came of it.
+/// The player's results.
 pub struct Played {
     pub accounts: Vec<Account>,
     /// Sent or refused.
@@ -37,7 +37,7 @@ fn destination(name: &str) -> canter_io::Result<Interface> {
 }
 
 impl Player {
-    /// Sends what comes until no more comes or it is told to stop.
+    /// Sends chunks until the channel is closed or `flag` is set.
     pub fn run(self, chunks: Receiver<Chunk>, flag: &AtomicBool) -> Played {
         let _ = thread::wake_on_time(); // later wake-ups show as lateness
         let stop = Stop { flag, until_ns: u64::MAX };
@@ -78,7 +78,7 @@ impl Player {
         Ok(())
     }
 
-    /// Sends a chunk; answers how many frames had an end.
+    /// Sends a chunk; returns the number of frames that were sent or refused.
     fn play(
         &self,
         items: &[Item],
@@ -90,7 +90,7 @@ impl Player {
         let (mut frames, mut due_ns): (Vec<Frame>, Vec<Option<u64>>) = (Vec::new(), Vec::new());
         let mut done = 0;
         while done < items.len() && stop.sleep_until(due(&items[done]).unwrap_or(0)) {
-            // What is due now for the same bus goes in one call; another bus's frame in between goes in its turn.
+            // One call sends successive frames of the same bus that are due now; a frame of another bus ends the run.
             let (destination, now_ns) = (items[done].destination, clock::monotonic_ns());
             let run = items[done..].iter().take(BATCH_FRAMES);
             let run =
@@ -103,7 +103,7 @@ impl Player {
             }
             let sender = &mut senders[destination];
             let sent = sender.send(&frames, &due_ns, stop).map_err(|error| (done, error.into()))?;
-            if self.shown {
+            if self.prints_frames {
                 frames[..sent].iter().for_each(|frame| println!("{} {frame}", sender.name()));
             }
             done += sent;

@@ -1,4 +1,4 @@
-//! The recordings that are replayed: one file after the other, or several merged by their stamps.
+//! The recordings that are replayed: several files are merged by their stamps.
 
 use crate::failure;
 use canter_formats::Reader;
@@ -9,17 +9,17 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub stamp_ns: u64,
-    /// Which bus, by its place in [`Recordings::buses`].
+    /// The index of its bus in [`Recordings::buses`].
     pub bus: usize,
     pub frame: Frame,
 }
 
-/// Several files as one recording, in the order of their stamps; a file's own order stays.
+/// Several files as one recording, in the order of their stamps; frames of the same file keep their order.
 pub struct Recordings {
     readers: Vec<Reader>,
     /// The next frame of each file, when it has one.
     heads: Vec<Option<Recorded>>,
-    /// The names of all buses met so far.
+    /// The names of all buses so far.
     pub buses: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Recordings {
         Ok(recordings)
     }
 
-    /// The next frame of all.
+    /// The oldest of the files' next frames.
     pub fn next(&mut self) -> failure::Result<Option<Recorded>> {
         let stamps =
             self.heads.iter().enumerate().filter_map(|(at, head)| Some((head.as_ref()?.stamp_ns, at)));
@@ -44,15 +44,14 @@ impl Recordings {
         Ok(next)
     }
 
-    /// What a file has that cannot be sent, or does not have: where it was cut off, entries that are no frames, and
-    /// frames that it says itself were lost when it was recorded.
+    /// Remarks about the files: where one is cut off, entries that are not frames, and losses that it reports.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for reader in &self.readers {
             let path = reader.path();
             notes.extend(reader.cut().map(str::to_owned));
             notes.extend(
-                reader.skipped().iter().map(|(what, count)| format!("{path}: {count} {what}: not sent")),
+                reader.skipped().iter().map(|(entry, count)| format!("{path}: {count} {entry}: not sent")),
             );
             if reader.lost() > 0 {
                 notes.push(format!("{path}: {} frames were lost during the recording", reader.lost()));
@@ -85,7 +84,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn all_that_convert_writes_is_replayed() {
+    fn all_formats_that_convert_writes_are_replayed() {
         use canter_formats::{FORMATS, WriteOptions, Writer};
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("in.log");

@@ -1,9 +1,9 @@
-//! When a recorded frame is sent: its stamp, less where the recording begins, at the wanted speed. Computed from the
-//! stamp itself, so that nothing drifts; order is the recording's, whatever its stamps say.
+//! When a recorded frame is sent: its stamp minus that of the first frame, divided by the speed. Each time is computed
+//! from the stamp itself, so errors do not add up. Frames keep the recording's order even when stamps go backwards.
 
 use std::str::FromStr;
 
-/// Stamps that step back by more than this tell that the clock was set: time goes on from there.
+/// A stamp that goes backwards by more than this means that the clock was set; the timeline continues from the new stamp.
 const CLOCK_STEP_NS: u64 = 1_000_000_000;
 
 /// How much faster than recorded, in millionths.
@@ -22,27 +22,27 @@ impl FromStr for Speed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?}: a factor from 0.000001 to 1000000, as 2 or 0.5");
+        let error = || format!("{text:?} is not a factor from 0.000001 to 1000000 (2, 0.5)");
         let number = text.strip_suffix('x').unwrap_or(text);
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !digits(whole) || !digits(part) || part.len() > 6 || whole.len() > 7 {
-            return Err(wrong());
+            return Err(error());
         }
-        let millionths: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
-        let speed = whole.parse::<u64>().map_err(|_| wrong())? * MILLION + millionths;
-        if (1..=MILLION * MILLION).contains(&speed) { Ok(Self(speed)) } else { Err(wrong()) }
+        let millionths: u64 = format!("{part:0<6}").parse().map_err(|_| error())?;
+        let speed = whole.parse::<u64>().map_err(|_| error())? * MILLION + millionths;
+        if (1..=MILLION * MILLION).contains(&speed) { Ok(Self(speed)) } else { Err(error()) }
     }
 }
 
-/// What decides when a frame is sent.
+/// The rule for the time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Its stamp. A pause longer than `pause_ns_max` is left out.
+    /// By its stamp. A pause longer than `pause_ns_max` is skipped.
     Stamps { speed: Speed, pause_ns_max: Option<u64> },
-    /// So many ns from frame to frame.
+    /// A constant time from frame to frame, in ns.
     Gap(u64),
-    /// Nothing: as fast as the interfaces take them.
+    /// As fast as the interfaces accept frames.
     Flood,
 }
 
@@ -50,25 +50,25 @@ pub enum Pace {
 #[derive(Clone, Debug)]
 pub struct Timeline {
     pace: Pace,
-    /// A stamp and when it is due: the others follow from it. `None`: the next frame is due at once.
+    /// A stamp and its due time, from which all other due times follow. `None`: the next frame is due at once.
     base: Option<(u64, u64)>,
-    /// The youngest stamp since the base.
+    /// The newest stamp since the base.
     stamp_ns: u64,
-    /// When the last frame was due; frames so far.
+    /// When the last frame was due.
     due_ns: u64,
+    /// Frames so far.
     frames: u64,
-    /// How often the clock was set, stamps stepped back a little, and pauses were left out.
     pub oddities: Oddities,
 }
 
-/// What stamps were not.
+/// Counts of irregular stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Oddities {
-    /// Stamps that stepped back by more than a second: time went on from there.
+    /// Stamps that went backwards by more than a second: the timeline continued from there.
     pub clock_steps: u64,
-    /// Frames with an older stamp than one before: sent right behind it.
+    /// Frames with an older stamp than a frame before: sent directly after it.
     pub out_of_order: u64,
-    /// Pauses left out.
+    /// Pauses skipped.
     pub pauses: u64,
 }
 
@@ -77,7 +77,7 @@ impl Timeline {
         Self { pace, base: None, stamp_ns: 0, due_ns: 0, frames: 0, oddities: Oddities::default() }
     }
 
-    /// The recording begins again: its first frame follows the last one at once.
+    /// Starts another round: its first frame is due at the same time as the last one.
     pub fn restart(&mut self) {
         self.base = None;
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_as_they_were_recorded_or_faster_or_slower() {
+    fn frames_are_due_at_the_recorded_speed_or_a_multiple_of_it() {
         let recorded = [5 * S, 5 * S + 7, 6 * S, 6 * S];
         assert_eq!(dues(stamps("1", None), &recorded).0, [0, 7, S, S]);
         assert_eq!(dues(stamps("2", None), &recorded).0, [0, 3, S / 2, S / 2]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the stamps, order is kept; and where they ascend, every pause is theirs, to the ns.
+        /// The order is kept for all stamps; ascending stamps keep their pauses, to the ns.
         #[test]
         fn order_is_kept_and_pauses_are_exact(recorded in prop::collection::vec(0..5 * S, 1..100), sorted: bool) {
             let mut recorded = recorded;

@@ -1,28 +1,28 @@
-//! The checksums that a rule writes, as can-gw's (linux/can/gw.h; `net/can/gw.c`). Where one begins, ends and goes is known
-//! for each length of a frame before the first one comes. What is within one word of the payload, as all of a classic
-//! frame is, is summed up at once; the rest, and what no ordinary rule covers, byte by byte.
+//! The checksums that a rule writes, as can-gw's (linux/can/gw.h; `net/can/gw.c`). Their positions are computed in advance
+//! for each length of a frame. A checksum within one word of the payload, as in every classic frame, is computed from the
+//! whole word; all others byte by byte.
 
 use canter_io::{
     Frame,
     netlink::can_gw::{Crc8, Profile, Span, Xor},
 };
 
-/// How a checksum is made.
+/// How a checksum is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Not at all: one of its places is in front of the payload.
+    /// Not at all: one of its positions is before the payload.
     None,
-    /// At once.
+    /// From the whole word.
     Word,
-    /// At once, and then what a CRC's profile adds.
+    /// From the whole word, then the bytes that a CRC's profile adds.
     Profiled,
     /// Byte by byte.
     Bytes,
-    /// The same from the last one.
+    /// Byte by byte, from the last byte to the first.
     Backwards,
 }
 
-/// What a checksum covers in frames of one length, and where it goes.
+/// The bytes that a checksum covers in frames of one length, and the position of the result.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// Of a word moved up by `shift` bits, so that the last covered byte is on top: the covered bytes.
@@ -30,7 +30,7 @@ struct Place {
     /// The checksum's first value, where the first of them is.
     flip: u64,
     shift: u8,
-    /// Which word of the payload.
+    /// The index of the word in the payload.
     at: u8,
     way: Way,
     result: u8,
@@ -43,8 +43,8 @@ impl Place {
     const NOWHERE: Self =
         Self { keep: 0, flip: 0, shift: 0, at: 0, way: Way::None, result: 0, low: 0, high: 0 };
 
-    /// Negative places count from the end of the frame. `at_once` says how bytes of one word, `from`…`to`, are
-    /// summed up at once, if they are.
+    /// Negative positions count from the end of the frame. `at_once` returns how to compute the checksum of the bytes
+    /// `from`…`to` of one word from the whole word, if that is possible.
     fn of(span: Span, len: u8, first: u8, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
         let at = |place: i8| {
             let from_start = i16::from(place) + if place < 0 { i16::from(len) } else { 0 };
@@ -70,7 +70,7 @@ impl Place {
         (word << (self.shift % 64)) & self.keep ^ self.flip
     }
 
-    /// All covered bytes, one after the other.
+    /// All covered bytes, in order.
     fn fold(&self, frame: &Frame, first: u8, next: impl Fn(u8, u8) -> u8) -> u8 {
         let covered = frame.data[usize::from(self.low)..=usize::from(self.high)].iter();
         let next = |sum, byte: &u8| next(sum, *byte);
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-/// A place for each length of a frame of one kind.
+/// An entry for each length of a frame of one kind.
 #[derive(Clone, Debug)]
 struct Places(Box<[Place]>);
 
@@ -99,7 +99,7 @@ impl Places {
     }
 }
 
-/// An exclusive or of bytes, made ready.
+/// An exclusive or of bytes, prepared for the frame path.
 #[derive(Clone, Debug)]
 pub struct WrittenXor {
     places: Places,
@@ -123,7 +123,7 @@ impl WrittenXor {
         place.write(frame, (sum ^ sum >> 8) as u8);
     }
 
-    #[inline(never)] // the frames of the other rules need not step around it
+    #[inline(never)] // keeps the path of frames without a checksum short
     fn write_bytewise(&self, place: &Place, frame: &mut Frame) {
         if place.way != Way::None {
             place.write(frame, place.fold(frame, self.first, |sum, byte| sum ^ byte));
@@ -131,13 +131,13 @@ impl WrittenXor {
     }
 }
 
-/// How many bytes of a CRC are summed up at once: a classic frame's, but for the one that has the result.
+/// Number of bytes of a CRC that are computed at once: those of a classic frame except the result.
 const SLICES: usize = 7;
 
-/// A CRC of eight bits, made ready.
+/// A CRC of eight bits, prepared for the frame path.
 #[derive(Clone, Debug)]
 pub struct WrittenCrc8 {
-    /// What each byte of a word but the lowest adds to the result, and on top the last value.
+    /// The contribution of each byte of a word except the lowest; the final value is included in the top byte.
     slices: [[u8; 256]; SLICES],
     places: Places,
     crc8: Crc8,
@@ -168,7 +168,7 @@ impl WrittenCrc8 {
         self.slices.iter().zip(bytes).fold(0, |crc, (slice, byte)| crc ^ slice[usize::from(byte)])
     }
 
-    #[inline(never)] // the frames of the other rules need not step around it
+    #[inline(never)] // keeps the path of frames without a checksum short
     fn write_otherwise(&self, place: &Place, frame: &mut Frame) {
         let crc = match place.way {
             Way::None => return,
@@ -195,9 +195,9 @@ impl WrittenCrc8 {
     }
 }
 
-/// The last byte of a word goes through the table once, or with a profile, which adds a byte behind it, twice; the byte
-/// before once more, and so on. They add up where the table of a sum is the sum of the tables; `None` where it is not, as
-/// no polynomial's is.
+/// The contribution of each byte of a word. The last byte passes through the table once (twice with a profile, which
+/// appends a byte), the byte before it once more, and so on. The contributions add up if the table of a sum is the sum of
+/// the tables, as for every polynomial; otherwise `None`.
 fn slices(table: &[u8; 256], has_profile: bool, final_xor: u8) -> Option<[[u8; 256]; SLICES]> {
     let bits = (0..8).map(|bit| 1 << bit);
     let of_bits = |at: usize| bits.clone().filter(|bit| at & bit != 0).fold(0, |sum, bit| sum ^ table[bit]);
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(
             changed(&xor(0, -5, -1, 0), "123#112200"),
             Some("123#112200".into()),
-            "outside: left alone"
+            "positions outside the payload: the frame is unchanged"
         );
         // CRC-8/SAE-J1850 of "1234567" by the reference implementation of the polynomial, bit by bit.
         let crc8 = |from, to, profile| Change {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(changed(&crc8(0, 6, Profile::Identifier), text), expected(b"1234567\x22"));
     }
 
-    /// The places and the bytes of a checksum one by one, as gw.h words them.
+    /// The positions and the bytes of a checksum one by one, as gw.h describes them.
     fn slowly(span: Span, frame: &Frame, init: u8, next: impl Fn(u8, u8) -> u8) -> Option<(usize, u8)> {
         let place = |place: i8| {
             let place = if place < 0 { i16::from(frame.len) + i16::from(place) } else { i16::from(place) };
@@ -289,7 +289,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn a_word_at_once_sums_up_what_single_bytes_do_and_nothing_else_changes(
+        fn a_whole_word_gives_the_same_checksum_as_single_bytes_and_nothing_else_changes(
             places in [-66i8..67, -66i8..67, -66i8..67], near in any::<bool>(), len in 0u8..=64,
             bytes in any::<[u64; 8]>(),
             [init, odd, final_xor] in any::<[u8; 3]>(), profile in profile(), can_id in any::<u32>(),

@@ -1,4 +1,4 @@
-//! `canter rules`: a rule file and the kernel's own gateway, and a recording through the rules.
+//! `canter rules`: installs a rule file in the kernel's gateway, and applies one to a recording.
 
 mod apply;
 mod check;

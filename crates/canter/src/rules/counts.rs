@@ -1,22 +1,22 @@
-//! What became of a route's frames.
+//! The counts of a route's frames.
 
 use super::engine::Outcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What happened to the frames: `received + copied = transmitted + filtered + dropped`.
+/// The account of the frames: `received + copied = transmitted + filtered + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub received: u64,
-    /// Handed on more than once, by rules that all match: copies besides the first.
+    /// Additional copies, forwarded because several rules matched.
     #[serde(default)]
     pub copied: u64,
     pub transmitted: u64,
-    /// Not wanted by a rule.
+    /// Excluded by rules or filters.
     pub filtered: u64,
-    /// Wanted, and not sent; [`drops`](Self::drops) says why.
+    /// Selected but not sent; [`drops`](Self::drops) has the reasons.
     pub dropped: u64,
-    /// Never received: this gateway's own receive queue was full.
+    /// Not received, because the gateway's receive queue was full.
     pub overrun: u64,
     #[serde(default)]
     pub drops: Drops,
@@ -26,17 +26,17 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Drops {
-    /// The output took nothing in time, or the backlog was full.
+    /// The output was full until the timeout, or the backlog was full.
     pub no_room: u64,
     /// The interface cannot carry such a frame, or the kernel refused it.
     pub refused: u64,
     /// Over the limit of its identifier.
     pub over_limit: u64,
-    /// A rule made it longer than frames of its kind are.
+    /// A rule made the frame longer than its kind allows.
     pub too_long: u64,
-    /// It cannot be made a frame of the other kind.
+    /// The frame cannot be converted to the other kind.
     pub unconvertible: u64,
-    /// Received, and not sent when the route ended: stopped, or a side failed.
+    /// Received, but not sent before the route stopped or failed.
     pub unsent: u64,
 }
 
@@ -64,13 +64,13 @@ impl Counts {
         *reason(&mut self.drops) += count;
     }
 
-    /// Takes over what rules have counted, and starts that anew.
+    /// Adds the counts of the rules, and resets those.
     pub fn take(&mut self, outcome: &mut Outcome) {
         *self = self.with(outcome);
         *outcome = Outcome::default();
     }
 
-    /// The same together with what rules have counted.
+    /// The sum with the counts of the rules.
     #[must_use]
     pub fn with(mut self, outcome: &Outcome) -> Self {
         let Outcome { filtered, copied, over_limit, too_long, unconvertible } = *outcome;
@@ -87,7 +87,7 @@ impl Counts {
         assert_eq!(
             received + copied,
             transmitted + filtered + dropped,
-            "every received frame has an end: {self:?}"
+            "every received frame is counted once: {self:?}"
         );
         assert_eq!(self.drops.sum(), dropped, "every dropped frame has a reason");
     }
@@ -115,7 +115,7 @@ impl Counts {
     }
 }
 
-/// The account without what came before the gateway, for frames that were not received.
+/// The account without `overrun`, for frames of a recording.
 pub struct Sums<'a>(&'a Counts);
 
 impl Counts {

@@ -1,5 +1,4 @@
-//! A TOML document that knows where everything stands: what is wrong is said as `file:line:column: word: why`, with
-//! the word that was probably meant.
+//! A TOML document with positions: errors have the shape `file:line:column: key: message`, with the nearest known word.
 
 use std::{fmt, ops::Range};
 use toml::{
@@ -7,7 +6,7 @@ use toml::{
     de::{DeArray, DeTable, DeValue},
 };
 
-/// A place in a file, both from 1; 0 where there is no file.
+/// A position in a file, both numbers from 1; 0 without a file.
 #[derive(Clone, Copy, Debug, Default, Eq)]
 pub struct Place {
     pub line: usize,
@@ -16,13 +15,13 @@ pub struct Place {
 }
 
 impl PartialEq for Place {
-    /// Two rules are the same wherever they stand.
+    /// Rules are equal regardless of their positions.
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-/// What is wrong with a file, and where.
+/// An error in a file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub file: String,
@@ -39,7 +38,7 @@ impl fmt::Display for Fault {
 
 pub type Result<T> = std::result::Result<T, Box<Fault>>;
 
-/// The text that is being read, for places in it.
+/// The text that is being read, to find positions.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     pub file: &'a str,
@@ -48,7 +47,7 @@ pub struct Source<'a> {
     pub lines: &'a [usize],
 }
 
-/// Where each line of a text begins: found once, because thousands of rules each have a place.
+/// The start of each line, computed once because a file may have thousands of rules.
 pub fn line_starts(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
@@ -93,7 +92,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A table with its place.
+/// A table with its position.
 pub struct Table<'t, 'a> {
     pub source: Source<'a>,
     table: &'t DeTable<'a>,
@@ -104,14 +103,14 @@ type Value<'t, 'a> = &'t Spanned<DeValue<'a>>;
 
 impl<'t, 'a> Table<'t, 'a> {
     pub fn get(&self, key: &str) -> Option<Value<'t, 'a>> {
-        self.table.iter().find(|(have, _)| have.get_ref() == key).map(|(_, value)| value)
+        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
     }
 
     /// The first of `keys` that it has.
     pub fn first_of(&self, keys: &[&'static str]) -> Option<(&'static str, Range<usize>)> {
         keys.iter().find_map(|&key| {
-            let (have, _) = self.table.iter().find(|(have, _)| have.get_ref() == key)?;
-            Some((key, have.span()))
+            let (name, _) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
+            Some((key, name.span()))
         })
     }
 
@@ -120,7 +119,7 @@ impl<'t, 'a> Table<'t, 'a> {
         self.source.text_of(key, value).map(Some)
     }
 
-    /// A text that must be there.
+    /// The text of a required key.
     pub fn needed_text(&self, key: &str) -> Result<(&'t str, Range<usize>)> {
         match self.text(key)? {
             Some(text) => Ok(text),
@@ -132,7 +131,9 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
             DeValue::Boolean(on) => Ok(Some(*on)),
-            other => self.source.fault(&value.span(), format!("{key}: {}, not true or false", kind(other))),
+            other => {
+                self.source.fault(&value.span(), format!("{key}: must be true or false, not {}", kind(other)))
+            }
         }
     }
 
@@ -142,14 +143,16 @@ impl<'t, 'a> Table<'t, 'a> {
         let number = match value.get_ref() {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
             other => {
-                return self.source.fault(&value.span(), format!("{key}: {}, not a number", kind(other)));
+                return self
+                    .source
+                    .fault(&value.span(), format!("{key}: must be a number, not {}", kind(other)));
             }
         };
         match number.filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => {
                 let (low, high) = (range.start(), range.end());
-                self.source.fault(&value.span(), format!("{key}: not in {low}…{high}"))
+                self.source.fault(&value.span(), format!("{key}: must be {low}…{high}"))
             }
         }
     }
@@ -172,22 +175,26 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
             DeValue::Table(table) => self.source.table(table, value.span(), known).map(Some),
-            other => self.source.fault(&value.span(), format!("{key}: {}, not a table {{ … }}", kind(other))),
+            other => self
+                .source
+                .fault(&value.span(), format!("{key}: must be a table {{ … }}, not {}", kind(other))),
         }
     }
 
     /// The tables of `[[key]]`.
     pub fn tables(&self, key: &str, known: &'static [&'static str]) -> Result<Vec<Table<'t, 'a>>> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
-        let wrong = |span, what| self.source.fault(&span, format!("{key}: {what}: write [[{key}]]"));
+        let fault = |span, kind| {
+            self.source.fault(&span, format!("{key}: must be written as [[{key}]], not as {kind}"))
+        };
         let DeValue::Array(array) = value.get_ref() else {
-            return wrong(value.span(), kind(value.get_ref()));
+            return fault(value.span(), kind(value.get_ref()));
         };
         let mut tables = Vec::new();
         for item in array.iter() {
             match item.get_ref() {
                 DeValue::Table(table) => tables.push(self.source.table(table, item.span(), known)?),
-                other => return wrong(item.span(), kind(other)),
+                other => return fault(item.span(), kind(other)),
             }
         }
         Ok(tables)
@@ -197,7 +204,9 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
             DeValue::Array(array) => Ok(Some(array)),
-            other => self.source.fault(&value.span(), format!("{key}: {}, not a list [ … ]", kind(other))),
+            other => {
+                self.source.fault(&value.span(), format!("{key}: must be a list [ … ], not {}", kind(other)))
+            }
         }
     }
 }
@@ -206,34 +215,34 @@ impl Source<'_> {
     pub fn text_of<'t>(self, key: &str, value: &'t Spanned<DeValue<'_>>) -> Result<(&'t str, Range<usize>)> {
         match value.get_ref() {
             DeValue::String(text) => Ok((text, value.span())),
-            other => self.fault(&value.span(), format!("{key}: {}, not a text in quotes", kind(other))),
+            other => self.fault(&value.span(), format!("{key}: must be a string, not {}", kind(other))),
         }
     }
 }
 
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "true or false",
+        DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     }
 }
 
-/// What was probably meant, or what there is.
+/// The nearest known word, or all known words, in parentheses.
 pub fn instead(word: &str, known: &[&str]) -> String {
     let closest = known.iter().map(|&candidate| (distance(word, candidate), candidate)).min();
     match closest {
         Some((distance, candidate)) if distance <= 2.max(word.len() / 3) => {
             format!(" (did you mean {candidate:?}?)")
         }
-        _ => format!(" (there are {})", known.join(", ")),
+        _ => format!(" (known: {})", known.join(", ")),
     }
 }
 
-/// How many characters must be changed, added, removed or swapped with their neighbour.
+/// The number of characters to change, add, remove or swap with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
@@ -261,7 +270,7 @@ mod tests {
         let known = ["filter", "frames", "from", "to"];
         assert_eq!(instead("fitler", &known), r#" (did you mean "filter"?)"#);
         assert_eq!(instead("form", &known), r#" (did you mean "from"?)"#);
-        assert_eq!(instead("completely", &known), " (there are filter, frames, from, to)");
+        assert_eq!(instead("completely", &known), " (known: filter, frames, from, to)");
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 

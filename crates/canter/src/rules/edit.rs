@@ -1,8 +1,8 @@
-//! A change, made ready for the frame path.
+//! A change, prepared for the frame path.
 //!
-//! And, or, xor and set are each, bit by bit, `(x & keep) ^ flip`, and so is any sequence of them: whatever a rule
-//! says, the identifier takes two instructions and every eight bytes of payload two. The order of the operations, the
-//! place of the DLC codes 9…15 and the checksums are can-gw's (linux/can/gw.h; `net/can/gw.c` does the same in steps).
+//! Each of and, or, xor and set is, bit by bit, `(x & keep) ^ flip`, and so is any sequence of them. Every change thus takes
+//! two instructions for the identifier and two for each eight bytes of payload. The order of the operations, the handling
+//! of the DLC codes 9…15 and the checksums are can-gw's (linux/can/gw.h; `net/can/gw.c` applies them one by one).
 
 use super::{
     Change,
@@ -55,7 +55,7 @@ impl Bits {
 /// A change of frames of one kind.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// `None`: nothing but checksums.
+    /// `None`: only checksums.
     operations: Option<Operations>,
     crc8: Option<Box<WrittenCrc8>>,
     xor: Option<WrittenXor>,
@@ -65,20 +65,20 @@ pub struct Edit {
 #[derive(Clone, Debug)]
 struct Operations {
     id: Bits,
-    /// `None`: no operation on the length; one that leaves it alone still normalises the DLC.
+    /// `None`: no operation on the length. An operation that does not change the length still normalises the DLC.
     len: Option<Bits>,
     flags: Option<Bits>,
-    /// Of each eight bytes of payload; empty when it stays.
+    /// For each eight bytes of payload; empty when the payload does not change.
     data: Vec<Bits>,
     fd: bool,
 }
 
-/// The change made the payload longer than frames of its kind are.
+/// The change made the payload longer than the frame's kind allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 impl Edit {
-    /// For FD frames or classic ones; `None` when such frames stay as they are.
+    /// The change of FD frames or of classic ones; `None` when it does not change them.
     pub fn new(change: &Change, fd: bool) -> Option<Self> {
         if change.is_empty() {
             return None;
@@ -147,7 +147,7 @@ impl Operations {
             frame.len = bits.apply(frame.len.into()) as u8;
             return if frame.len > 64 { Err(TooLong) } else { Ok(()) };
         }
-        // A classic frame of 8 bytes may have a DLC of 9…15, and it is the DLC that is changed.
+        // A classic frame of 8 bytes may have a DLC of 9…15; the operation changes the DLC.
         let has_code = frame.len == 8 && (9..=15).contains(&frame.len8_dlc);
         let dlc = bits.apply(if has_code { frame.len8_dlc } else { frame.len }.into()) as u8;
         frame.len = dlc.min(8);
@@ -166,7 +166,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A frame after a change, if that can be made.
+    /// A frame after a change, if the change is possible.
     pub fn changed(change: &Change, frame: &str) -> Option<String> {
         let mut frame: Frame = frame.parse().unwrap();
         let edit = Edit::new(change, frame.is_fd()).unwrap();
@@ -204,7 +204,7 @@ pub(super) mod tests {
         assert_eq!(changed(&and, "123#1122334455667788"), Some("123#1122334455667788".into()));
     }
 
-    /// The operations one after the other on a single byte, as gw.h words them.
+    /// The operations one by one on a single byte, as gw.h describes them.
     fn stepwise([and, or, xor, set]: [Option<u8>; 4], value: u8) -> u8 {
         let value = and.map_or(value, |and| value & and);
         let value = or.map_or(value, |or| value | or);
@@ -214,7 +214,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn two_instructions_do_what_any_sequence_of_operations_does(operands: [Option<u8>; 4], value: u8) {
+        fn two_instructions_equal_any_sequence_of_operations(operands: [Option<u8>; 4], value: u8) {
             let bits = Bits::of(operands.map(|operand| operand.map(|byte| u64::from_ne_bytes([byte; 8]))));
             prop_assert_eq!(bits.apply(u64::from_ne_bytes([value; 8])) as u8, stepwise(operands, value));
         }

@@ -1,5 +1,5 @@
-//! The rules of one route at work: a batch goes in, and what is to be sent comes out, changed in place where each
-//! frame has at most one rule.
+//! Applies the rules of a route to a batch and returns the frames to send. Frames are changed in place when each frame
+//! matches at most one rule.
 
 use super::{
     Convert, Policy,
@@ -13,33 +13,33 @@ use canter_io::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What became of the frames that rules took out, or added.
+/// Counts of the frames that rules removed or added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Matched by no rule, or by one that drops.
     pub filtered: u64,
-    /// More than one rule handed the frame on: frames that came out above those that came in.
+    /// Additional copies, because several rules forwarded the frame.
     pub copied: u64,
     /// Over the limit of their identifier.
     pub over_limit: u64,
-    /// A change made them longer than frames of their kind are (can-gw: deleted).
+    /// A change made the frame longer than its kind allows (can-gw: deleted).
     pub too_long: u64,
-    /// Cannot be of the other kind: more than 8 bytes, or RTR.
+    /// The frame cannot be converted: more than 8 bytes, or RTR.
     pub unconvertible: u64,
 }
 
-/// What one rule did.
+/// The counts of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleCounts {
-    /// Frames that it had.
+    /// Frames that the rule matched.
     pub matched: u64,
-    /// Of those, handed on.
+    /// Of those, forwarded.
     pub forwarded: u64,
-    /// Of those handed on, not as they came in.
+    /// Of the forwarded frames, changed.
     pub changed: u64,
 }
 
-/// A rule made ready.
+/// A rule, prepared for the frame path.
 struct Action {
     drop: bool,
     limiter: Option<Limiter>,
@@ -53,14 +53,14 @@ pub struct Engine {
     lookup: Lookup,
     actions: Vec<Action>,
     limits: bool,
-    /// Where frames go when one may become several; empty otherwise.
+    /// The outgoing frames when a frame may become several; empty otherwise.
     copies: Vec<Frame>,
     copies_max: usize,
     ready: usize,
     pub outcome: Outcome,
 }
 
-/// Why a rule does not hand a frame on.
+/// Why a rule does not forward a frame.
 enum Kept {
     Filtered,
     OverLimit,
@@ -69,7 +69,7 @@ enum Kept {
 }
 
 impl Engine {
-    /// For batches of up to `batch_frames`.
+    /// An engine for batches of up to `batch_frames`.
     pub fn new(policy: &Policy, batch_frames: usize) -> Self {
         let lookup = Lookup::new(policy);
         let action = |rule: &super::Rule| Action {
@@ -93,18 +93,18 @@ impl Engine {
         }
     }
 
-    /// Whether it needs to know the time.
+    /// Whether its rules need the time.
     pub fn needs_time(&self) -> bool {
         self.limits
     }
 
-    /// What each rule did, in the order of the policy.
+    /// The counts of each rule, in the order of the policy.
     pub fn counts(&self) -> Vec<RuleCounts> {
         self.actions.iter().map(|action| action.counts).collect()
     }
 
-    /// Applies the rules to all frames of a batch, which come at `now_ns`; [`outgoing`](Self::outgoing) has what is to
-    /// be sent.
+    /// Applies the rules to all frames of a batch, which arrived at `now_ns`. [`outgoing`](Self::outgoing) returns the
+    /// frames to send.
     pub fn apply(&mut self, batch: &mut Batch, now_ns: u64) {
         if self.copies_max > 1 {
             return self.apply_with_copies(batch, now_ns);
@@ -112,11 +112,11 @@ impl Engine {
         let frames = batch.frames_mut();
         let mut ready = 0;
         for at in 0..frames.len() {
-            let handed_on = match self.lookup.find(&frames[at]) {
+            let forwarded = match self.lookup.find(&frames[at]) {
                 Found::One(rule) => self.actions[usize::from(rule)].apply(&mut frames[at], now_ns),
                 _ => Err(Kept::Filtered),
             };
-            match handed_on {
+            match forwarded {
                 Ok(()) => {
                     if ready != at {
                         frames[ready] = frames[at];
@@ -157,19 +157,19 @@ impl Engine {
         self.ready = self.copies.len();
     }
 
-    /// What the last [`apply`](Self::apply) on this batch left to be sent.
+    /// The frames to send after the last [`apply`](Self::apply) on this batch.
     pub fn outgoing<'a>(&'a self, batch: &'a Batch) -> &'a [Frame] {
         if self.copies_max > 1 { &self.copies } else { &batch.frames()[..self.ready] }
     }
 
-    /// How many those are.
+    /// The number of these frames.
     pub fn ready(&self) -> usize {
         self.ready
     }
 }
 
 impl Outcome {
-    #[cold] // frames that are handed on do not step around it
+    #[cold] // keeps the path of forwarded frames straight
     fn count(&mut self, kept: Kept) {
         *match kept {
             Kept::Filtered => &mut self.filtered,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_a_limit_or_too_long_is_counted_so() {
+    fn frames_over_a_limit_or_too_long_are_counted() {
         let len = Modification { len: Some(16), ..Modification::default() };
         let rules = vec![
             Rule { limit: Some(Limit { period_ns: 1000, burst: 1 }), ..rule("100") },
@@ -305,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_frame_has_an_end_whatever_the_rules(
+        fn every_frame_is_counted_once(
             rules in prop::collection::vec(any_rule(), 0..5), all: bool,
             frames in prop::collection::vec((0u32..5, 0usize..6), 0..40), gap_ns in 0u64..60,
         ) {
@@ -323,7 +323,7 @@ mod tests {
                 let outgoing = engine.outgoing(&batch);
                 prop_assert_eq!(engine.ready(), outgoing.len());
                 let fits = outgoing.iter().all(|frame| usize::from(frame.len) <= frame.mtu() - 8);
-                prop_assert!(fits, "no frame is longer than its kind is");
+                prop_assert!(fits, "no frame is longer than its kind allows");
                 sent += outgoing.len() as u64;
                 now_ns += gap_ns;
             }

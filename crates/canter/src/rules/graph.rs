@@ -1,10 +1,10 @@
-//! What routes must not do together: share a direction, or hand frames round in a ring for ever.
+//! Refuses routes that have the same direction, or that form an endless loop.
 
 use super::{RouteRules, document::Place};
 
-/// Two routes of one direction, or a ring. Answers the route that is at fault and why.
+/// Two routes of the same direction, or a loop: the position of the later route, and the error.
 pub fn conflict(routes: &[RouteRules]) -> Option<(Place, String)> {
-    shared_direction(routes).or_else(|| ring(routes))
+    shared_direction(routes).or_else(|| endless_loop(routes))
 }
 
 fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
@@ -12,16 +12,16 @@ fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
         let same = |other: &&RouteRules| other.from == route.from && other.to == route.to;
         let earlier = routes[..at].iter().find(same)?;
         let line = earlier.place.line;
-        let why = format!(
-            "{}: there is a route of this direction already, in line {line}: put the rules of both into one",
+        let message = format!(
+            "{}: line {line} already has a route of this direction (put the rules of both into one)",
             route.label()
         );
-        Some((route.place, why))
+        Some((route.place, message))
     })
 }
 
-/// A ring of routes, none of which limits the hops: where its interfaces hear each other, no frame would ever leave.
-fn ring(routes: &[RouteRules]) -> Option<(Place, String)> {
+/// A loop of routes without hop limits. If each route receives the frames of the one before, frames never leave the loop.
+fn endless_loop(routes: &[RouteRules]) -> Option<(Place, String)> {
     let endless =
         |route: &&RouteRules| route.policy.rules.iter().any(|rule| !rule.drop && rule.hops.is_none());
     let endless: Vec<&RouteRules> = routes.iter().filter(endless).collect();
@@ -29,16 +29,16 @@ fn ring(routes: &[RouteRules]) -> Option<(Place, String)> {
         let mut path = vec![*first];
         let ring = walk(&endless, &mut path, &mut vec![first.from.as_str()])?;
         let names: Vec<_> = ring.iter().map(|route| route.from.as_str()).chain([first.from.as_str()]).collect();
-        let why = format!(
-            "{}: a loop: a frame could go round for ever (hops = 1 in its routes, or both = true for two directions)",
+        let message = format!(
+            "{}: a loop that frames never leave (set hops = 1 in its routes, or both = true for two directions)",
             names.join(" → ")
         );
-        Some((ring.last().map_or(first.place, |last| last.place), why))
+        Some((ring.last().map_or(first.place, |last| last.place), message))
     })
 }
 
-/// Follows routes from the end of `path` until one leads back to its start. An interface that did not lead there once
-/// (`seen`) does not by another way either.
+/// Follows routes from the end of `path` until one leads back to its start. Skips interfaces that were visited before
+/// (`seen`), because none of their routes led to the start.
 fn walk<'a>(
     routes: &[&'a RouteRules],
     path: &mut Vec<&'a RouteRules>,
@@ -78,24 +78,24 @@ mod tests {
         list.iter().map(route).collect()
     }
 
-    fn why(list: &[(&str, &str, Option<u8>)]) -> String {
-        conflict(&routes(list)).map_or(String::new(), |(_, why)| why)
+    fn message(list: &[(&str, &str, Option<u8>)]) -> String {
+        conflict(&routes(list)).map_or(String::new(), |(_, message)| message)
     }
 
     #[test]
     fn rings_without_a_hop_limit_and_doubled_directions_are_found() {
-        assert_eq!(why(&[("a", "b", None), ("b", "c", None), ("a", "c", None)]), "");
-        assert!(why(&[("a", "b", None), ("b", "a", None)]).starts_with("a → b → a: a loop"));
+        assert_eq!(message(&[("a", "b", None), ("b", "c", None), ("a", "c", None)]), "");
+        assert!(message(&[("a", "b", None), ("b", "a", None)]).starts_with("a → b → a: a loop"));
         assert!(
-            why(&[("x", "a", None), ("a", "b", None), ("b", "c", None), ("c", "a", None)])
+            message(&[("x", "a", None), ("a", "b", None), ("b", "c", None), ("c", "a", None)])
                 .starts_with("a → b → c → a")
         );
-        assert_eq!(why(&[("a", "b", Some(1)), ("b", "a", None)]), "");
-        assert!(why(&[("a", "a", None)]).starts_with("a → a: a loop"));
-        assert!(why(&[("a", "b", None), ("a", "b", None)]).contains("already"));
+        assert_eq!(message(&[("a", "b", Some(1)), ("b", "a", None)]), "");
+        assert!(message(&[("a", "a", None)]).starts_with("a → a: a loop"));
+        assert!(message(&[("a", "b", None), ("a", "b", None)]).contains("already"));
     }
 
-    /// From where one gets to where.
+    /// Which nodes can be reached from which.
     fn reached(hops: &[(usize, usize)]) -> [[bool; 5]; 5] {
         let mut reached = [[false; 5]; 5];
         hops.iter().for_each(|&(from, to)| reached[from][to] = true);
@@ -112,23 +112,23 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn a_ring_is_found_exactly_where_a_frame_comes_back_without_end(
+        fn a_loop_is_found_exactly_if_a_frame_can_return_forever(
             list in prop::collection::btree_map((0usize..5, 0usize..5), any::<bool>(), 0..9), turn in 0usize..9,
         ) {
             const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
             let mut list: Vec<_> = list.into_iter().collect();
             let turn = turn % list.len().max(1);
-            list.rotate_left(turn); // whatever the order of the file
+            list.rotate_left(turn); // any order of the file
             let named: Vec<_> =
                 list.iter().map(|&((from, to), limited)| (NAMES[from], NAMES[to], limited.then_some(1))).collect();
             let endless: Vec<_> = list.iter().filter(|(_, limited)| !limited).map(|(ends, _)| *ends).collect();
             let reached = reached(&endless);
-            let why = why(&named);
-            prop_assert_eq!(!why.is_empty(), (0..5).any(|at| reached[at][at]), "{:?}", named);
-            if let Some((path, _)) = why.split_once(": a loop") {
+            let message = message(&named);
+            prop_assert_eq!(!message.is_empty(), (0..5).any(|at| reached[at][at]), "{:?}", named);
+            if let Some((path, _)) = message.split_once(": a loop") {
                 let path: Vec<_> = path.split(" → ").map(|name| NAMES.iter().position(|one| *one == name).unwrap()).collect();
                 prop_assert_eq!(path.first(), path.last());
-                prop_assert!(path.windows(2).all(|hop| endless.contains(&(hop[0], hop[1]))), "{}", why);
+                prop_assert!(path.windows(2).all(|hop| endless.contains(&(hop[0], hop[1]))), "{}", message);
             }
         }
     }

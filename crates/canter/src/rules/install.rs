@@ -1,8 +1,8 @@
-//! The difference between a file's jobs and the kernel's, and the way from one to the other.
+//! The difference between a file's jobs and the kernel's, and the steps that remove it.
 //!
-//! Jobs are added before others are deleted, so no frame falls between; one that matches an old and a new job in that
-//! moment goes out twice. Where nothing but modifications differs, the kernel replaces them in place, by the user id
-//! that `apply` gives to each job with modifications, and neither happens.
+//! New jobs are added before old ones are deleted, so no frame is lost; a frame that matches an old and a new job meanwhile
+//! is sent twice. If only modifications differ, the kernel replaces them in place, by the user id that `apply` gives to
+//! each job with modifications, and no frame is lost or sent twice.
 
 use super::{RuleSet, jobs};
 use crate::{
@@ -19,19 +19,19 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Add(Job),
-    /// New modifications for a job, which stays in its place; then the old ones.
+    /// The job with new modifications, and the same job with the old ones.
     Replace(Box<Job>, Box<Job>),
     Delete(Job),
 }
 
-/// What the steps do, in a line.
+/// The numbers of steps, in a line.
 pub fn summary(steps: &[Step], wanted: usize) -> String {
     let count = |which: fn(&Step) -> bool| steps.iter().filter(|step| which(step)).count();
     let added = count(|step| matches!(step, Step::Add(_)));
     let replaced = count(|step| matches!(step, Step::Replace(..)));
     let deleted = count(|step| matches!(step, Step::Delete(_)));
     let same = wanted - added - replaced;
-    format!("{same} jobs as they are, {added} to add, {replaced} to change in place, {deleted} to delete")
+    format!("{same} jobs unchanged, {added} to add, {replaced} to change in place, {deleted} to delete")
 }
 
 /// The kernel's jobs.
@@ -39,7 +39,7 @@ pub fn installed() -> failure::Result<Vec<Job>> {
     Ok(can_gw::list()?.into_iter().map(|installed| installed.job).collect())
 }
 
-/// The jobs that a file asks for. All rules that can-gw cannot express are said at once, before anything is done.
+/// The jobs of a file. One error reports all rules that can-gw cannot apply.
 pub fn jobs(file: &Path, set: &RuleSet) -> failure::Result<Vec<Job>> {
     let mut jobs = Vec::new();
     let mut faults = Vec::new();
@@ -55,10 +55,10 @@ pub fn jobs(file: &Path, set: &RuleSet) -> failure::Result<Vec<Job>> {
         return Ok(jobs);
     }
     let line = |fault: jobs::Inexpressible| {
-        format!("{}:{}:{}: {}", file.display(), fault.place.line, fault.place.column, fault.why)
+        format!("{}:{}:{}: {}", file.display(), fault.place.line, fault.place.column, fault.reason)
     };
     let lines: Vec<_> = faults.into_iter().map(line).collect();
-    Err(Failure::unable(format!("{} (canter gateway --rules does it in user space)", lines.join("; "))))
+    Err(Failure::unable(format!("{} (canter gateway --rules applies them in user space)", lines.join("; "))))
 }
 
 /// Gives a job with modifications the user id by which they can be replaced.
@@ -68,7 +68,7 @@ fn named(job: Job) -> Job {
     }
     let filter = job.filter.map_or((0, 0), |filter| (filter.id, filter.mask));
     let parts = [job.source, job.destination, filter.0, filter.1, u32::from(job.fd)];
-    // FNV-1a, which is the same in every version of this program.
+    // FNV-1a, because every version of this program must compute the same id.
     let hash = parts
         .iter()
         .flat_map(|part| part.to_le_bytes())
@@ -76,12 +76,12 @@ fn named(job: Job) -> Job {
     Job { user_id: Some(hash.max(1)), ..job }
 }
 
-/// Whether two jobs do the same to the same frames.
+/// Whether two jobs have the same effect.
 pub fn same(a: &Job, b: &Job) -> bool {
     *a == Job { user_id: a.user_id, ..b.clone() }
 }
 
-/// Whether `new` can take the place of `old` by its user id: everything but the modifications is the same.
+/// Whether `new` can replace `old` by its user id: only the modifications differ.
 fn replaces(new: &Job, old: &Job) -> bool {
     let bare = |job: &Job| Job {
         and: Default::default(),
@@ -95,9 +95,9 @@ fn replaces(new: &Job, old: &Job) -> bool {
     new.user_id.is_some() && bare(new) == bare(old)
 }
 
-/// The way from the jobs that are there to those that are wanted: replaced and added first, deleted then.
-pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
-    let mut rest: Vec<&Job> = there.iter().collect();
+/// The steps from the installed jobs to the wanted ones: replaces and adds first, then deletes.
+pub fn steps(wanted: &[Job], installed: &[Job]) -> Vec<Step> {
+    let mut rest: Vec<&Job> = installed.iter().collect();
     let mut new: Vec<Job> = Vec::new();
     for job in wanted {
         match rest.iter().position(|old| same(job, old)) {
@@ -105,9 +105,9 @@ pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
             None => new.push(job.clone()),
         }
     }
-    // A user id is one job's: where several would have the same, the first has it.
+    // User ids are unique: if several jobs would have the same, only the first gets it.
     let mut taken: Vec<u32> =
-        there.iter().filter(|old| !rest.contains(old)).filter_map(|old| old.user_id).collect();
+        installed.iter().filter(|old| !rest.contains(old)).filter_map(|old| old.user_id).collect();
     let mut steps = Vec::new();
     let mut added = Vec::new();
     for mut job in new {
@@ -118,7 +118,7 @@ pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
             steps.push(Step::Replace(Box::new(job.clone()), Box::new(rest.remove(at).clone())));
         } else {
             if rest.iter().any(|old| old.user_id.is_some() && old.user_id == job.user_id) {
-                job.user_id = None; // the old one still has it when this is added
+                job.user_id = None; // the old job still has the id when this one is added
             }
             added.push(Step::Add(job.clone()));
         }
@@ -129,27 +129,27 @@ pub fn steps(wanted: &[Job], there: &[Job]) -> Vec<Step> {
     steps
 }
 
-/// Carries out all steps, or none: when one is refused, those before it are undone.
+/// Carries out all steps or none: when the kernel refuses a step, undoes those before it.
 pub fn carry_out(steps: &[Step]) -> failure::Result<()> {
     let mut kernel = Kernel::default();
     for (at, step) in steps.iter().enumerate() {
         let Err(error) = kernel.perform(step) else { continue };
-        let mut kernel = Kernel::default(); // which has changed
+        let mut kernel = Kernel::default(); // lists the jobs again, because they have changed
         let failed: Vec<_> = steps[..at].iter().rev().filter_map(|step| kernel.undo(step).err()).collect();
         let mut failure = Failure::failed(error.to_string());
         failure.message += match failed.first() {
-            None => "; everything is as it was before",
-            Some(_) => "; and not all could be undone",
+            None => "; nothing was changed",
+            Some(_) => "; and not all earlier steps could be undone",
         };
         if let Some(error) = failed.first() {
-            failure.message += &format!(": {error} (canter rules list shows what is there)");
+            failure.message += &format!(": {error} (canter rules list prints the jobs)");
         }
         return Err(failure);
     }
     Ok(())
 }
 
-/// The kernel, asked for its jobs only once something is to be deleted: until then they change.
+/// The kernel's jobs, listed when the first job is deleted: before that they change.
 #[derive(Default)]
 struct Kernel(Option<Listed>);
 
@@ -203,12 +203,12 @@ mod tests {
                 jobs.push(job.clone());
             }
             Step::Replace(new, old) => {
-                let at = jobs.iter().position(|job| job == &**old).expect("the job to change is there");
+                let at = jobs.iter().position(|job| job == &**old).expect("the job to change exists");
                 assert_eq!(old.user_id, new.user_id);
                 jobs[at] = (**new).clone();
             }
             Step::Delete(job) => {
-                let at = jobs.iter().position(|other| other == job).expect("the job to delete is there");
+                let at = jobs.iter().position(|other| other == job).expect("the job to delete exists");
                 jobs.remove(at);
             }
         }
@@ -222,7 +222,7 @@ mod tests {
             let mut jobs = Vec::new();
             steps(&before, &[]).iter().for_each(|step| kernel(&mut jobs, step));
             let way = steps(&wanted, &jobs);
-            // A job that is there and wanted is neither deleted nor added; one that is there once serves one that is wanted.
+            // A wanted job that is installed is neither deleted nor added; each installed job counts for one wanted job.
             let mut left = jobs.clone();
             let find = |job: &Job, left: &[Job]| left.iter().position(|other| same(other, job));
             let kept = wanted.iter().filter(|job| find(job, &left).map(|at| left.remove(at)).is_some()).count();

@@ -1,6 +1,6 @@
-//! Rules as can-gw's jobs and back. A job has one filter and one kind of frame, and the kernel runs every job that a
-//! frame matches: so a rule becomes a job for each of its filters and kinds, and is refused where that would not be
-//! the same.
+//! Converts rules into can-gw's jobs and back. A job has one filter and one kind of frame, and the kernel runs every job
+//! that a frame matches. A rule becomes one job for each of its filters and kinds; it is refused if the jobs would not have
+//! the same effect.
 
 use super::{Change, Kinds, Matching, Policy, RouteRules, Rule, RuleSet, document::Place, select};
 use canter_io::{
@@ -9,13 +9,13 @@ use canter_io::{
     netlink::can_gw::{Job, Modification},
 };
 
-/// Why can-gw cannot do what a rule says.
+/// A rule that can-gw cannot apply, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inexpressible {
     /// Its number in the route, from 0.
     pub rule: usize,
     pub place: Place,
-    pub why: String,
+    pub reason: String,
 }
 
 /// The jobs of a route between these interfaces, with the number of the rule that each is for.
@@ -32,7 +32,7 @@ pub fn of_route(
     for (at, rule) in route.policy.rules.iter().enumerate().filter(|(_, rule)| !rule.drop) {
         for job in of_rule(rule, from, to) {
             if let Some(fault) = job.fault() {
-                faults.push(Inexpressible { rule: at, place: rule.place, why: fault.to_owned() });
+                faults.push(Inexpressible { rule: at, place: rule.place, reason: fault.to_owned() });
                 break;
             }
             jobs.push((at, job));
@@ -43,7 +43,7 @@ pub fn of_route(
 
 fn of_rule(rule: &Rule, from: &Interface, to: &Interface) -> Vec<Job> {
     let filters = filters_of(rule);
-    // Where one end is classic, no FD frame can come or go.
+    // No FD frame can pass if one of the interfaces is classic.
     let both_fd = from.supports_fd() && to.supports_fd();
     let kinds = [(rule.kinds.classic, false), (rule.kinds.fd && both_fd, true)];
     let kinds = kinds.into_iter().filter(|(wanted, _)| *wanted);
@@ -51,7 +51,7 @@ fn of_rule(rule: &Rule, from: &Interface, to: &Interface) -> Vec<Job> {
         let operand = |operand: &Modification| for_kind(operand, fd);
         let change = &rule.change;
         let mut job = Job {
-            // The kernel forgets a filter of zeros, which lets everything through.
+            // The kernel does not store a filter of zeros, which passes every frame.
             filter: Some(*filter).filter(|filter| filter.id | filter.mask != 0),
             fd,
             echo: rule.echo.unwrap_or(to.kind == Kind::Vcan),
@@ -67,14 +67,14 @@ fn of_rule(rule: &Rule, from: &Interface, to: &Interface) -> Vec<Job> {
             ..Job::between(from.index, to.index)
         };
         if !job.modifies() && (job.crc8.is_some() || job.xor_checksum.is_some()) {
-            job.or.id = Some(0); // the kernel writes checksums into modified frames only, and this modifies nothing
+            job.or.id = Some(0); // changes nothing, but the kernel writes checksums into modified frames only
         }
         job
     };
     kinds.flat_map(|(_, fd)| filters.iter().map(move |filter| job(fd, filter))).collect()
 }
 
-/// A classic job takes no flags and the first 8 bytes.
+/// A classic job has no flags and only the first 8 bytes.
 fn for_kind(operand: &Modification, fd: bool) -> Modification {
     let mut operand = *operand;
     if !fd {
@@ -86,19 +86,19 @@ fn for_kind(operand: &Modification, fd: bool) -> Modification {
     operand
 }
 
-/// What no job can say, whatever the interfaces.
+/// The rules that can-gw cannot apply between any interfaces.
 pub fn inexpressible(policy: &Policy) -> Vec<Inexpressible> {
     let mut faults = Vec::new();
     for (at, rule) in policy.rules.iter().enumerate() {
-        let mut fault = |why: String| faults.push(Inexpressible { rule: at, place: rule.place, why });
+        let mut fault = |reason: String| faults.push(Inexpressible { rule: at, place: rule.place, reason });
         if rule.limit.is_some() {
-            fault("can-gw limits no rates".into());
+            fault("can-gw cannot limit rates".into());
         }
         if rule.convert.is_some() {
-            fault("can-gw makes no frames of the other kind".into());
+            fault("can-gw cannot convert frames".into());
         }
         if let Some((a, b)) = overlap(rule, rule) {
-            fault(format!("filters {a} and {b} have frames in common, and can-gw would hand those on twice"));
+            fault(format!("filters {a} and {b} have frames in common, which can-gw would forward twice"));
         }
         if policy.matching == Matching::First {
             let earlier = policy.rules[..at].iter().enumerate();
@@ -107,12 +107,12 @@ pub fn inexpressible(policy: &Policy) -> Vec<Inexpressible> {
                 .find_map(|(number, other)| overlap(other, rule).map(|(a, b)| (other.label(number), a, b)));
             if let Some((other, a, b)) = clash {
                 fault(format!(
-                    "filter {b} has frames in common with {a} of {other}, and can-gw runs every rule that matches \
-                     (match = \"all\", or filters apart)"
+                    "filter {b} has frames in common with {a} of {other}, and can-gw applies every matching rule \
+                     (set match = \"all\", or use filters without common frames)"
                 ));
             }
         } else if rule.drop {
-            fault("with match = \"all\" can-gw has nothing to drop".into());
+            fault("a rule that drops has no effect in can-gw with match = \"all\"".into());
         }
     }
     faults
@@ -124,7 +124,7 @@ fn filters_of(rule: &Rule) -> &[Filter] {
     if rule.filters.is_empty() { EVERYTHING } else { &rule.filters }
 }
 
-/// Two filters, one of each rule, that a frame may both match; of one rule and itself, two different ones.
+/// Two filters, one of each rule, that the same frame may match. For a rule and itself, two different filters.
 fn overlap(a: &Rule, b: &Rule) -> Option<(String, String)> {
     let kinds_meet = a.kinds.classic && b.kinds.classic || a.kinds.fd && b.kinds.fd;
     if !kinds_meet {
@@ -140,7 +140,7 @@ fn overlap(a: &Rule, b: &Rule) -> Option<(String, String)> {
 }
 
 /// Jobs of the kernel as routes, and for each rule of each route the numbers of its jobs. A classic and an FD job that
-/// are otherwise the same become one rule. `name` answers the name of an interface.
+/// are otherwise the same become one rule. `name` returns the name of an interface.
 pub fn to_rules(jobs: &[Job], name: impl Fn(u32) -> String) -> (RuleSet, Vec<Vec<Vec<usize>>>) {
     let mut set = RuleSet::default();
     let mut numbers: Vec<Vec<Vec<usize>>> = Vec::new();
@@ -155,7 +155,7 @@ pub fn to_rules(jobs: &[Job], name: impl Fn(u32) -> String) -> (RuleSet, Vec<Vec
         });
         let rules = &mut set.routes[route].policy.rules;
         let rule = to_rule(job);
-        // An FD job and a classic one with nothing that only one of them can have.
+        // An FD job and a classic job without properties that only one kind can have.
         let twin = rules.iter_mut().zip(&mut numbers[route]).find(|(other, _)| {
             let kinds = Kinds { classic: true, fd: true };
             let apart = other.kinds != kinds && other.kinds != rule.kinds;

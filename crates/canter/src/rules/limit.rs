@@ -1,6 +1,5 @@
-//! Rate limits, each identifier by itself. The generic cell rate algorithm: an identifier's theoretical arrival time
-//! moves on by one period a frame, and a frame that comes earlier than that, less the burst allowed, is over the
-//! limit.
+//! Rate limits of each identifier, by the generic cell rate algorithm: each frame advances its identifier's theoretical
+//! arrival time by one period. A frame that arrives earlier than this time minus the allowed burst is over the limit.
 
 use super::Limit;
 use canter_io::{
@@ -9,7 +8,7 @@ use canter_io::{
 };
 use std::collections::HashMap;
 
-/// Extended identifiers that are watched at once. More share one allowance until some have been quiet.
+/// Extended identifiers with their own limit. Further ones share one limit until some have been quiet.
 const EXTENDED_MAX: usize = 4096;
 
 /// When the next frame of each identifier is due, in ns.
@@ -18,7 +17,7 @@ pub struct Limiter {
     limit: Limit,
     standard: Box<[u64]>,
     extended: HashMap<u32, u64>,
-    /// Of the extended identifiers that found no place.
+    /// Shared by the extended identifiers without their own limit.
     shared: u64,
 }
 
@@ -28,7 +27,7 @@ impl Limiter {
         Self { limit, standard, extended: HashMap::with_capacity(EXTENDED_MAX), shared: 0 }
     }
 
-    /// Whether a frame that comes at `now_ns` is within the limit.
+    /// Whether a frame that arrives at `now_ns` is within the limit.
     pub fn passes(&mut self, frame: &Frame, now_ns: u64) -> bool {
         let Limit { period_ns, burst } = self.limit;
         let due_ns = if frame.can_id & EFF_FLAG == 0 {
@@ -77,7 +76,7 @@ mod tests {
         let mut limiter = Limiter::new(Limit { period_ns: 1000, burst: 1 });
         let passed = (0..10_000).filter(|id| limiter.passes(&frame(&format!("{id:08X}")), 0)).count();
         assert_eq!((passed, limiter.extended.len()), (EXTENDED_MAX + 1, EXTENDED_MAX));
-        assert!(limiter.passes(&frame("1FFFFFFF"), 1000), "those that were quiet have made room");
+        assert!(limiter.passes(&frame("1FFFFFFF"), 1000), "quiet identifiers make room");
     }
 
     proptest! {

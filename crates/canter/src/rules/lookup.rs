@@ -1,6 +1,6 @@
-//! Which rules a frame matches: one look-up in a table for a standard identifier, whatever the number of rules and
-//! their filters; one in a hash for an extended one that a filter names exactly; for the rest one in a hash for each
-//! different mask, and the inverse filters one after the other.
+//! Finds the rules that a frame matches. A standard identifier takes one look-up in a table, for any number of rules and
+//! filters. An extended identifier that a filter names exactly takes one look-up in a hash; others take one in a hash for
+//! each different mask, and a comparison with each inverse filter.
 //!
 //! A frame is looked up by its *key*: `can_id` with the FD kind in the bit that error frames have there.
 
@@ -23,7 +23,7 @@ pub const RULES_MAX: usize = 16_384;
 /// Numbers of rules that match, in the order of the file.
 type Hits = Vec<u16>;
 
-/// What was found: nothing, one rule, or a list of several (only where all matching rules count).
+/// The result of a look-up: no rule, one rule, or a list of several (only with `match = "all"`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     None,
@@ -40,13 +40,13 @@ pub struct Lookup {
     masked: Vec<Group>,
     inverse: Vec<(u16, Filter, Kinds)>,
     lists: Vec<Hits>,
-    /// The number of each list, while the tables are made.
+    /// The number of each list, while the tables are built.
     known: HashMap<Hits, u32>,
-    /// Collects hits of several groups; the first list.
+    /// Collects hits of several groups.
     scratch: Hits,
 }
 
-/// Filters of one mask: the key under the mask, and whom it belongs to.
+/// Filters with the same mask: the rules of each masked key.
 struct Group {
     mask: u32,
     rules: HashMap<u32, Hits, Multiply>,
@@ -77,19 +77,19 @@ impl Lookup {
             }
         }
         lookup.standard = standard.into_iter().map(|hits| lookup.found(hits)).collect();
-        // What a filter names exactly may match masks as well: its answer is made here, complete.
+        // An exact key may match masks as well, so its result includes those rules.
         exact.sort_unstable();
         exact.dedup();
         let answers: Vec<_> = exact.iter().map(|&key| (key, lookup.hits(key))).collect();
         let answers = answers.into_iter().map(|(key, hits)| (key, lookup.found(hits))).collect::<Vec<_>>();
         lookup.exact = ExactHash::new(&answers);
-        // They need not be found a second way.
+        // Exact keys are in the hash, so their group is not needed.
         lookup.known = HashMap::new();
         lookup.masked.retain(|group| group.mask & EFF_MASK != EFF_MASK);
         lookup
     }
 
-    /// The most rules that a frame can match; 1 unless all matching rules count.
+    /// The largest number of rules that a frame can match; 1 unless `match = "all"`.
     pub fn copies_max(&self) -> usize {
         let listed = self.lists.iter().map(Vec::len).max().unwrap_or(1);
         let collected = match self.matching {
@@ -105,7 +105,7 @@ impl Lookup {
         listed.max(collected).max(1)
     }
 
-    /// What a data or RTR frame matches.
+    /// The rules that a data or RTR frame matches.
     #[inline]
     pub fn find(&mut self, frame: &Frame) -> Found {
         let key = frame.can_id & !FD | if frame.is_fd() { FD } else { 0 };
@@ -237,7 +237,7 @@ fn note_standard(standard: &mut [Hits], rule: u16, filter: &Filter, kinds: Kinds
         if !inverse && !format_fits {
             continue;
         }
-        // An exact filter names one place; others all those under their mask.
+        // An exact filter selects one entry, others all entries under their mask.
         let free = if inverse { SFF_MASK } else { !mask & SFF_MASK };
         let base = if inverse { 0 } else { id & mask & SFF_MASK };
         let mut part = 0;
@@ -263,7 +263,7 @@ fn standard_place(key: u32) -> usize {
     (key & SFF_MASK | (key & (RTR_FLAG | FD)) >> 18) as usize
 }
 
-/// Keys and answers, at most half full, one multiplication to the place.
+/// A hash of keys and results, at most half full, with multiplicative hashing.
 #[derive(Default)]
 struct ExactHash {
     slots: Box<[(u32, Found)]>,
@@ -379,7 +379,7 @@ mod tests {
         })
     }
 
-    /// Looks at every filter of every rule.
+    /// Compares with every filter of every rule.
     fn slowly(policy: &Policy, frame: &Frame) -> Vec<u16> {
         let matches = |rule: &Rule| {
             let kind = if frame.is_fd() { rule.kinds.fd } else { rule.kinds.classic };
@@ -392,7 +392,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_tables_find_what_a_look_at_every_filter_finds(
+        fn the_tables_find_the_same_rules_as_a_comparison_with_every_filter(
             rules in prop::collection::vec(rule(), 0..8), all: bool, ids in prop::collection::vec(0u32..6, 1..20),
         ) {
             let matching = if all { Matching::All } else { Matching::First };

@@ -1,4 +1,4 @@
-//! Reads a rule file: docs/rules.md says what may stand in it. Whatever is wrong is refused with its place.
+//! Reads a rule file; docs/rules.md describes it. Errors have their position in the file.
 
 use super::{
     Change, Convert, Kinds, Limit, Matching, Policy, RouteRules, Rule, RuleSet,
@@ -39,10 +39,10 @@ const RULE: &[&str] = &[
     "keep-stamp",
     "same-interface",
 ];
-/// Those of a rule too: without `[[route.rule]]` a route is one itself.
+/// Keys of a route. It has those of a rule too: a route without `[[route.rule]]` is a rule itself.
 static ROUTE: LazyLock<Vec<&str>> =
     LazyLock::new(|| [&["from", "to", "both", "match", "rule"], RULE].concat());
-/// Keys of a rule that a route has for all its rules.
+/// Keys that a route may set for all its rules.
 const SHARED: &[&str] = &["hops", "echo", "keep-stamp", "same-interface"];
 const OPERAND: &[&str] = &["id", "len", "flags", "data"];
 const XOR: &[&str] = &["from", "to", "result", "init"];
@@ -55,12 +55,13 @@ pub fn file(path: &Path) -> crate::failure::Result<RuleSet> {
     parse(&path.display().to_string(), &text).map_err(|fault| Failure::from(*fault))
 }
 
-/// The same, for what needs to know where frames come from and go to: a file of rules without a route is refused.
+/// The same for commands that need interfaces: refuses a file of rules without a route.
 pub fn routes(path: &Path) -> crate::failure::Result<RuleSet> {
     let set = file(path)?;
     if set.loose.is_some() {
-        let why = "has rules and no route (write [[route]] with from and to, or give it to canter gateway)";
-        return Err(Failure::new(Exit::Usage, format!("{}: {why}", path.display())));
+        let reason =
+            "has rules without a route (add [[route]] with from and to, or use canter gateway --rules)";
+        return Err(Failure::new(Exit::Usage, format!("{}: {reason}", path.display())));
     }
     Ok(set)
 }
@@ -71,7 +72,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// Reads a text, which errors call `file`.
+/// Reads a text; `file` is its name in errors.
 pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
     let lines = line_starts(text);
     let source = Source { file, text, lines: &lines };
@@ -89,9 +90,9 @@ pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
         (Some(_), false) => {
             let span = top.first_of(&["rule"]).map_or(0..0, |(_, span)| span);
             return source
-                .fault(&span, "rules outside of a route, in a file that has routes: write [[route.rule]]");
+                .fault(&span, "a rule outside of a route, in a file that has routes (use [[route.rule]])");
         }
-        (None, true) => return source.fault(&(0..0), "neither a [[route]] nor a [[rule]]"),
+        (None, true) => return source.fault(&(0..0), "the file has neither a [[route]] nor a [[rule]]"),
         _ => {}
     }
     if let Some((place, message)) = graph::conflict(&set.routes) {
@@ -106,12 +107,10 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
     let both = table.flag("both")?.unwrap_or(false);
     let shared = shared(table, &Rule::default())?;
     if from == to && !shared.same_interface {
-        let why = format!(
-            "to: {to:?} is where the frames come from (same-interface = true, if they are to go back)"
-        );
-        return table.source.fault(&to_span, why);
+        let message = format!("to: {to:?} is also the input (same-interface = true allows that)");
+        return table.source.fault(&to_span, message);
     }
-    // Two directions of one gateway do not hear each other.
+    // Two directions of the same gateway ignore each other's frames.
     let shared = Rule { hops: shared.hops.or(both.then_some(1)), ..shared };
     let inner = rules(table, &shared)?;
     let own = table.first_of(&RULE.iter().copied().filter(|key| !SHARED.contains(key)).collect::<Vec<_>>());
@@ -119,7 +118,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
         Some((key, span)) if !inner.is_empty() => {
             return table
                 .source
-                .fault(&span, format!("{key:?} beside [[route.rule]]: write it into the rules"));
+                .fault(&span, format!("{key:?} in a route with [[route.rule]] (move it into the rules)"));
         }
         _ if inner.is_empty() => vec![rule(table, &shared)?],
         _ => inner,
@@ -154,12 +153,12 @@ fn matching(table: &Table<'_, '_>) -> Result<Matching> {
 fn rules(table: &Table<'_, '_>, shared: &Rule) -> Result<Vec<Rule>> {
     let tables = table.tables("rule", RULE)?;
     if tables.len() > RULES_MAX {
-        return table.source.fault(&table.span, format!("more than {RULES_MAX} rules"));
+        return table.source.fault(&table.span, format!("has more than {RULES_MAX} rules"));
     }
     tables.iter().map(|table| rule(table, shared)).collect()
 }
 
-/// What a route says for all its rules, and each rule for itself.
+/// The keys that a route may set for all its rules; a rule may override them.
 fn shared(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
     Ok(Rule {
         hops: table.number("hops", 1..=255)?.map(|hops| hops as u8).or(outer.hops),
@@ -202,13 +201,13 @@ fn filters(table: &Table<'_, '_>) -> Result<Vec<canter_io::Filter>> {
         let (text, span) = table.source.text_of("filter", item)?;
         match select::parse(text) {
             Ok(list) => filters.extend(list),
-            Err(why) => return table.source.fault(&span, format!("filter: {why}")),
+            Err(error) => return table.source.fault(&span, format!("filter: {error}")),
         }
     }
     if let (true, Some(value)) = (filters.is_empty(), table.get("filter")) {
         return table
             .source
-            .fault(&value.span(), "filter: an empty list (leave it out to match every frame)");
+            .fault(&value.span(), "filter: must not be an empty list (leave it out to match every frame)");
     }
     Ok(filters)
 }
@@ -224,7 +223,7 @@ fn change(table: &Table<'_, '_>, kinds: Kinds) -> Result<Change> {
     })
 }
 
-/// One of the four operations; `fill` stands for the payload bytes that are not given.
+/// One of the four operations; `fill` is the value of payload bytes that are not given.
 fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<Modification> {
     let Some(inner) = table.inner(key, OPERAND)? else { return Ok(Modification::default()) };
     let source = table.source;
@@ -236,8 +235,10 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
     };
     let flags = inner.number("flags", 0..=7)?.map(|flags| flags as u8);
     if let (true, Some(value)) = (!kinds.fd, inner.get("flags")) {
-        return source
-            .fault(&value.span(), format!("{key}: flags are of FD frames, and this rule has classic ones"));
+        return source.fault(
+            &value.span(),
+            format!("{key}: flags: only FD frames have flags, but this rule is for classic frames"),
+        );
     }
     let data = match inner.text("data")? {
         None => None,
@@ -245,7 +246,7 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
             let most = if kinds.fd { 64 } else { 8 };
             let bytes = bytes(text).filter(|bytes| (1..=most).contains(&bytes.len()));
             let Some(bytes) = bytes else {
-                return source.fault(&span, format!("{key}: data: {text:?}: not 1…{most} bytes in hex"));
+                return source.fault(&span, format!("{key}: data: {text:?} is not 1…{most} bytes in hex"));
             };
             let mut data = [fill; 64];
             data[..bytes.len()].copy_from_slice(&bytes);
@@ -254,19 +255,19 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
     };
     let modification = Modification { id: can_id(&inner, key)?, len, flags, data };
     if modification.is_empty() {
-        return source.fault(&inner.span, format!("{key}: changes nothing: give id, len, flags or data"));
+        return source.fault(&inner.span, format!("{key}: changes nothing (give id, len, flags or data)"));
     }
     Ok(modification)
 }
 
-/// An identifier as a text, or the whole `can_id` with its flags as a number.
+/// An identifier as a string, or the whole `can_id` with its flags as a number.
 fn can_id(table: &Table<'_, '_>, key: &str) -> Result<Option<u32>> {
     let Some(value) = table.get("id") else { return Ok(None) };
     let source = table.source;
     let id = match value.get_ref() {
         DeValue::String(text) => match select::identifier(text) {
             Ok((id, _)) => id,
-            Err(why) => return source.fault(&value.span(), format!("{key}: id: {why}")),
+            Err(error) => return source.fault(&value.span(), format!("{key}: id: {error}")),
         },
         _ => table.number("id", 0..=i64::from(u32::MAX))?.unwrap_or_default() as u32,
     };
@@ -276,14 +277,14 @@ fn can_id(table: &Table<'_, '_>, key: &str) -> Result<Option<u32>> {
         return source.fault(&value.span(), format!("{key}: id: 0x20000000 would make error frames"));
     }
     if without_eff {
-        let why =
-            format!("{key}: id: above 7FF without the EFF flag (8 digits as a text, or 0x80000000 more)");
-        return source.fault(&value.span(), why);
+        let message =
+            format!("{key}: id: above 7FF without the EFF flag (use 8 digits in quotes, or add 0x80000000)");
+        return source.fault(&value.span(), message);
     }
     Ok(Some(id))
 }
 
-/// Hex digits in pairs, dots between them if they like.
+/// Pairs of hex digits, optionally with dots between them.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text
         .bytes()
@@ -294,16 +295,16 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     pairs.remainder().is_empty().then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// The places of a checksum, all inside of the longest payload: an unfixed kernel writes wherever it is told.
+/// The positions of a checksum, all within the longest payload: a kernel without the fix writes to any position.
 fn span(table: &Table<'_, '_>, kinds: Kinds) -> Result<Span> {
     let most = if kinds.classic { 8 } else { 64 };
-    let place = |key: &str| match table.number(key, -most..=most - 1)? {
-        Some(place) => Ok(place as i8),
+    let position = |key: &str| match table.number(key, -most..=most - 1)? {
+        Some(position) => Ok(position as i8),
         None => {
-            table.source.fault(&table.span, format!("{key:?} is missing: a byte, {}…{}", -most, most - 1))
+            table.source.fault(&table.span, format!("{key:?} is missing (a byte, {}…{})", -most, most - 1))
         }
     };
-    Ok(Span::new(place("from")?, place("to")?, place("result")?))
+    Ok(Span::new(position("from")?, position("to")?, position("result")?))
 }
 
 fn xor_checksum(table: &Table<'_, '_>, kinds: Kinds) -> Result<Option<Xor>> {
@@ -318,7 +319,7 @@ fn crc8(table: &Table<'_, '_>, kinds: Kinds) -> Result<Option<Crc8>> {
         (Some(polynomial), None) => Crc8::with_polynomial(polynomial, span),
         (None, Some((text, at))) => match bytes(text).and_then(|bytes| bytes.try_into().ok()) {
             Some(table) => Crc8 { table, ..Crc8::with_polynomial(0, span) },
-            None => return inner.source.fault(&at, "crc8: table: not 256 bytes in hex"),
+            None => return inner.source.fault(&at, "crc8: table: must be 256 bytes in hex"),
         },
         _ => {
             return inner
@@ -355,7 +356,7 @@ fn profile(table: &Table<'_, '_>) -> Result<Profile> {
     });
     match made {
         Some(profile) => Ok(profile),
-        None => table.source.fault(&at, format!("crc8: this profile takes {wanted} bytes of profile-data")),
+        None => table.source.fault(&at, format!("crc8: this profile needs {wanted} bytes of profile-data")),
     }
 }
 
@@ -364,7 +365,7 @@ fn limit(table: &Table<'_, '_>) -> Result<Option<Limit>> {
     let burst = table.number("burst", 1..=10_000)?;
     let Some((text, span)) = table.text("limit")? else {
         return match table.get("burst") {
-            Some(value) => table.source.fault(&value.span(), "burst without a limit"),
+            Some(value) => table.source.fault(&value.span(), "burst: needs limit"),
             None => Ok(None),
         };
     };
@@ -377,7 +378,9 @@ fn limit(table: &Table<'_, '_>) -> Result<Option<Limit>> {
     });
     match period {
         Some(period_ns) => Ok(Some(Limit { period_ns, burst: burst.unwrap_or(1) as u32 })),
-        None => table.source.fault(&span, format!("limit: {text:?}: not frames a time, as 100/s or 1/10ms")),
+        None => table
+            .source
+            .fault(&span, format!("limit: {text:?} is not a number of frames per time (100/s, 1/10ms)")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rules for the method bpf: its program chooses frames by identifier and kind, and hands each on as it is, once.
+//! Rules for the method bpf: its program selects frames by identifier and kind, and forwards each once and unchanged.
 
 use super::{Matching, Policy, Rule, jobs::Inexpressible};
 use canter_io::{Filters, redirect};
@@ -26,18 +26,18 @@ fn inexpressible(policy: &Policy) -> Vec<Inexpressible> {
     for (at, rule) in policy.rules.iter().enumerate() {
         let copies = policy.matching == Matching::All && at > 0;
         let cannot = [
-            (!rule.change.is_empty(), "bpf changes no frames"),
-            (rule.limit.is_some(), "bpf limits no rates"),
-            (rule.convert.is_some(), "bpf makes no frames of the other kind"),
-            (rule.echo == Some(true), "what bpf hands on is not heard by local sockets on the output"),
-            (rule.keep_stamp || rule.same_interface, "keep-stamp and same-interface are can-gw's alone"),
-            (copies, "bpf hands a frame on once (match = \"first\")"),
+            (!rule.change.is_empty(), "bpf cannot change frames"),
+            (rule.limit.is_some(), "bpf cannot limit rates"),
+            (rule.convert.is_some(), "bpf cannot convert frames"),
+            (rule.echo == Some(true), "local sockets on the output do not receive bpf's frames"),
+            (rule.keep_stamp || rule.same_interface, "only can-gw supports keep-stamp and same-interface"),
+            (copies, "bpf forwards a frame only once (match = \"first\")"),
         ];
-        let why = cannot.iter().filter(|(it_does, _)| *it_does).map(|(_, why)| *why);
-        faults.extend(why.map(|why| Inexpressible {
+        let reasons = cannot.iter().filter(|(applies, _)| *applies).map(|(_, reason)| *reason);
+        faults.extend(reasons.map(|reason| Inexpressible {
             rule: at,
             place: rule.place,
-            why: format!("{why}; can-gw or a user-space pair does"),
+            reason: format!("{reason}; use can-gw or a user-space pair"),
         }));
     }
     faults
@@ -70,20 +70,20 @@ mod tests {
 
     #[test]
     fn rules_that_do_more_are_refused_with_the_reason() {
-        for (text, why) in [
-            ("set = { id = \"456\" }", "bpf changes no frames; can-gw or a user-space pair does"),
-            ("limit = \"1/s\"", "bpf limits no rates"),
-            ("convert = \"fd\"", "bpf makes no frames of the other kind"),
-            ("echo = true", "what bpf hands on is not heard"),
-            ("keep-stamp = true", "can-gw's alone"),
+        for (text, expected) in [
+            ("set = { id = \"456\" }", "bpf cannot change frames; use can-gw or a user-space pair"),
+            ("limit = \"1/s\"", "bpf cannot limit rates"),
+            ("convert = \"fd\"", "bpf cannot convert frames"),
+            ("echo = true", "local sockets on the output do not receive"),
+            ("keep-stamp = true", "only can-gw supports"),
             (
                 "match = \"all\"\n[[route.rule]]\nname = \"a\"\n[[route.rule]]\nname = \"b\"",
-                "bpf hands a frame on once",
+                "bpf forwards a frame only once",
             ),
         ] {
             let faults = of_policy(&policy(text)).unwrap_err();
             assert_eq!(faults.len(), 1, "{text}");
-            assert!(faults[0].why.contains(why), "{:?}", faults[0]);
+            assert!(faults[0].reason.contains(expected), "{:?}", faults[0]);
         }
     }
 

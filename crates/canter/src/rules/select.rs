@@ -1,4 +1,4 @@
-//! The notation of filters in rule files: candump's `ID:MASK` and `ID~MASK`, and short ones for what people mean.
+//! The notation of filters in rule files: candump's `ID:MASK` and `ID~MASK`, and short notations.
 //!
 //! | text | passes |
 //! | --- | --- |
@@ -6,9 +6,9 @@
 //! | `123#R` | its remote requests |
 //! | `200-2FF`, `18DA0000-18DAFFFF` | the data frames of these identifiers |
 //! | `~123` | every frame but the data frames of this identifier |
-//! | `123:7FF`, `123~7FF` | as candump's: what matches, what does not |
+//! | `123:7FF`, `123~7FF` | as with candump: frames that match, frames that do not |
 //!
-//! Every one becomes masks, of which can-gw and the engine understand the same.
+//! Each becomes masks, which can-gw and the engine evaluate alike.
 
 use canter_io::{
     Filter,
@@ -16,7 +16,7 @@ use canter_io::{
     frame::{EFF_FLAG, EFF_MASK, RTR_FLAG, SFF_MASK},
 };
 
-/// The mask bits that tell data from remote, standard from extended.
+/// The mask bits that distinguish data from remote frames and standard from extended identifiers.
 const FORMAT: u32 = EFF_FLAG | RTR_FLAG;
 
 /// Reads one filter; a range becomes several masks that have no frame in common.
@@ -45,16 +45,17 @@ pub fn parse(text: &str) -> Result<Vec<Filter>, String> {
 
 /// An identifier with its EFF flag, and the mask of its width.
 pub fn identifier(text: &str) -> Result<(u32, u32), String> {
-    let wrong = || format!("{text:?}: not an identifier of 3 (000…7FF) or 8 (00000000…1FFFFFFF) hex digits");
-    let number = u32::from_str_radix(text, 16).map_err(|_| wrong())?;
+    let error =
+        || format!("{text:?} is not an identifier of 3 (000…7FF) or 8 (00000000…1FFFFFFF) hex digits");
+    let number = u32::from_str_radix(text, 16).map_err(|_| error())?;
     match (text.len(), number) {
         (3, 0..=SFF_MASK) if !text.starts_with('+') => Ok((number, SFF_MASK)),
         (8, 0..=EFF_MASK) if !text.starts_with('+') => Ok((number | EFF_FLAG, EFF_MASK)),
-        _ => Err(wrong()),
+        _ => Err(error()),
     }
 }
 
-/// Data frames of `first`…`last`, in as few aligned blocks as there can be.
+/// Data frames of `first`…`last`, as the fewest aligned blocks.
 fn range(first: u32, last: u32) -> Vec<Filter> {
     let width = if first & EFF_FLAG == 0 { SFF_MASK } else { EFF_MASK };
     let (mut at, last) = (u64::from(first & width), u64::from(last & width));
@@ -86,7 +87,7 @@ pub fn show(filter: &Filter) -> String {
     filter.to_string()
 }
 
-/// Whether no frame matches both. Inverse filters have one in common with nearly everything.
+/// Whether no frame matches both filters; false for inverse filters, which share frames with nearly every other.
 pub fn disjoint(a: &Filter, b: &Filter) -> bool {
     let common = effective_mask(a) & effective_mask(b);
     a.id & INVERSE == 0 && b.id & INVERSE == 0 && (a.id ^ b.id) & common != 0
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_passes_what_its_notation_says() {
+    fn each_notation_passes_its_frames() {
         for (filter, frame, wanted) in [
             ("123", "123#11", true),
             ("123", "123#R", false),
@@ -137,10 +138,10 @@ mod tests {
         ] {
             assert_eq!(passes(filter, frame), wanted, "{filter} {frame}");
         }
-        for wrong in
+        for text in
             ["", "12", "800", "20000000", "123-00000124", "124-123", "123-", "xyz", "123:", "+12", "~"]
         {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
@@ -159,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shown_is_read_as_the_same_filter(id in 0u32..0x8000_0000, mask: u32, exact: bool, extended: bool) {
+        fn a_shown_filter_is_read_as_the_same_filter(id in 0u32..0x8000_0000, mask: u32, exact: bool, extended: bool) {
             let id = if extended { id & EFF_MASK | EFF_FLAG | id & (INVERSE | RTR_FLAG) } else { id & 0x0fff_ffff };
             let mask = if exact { FORMAT | if extended { EFF_MASK } else { SFF_MASK } } else { mask & !INVERSE };
             let filter = Filter { id, mask };

@@ -7,7 +7,7 @@ use canter_io::{
 };
 use std::fmt::Write;
 
-/// The whole file. `notes` answers comment lines for a rule of a route, without their `#`.
+/// The text of the file. `notes` returns comment lines for a rule of a route, without their `#`.
 pub fn file(set: &RuleSet, notes: impl Fn(usize, usize) -> Vec<String>) -> String {
     let mut text = String::new();
     for (at, route) in set.routes.iter().enumerate() {
@@ -109,7 +109,7 @@ fn operand(operand: &Modification, fill: u8) -> Vec<String> {
     [id, len, flags, data].into_iter().flatten().collect()
 }
 
-/// As a text where it is nothing but an identifier.
+/// As a string when it is only an identifier.
 fn can_id(id: u32) -> String {
     match id {
         ..=SFF_MASK => format!("\"{id:03X}\""),
@@ -152,13 +152,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// As TOML quotes it.
+/// A string in TOML's quotes.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(text, "{line}"); // a String takes everything
+    let _ = writeln!(text, "{line}"); // writing to a String cannot fail
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ pub mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_as_the_same(rules in vec(rules(), 1..4), all: bool) {
+        fn a_written_file_is_read_as_the_same_rules(rules in vec(rules(), 1..4), all: bool) {
             let matching = if all { Matching::All } else { Matching::First };
             let policy = Policy { matching, rules };
             let route = RouteRules { from: "can0".into(), to: "can1".into(), policy, place: Place::default() };

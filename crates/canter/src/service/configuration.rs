@@ -1,5 +1,5 @@
-//! `/etc/canter/canter.toml`: each part of it is a command line. A key is the long name of an option, or the name of
-//! what the command takes without one; so every option is defined once, by its command.
+//! `/etc/canter/canter.toml`: each part is a command line. A key is the long name of an option or the name of a positional
+//! argument, so every option is defined once, by its command.
 
 use crate::{
     failure::{self, Exit, Failure},
@@ -15,18 +15,18 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// What a part can be about.
+/// The kinds of parts.
 pub const CAPTURE: &str = "capture";
 pub const GATEWAY: &str = "gateway";
 pub const RULES: &str = "rules";
 
-/// What an earlier run may leave: a key of the service, not of the command.
+/// A key of the service, not of the command: how many runs' files to keep.
 pub const KEEP_RUNS: &str = "keep-runs";
 
-/// Options that make no sense in a service: it is told by signals when to end, and has no terminal.
-const NOT_HERE: &[&str] = &["help", "version", "duration", "count"];
+/// Options that a service refuses: a signal ends it, and it has no terminal.
+const EXCLUDED_OPTIONS: &[&str] = &["help", "version", "duration", "count"];
 
-/// A configuration file as it is.
+/// A configuration file, parsed when a part is requested.
 pub struct Configuration<'p> {
     program: Program<'p>,
     file: String,
@@ -34,11 +34,11 @@ pub struct Configuration<'p> {
     lines: Vec<usize>,
 }
 
-/// What `[rules]` says.
+/// The part `[rules]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     pub file: String,
-    /// Leave jobs alone that are not in the file.
+    /// Keep jobs that are not in the file.
     pub keep: bool,
 }
 
@@ -47,13 +47,13 @@ pub struct Rules {
 pub struct Part {
     /// The command and its arguments, without the program.
     pub words: Vec<String>,
-    /// How many runs' files stay, `None`: all.
+    /// Number of runs whose files are kept; `None`: all.
     pub keep_runs: Option<u32>,
 }
 
 type Result<T> = failure::Result<T>;
 
-fn wrong(fault: Box<document::Fault>) -> Failure {
+fn usage_failure(fault: Box<document::Fault>) -> Failure {
     Failure::new(Exit::Usage, fault.to_string())
 }
 
@@ -79,7 +79,8 @@ impl<'p> Configuration<'p> {
             return Ok(Vec::new());
         };
         let source = self.source();
-        let not_named = format!("write [{kind}.NAME], as it is started: systemctl start canter-{kind}@NAME");
+        let not_named =
+            format!("the part needs a name: [{kind}.NAME], for systemctl start canter-{kind}@NAME");
         let DeValue::Table(parts) = value.get_ref() else {
             return source.fault(&key.span(), not_named);
         };
@@ -93,7 +94,7 @@ impl<'p> Configuration<'p> {
         parts.iter().map(part).collect()
     }
 
-    /// Refuses what belongs to no service.
+    /// Parses the file; refuses unknown parts.
     fn root(&self) -> document::Result<DeTable<'_>> {
         let known = [CAPTURE, GATEWAY, RULES];
         let root = self.source().parse()?;
@@ -108,15 +109,15 @@ impl<'p> Configuration<'p> {
 
     /// The names of all parts of a kind.
     pub fn names(&self, kind: &str) -> Result<Vec<String>> {
-        let root = self.root().map_err(wrong)?;
-        let parts = self.parts(&root, kind).map_err(wrong)?;
+        let root = self.root().map_err(usage_failure)?;
+        let parts = self.parts(&root, kind).map_err(usage_failure)?;
         Ok(parts.into_iter().map(|(name, ..)| name.to_owned()).collect())
     }
 
     /// `[kind.name]` as a command line that its command understands.
     pub fn part(&self, kind: &str, name: &str) -> Result<Part> {
-        let root = self.root().map_err(wrong)?;
-        let parts = self.parts(&root, kind).map_err(wrong)?;
+        let root = self.root().map_err(usage_failure)?;
+        let parts = self.parts(&root, kind).map_err(usage_failure)?;
         let Some((_, table, span)) = parts.iter().find(|(known, ..)| *known == name) else {
             let known: Vec<&str> = parts.iter().map(|(known, ..)| *known).collect();
             let others = if known.is_empty() { String::new() } else { instead(name, &known) };
@@ -125,17 +126,17 @@ impl<'p> Configuration<'p> {
         let mut program = self.program.definition();
         program.build(); // so that each command has the common options too
         let command = program.find_subcommand(kind).expect("each kind is a command");
-        let part = self.words(command, table).map_err(wrong)?;
-        self.understand(&part.words).map_err(|why| {
+        let part = self.words(command, table).map_err(usage_failure)?;
+        self.check_command_line(&part.words).map_err(|error| {
             let place = self.source().place(span);
-            let message = format!("{}:{}:{}: {why}", self.file, place.line, place.column);
+            let message = format!("{}:{}:{}: {error}", self.file, place.line, place.column);
             Failure::new(Exit::Usage, message)
         })?;
         Ok(part)
     }
 
-    /// What the command says to it, in one line without its usage.
-    fn understand(&self, words: &[String]) -> std::result::Result<(), String> {
+    /// The command's error, in one line without the usage.
+    fn check_command_line(&self, words: &[String]) -> std::result::Result<(), String> {
         let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
         let Err(error) = self.program.read(all) else { return Ok(()) };
         let text = error.to_string();
@@ -144,8 +145,8 @@ impl<'p> Configuration<'p> {
     }
 
     fn words(&self, command: &Command, table: &DeTable<'_>) -> document::Result<Part> {
-        let mut arguments: Vec<&Arg> = command.get_arguments().filter(|arg| !is_left_out(arg)).collect();
-        // Those without a name first, in their order.
+        let mut arguments: Vec<&Arg> = command.get_arguments().filter(|arg| !is_excluded(arg)).collect();
+        // Positional arguments first, in their order.
         arguments.sort_by_key(|arg| arg.get_index().unwrap_or(usize::MAX));
         let mut part = Part { words: vec![command.get_name().to_owned()], keep_runs: None };
         for (key, value) in table.iter() {
@@ -174,29 +175,29 @@ impl<'p> Configuration<'p> {
     fn positive(&self, value: &Spanned<DeValue<'_>>) -> document::Result<u32> {
         match value.get_ref().as_str().is_none().then(|| text(value.get_ref())).flatten().map(|n| n.parse()) {
             Some(Ok(number @ 1..)) => Ok(number),
-            _ => self.source().fault(&value.span(), format!("{KEEP_RUNS}: not a number from 1 on")),
+            _ => self.source().fault(&value.span(), format!("{KEEP_RUNS}: must be a number from 1")),
         }
     }
 
     /// A value as words of the command line.
     fn add(&self, arg: &Arg, value: &Spanned<DeValue<'_>>, words: &mut Vec<String>) -> document::Result<()> {
         let key = key_of(arg);
-        let wrong = |what: &str| self.source().fault(&value.span(), format!("{key}: {what}"));
+        let fault = |expected: &str| self.source().fault(&value.span(), format!("{key}: must be {expected}"));
         let takes_value = arg.get_action().takes_values();
         match value.get_ref() {
             DeValue::Boolean(on) if !takes_value => words.extend(on.then(|| format!("--{key}"))),
-            _ if !takes_value => return wrong("true or false"),
+            _ if !takes_value => return fault("true or false"),
             DeValue::Array(list) => {
                 for item in list.iter() {
                     match text(item.get_ref()) {
                         Some(text) => words.push(word(arg, &text)),
-                        None => return wrong("a list of texts"),
+                        None => return fault("a list of strings"),
                     }
                 }
             }
             other => match text(other) {
                 Some(text) => words.push(word(arg, &text)),
-                None => return wrong("a text or a number"),
+                None => return fault("a string or a number"),
             },
         }
         Ok(())
@@ -210,23 +211,23 @@ impl<'p> Configuration<'p> {
                 return Ok(None);
             };
             let DeValue::Table(table) = value.get_ref() else {
-                return self.source().fault(&key.span(), "write [rules] with file = \"…\"");
+                return self.source().fault(&key.span(), "rules must be a table: [rules] with file = \"…\"");
             };
             let table = self.source().table(table, value.span(), &["file", "keep"])?;
             let (file, _) = table.needed_text("file")?;
             Ok(Some(Rules { file: file.to_owned(), keep: table.flag("keep")?.unwrap_or(false) }))
         };
-        read().map_err(wrong)
+        read().map_err(usage_failure)
     }
 }
 
-/// What a key of the file calls it.
+/// The key of an argument in the file.
 fn key_of(arg: &Arg) -> &str {
     arg.get_long().unwrap_or_else(|| arg.get_id().as_str())
 }
 
-fn is_left_out(arg: &Arg) -> bool {
-    NOT_HERE.contains(&key_of(arg))
+fn is_excluded(arg: &Arg) -> bool {
+    EXCLUDED_OPTIONS.contains(&key_of(arg))
 }
 
 fn word(arg: &Arg, text: &str) -> String {
@@ -236,7 +237,7 @@ fn word(arg: &Arg, text: &str) -> String {
     }
 }
 
-/// Whether the part is a gateway that cannot wait for interfaces. For can-gw's, canter-rules.service does.
+/// Whether the part is a gateway that cannot wait for interfaces. With can-gw, canter-rules.service waits instead.
 fn cannot_wait(table: &DeTable<'_>) -> bool {
     let method = table.iter().find(|(key, _)| key.get_ref() == "method").map(|(_, value)| value.get_ref());
     let method = method.and_then(DeValue::as_str).and_then(|name| name.parse::<Method>().ok());
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_the_command_line_that_it_stands_for() {
+    fn a_part_becomes_a_command_line() {
         let file = configuration(
             r#"
             [capture.drive]
@@ -305,11 +306,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line_with_its_place_and_the_way_out() {
+    fn errors_are_one_line_with_their_place_and_the_way_out() {
         let table = [
             ("x = ", "c.toml:1:"),
             ("[captur.a]", r#"c.toml:1:2: "captur": unknown part (did you mean "capture"?)"#),
-            ("[capture]\ninterfaces = ['can0']", "c.toml:2:1: write [capture.NAME]"),
+            ("[capture]\ninterfaces = ['can0']", "c.toml:2:1: the part needs a name: [capture.NAME]"),
             ("[capture.b]", "c.toml: no [capture.a] (did you mean \"b\"?)"),
             ("[capture.a]\noutptu = 'x'", r#"c.toml:2:1: "outptu": unknown key (did you mean "output"?)"#),
             ("[capture.a]\ninterfaces = 'can0'", "required arguments were not provided: --output <FILE>"),
@@ -317,10 +318,10 @@ mod tests {
                 "[capture.a]\ninterfaces = 'can0'\noutput = 'x.log'\nkeep = 'many'",
                 "invalid value 'many' for '--keep <N>'",
             ),
-            ("[capture.a]\nns = 3", "c.toml:2:6: ns: true or false"),
-            ("[capture.a]\nkeep-runs = 0", "c.toml:2:13: keep-runs: not a number from 1 on"),
+            ("[capture.a]\nns = 3", "c.toml:2:6: ns: must be true or false"),
+            ("[capture.a]\nkeep-runs = 0", "c.toml:2:13: keep-runs: must be a number from 1"),
             ("[capture.a]\nduration = '1s'", r#""duration": unknown key"#),
-            ("[capture.a]\noutput = {}", "c.toml:2:10: output: a text or a number"),
+            ("[capture.a]\noutput = {}", "c.toml:2:10: output: must be a string or a number"),
         ];
         for (text, expected) in table {
             let failure = configuration(text).part(CAPTURE, "a").unwrap_err();

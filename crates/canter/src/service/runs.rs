@@ -1,5 +1,5 @@
-//! A service starts again and again: `{run}` in its output is the number of this start, so that no recording is written
-//! over, whatever the clock says. Names sort.
+//! `{run}` in a service's output is the number of the start, so that a restarted service overwrites no recording, even when
+//! the clock was set back. The names sort by start.
 
 use crate::{
     failure::{self, Exit, Failure},
@@ -10,13 +10,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What stands for the number.
+/// The placeholder of the number.
 pub const RUN: &str = "{run}";
 
-/// The output of the next run; with `keep` only so many runs stay, this one among them.
+/// The output of the next run. Deletes files of older runs so that `keep` runs stay, including this one.
 ///
 /// # Errors
-/// When the folder cannot be read, or an old file not be removed.
+/// The folder cannot be read, or an old file cannot be removed.
 pub fn next(template: &str, keep: Option<u32>) -> failure::Result<String> {
     let Some((folder, before, after)) = split(template)? else { return Ok(template.to_owned()) };
     let unreadable = |error| trouble::of_file(&folder, "read", error);
@@ -33,28 +33,27 @@ pub fn next(template: &str, keep: Option<u32>) -> failure::Result<String> {
     Ok(template.replacen(RUN, &format!("{number:04}"), 1))
 }
 
-/// The folder, and what is before and behind the number in the file's name.
+/// The folder, and the parts of the file's name before and after the number.
 fn split(template: &str) -> failure::Result<Option<(PathBuf, &str, &str)>> {
     let (folder, name) = template.rsplit_once('/').unwrap_or((".", template));
     if folder.contains(RUN) {
-        let message = format!("{template}: {RUN} belongs into the file's name, not into its folder's");
+        let message = format!("{template}: {RUN} is allowed only in the name of the file, not in its folder");
         return Err(Failure::new(Exit::Usage, message));
     }
     let folder = if folder.is_empty() { Path::new("/") } else { Path::new(folder) };
     Ok(name.split_once(RUN).map(|(before, after)| (folder.to_owned(), before, after)))
 }
 
-/// Which run a file is of: the recording, one of a row (`-000001`), or the account beside it.
+/// The run of a file: of a recording, of one of its rotated files (`-000001`), or of its account.
 fn run_of(name: &str, before: &str, after: &str) -> Option<u32> {
     let rest = name.strip_prefix(before)?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, rest) = rest.split_at(digits);
     let rest = rest.strip_suffix(".account.json").unwrap_or(rest);
-    let row = rest.strip_suffix(after)?;
-    let plain = row.is_empty();
-    let one_of_row =
-        row.strip_prefix('-').is_some_and(|n| n.len() >= 6 && n.bytes().all(|c| c.is_ascii_digit()));
-    (number.len() >= 4 && (plain || one_of_row)).then(|| number.parse().ok()).flatten()
+    let rotation = rest.strip_suffix(after)?;
+    let is_rotated =
+        rotation.strip_prefix('-').is_some_and(|n| n.len() >= 6 && n.bytes().all(|c| c.is_ascii_digit()));
+    (number.len() >= 4 && (rotation.is_empty() || is_rotated)).then(|| number.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_run_has_the_next_number_and_the_oldest_go() {
+    fn each_run_has_the_next_number_and_the_oldest_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let names = || {
@@ -93,9 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_number_stays_and_a_folder_has_none() {
+    fn a_name_without_a_number_is_unchanged_and_a_folder_with_one_is_refused() {
         assert_eq!(next("/nowhere/x.log", Some(1)).unwrap(), "/nowhere/x.log");
-        assert!(next("/var/{run}/x.log", None).unwrap_err().message.contains("belongs into the file's name"));
+        assert!(
+            next("/var/{run}/x.log", None)
+                .unwrap_err()
+                .message
+                .contains("is allowed only in the name of the file")
+        );
         assert!(next("/nowhere/{run}.log", None).unwrap_err().message.starts_with("/nowhere: read: "));
     }
 }

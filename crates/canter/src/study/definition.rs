@@ -377,7 +377,7 @@ mod tests {
             ("", "needs one of [syscalls], [latency], [ping] and missing"),
             (&latency.replace("can-gw", "can-gv"), "can-gv"),
             (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
-            (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: one-at-a-time, "),
+            (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),
             (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),
             (&latency.replace("[2]", "[1]"), "lens: "),
             (&format!("{latency}weather = 1\n"), "line 12: unknown field `weather`"),

@@ -1,7 +1,6 @@
-//! What is known of every bus and every identifier: counted from the frames, and from what the kernel says of the
-//! interfaces. Memory is bounded, whatever comes.
+//! Counts of every bus and every identifier, from frames and from the kernel's counters of interfaces. Memory is bounded.
 
-use super::source::Heard;
+use super::source::Received;
 use canter_io::{
     Filters, Frame, Interface,
     frame::{BitRate, EFF_FLAG, EFF_MASK, RTR_FLAG},
@@ -9,13 +8,13 @@ use canter_io::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Identifiers that have a row; frames of further ones are counted on their bus only, and told.
+/// Identifiers that have a row. Frames of other identifiers count on their bus only, and the summary reports them.
 pub const IDENTIFIERS_MAX: usize = 4096;
 
-/// An interval ends for us so much later than by its frames' stamps: until then the last ones come out of the rings.
+/// Delay between the end of an interval, by stamps, and its evaluation: the last frames may still be in the rings.
 pub const SETTLE_NS: u64 = 100_000_000;
 
-/// What came in the interval that is counted, by the stamps, and what is of the next one already.
+/// Counts of the current interval and, by their stamps, already of the next one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     inside: u64,
@@ -27,7 +26,7 @@ impl Window {
         *if inside { &mut self.inside } else { &mut self.later } += amount;
     }
 
-    /// The interval's, as the next one begins.
+    /// Returns the count of the interval, and begins the next one.
     fn next(&mut self) -> u64 {
         let inside = std::mem::replace(&mut self.inside, self.later);
         self.later = 0;
@@ -35,19 +34,20 @@ impl Window {
     }
 }
 
-/// All of it.
+/// All buses and identifiers.
 #[derive(Clone, Default)]
 pub struct Census {
     pub buses: BTreeMap<u32, Bus>,
     pub rows: HashMap<Key, Row>,
     /// Frames of identifiers beyond [`IDENTIFIERS_MAX`].
     pub beyond: u64,
-    /// Frames that this program did not hear, since it began.
+    /// Frames that this program did not receive, since it began.
     pub lost: u64,
-    /// Since when is counted, and the end of the last interval, in ns of the real-time clock.
+    /// Start of counting, in CLOCK_REALTIME.
     pub since_ns: u64,
+    /// End of the last interval, in CLOCK_REALTIME.
     pub now_ns: u64,
-    /// How long an interval is.
+    /// Length of an interval.
     interval_ns: u64,
 }
 
@@ -64,18 +64,20 @@ pub struct Key {
 #[derive(Clone)]
 pub struct Bus {
     pub interface: Interface,
-    /// It is no longer there.
+    /// The interface no longer exists.
     pub gone: bool,
-    /// Which of its frames are looked at.
+    /// Which of its frames are counted.
     filters: Option<Filters>,
     pub rate: Option<BitRate>,
-    /// What the interface had counted when it was first seen, and at the last look.
+    /// The interface's counters when counting began.
     first: Counters,
+    /// The interface's counters when they were last read.
     last: Counters,
     pub frames: u64,
     pub error_frames: u64,
-    /// Of this interval: frames, and ns of the bus.
+    /// Frames of this interval.
     recent: Window,
+    /// Sum of their durations on the bus.
     busy_ns: Window,
     /// Of the last interval.
     pub frames_per_s: f64,
@@ -104,8 +106,8 @@ impl Census {
     }
 
     /// Counts a frame.
-    pub fn hear(&mut self, heard: &Heard) {
-        let Heard { stamp_ns, interface, frame } = heard;
+    pub fn count(&mut self, received: &Received) {
+        let Received { stamp_ns, interface, frame } = received;
         let Some(bus) = self.buses.get_mut(interface) else { return };
         if bus.filters.as_ref().is_some_and(|filters| !filters.matches(frame)) {
             return;
@@ -121,7 +123,7 @@ impl Census {
         let key = Key { interface: *interface, id: frame.can_id & (EFF_FLAG | RTR_FLAG | EFF_MASK) };
         let room = self.rows.len() < IDENTIFIERS_MAX;
         match self.rows.get_mut(&key) {
-            Some(row) => row.hear(*stamp_ns, frame, inside),
+            Some(row) => row.count(*stamp_ns, frame, inside),
             None if room => {
                 self.rows.insert(key, Row::new(*stamp_ns, frame, inside));
             }
@@ -129,8 +131,8 @@ impl Census {
         }
     }
 
-    /// Takes what the kernel says of an interface, now.
-    pub fn look(
+    /// Adds or updates an interface and its counters.
+    pub fn update_bus(
         &mut self,
         interface: Interface,
         filters: Option<Filters>,
@@ -155,13 +157,13 @@ impl Census {
         (bus.interface, bus.rate, bus.last, bus.gone) = (interface, rate, counters, false);
     }
 
-    /// Marks the buses that are no longer there.
-    pub fn miss(&mut self, there: impl Fn(u32) -> bool) {
-        self.buses.values_mut().for_each(|bus| bus.gone = !there(bus.interface.index));
+    /// Marks the buses whose interfaces no longer exist.
+    pub fn mark_gone(&mut self, exists: impl Fn(u32) -> bool) {
+        self.buses.values_mut().for_each(|bus| bus.gone = !exists(bus.interface.index));
     }
 
-    /// An interval has ended [`SETTLE_NS`] ago: rates are those of what came in it.
-    pub fn tick(&mut self, now_ns: u64, lost: u64) {
+    /// Computes the rates of the interval that ended [`SETTLE_NS`] ago.
+    pub fn end_interval(&mut self, now_ns: u64, lost: u64) {
         let seconds = self.interval_ns as f64 / 1e9;
         for bus in self.buses.values_mut() {
             bus.frames_per_s = bus.recent.next() as f64 / seconds;
@@ -172,12 +174,12 @@ impl Census {
             row.frames_per_s = row.recent.next() as f64 / seconds;
         }
         let (expected_ns, settled_ns) = (self.now_ns + self.interval_ns, now_ns.saturating_sub(SETTLE_NS));
-        // When the clock was set, or this program stood still, intervals go on from now.
+        // After a step of the clock or a stall of this program, intervals continue from now.
         let steady = expected_ns.abs_diff(settled_ns) < self.interval_ns / 2;
         (self.now_ns, self.lost) = (if steady { expected_ns } else { settled_ns }, lost);
     }
 
-    /// Forgets what was counted, not the buses.
+    /// Resets all counts; keeps the buses.
     pub fn reset(&mut self, now_ns: u64) {
         self.rows.clear();
         for bus in self.buses.values_mut() {
@@ -188,13 +190,13 @@ impl Census {
 }
 
 impl Bus {
-    /// Frames that the interface lost, by its own count.
+    /// Frames lost by the interface, by its counters.
     pub fn lost(&self) -> u64 {
         let Counters { rx_dropped, rx_over_errors, rx_fifo_errors, rx_missed, tx_dropped, .. } = self.grown();
         rx_dropped + rx_over_errors + rx_fifo_errors + rx_missed + tx_dropped
     }
 
-    /// Errors: what the driver has counted, or the error frames when those are more.
+    /// Errors: the driver's count or the number of error frames, whichever is more.
     pub fn errors(&self) -> u64 {
         let grown = self.grown();
         self.error_frames.max(grown.rx_errors + grown.tx_errors)
@@ -211,7 +213,7 @@ impl Bus {
         }
     }
 
-    /// What the interface has counted meanwhile.
+    /// The growth of the interface's counters since counting began.
     fn grown(&self) -> Counters {
         self.last.since(&self.first)
     }
@@ -233,8 +235,8 @@ impl Row {
         }
     }
 
-    fn hear(&mut self, stamp_ns: u64, frame: &Frame, inside: bool) {
-        // Frames of two processors may come in the wrong order, and a clock may be set.
+    fn count(&mut self, stamp_ns: u64, frame: &Frame, inside: bool) {
+        // Stamps may go backwards: frames of two processors may be out of order, and the clock may be set.
         let gap_ns = stamp_ns.saturating_sub(self.last_ns);
         let (shortest, longest) = self.gap_ns.unwrap_or((gap_ns, gap_ns));
         self.gap_ns = Some((shortest.min(gap_ns), longest.max(gap_ns)));
@@ -249,12 +251,12 @@ impl Row {
         self.recent.add(1, inside);
     }
 
-    /// The mean time between frames, of which there were two at least.
+    /// The mean time between frames; `None` with fewer than two frames.
     pub fn period_ns(&self) -> Option<u64> {
         (self.count > 1).then(|| (self.last_ns - self.first_ns) / (self.count - 1))
     }
 
-    /// Longest less shortest time between frames.
+    /// The longest minus the shortest time between frames.
     pub fn jitter_ns(&self) -> u64 {
         self.gap_ns.map_or(0, |(shortest, longest)| longest - shortest)
     }
@@ -280,14 +282,14 @@ pub mod tests {
         interface
     }
 
-    pub fn heard(interface: u32, ms: u64, text: &str) -> Heard {
-        Heard { stamp_ns: ms * MS, interface, frame: text.parse().unwrap() }
+    pub fn received(interface: u32, ms: u64, text: &str) -> Received {
+        Received { stamp_ns: ms * MS, interface, frame: text.parse().unwrap() }
     }
 
     fn census() -> Census {
         let mut census = Census::new(0, 1000 * MS);
         let rate = Some(BitRate::classic(500_000));
-        census.look(bus("can0", 3, None), None, rate, Counters::default());
+        census.update_bus(bus("can0", 3, None), None, rate, Counters::default());
         census
     }
 
@@ -295,7 +297,7 @@ pub mod tests {
     fn periods_and_their_spread_are_those_of_the_stamps() {
         let mut census = census();
         for ms in [100, 110, 121, 130] {
-            census.hear(&heard(3, ms, "123#0011"));
+            census.count(&received(3, ms, "123#0011"));
         }
         let row = &census.rows[&Key { interface: 3, id: 0x123 }];
         assert_eq!((row.count, row.period_ns(), row.jitter_ns()), (4, Some(10 * MS), 2 * MS));
@@ -305,26 +307,26 @@ pub mod tests {
     #[test]
     fn a_bus_is_as_loaded_as_its_frames_are_long() {
         let mut census = census();
-        let heard = heard(3, 1, "123#1122334455667788");
-        let frame_ns = heard.frame.duration_with_interframe_ns(BitRate::classic(500_000));
-        (0..1000).for_each(|_| census.hear(&heard));
-        (0..7).for_each(|_| census.hear(&self::heard(3, 1000, "123#"))); // of the next interval
-        census.tick(1_100_000_000, 0);
+        let received = received(3, 1, "123#1122334455667788");
+        let frame_ns = received.frame.duration_with_interframe_ns(BitRate::classic(500_000));
+        (0..1000).for_each(|_| census.count(&received));
+        (0..7).for_each(|_| census.count(&self::received(3, 1000, "123#"))); // of the next interval
+        census.end_interval(1_100_000_000, 0);
         let load = census.buses[&3].load_percent.unwrap();
         assert!((load - frame_ns as f64 * 1000.0 / 1e9 * 100.0).abs() < 1e-9, "{load}");
         assert_eq!(census.buses[&3].frames_per_s, 1000.0);
-        census.tick(2_100_000_000, 0);
+        census.end_interval(2_100_000_000, 0);
         assert_eq!(census.buses[&3].frames_per_s, 7.0);
-        census.tick(3_100_000_000, 0);
+        census.end_interval(3_100_000_000, 0);
         assert_eq!(census.buses[&3].load_percent, Some(0.0));
     }
 
     #[test]
-    fn bytes_that_changed_are_known_for_a_while() {
+    fn a_row_knows_when_each_byte_last_changed() {
         let mut census = census();
-        census.hear(&heard(3, 1000, "123#0011"));
-        census.hear(&heard(3, 1500, "123#0012"));
-        census.hear(&heard(3, 2000, "123#0012FF"));
+        census.count(&received(3, 1000, "123#0011"));
+        census.count(&received(3, 1500, "123#0012"));
+        census.count(&received(3, 2000, "123#0012FF"));
         let row = &census.rows[&Key { interface: 3, id: 0x123 }];
         let changed = |ns| [0, 1, 2].map(|byte| row.changed_since(byte, ns));
         assert_eq!(changed(0), [false, true, true]);
@@ -335,7 +337,7 @@ pub mod tests {
     fn one_identifier_may_have_three_rows_and_an_error_frame_has_none() {
         let mut census = census();
         for text in ["123#", "123#R", "00000123#", "20000004#0000000000000000"] {
-            census.hear(&heard(3, 1, text));
+            census.count(&received(3, 1, text));
         }
         assert_eq!((census.rows.len(), census.buses[&3].errors()), (3, 1));
         census.reset(5);
@@ -343,20 +345,25 @@ pub mod tests {
     }
 
     #[test]
-    fn more_identifiers_than_have_room_are_counted() {
+    fn frames_of_identifiers_without_a_row_are_counted() {
         let mut census = census();
         for id in 0..5000 {
-            census.hear(&heard(3, 1, &format!("{id:08X}#")));
+            census.count(&received(3, 1, &format!("{id:08X}#")));
         }
         assert_eq!((census.rows.len(), census.beyond, census.buses[&3].frames), (4096, 904, 5000));
     }
 
     #[test]
-    fn a_bus_that_goes_is_told_and_one_that_comes_back_goes_on() {
+    fn a_deleted_bus_is_marked_gone_and_continues_when_it_comes_back() {
         let mut census = census();
-        census.miss(|_| false);
+        census.mark_gone(|_| false);
         assert_eq!(census.buses[&3].state(), "gone");
-        census.look(bus("can0", 3, None), None, None, Counters { rx_dropped: 7, ..Counters::default() });
+        census.update_bus(
+            bus("can0", 3, None),
+            None,
+            None,
+            Counters { rx_dropped: 7, ..Counters::default() },
+        );
         assert_eq!((census.buses[&3].state().as_str(), census.buses[&3].lost()), ("up", 7));
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal: the alternate screen in raw mode, and back again however the program ends.
+//! The terminal: the alternate screen in raw mode, restored at the end of the program and on a panic.
 
 use super::view::{Line, Size, Style, View};
 use crossterm::{
@@ -17,33 +17,33 @@ use std::{
     time::Duration,
 };
 
-/// The terminal while it is ours.
+/// The terminal while the program uses it.
 pub struct Screen;
 
 impl Screen {
-    /// Takes the terminal. It is given back when this is dropped, and when the program panics.
+    /// Switches the terminal. It is restored when this is dropped, and when the program panics.
     pub fn take() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
-            let others = std::panic::take_hook();
+            let next_hook = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                give_back();
-                others(panic);
+                restore();
+                next_hook(panic);
             }));
         });
         terminal::enable_raw_mode()?;
-        let screen = Self; // from here on it is given back
+        let screen = Self; // from here on, drop restores it
         execute!(io::stdout(), EnterAlternateScreen, DisableLineWrap, Hide)?;
         Ok(screen)
     }
 
-    /// How much fits.
+    /// The size of the terminal.
     pub fn size(&self) -> Size {
         let (columns, lines) = terminal::size().unwrap_or((80, 24));
         Size { lines: lines.into(), columns: columns.into() }
     }
 
-    /// Shows lines; what is wider than the screen is cut off.
+    /// Shows lines; clips those that are wider than the screen.
     pub fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let columns = self.size().columns;
         let mut out = io::BufWriter::new(io::stdout().lock());
@@ -62,7 +62,7 @@ impl Screen {
         out.flush()
     }
 
-    /// What the user did, if anything, without waiting.
+    /// The next input event, without waiting.
     pub fn event(&self) -> io::Result<Option<Event>> {
         if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
     }
@@ -70,12 +70,12 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
-fn give_back() {
-    // Nobody is left to be told if it fails.
+fn restore() {
+    // An error cannot be reported anywhere.
     let _ =
         execute!(io::stdout(), SetAttribute(Attribute::Reset), Show, EnableLineWrap, LeaveAlternateScreen);
     let _ = terminal::disable_raw_mode();
@@ -90,38 +90,37 @@ fn attribute(style: Style) -> Attribute {
     }
 }
 
-/// What a key asks of the program.
+/// The action that a key requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Action {
     Nothing,
     /// The view has changed.
     Redraw,
-    /// Count anew.
-    Zero,
+    ResetCounts,
     Quit,
 }
 
-/// What a key means.
-pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Wish {
-    let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return Wish::Redraw };
+/// Applies a key to the view; returns the action for the program.
+pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Action {
+    let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return Action::Redraw };
     if *kind == KeyEventKind::Release {
-        return Wish::Nothing;
+        return Action::Nothing;
     }
     if modifiers.contains(KeyModifiers::CONTROL) && matches!(code, KeyCode::Char('c' | 'd')) {
-        return Wish::Quit;
+        return Action::Quit;
     }
     if view.typing {
         return type_filter(view, *code);
     }
     match code {
-        KeyCode::Char('q') => return Wish::Quit,
-        KeyCode::Char('z') => return Wish::Zero,
+        KeyCode::Char('q') => return Action::Quit,
+        KeyCode::Char('z') => return Action::ResetCounts,
         KeyCode::Char(' ' | 'p') => view.paused = !view.paused,
         KeyCode::Char('s') => view.sort = view.sort.next(),
         KeyCode::Char('r') => view.reverse = !view.reverse,
         KeyCode::Char('b') => view.buses = view.buses.next(),
         KeyCode::Char('/') => view.typing = true,
-        KeyCode::Esc if view.filter.is_empty() => return Wish::Quit,
+        KeyCode::Esc if view.filter.is_empty() => return Action::Quit,
         KeyCode::Esc => view.filter.clear(),
         KeyCode::Down | KeyCode::Char('j') => view.first += 1,
         KeyCode::Up | KeyCode::Char('k') => view.first = view.first.saturating_sub(1),
@@ -129,16 +128,16 @@ pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Wish {
         KeyCode::PageUp => view.first = view.first.saturating_sub(page),
         KeyCode::Home => view.first = 0,
         KeyCode::End => view.first = rows,
-        _ => return Wish::Nothing,
+        _ => return Action::Nothing,
     }
     view.first = view.first.min(rows.saturating_sub(page));
-    Wish::Redraw
+    Action::Redraw
 }
 
-/// Longer filters match nothing.
+/// No name or identifier is longer.
 const FILTER_CHARACTERS_MAX: usize = 32;
 
-fn type_filter(view: &mut View, code: KeyCode) -> Wish {
+fn type_filter(view: &mut View, code: KeyCode) -> Action {
     match code {
         KeyCode::Enter => view.typing = false,
         KeyCode::Esc => (view.typing, view.filter) = (false, String::new()),
@@ -148,10 +147,10 @@ fn type_filter(view: &mut View, code: KeyCode) -> Wish {
         KeyCode::Char(letter) if view.filter.chars().count() < FILTER_CHARACTERS_MAX => {
             view.filter.push(letter)
         }
-        _ => return Wish::Nothing,
+        _ => return Action::Nothing,
     }
     view.first = 0;
-    Wish::Redraw
+    Action::Redraw
 }
 
 #[cfg(test)]
@@ -161,7 +160,7 @@ mod tests {
         *,
     };
 
-    fn type_keys(view: &mut View, keys: &str) -> Vec<Wish> {
+    fn type_keys(view: &mut View, keys: &str) -> Vec<Action> {
         let press = |key| {
             let code = match key {
                 '\n' => KeyCode::Enter,
@@ -178,20 +177,20 @@ mod tests {
     #[test]
     fn keys_change_the_view_and_q_ends() {
         let mut view = View::default();
-        assert_eq!(type_keys(&mut view, "sr vjjq").last(), Some(&Wish::Quit));
+        assert_eq!(type_keys(&mut view, "sr vjjq").last(), Some(&Action::Quit));
         assert_eq!((view.sort, view.reverse, view.paused, view.first), (Sort::Id, true, true, 12));
         type_keys(&mut view, "vvvvvvvvvvvvk");
         assert_eq!(view.first, 89, "the last page ends with the last row");
-        assert_eq!(type_keys(&mut view, "z"), [Wish::Zero]);
+        assert_eq!(type_keys(&mut view, "z"), [Action::ResetCounts]);
         type_keys(&mut view, "bb");
         assert_eq!(view.buses, Buses::Hidden);
     }
 
     #[test]
-    fn a_filter_is_typed_and_q_is_a_letter_there() {
+    fn while_typing_a_filter_q_is_a_letter() {
         let mut view = View::default();
         type_keys(&mut view, "/q1x\x08\n");
         assert_eq!((view.filter.as_str(), view.typing), ("q1", false));
-        assert_eq!(type_keys(&mut view, "\x1b\x1b"), [Wish::Redraw, Wish::Quit]);
+        assert_eq!(type_keys(&mut view, "\x1b\x1b"), [Action::Redraw, Action::Quit]);
     }
 }

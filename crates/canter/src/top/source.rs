@@ -1,5 +1,5 @@
-//! Where `canter top` hears frames: the recording rings, or a raw socket an interface for those who may not open rings;
-//! and the files of character devices, which no ring hears.
+//! Receives frames for `canter top`: from recording rings or, without the right to open rings, from a raw socket per
+//! interface; and from canchar devices, whose frames rings do not contain.
 
 use canter_io::{
     Batch, Error, Filters, Frame, Interface,
@@ -16,83 +16,83 @@ use std::{collections::BTreeMap, io, os::fd::BorrowedFd};
 
 /// Memory of the rings: 37 000 classic frames, and half as many FD frames.
 const RING_BYTES: usize = 8 << 20;
-/// What a socket's queue holds.
+/// Capacity of a socket's queue.
 const QUEUE_FRAMES: u32 = 4096;
-/// More interfaces than this have no socket.
+/// Maximum number of sockets; further interfaces are not received.
 const SOCKETS_MAX: usize = 48;
-/// What one wait has room for.
+/// Maximum number of descriptors per poll(2).
 const POLLED_MAX: usize = 64;
 
-/// What was heard.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
-    /// ns of the real-time clock.
+pub struct Received {
+    /// ns of CLOCK_REALTIME.
     pub stamp_ns: u64,
     /// The interface's index.
     pub interface: u32,
     pub frame: Frame,
 }
 
-impl Heard {
+impl Received {
     fn of(record: &Captured<'_>) -> Self {
         Self { stamp_ns: record.stamp_ns, interface: record.interface, frame: record.frame() }
     }
 }
 
-/// How interfaces of the network are heard.
+/// How network interfaces are received.
 enum Network {
-    /// All at once.
+    /// All interfaces.
     Ring(CaptureRing),
-    /// By the interfaces' index.
+    /// A socket per interface, by the interface's index.
     Sockets(BTreeMap<u32, Box<dyn Receive>>, Batch),
-    /// Not at all.
+    /// None is received.
     Nothing,
 }
 
 pub struct Source {
     network: Network,
     devices: CaptureDevices,
-    /// Lost in queues that were closed since.
+    /// Frames lost in queues that were closed.
     lost: u64,
 }
 
 impl Source {
-    /// Rings, or without CAP_NET_RAW sockets, which [`follow`](Self::follow) opens, as it does devices. Without `network`
-    /// there will be devices only.
+    /// Opens rings; without CAP_NET_RAW, [`follow`](Self::follow) opens sockets instead. `follow` also opens devices.
+    /// Without `network`, only devices are received.
     pub fn open(network: bool) -> canter_io::Result<Self> {
         let network = if network { Network::open()? } else { Network::Nothing };
         Ok(Self { network, devices: CaptureDevices::default(), lost: 0 })
     }
 
-    /// Opens what has come up, and forgets what has gone.
+    /// Opens devices and sockets of interfaces that have come up, and closes those of interfaces that have disappeared.
     pub fn follow(&mut self, interfaces: &[Interface]) -> canter_io::Result<()> {
-        self.forget_devices(interfaces);
+        self.close_devices(interfaces);
         let devices = interfaces.iter().filter(|one| one.carrier.access == Access::File && one.up);
         for device in devices {
             if !self.devices.is_open(device.index) {
-                self.devices.add(device).or_else(unless_gone)?;
+                self.devices.add(device).or_else(ignore_gone)?;
             }
         }
         self.network.follow(interfaces)
     }
 
-    fn forget_devices(&mut self, interfaces: &[Interface]) {
-        let mut left: Vec<u32> = self.devices.gone().collect();
-        let there = |index: &u32| interfaces.iter().any(|one| one.index == *index);
-        left.extend(self.devices.indexes().filter(|index| !there(index)));
-        for index in left {
+    fn close_devices(&mut self, interfaces: &[Interface]) {
+        let mut gone: Vec<u32> = self.devices.gone().collect();
+        let exists = |index: &u32| interfaces.iter().any(|one| one.index == *index);
+        gone.extend(self.devices.indexes().filter(|index| !exists(index)));
+        for index in gone {
             self.lost += self.devices.drops(index).unwrap_or(0);
             self.devices.remove(index);
         }
         self.devices.wake();
     }
 
-    /// Hands on what has come, waiting up to `timeout_ns` for the first.
-    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Heard)) -> canter_io::Result<()> {
+    /// Passes all received frames to `take`; waits up to `timeout_ns` for the first one.
+    pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Received)) -> canter_io::Result<()> {
         let failed = |error| Error::new("top", "receive", error);
         self.wait(timeout_ns).map_err(failed)?;
         let of_devices =
-            self.devices.next(|records| records.iter().for_each(|record| take(Heard::of(record))));
+            self.devices.next(|records| records.iter().for_each(|record| take(Received::of(record))));
         of_devices.and_then(|()| self.network.next(take)).map_err(failed)
     }
 
@@ -102,7 +102,7 @@ impl Source {
         poll::readable(&all.collect::<Vec<_>>(), Some(timeout_ns)).map(drop)
     }
 
-    /// Frames that found no room here, of all interfaces.
+    /// Frames of all interfaces that were lost because a queue was full.
     pub fn lost(&mut self) -> u64 {
         let of_devices: u64 =
             self.devices.indexes().map(|index| self.devices.drops(index).unwrap_or(0)).sum();
@@ -140,21 +140,21 @@ impl Network {
         }
     }
 
-    fn next(&mut self, mut take: impl FnMut(Heard)) -> io::Result<()> {
+    fn next(&mut self, mut take: impl FnMut(Received)) -> io::Result<()> {
         match self {
             Self::Ring(ring) => {
-                let answer =
-                    ring.next(0, |block| block.records().for_each(|record| take(Heard::of(&record))));
-                answer.map(drop).or_else(|error| gone(&error).then_some(()).ok_or(error))
+                let result =
+                    ring.next(0, |block| block.records().for_each(|record| take(Received::of(&record))));
+                result.map(drop).or_else(|error| is_down(&error).then_some(()).ok_or(error))
             }
             Self::Sockets(sockets, batch) => {
                 sockets.retain(|&interface, socket| {
                     batch.clear();
-                    let answer = socket.receive(batch);
+                    let result = socket.receive(batch);
                     for (frame, meta) in batch.iter() {
-                        take(Heard { stamp_ns: meta.stamp_ns, interface, frame: *frame });
+                        take(Received { stamp_ns: meta.stamp_ns, interface, frame: *frame });
                     }
-                    answer.is_ok() // down or gone: opened again when it is up
+                    result.is_ok() // a socket of an interface that is down is opened again when the interface is up
                 });
                 Ok(())
             }
@@ -171,13 +171,13 @@ impl Network {
     }
 }
 
-/// An interface that goes down or away is no reason to end.
-fn gone(error: &io::Error) -> bool {
+/// Whether an interface went down or was deleted, which does not end the program.
+fn is_down(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NetworkDown | io::ErrorKind::Interrupted)
 }
 
-/// Nor is a device that goes while it is opened.
-fn unless_gone(error: Error) -> canter_io::Result<()> {
+/// Ignores a device that disappears while it is opened.
+fn ignore_gone(error: Error) -> canter_io::Result<()> {
     if error.is_gone() { Ok(()) } else { Err(error) }
 }
 

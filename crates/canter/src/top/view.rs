@@ -1,4 +1,4 @@
-//! What `canter top` shows: lines of styled text, made of a census and of what the user has asked for. No terminal here.
+//! The output of `canter top`: lines of styled text from a census and the user's settings. Does not access the terminal.
 
 mod buses;
 
@@ -8,10 +8,10 @@ pub use buses::Buses;
 use canter_io::frame::{EFF_FLAG, EFF_MASK};
 use clap::ValueEnum;
 
-/// How long a byte that has changed stands out.
+/// How long a changed byte is highlighted.
 const CHANGED_NS: u64 = 1_000_000_000;
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Plain,
@@ -19,11 +19,11 @@ pub enum Style {
     Head,
     /// A byte that has changed.
     Changed,
-    /// Something is wrong.
+    /// An error or a loss.
     Alarm,
 }
 
-/// How much fits on the terminal.
+/// Size of the terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub lines: usize,
@@ -31,14 +31,14 @@ pub struct Size {
 }
 
 impl Size {
-    /// A table has no end.
+    /// No limit, for a printed table.
     pub const TABLE: Self = Self { lines: usize::MAX, columns: usize::MAX };
 }
 
 /// A line of the screen.
 pub type Line = Vec<(Style, String)>;
 
-/// What rows are sorted by.
+/// Sort key of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Bus, then identifier
@@ -62,7 +62,7 @@ impl Sort {
     const ALL: [Self; 7] =
         [Self::Bus, Self::Id, Self::Rate, Self::Period, Self::Jitter, Self::Count, Self::Last];
 
-    /// The one after this.
+    /// The next key.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
@@ -73,12 +73,12 @@ impl Sort {
     }
 }
 
-/// What the user has asked for.
+/// The user's settings.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     pub sort: Sort,
     pub reverse: bool,
-    /// Only rows whose bus or identifier has this in it.
+    /// Only rows whose bus or identifier contains this.
     pub filter: String,
     /// The filter is being typed.
     pub typing: bool,
@@ -89,7 +89,7 @@ pub struct View {
 }
 
 impl View {
-    /// The rows that are asked for, in order.
+    /// The rows that pass the filter, sorted.
     pub fn rows<'a>(&self, census: &'a Census) -> Vec<(&'a Key, &'a Row)> {
         let wanted = self.filter.to_uppercase();
         let shown = |key: &Key| {
@@ -115,10 +115,10 @@ impl View {
         rows
     }
 
-    /// What is above the identifiers' rows.
+    /// The lines above the identifiers' rows.
     fn head(&self, census: &Census, size: Size) -> Vec<Line> {
         let mut lines = vec![self.summary(census)];
-        // The summary, an empty line, the head of the identifiers and the keys are there in any case.
+        // The summary, an empty line, the head of the identifiers and the keys always take four lines.
         let buses = self.buses.lines(census, size.lines.saturating_sub(4), size.columns);
         if !buses.is_empty() {
             lines.extend(buses);
@@ -130,12 +130,12 @@ impl View {
         lines
     }
 
-    /// How many identifiers' rows fit.
+    /// Number of identifiers' rows that fit on the screen.
     pub fn room(&self, census: &Census, size: Size) -> usize {
         size.lines.saturating_sub(self.head(census, size).len() + 1)
     }
 
-    /// All lines; of the identifiers' rows those that a screen has room for.
+    /// All lines, with the identifiers' rows that fit on the screen.
     pub fn lines(&self, census: &Census, size: Size) -> Vec<Line> {
         let mut lines = self.head(census, size);
         let (width, rows) = (width(census), self.rows(census));
@@ -161,13 +161,13 @@ impl View {
             plural(census.rows.len(), "identifier", "identifiers"),
         );
         let mut line = vec![(Style::Plain, text)];
-        let mut alarm = |count: u64, what: &str| {
+        let mut alarm = |count: u64, text: &str| {
             if count > 0 {
-                line.push((Style::Alarm, format!(", {count} {what}")));
+                line.push((Style::Alarm, format!(", {count} {text}")));
             }
         };
-        alarm(census.lost, "frames not heard");
-        alarm(census.beyond, "frames of more identifiers than have a row");
+        alarm(census.lost, "frames not received");
+        alarm(census.beyond, "frames of identifiers without a row");
         if self.paused {
             line.push((Style::Alarm, ", PAUSED".to_owned()));
         }
@@ -186,7 +186,7 @@ impl View {
             (false, text) => format!("filter: {text}"),
         };
         let order = if self.reverse { ", reversed" } else { "" };
-        // On a narrow screen the end is cut off.
+        // A narrow screen clips the end.
         let text = format!(
             "q quit  s sort: {}{order}  r reverse  / {filter}{shown}  b buses  z zero  space pause  ↑↓",
             self.sort.name()
@@ -199,7 +199,7 @@ fn plural(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-/// How wide the column of buses is.
+/// Width of the column of buses.
 fn width(census: &Census) -> usize {
     census.buses.values().map(|bus| bus.interface.name.chars().count()).max().unwrap_or(0).max(3)
 }
@@ -208,7 +208,7 @@ fn name<'a>(census: &'a Census, key: &Key) -> &'a str {
     census.buses.get(&key.interface).map_or("?", |bus| &bus.interface.name)
 }
 
-/// As candump writes it.
+/// An identifier in candump's notation.
 fn identifier(key: &Key) -> String {
     let id = key.id & EFF_MASK;
     if key.id & EFF_FLAG != 0 { format!("{id:08X}") } else { format!("{id:03X}") }
@@ -256,7 +256,7 @@ pub fn plain(lines: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::census::tests::{bus, heard},
+        super::census::tests::{bus, received},
         *,
     };
     use canter_io::{
@@ -276,28 +276,37 @@ mod tests {
             interface.controller =
                 state.map(|state| Controller { state: Some(state), ..Controller::default() });
             let rate = rate.filter(|_| state.is_some());
-            census.look(interface.clone(), None, rate, Counters::default());
+            census.update_bus(interface.clone(), None, rate, Counters::default());
             let lost = if index == 2 { 7 } else { 0 };
-            census.look(interface, None, rate, Counters { rx_over_errors: lost, ..Counters::default() });
+            census.update_bus(
+                interface,
+                None,
+                rate,
+                Counters { rx_over_errors: lost, ..Counters::default() },
+            );
         }
         for ms in 0..2000 {
             if ms == 1000 {
-                census.tick(1_100_000_000, 0);
+                census.end_interval(1_100_000_000, 0);
             }
             if ms % 10 == 0 {
-                census.hear(&heard(1, ms + ms / 10 % 2, &format!("0C9#00{:02X}CCCCCCCCCCCC", ms / 10 % 256)));
+                census.count(&received(
+                    1,
+                    ms + ms / 10 % 2,
+                    &format!("0C9#00{:02X}CCCCCCCCCCCC", ms / 10 % 256),
+                ));
             }
             if ms % 100 == 0 {
-                census.hear(&heard(1, ms, "18DA10F1#0210"));
-                census.hear(&heard(3, ms, &format!("123##5{}", "AB".repeat(12))));
+                census.count(&received(1, ms, "18DA10F1#0210"));
+                census.count(&received(3, ms, &format!("123##5{}", "AB".repeat(12))));
             }
             if ms % 500 == 0 {
-                census.hear(&heard(3, ms, "7FF#R4"));
-                census.hear(&heard(2, ms, "20000004#0000000000000000"));
+                census.count(&received(3, ms, "7FF#R4"));
+                census.count(&received(2, ms, "20000004#0000000000000000"));
             }
         }
-        census.hear(&heard(3, 1999, "001#"));
-        census.tick(2_100_000_000, 0);
+        census.count(&received(3, 1999, "001#"));
+        census.end_interval(2_100_000_000, 0);
         census
     }
 
@@ -305,7 +314,7 @@ mod tests {
         Size { lines, columns: 80 }
     }
 
-    /// So many buses of 500 kbit/s with an identifier each; one is off, one lost frames, the last had errors.
+    /// `count` buses of 500 kbit/s with one identifier each; one is bus-off, one lost frames, the last one had errors.
     fn many(count: u32) -> Census {
         let mut census = Census::new(0, 1_000_000_000);
         for index in 0..count {
@@ -313,15 +322,20 @@ mod tests {
             let mut interface = bus(&format!("vcan{index}"), index, Some(state));
             interface.controller = Some(Controller { state: Some(state), ..Controller::default() });
             let rate = Some(BitRate::classic(500_000));
-            census.look(interface.clone(), None, rate, Counters::default());
+            census.update_bus(interface.clone(), None, rate, Counters::default());
             let lost = if index == 5 { 12 } else { 0 };
-            census.look(interface, None, rate, Counters { rx_over_errors: lost, ..Counters::default() });
+            census.update_bus(
+                interface,
+                None,
+                rate,
+                Counters { rx_over_errors: lost, ..Counters::default() },
+            );
             for ms in (0..1000).step_by(index as usize + 1) {
-                census.hear(&heard(index, ms, &format!("{:03X}#0011223344556677", 0x100 + index)));
+                census.count(&received(index, ms, &format!("{:03X}#0011223344556677", 0x100 + index)));
             }
         }
-        census.hear(&heard(count - 1, 500, "20000004#0000000000000000"));
-        census.tick(1_100_000_000, 0);
+        census.count(&received(count - 1, 500, "20000004#0000000000000000"));
+        census.end_interval(1_100_000_000, 0);
         census
     }
 
@@ -337,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_screen_is_the_recorded_one() {
+    fn the_screen_equals_the_golden_file() {
         let census = census();
         let paused = View { sort: Sort::Rate, filter: "c".into(), paused: true, first: 1, ..View::default() };
         let mut beyond = census.clone();
@@ -353,7 +367,7 @@ mod tests {
             ("nothing there", View::default().lines(&Census::new(0, 1_000_000_000), size(6))),
         ];
         let text: String =
-            screens.iter().map(|(what, lines)| format!("── {what} ──\n{}\n", marked(lines))).collect();
+            screens.iter().map(|(title, lines)| format!("── {title} ──\n{}\n", marked(lines))).collect();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/top.txt");
         if env::var_os("UPDATE").is_some() {
             fs::write(&path, &text).unwrap();
@@ -371,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_by_what_is_asked_for() {
+    fn rows_are_sorted_by_each_key() {
         let census = census();
         for (sort, first) in [
             (Sort::Bus, "0C9"),

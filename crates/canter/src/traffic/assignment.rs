@@ -1,4 +1,4 @@
-//! canplayer's assignments of interfaces: `vcan2=can0` sends to vcan2 what belongs to can0.
+//! canplayer's assignments of interfaces: `vcan2=can0` sends the frames of can0 to vcan2.
 
 use super::table::nearest;
 use crate::failure::{self, Exit, Failure};
@@ -13,16 +13,16 @@ pub struct Assignment {
 impl Assignment {
     /// Reads `DESTINATION=SOURCE`s.
     pub fn parse(texts: &[String]) -> failure::Result<Self> {
-        let usage = |what: String| Failure::new(Exit::Usage, what);
+        let usage = |message: String| Failure::new(Exit::Usage, message);
         let mut pairs: Vec<(Option<String>, String)> = Vec::new();
         for text in texts {
             let (destination, source) = text
                 .split_once('=')
                 .filter(|(destination, source)| !destination.is_empty() && !source.is_empty())
                 .ok_or_else(|| {
-                    usage(format!("{text}: not DESTINATION=SOURCE, vcan2=can0 (-=can0: nowhere)"))
+                    usage(format!("{text}: is not DESTINATION=SOURCE (vcan2=can0; -=can0 sends nothing)"))
                 })?;
-            if pairs.iter().any(|(_, have)| have == source) {
+            if pairs.iter().any(|(_, known)| known == source) {
                 return Err(usage(format!("{text}: {source} is assigned twice")));
             }
             pairs.push(((destination != "-").then(|| destination.to_owned()), source.to_owned()));
@@ -30,27 +30,30 @@ impl Assignment {
         Ok(Self { pairs })
     }
 
-    /// Where the frames of `source` go; `None`: nowhere. As canplayer has it: without assignments they go to an
-    /// interface of the same name, otherwise those without one go nowhere. If all that is assigned is what goes nowhere,
-    /// the others keep their names.
+    /// The destination of the frames of `source`; `None`: nowhere. As with canplayer, a source without an assignment goes
+    /// nowhere if any source has a destination, otherwise to the interface of its name.
     pub fn destination<'a>(&'a self, source: &'a str) -> Option<&'a str> {
-        match self.pairs.iter().find(|(_, have)| have == source) {
+        match self.pairs.iter().find(|(_, known)| known == source) {
             Some((destination, _)) => destination.as_deref(),
             None => self.pairs.iter().all(|(destination, _)| destination.is_none()).then_some(source),
         }
     }
 
-    /// Says so when something is assigned that is not among `sources`.
+    /// Refuses an assignment whose source is not among `sources`.
     pub fn refuse_unknown<'a>(&self, sources: impl Iterator<Item = &'a str> + Clone) -> failure::Result<()> {
-        let mut unknown = self.pairs.iter().filter(|(_, wanted)| !sources.clone().any(|have| have == wanted));
-        unknown.next().map_or(Ok(()), |(destination, wanted)| {
+        let mut unknown =
+            self.pairs.iter().filter(|(_, source)| !sources.clone().any(|known| known == source));
+        unknown.next().map_or(Ok(()), |(destination, source)| {
             let destination = destination.as_deref().unwrap_or("-");
             let known: Vec<&str> = sources.clone().collect();
-            let meant = match nearest(wanted, sources) {
+            let way_out = match nearest(source, sources) {
                 Some(nearest) => format!("did you mean {nearest}?"),
-                None => format!("there are {}", known.join(", ")),
+                None => format!("known: {}", known.join(", ")),
             };
-            Err(Failure::new(Exit::Usage, format!("{destination}={wanted}: there is no {wanted} ({meant})")))
+            Err(Failure::new(
+                Exit::Usage,
+                format!("{destination}={source}: unknown source {source} ({way_out})"),
+            ))
         })
     }
 }
@@ -79,11 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_assignment_or_of_no_use_is_refused() {
+    fn malformed_and_useless_assignments_are_refused() {
         for texts in [&["can0"][..], &["=can0"], &["can0="], &["a=can0", "b=can0"]] {
             assert!(assignment(texts).is_err(), "{texts:?}");
         }
         let refused = assignment(&["vcan0=cna0"]).unwrap().refuse_unknown(["can0", "can1"].into_iter());
-        assert_eq!(refused.unwrap_err().to_string(), "vcan0=cna0: there is no cna0 (did you mean can0?)");
+        assert_eq!(refused.unwrap_err().to_string(), "vcan0=cna0: unknown source cna0 (did you mean can0?)");
     }
 }

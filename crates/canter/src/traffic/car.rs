@@ -1,4 +1,4 @@
-//! A whole car: a TOML file of buses, with the identifiers on each and their periods. docs/traffic.md has its keys.
+//! A whole car: a TOML file of buses, with the identifiers on each and their periods. docs/traffic.md lists the keys.
 
 use super::{
     content::{Data, Ids, Lengths, fd_len},
@@ -14,7 +14,7 @@ use std::{fs, path::Path};
 pub struct Bus {
     /// The interface it is sent to.
     pub interface: String,
-    /// In bit/s, where the file says so.
+    /// In bit/s, if the file has it.
     pub rate: Option<BitRate>,
     pub frames: Vec<Periodic>,
 }
@@ -38,7 +38,7 @@ fn parse(document: Document<'_>) -> failure::Result<Vec<Bus>> {
         let bus = bus(table)?;
         if car.iter().any(|one| one.interface == bus.interface) {
             let name = bus.interface;
-            return Err(table.place().wrong(format!("interface {name:?} has a [[bus]] already")));
+            return Err(table.place().failure(format!("interface {name:?} already has a [[bus]]")));
         }
         car.push(bus);
     }
@@ -49,12 +49,12 @@ fn bus(table: &Table<'_>) -> failure::Result<Bus> {
     let (_, interface) = table.need("interface", table.parse::<String>("interface")?)?;
     let rate = |text: &str| match text.parse() {
         Ok(rate @ 1_000..=20_000_000_u32) => Ok(rate),
-        _ => Err("1000…20000000 bit/s".to_owned()),
+        _ => Err("must be 1000…20000000 bit/s".to_owned()),
     };
     let nominal = table.read("bitrate", rate)?;
     let data = table.read("data-bitrate", rate)?;
     let rate = match (nominal, data) {
-        (None, Some((place, _))) => return Err(place.wrong("data-bitrate: needs bitrate beside it")),
+        (None, Some((place, _))) => return Err(place.failure("data-bitrate: needs bitrate")),
         (nominal, data) => {
             nominal.map(|(_, nominal)| BitRate { nominal, data: data.map_or(nominal, |(_, data)| data) })
         }
@@ -72,16 +72,16 @@ fn bus(table: &Table<'_>) -> failure::Result<Bus> {
 fn frame(table: &Table<'_>, at: u64, count: u64) -> failure::Result<Periodic> {
     let (place, period_ns) = table.need("period", table.read("period", duration::parse_ns)?)?;
     if period_ns == 0 {
-        return Err(place.wrong("period: longer than 0"));
+        return Err(place.failure("period: must be more than 0"));
     }
     let phase = table.read("phase", duration::parse_ns)?;
     let jitter = table.read("jitter", duration::parse_ns)?;
     if let Some((place, jitter_ns)) = jitter
         && jitter_ns >= period_ns
     {
-        return Err(place.wrong("jitter: shorter than the period, or frames would overtake each other"));
+        return Err(place.failure("jitter: must be less than the period, to keep the order of frames"));
     }
-    // Unless told otherwise, frames of one period do not come all at once: that is no car, but a flood.
+    // Without a phase, frames are spread over their period, so that those of the same period do not form a burst.
     let spread_ns = (u128::from(period_ns) * u128::from(at) / u128::from(count)) as u64;
     Ok(Periodic {
         recipe: recipe(table)?,
@@ -97,7 +97,7 @@ fn recipe(table: &Table<'_>) -> failure::Result<Recipe> {
     let data = table.parse::<Data>("data")?.map_or(Data::Increment, |(_, data)| data);
     let lengths = match table.parse::<Lengths>("len")? {
         Some((place, Lengths::Fixed(bytes))) if fd && fd_len(bytes) != bytes => {
-            return Err(place.wrong("len: an FD frame has 0…8, 12, 16, 20, 24, 32, 48 or 64 bytes"));
+            return Err(place.failure("len: an FD frame has 0…8, 12, 16, 20, 24, 32, 48 or 64 bytes"));
         }
         Some((_, lengths)) => lengths,
         None => Lengths::Fixed(8),
@@ -113,7 +113,7 @@ fn recipe(table: &Table<'_>) -> failure::Result<Recipe> {
         len8_dlc: false,
         mix: false,
     };
-    recipe.fault().map_or(Ok(recipe), |fault| Err(table.place().wrong(fault)))
+    recipe.fault().map_or(Ok(recipe), |fault| Err(table.place().failure(fault)))
 }
 
 /// As text, candump's notation: 3 digits standard, 8 extended. As a number, extended when it does not fit 11 bits.
@@ -126,7 +126,9 @@ fn identifier(table: &Table<'_>) -> failure::Result<(u32, bool)> {
             (Some(id), _) if number => Ok((id, id > SFF_MASK)),
             (Some(id), 3) if id <= SFF_MASK => Ok((id, false)),
             (Some(id), 8) => Ok((id, true)),
-            _ => Err("\"123\" (000…7FF), \"12345678\" (extended, to 1FFFFFFF), or a number".to_owned()),
+            _ => {
+                Err("must be \"123\" (000…7FF), \"12345678\" (extended, to 1FFFFFFF), or a number".to_owned())
+            }
         }
     };
     let (_, (id, extended)) = table.need("id", table.read("id", read)?)?;
@@ -158,33 +160,42 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_is_told_with_its_place_and_the_way_out() {
+    fn errors_have_their_place_and_the_way_out() {
         let frame = |lines: &str| format!("[[bus]]\ninterface = \"can0\"\n[[bus.frame]]\n{lines}\n");
-        for (text, says) in [
-            ("", "car.toml:1:1: no [[bus]] here"),
+        for (text, expected) in [
+            ("", "car.toml:1:1: [[bus]] is missing"),
             ("[[buss]]", "car.toml:1:3: unknown key \"buss\" (did you mean \"bus\"?)"),
-            ("bus = 5", "car.toml:1:7: bus: is written [[bus]]"),
-            ("[[bus]]\ninterface = 'a'\ncolour = 3", "known are interface, bitrate, data-bitrate, frame)"),
+            ("bus = 5", "car.toml:1:7: bus: must be written as [[bus]]"),
+            ("[[bus]]\ninterface = 'a'\ncolour = 3", "known: interface, bitrate, data-bitrate, frame)"),
             ("[[bus]]\n\nfoo", "car.toml:3:4: "),
-            ("[[bus]]\ninterface = true", "car.toml:2:13: interface: a text or a number, not a boolean"),
-            ("[[bus]]\ninterface = 'a'\nbitrate = 5", "car.toml:3:11: bitrate: 1000…20000000 bit/s"),
+            (
+                "[[bus]]\ninterface = true",
+                "car.toml:2:13: interface: must be a string or a number, not a boolean",
+            ),
+            ("[[bus]]\ninterface = 'a'\nbitrate = 5", "car.toml:3:11: bitrate: must be 1000…20000000 bit/s"),
             (
                 &frame("id = '123'\nperod = '1ms'"),
                 "car.toml:5:1: unknown key \"perod\" (did you mean \"period\"?)",
             ),
             (&frame("id = '123'"), "car.toml:3:1: period is missing"),
             (&frame("period = '1ms'"), "car.toml:3:1: id is missing"),
-            (&frame("id = '1234'\nperiod = '1ms'"), "car.toml:4:6: id: \"123\" (000…7FF)"),
+            (&frame("id = '1234'\nperiod = '1ms'"), "car.toml:4:6: id: must be \"123\" (000…7FF)"),
             (&frame("id = '123'\nperiod = '1'"), "car.toml:5:10: period: \"1\" is not a duration"),
-            (&frame("id = '123'\nperiod = '0ms'"), "car.toml:5:10: period: longer than 0"),
-            (&frame("id = '123'\nperiod = '1ms'\njitter = '1ms'"), "car.toml:6:10: jitter: shorter than"),
+            (&frame("id = '123'\nperiod = '0ms'"), "car.toml:5:10: period: must be more than 0"),
+            (
+                &frame("id = '123'\nperiod = '1ms'\njitter = '1ms'"),
+                "car.toml:6:10: jitter: must be less than",
+            ),
             (&frame("id = '123'\nperiod = '1ms'\nlen = 9"), "car.toml:3:1: length 9: a classic frame has"),
             (&frame("id = '123'\nperiod = '1ms'\nlen = 9\nfd = true"), "car.toml:6:7: len: an FD frame has"),
-            (&frame("id = '123'\nperiod = '1ms'\ndata = 'xyz1'"), "car.toml:6:8: data: r, i, or"),
-            (&frame("id = '123'\nperiod = '1ms'\nfd = 1"), "car.toml:6:6: fd: true or false, not a integer"),
+            (&frame("id = '123'\nperiod = '1ms'\ndata = 'xyz1'"), "car.toml:6:8: data: must be r, i, or"),
+            (
+                &frame("id = '123'\nperiod = '1ms'\nfd = 1"),
+                "car.toml:6:6: fd: must be true or false, not integer",
+            ),
         ] {
             let error = car(text).err().unwrap_or_else(|| panic!("{text}"));
-            assert!(error.contains(says) && !error.contains('\n'), "{text}\n{error}");
+            assert!(error.contains(expected) && !error.contains('\n'), "{text}\n{error}");
         }
     }
 

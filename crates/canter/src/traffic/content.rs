@@ -1,9 +1,9 @@
-//! cangen's notation for what frames hold: `r` random, `i` increment, otherwise fixed: `-I 42A`, `-L 8`, `-D 11xx33`.
+//! cangen's notation for the content of frames: `r` random, `i` increment, otherwise fixed: `-I 42A`, `-L 8`, `-D 11xx33`.
 
 use canter_io::frame::{EFF_MASK, dlc_of_len};
 use std::str::FromStr;
 
-/// Where identifiers come from.
+/// How identifiers are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ids {
     Random,
@@ -16,7 +16,7 @@ pub enum Ids {
     Fixed(u32),
 }
 
-/// Where lengths come from.
+/// How lengths are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
     Random,
@@ -26,13 +26,13 @@ pub enum Lengths {
     Fixed(u8),
 }
 
-/// Where data come from.
+/// How data are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     Random,
     /// A counter of 8 bytes from 0 up, low byte first.
     Increment,
-    /// These bytes; bits of `random` are drawn anew for each frame (`x` in the notation).
+    /// These bytes; bits of `random` are random in each frame (`x` in the notation).
     Fixed {
         bytes: [u8; 64],
         random: [u8; 64],
@@ -50,7 +50,11 @@ impl FromStr for Ids {
             "i" => Self::Increment,
             hex => match u32::from_str_radix(hex, 16) {
                 Ok(id) if id <= EFF_MASK && !hex.starts_with('+') => Self::Fixed(id),
-                _ => return Err("r, e (even), o (odd), i, or up to 1FFFFFFF in hexadecimal".to_owned()),
+                _ => {
+                    return Err(
+                        "must be r, e (even), o (odd), i, or up to 1FFFFFFF in hexadecimal".to_owned()
+                    );
+                }
             },
         })
     }
@@ -65,7 +69,7 @@ impl FromStr for Lengths {
             "i" => Self::Increment,
             bytes => match bytes.parse() {
                 Ok(bytes @ 0..=64) => Self::Fixed(bytes),
-                _ => return Err("r, i, or 0…64 bytes".to_owned()),
+                _ => return Err("must be r, i, or 0…64 bytes".to_owned()),
             },
         })
     }
@@ -80,10 +84,11 @@ impl FromStr for Data {
             "i" => return Ok(Self::Increment),
             _ => {}
         }
-        let wrong = || "r, i, or up to 64 bytes in hexadecimal with x for random digits: 11xx33".to_owned();
+        let error =
+            || "must be r, i, or up to 64 bytes in hexadecimal with x for random digits: 11xx33".to_owned();
         let digits = text.as_bytes();
         if !digits.len().is_multiple_of(2) || digits.len() > 128 || digits.is_empty() {
-            return Err(wrong());
+            return Err(error());
         }
         let (mut bytes, mut random) = ([0; 64], [0; 64]);
         for (at, &digit) in digits.iter().enumerate() {
@@ -91,14 +96,14 @@ impl FromStr for Data {
             match char::from(digit).to_digit(16) {
                 Some(value) => bytes[at / 2] |= (value as u8) << shift,
                 None if digit.eq_ignore_ascii_case(&b'x') => random[at / 2] |= 0xf << shift,
-                None => return Err(wrong()),
+                None => return Err(error()),
             }
         }
         Ok(Self::Fixed { bytes, random })
     }
 }
 
-/// The next length that an FD frame can have, as cansend and cangen fill up.
+/// The next length that an FD frame can have; cansend and cangen pad to it.
 pub fn fd_len(bytes: u8) -> u8 {
     (bytes..64).find(|&bytes| dlc_of_len(bytes.into()).is_some()).unwrap_or(64)
 }
@@ -144,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cangen_would_misread_in_silence_is_refused() {
+    fn text_that_cangen_silently_misreads_is_refused() {
         for text in ["", "random", "20000000", "-1", "+1", "12G"] {
             assert!(text.parse::<Ids>().is_err(), "{text}");
         }

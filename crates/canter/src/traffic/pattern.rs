@@ -13,20 +13,20 @@ pub const RAMP_NS_MAX: u64 = 3_600_000_000_000;
 pub enum Traffic {
     /// The next frame when the last one has arrived or is lost.
     OneAtATime,
-    /// One frame every so many ns, whatever becomes of them.
+    /// One frame per period, in ns.
     Period(u64),
-    /// So that the frames take this share of the bus, in per cent (1…100).
+    /// At the rate that loads the bus by this, in per cent (1…100).
     Load(u32),
-    /// So many frames at once, every so many ns.
+    /// `frames` frames at once, every `every_ns`.
     Burst { frames: u32, every_ns: u64 },
-    /// From one rate to another, in frames/s, evenly within so many ns; at the second rate from then on.
+    /// From one rate to another, in frames/s, linearly within `over_ns`; then at the second rate.
     Ramp { from: u32, to: u32, over_ns: u64 },
-    /// As fast as the interface takes them.
+    /// As fast as the interface accepts frames.
     Flood,
 }
 
 impl Traffic {
-    /// Its name without its figure, as results have it.
+    /// Its name without the value, as in results.
     pub fn name(&self) -> &'static str {
         match self {
             Self::OneAtATime => "one-at-a-time",
@@ -38,7 +38,7 @@ impl Traffic {
         }
     }
 
-    /// ns from frame to frame, when a frame with the space behind it takes `frame_ns` of the bus; of bursts, the mean.
+    /// ns from frame to frame (for bursts, the mean) when a frame and its interframe space take `frame_ns` of the bus.
     /// `None`: no period.
     pub fn period_ns(&self, frame_ns: u64) -> Option<u64> {
         match self {
@@ -50,7 +50,7 @@ impl Traffic {
     }
 }
 
-/// A duration in the longest unit in which it is whole.
+/// A duration in the largest unit in which it is a whole number.
 fn ns(ns: u64) -> String {
     let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let whole = unit.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit) && ns > 0);
@@ -81,45 +81,46 @@ impl FromStr for Traffic {
             Some(("period", period)) => Ok(Self::Period(positive_ns(period)?)),
             Some(("load", load)) => match load.trim_end_matches('%').parse() {
                 Ok(percent @ 1..=100) => Ok(Self::Load(percent)),
-                _ => Err(format!("load={load}: 1…100 %")),
+                _ => Err(format!("load={load}: must be 1…100 %")),
             },
             Some(("burst", burst)) => parse_burst(burst),
             Some(("ramp", ramp)) => parse_ramp(ramp),
-            _ => Err("one-at-a-time, period=120us, load=50%, burst=20/100ms, ramp=100..5000/10s or flood"
-                .to_owned()),
+            _ => {
+                let forms =
+                    "one-at-a-time, period=120us, load=50%, burst=20/100ms, ramp=100..5000/10s or flood";
+                Err(format!("must be {forms}"))
+            }
         }
     }
 }
 
 fn positive_ns(text: &str) -> Result<u64, String> {
     match duration::parse_ns(text)? {
-        0 => Err("a period is longer than 0".to_owned()),
+        0 => Err("a time must be more than 0".to_owned()),
         ns => Ok(ns),
     }
 }
 
 fn parse_burst(text: &str) -> Result<Traffic, String> {
-    let wrong = || format!("burst={text}: FRAMES/TIME, 20/100ms");
-    let (frames, every) = text.split_once('/').ok_or_else(wrong)?;
+    let error = || format!("burst={text}: must be FRAMES/TIME (20/100ms)");
+    let (frames, every) = text.split_once('/').ok_or_else(error)?;
     match frames.parse() {
         Ok(frames @ 1..) => Ok(Traffic::Burst { frames, every_ns: positive_ns(every)? }),
-        _ => Err(wrong()),
+        _ => Err(error()),
     }
 }
 
 fn parse_ramp(text: &str) -> Result<Traffic, String> {
-    let wrong = || format!("ramp={text}: FROM..TO/TIME in frames/s, 100..5000/10s");
-    let (rates, over) = text.split_once('/').ok_or_else(wrong)?;
-    let (from, to) = rates.split_once("..").ok_or_else(wrong)?;
-    let (from, to) = (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
+    let error = || format!("ramp={text}: must be FROM..TO/TIME in frames/s (100..5000/10s)");
+    let (rates, over) = text.split_once('/').ok_or_else(error)?;
+    let (from, to) = rates.split_once("..").ok_or_else(error)?;
+    let (from, to) = (from.parse().map_err(|_| error())?, to.parse().map_err(|_| error())?);
     let over_ns = positive_ns(over)?;
     if from > RAMP_RATE_MAX || to > RAMP_RATE_MAX || over_ns > RAMP_NS_MAX {
-        return Err(format!("ramp={text}: rates up to {RAMP_RATE_MAX} frames/s, within an hour"));
+        return Err(format!("ramp={text}: at most {RAMP_RATE_MAX} frames/s and one hour"));
     }
     if to == 0 {
-        return Err(format!(
-            "ramp={text}: would send nothing more at its end, from 1 frame/s on it can go on"
-        ));
+        return Err(format!("ramp={text}: must end at 1 frame/s or more"));
     }
     Ok(Traffic::Ramp { from, to, over_ns })
 }

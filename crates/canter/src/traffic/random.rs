@@ -1,4 +1,4 @@
-//! Pseudo-random numbers of a seed, so that traffic can be repeated. SplitMix64 (Steele, Lea and Flood 2014).
+//! Pseudo-random numbers from a seed, so that traffic can be repeated. SplitMix64 (Steele, Lea and Flood 2014).
 
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);

@@ -1,4 +1,4 @@
-//! Frames by cangen's rules: a recipe says what they hold, a [`Maker`] makes one after the other.
+//! Frames by cangen's rules: a recipe describes their content, a [`Maker`] makes them.
 
 use super::{
     content::{Data, Ids, Lengths, fd_len},
@@ -9,7 +9,7 @@ use canter_io::{
     frame::{BRS, EFF_FLAG, EFF_MASK, ESI, FDF, RTR_FLAG, SFF_MASK, len_of_dlc},
 };
 
-/// What frames hold.
+/// The content of frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
     pub ids: Ids,
@@ -22,22 +22,22 @@ pub struct Recipe {
     pub rtr: bool,
     /// Classic frames of 8 bytes with a DLC of 9…15.
     pub len8_dlc: bool,
-    /// Of every kind by chance: standard and extended, classic and FD where the interface has it, with and without
-    /// BRS and ESI, and a quarter of the classic ones RTR.
+    /// Random kinds of frames: standard and extended, classic and FD if the interface supports it, with and without BRS
+    /// and ESI; a quarter of the classic frames are RTR.
     pub mix: bool,
 }
 
 impl Recipe {
-    /// Why no frame can be made so.
+    /// Why no frame can have this content.
     pub fn fault(&self) -> Option<String> {
         match (self.ids, self.lengths) {
             (Ids::Fixed(id), _) if id > SFF_MASK && !self.extended && !self.mix => {
-                Some(format!("identifier {id:X}: has more than 11 bits (-e: extended)"))
+                Some(format!("identifier {id:X}: more than 11 bits (-e makes it extended)"))
             }
             (_, Lengths::Fixed(bytes @ 9..)) if !(self.fd || self.mix || self.len8_dlc && bytes <= 15) => {
                 Some(format!("length {bytes}: a classic frame has 0…8 bytes (-f: FD, -8: a DLC of 9…15)"))
             }
-            _ if self.rtr && self.fd => Some("an FD frame is never RTR".to_owned()),
+            _ if self.rtr && self.fd => Some("RTR: FD has no remote frames".to_owned()),
             _ => None,
         }
     }
@@ -48,7 +48,7 @@ impl Recipe {
 pub struct Maker {
     recipe: Recipe,
     random: Random,
-    /// How many it has made.
+    /// Number of frames made so far.
     made: u64,
 }
 
@@ -96,7 +96,7 @@ impl Maker {
         }
     }
 
-    /// Bytes, and for a classic frame the DLC of 9…15 if it is sent with one.
+    /// The length in bytes, and a DLC of 9…15 for a classic frame that is sent with one, otherwise 0.
     fn length(&mut self, fd: bool) -> (u8, u8) {
         let dlc = match self.recipe.lengths {
             Lengths::Random => self.random.below(16) as u8,
@@ -157,9 +157,9 @@ mod tests {
         (0..count).map(|_| maker.make().to_string()).collect()
     }
 
-    /// What cangen 2020.11 sends with the same options.
+    /// The frames of cangen 2020.11 with the same options.
     #[test]
-    fn frames_that_need_no_chance_are_those_of_cangen() {
+    fn frames_without_random_parts_are_those_of_cangen() {
         let plain = recipe("42A", "1", "i");
         assert_eq!(made(plain, 3), ["42A#00", "42A#01", "42A#02"]);
         let lengths = made(recipe("123", "i", "11223344DEADBEEF"), 11);
@@ -214,19 +214,19 @@ mod tests {
             assert!((20..140).contains(&share(Frame::is_rtr)));
             for frame in frames {
                 let text = frame.to_string();
-                assert_eq!(text.parse::<Frame>().unwrap(), frame, "{text} is a frame that can be sent");
+                assert_eq!(text.parse::<Frame>().unwrap(), frame, "{text} must be a valid frame");
             }
         }
     }
 
     #[test]
-    fn what_no_frame_can_be_is_refused_with_the_way_out() {
-        for (recipe, says) in [
-            (recipe("800", "8", "r"), "identifier 800: has more than 11 bits (-e: extended)"),
+    fn impossible_frames_are_refused_with_the_way_out() {
+        for (recipe, expected) in [
+            (recipe("800", "8", "r"), "identifier 800: more than 11 bits (-e makes it extended)"),
             (recipe("123", "9", "r"), "length 9: a classic frame has 0…8 bytes (-f: FD, -8: a DLC of 9…15)"),
-            (Recipe { rtr: true, fd: true, ..recipe("123", "8", "r") }, "an FD frame is never RTR"),
+            (Recipe { rtr: true, fd: true, ..recipe("123", "8", "r") }, "RTR: FD has no remote frames"),
         ] {
-            assert_eq!(recipe.fault().as_deref(), Some(says));
+            assert_eq!(recipe.fault().as_deref(), Some(expected));
         }
     }
 }

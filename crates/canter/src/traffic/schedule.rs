@@ -1,5 +1,5 @@
-//! When each frame is due: absolute times from the start, in whole ns, computed and never added up, so that nothing
-//! drifts however many frames there are. The meter and `canter generate` send by the same.
+//! When each frame is due, in whole ns from the start. Each time is computed from the frame's number, so errors do not add
+//! up. The meter and `canter generate` use the same schedules.
 
 use super::pattern::Traffic;
 
@@ -11,7 +11,7 @@ pub struct Schedule {
     traffic: Traffic,
     /// Frames sent so far.
     frames: u64,
-    /// ns of the bus that they took.
+    /// Sum of their durations on the bus.
     busy_ns: u128,
 }
 
@@ -20,8 +20,8 @@ impl Schedule {
         Self { traffic, frames: 0, busy_ns: 0 }
     }
 
-    /// When the next frame is due, in ns from the start, rounded down. `None`: as soon as the interface, or whoever
-    /// waits for its arrival, lets it go.
+    /// When the next frame is due, in ns from the start, rounded down. `None`: as soon as the interface accepts it or, for
+    /// one at a time, the last one has arrived.
     pub fn due_ns(&self) -> Option<u64> {
         let frames = u128::from(self.frames);
         let due = match self.traffic {
@@ -34,15 +34,15 @@ impl Schedule {
         Some(u64::try_from(due).unwrap_or(u64::MAX))
     }
 
-    /// Goes on to the next frame, when this one takes `frame_ns` of the bus with the space behind it.
+    /// Goes on to the next frame; this one and its interframe space take `frame_ns` of the bus.
     pub fn sent(&mut self, frame_ns: u64) {
         self.frames += 1;
         self.busy_ns += u128::from(frame_ns);
     }
 }
 
-/// When a ramp has sent `frames` frames. In the ramp, after t ns, that is from·t + (to − from)·t²/(2·over), in frames
-/// times 10⁹; the root of it is t.
+/// When a ramp has sent `frames` frames. In the ramp, after t ns, frames·10⁹ = from·t + (to − from)·t²/(2·over); t is the
+/// root of this equation.
 fn ramp_ns(from: u128, to: u128, over_ns: u128, frames: u128) -> u128 {
     let scaled = frames * SECOND_NS;
     let in_ramp = (from + to) * over_ns; // twice the frames of the whole ramp, scaled
@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// No frame is due before the pattern has earned it, and none a ns later than that.
+        /// Each frame is due when the integral of the rate reaches its number, to within 2 ns.
         #[test]
         fn a_ramp_integrates_its_rate(
             from in 0..=RAMP_RATE_MAX,
@@ -114,7 +114,7 @@ mod tests {
             prop_assert!(earned(due + 2) >= wanted, "{due} is early");
         }
 
-        /// Whatever the frames' lengths, the bus is loaded as asked for to within one frame.
+        /// For all lengths of frames, the load is as requested to within one frame.
         #[test]
         fn a_load_is_kept_to_within_one_frame(percent in 1..=100_u32, lengths in prop::collection::vec(47_000..700_000_u64, 1..300)) {
             let mut schedule = Schedule::new(Traffic::Load(percent));

@@ -1,5 +1,5 @@
-//! An interface that frames go to: hands over what is due, waits for room but not for ever, and counts what became of
-//! every frame and how late it was.
+//! Sends frames to an interface when they are due, waits for room up to a timeout, and counts the frames that were sent,
+//! refused and late.
 
 use crate::{
     duration,
@@ -19,14 +19,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// How long to wait for room before it is looked at again.
-const ROOM_LOOK_NS: u64 = 5_000_000;
-/// How long to sleep when there is no room although the kernel says so; doubled up to [`ROOM_AGAIN_DOUBLED`] times.
-const ROOM_AGAIN_NS: u64 = 50_000;
-const ROOM_AGAIN_DOUBLED: u32 = 6;
-/// The longest sleep: how soon a thread sees that it is to stop.
+/// Longest poll(2) for room before the next attempt to send.
+const ROOM_POLL_NS: u64 = 5_000_000;
+/// Sleep after ENOBUFS, when poll(2) reports room but the queue is full; doubled up to [`ROOM_SLEEP_DOUBLINGS`] times.
+const ROOM_SLEEP_NS: u64 = 50_000;
+const ROOM_SLEEP_DOUBLINGS: u32 = 6;
+/// The longest sleep of a thread before it checks whether to stop.
 const SLEEP_NS: u64 = 50_000_000;
-/// A frame that is handed over so long after its time counts as late, unless told otherwise.
+/// Default limit: a frame that is sent later than this after its time counts as late.
 const LATE_NS: u64 = 1_000_000;
 
 /// Sends to one interface.
@@ -37,36 +37,36 @@ pub struct Sender {
     rate: Option<BitRate>,
     patience_ns: u64,
     late_limit_ns: u64,
-    /// It has taken nothing for so long: until it does, frames do not wait.
+    /// A frame has waited for `patience_ns` in vain. Until the interface accepts a frame, frames do not wait.
     stuck: bool,
     tally: Tally,
     lateness: Histogram,
 }
 
-/// What became of the frames.
+/// Counts of frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     sent: u64,
     refused: u64,
     late: u64,
-    /// ns of the bus that the sent ones took, where the bit rate is known.
+    /// Sum of the durations of the sent frames, if the bit rate is known.
     busy_ns: u64,
 }
 
-/// How a sender is to be opened.
+/// Settings of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub echo: Echo,
-    /// In place of the interface's own.
+    /// In place of the interface's rate.
     pub rate: Option<BitRate>,
-    /// How long a frame that is due may wait for room.
+    /// Timeout of a frame that is due and waits for room.
     pub patience_ns: u64,
-    /// A frame that is handed over so long after its time counts as late; `None`: [`LATE_NS`].
+    /// A frame that is sent later than this after its time counts as late; `None`: [`LATE_NS`].
     pub late_ns: Option<u64>,
 }
 
 impl Sender {
-    /// By this method, or by what the interface usually is sent on.
+    /// Opens the interface with this method, or with the usual one of the interface.
     pub fn open(
         interface: &Interface,
         method: Option<TransmitMethod>,
@@ -93,9 +93,9 @@ impl Sender {
         &self.interface.name
     }
 
-    /// Hands over frames that are due, in order, and answers how many had an end: sent or refused. Fewer than given:
-    /// `stop` was set. `due_ns` are their times by the monotonic clock; a frame without one waits for room as long as
-    /// it takes.
+    /// Sends frames that are due, in order; returns the number of frames that were sent or refused, which is less than
+    /// given only when `stop` was set. `due_ns` are their times in CLOCK_MONOTONIC; a frame without one waits for room
+    /// without a timeout.
     pub fn send(
         &mut self,
         frames: &[Frame],
@@ -105,32 +105,32 @@ impl Sender {
         let (mut done, mut full) = (0, Full::default());
         while done < frames.len() || (self.transmit.pending() > 0 && !self.stuck) {
             let now_ns = clock::monotonic_ns();
-            let taken = match self.hand(&frames[done..]) {
+            let taken = match self.transmit(&frames[done..]) {
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    self.unfit(&frames[done], error);
+                    self.refuse_unsupported(&frames[done], error);
                     done += 1;
                     continue;
                 }
-                // It may come up again.
+                // The interface may come up again.
                 Err(error) if error.kind() == io::ErrorKind::NetworkDown => 0,
                 answer => answer.map_err(|error| trouble::explain(self.name(), "send", error))?,
             };
             for (frame, due_ns) in frames.iter().zip(due_ns).skip(done).take(taken) {
-                self.sent(frame, *due_ns, now_ns);
+                self.count_sent(frame, *due_ns, now_ns);
             }
             done += taken;
             let full_now = (taken == 0 && done < frames.len()) || self.transmit.pending() > 0;
             if !full_now {
                 (full, self.stuck) = (Full::default(), false);
-                std::hint::spin_loop(); // lets whoever receives it run, where processors take turns
+                std::hint::spin_loop(); // in the lab's virtual clock, lets the receiver run
                 continue;
             }
             let since_ns = *full.since_ns.get_or_insert(now_ns);
-            let waits_for_ever = done < frames.len() && due_ns[done].is_none();
-            let patience_ns = if self.stuck && !waits_for_ever { 0 } else { self.patience_ns };
+            let has_no_timeout = done < frames.len() && due_ns[done].is_none();
+            let patience_ns = if self.stuck && !has_no_timeout { 0 } else { self.patience_ns };
             if now_ns.saturating_sub(since_ns) >= patience_ns {
-                self.complain();
-                if !waits_for_ever {
+                self.report_stuck();
+                if !has_no_timeout {
                     self.tally.refused += (frames.len() - done) as u64;
                     return Ok(frames.len());
                 }
@@ -143,8 +143,8 @@ impl Sender {
         Ok(done)
     }
 
-    /// Hands over what it can, and makes the kernel send what waits in the method.
-    fn hand(&mut self, frames: &[Frame]) -> io::Result<usize> {
+    /// Passes frames to the method, and makes the kernel send those that wait in the method.
+    fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
         let taken = self.transmit.transmit(frames)?;
         match self.transmit.flush() {
             Err(error) if error.kind() != io::ErrorKind::NetworkDown => Err(error),
@@ -152,7 +152,7 @@ impl Sender {
         }
     }
 
-    fn sent(&mut self, frame: &Frame, due_ns: Option<u64>, now_ns: u64) {
+    fn count_sent(&mut self, frame: &Frame, due_ns: Option<u64>, now_ns: u64) {
         self.tally.sent += 1;
         self.tally.busy_ns += self.rate.map_or(0, |rate| frame.duration_with_interframe_ns(rate));
         if let Some(due_ns) = due_ns {
@@ -162,54 +162,57 @@ impl Sender {
         }
     }
 
-    /// An FD frame for a classic interface: the others go on.
-    fn unfit(&mut self, frame: &Frame, error: io::Error) {
+    /// Refuses a frame that the interface cannot carry, such as an FD frame on a classic interface; reports the first one.
+    fn refuse_unsupported(&mut self, frame: &Frame, error: io::Error) {
         if self.tally.refused == 0 {
             let name = self.name();
             let error = Error::new(name, "send", error).hint(format!("ip link set {name} mtu 72"));
             let kind = if frame.is_fd() && !self.interface.supports_fd() { " is FD" } else { "" };
-            eprintln!("canter: {error}; frame {frame}{kind}: refused, and so are others like it");
+            eprintln!("canter: {error}; frame {frame}{kind} and all others like it are refused");
         }
         self.tally.refused += 1;
     }
 
-    /// Says once what is the matter, when nothing has been taken for too long.
-    fn complain(&mut self) {
+    /// Reports once why the interface accepts no frames.
+    fn report_stuck(&mut self) {
         if std::mem::replace(&mut self.stuck, true) {
             return;
         }
         let name = self.name();
-        let looked = Interface::find(name);
-        let state = looked.as_ref().ok().and_then(|found| found.controller.as_ref()?.state);
-        let why = match &looked {
+        let found = Interface::find(name);
+        let state = found.as_ref().ok().and_then(|found| found.controller.as_ref()?.state);
+        let reason = match &found {
             Err(_) => "it has disappeared".to_owned(),
             Ok(found) if !found.up => format!("it is down: {}", remedy::up(name, false)),
             Ok(_) if state == Some(State::BusOff) => {
-                format!("off the bus: {}", remedy::restart(name))
+                format!("it is bus-off: {}", remedy::restart(name))
             }
-            Ok(_) => "its queue stays full: is anybody else on the bus?".to_owned(),
+            Ok(_) => "its queue stays full: check that another node acknowledges frames".to_owned(),
         };
         let patience = units::round_span(self.patience_ns);
-        eprintln!("canter: {name}: send: no room for {patience} ({why}); goes on when there is");
+        eprintln!(
+            "canter: {name}: send: no room for {patience} ({reason}); sending continues when there is room"
+        );
     }
 
-    /// A short while. Where the kernel reports room that is not there (`ENOBUFS`), it sleeps, longer and longer.
+    /// Waits for room by poll(2). From the second attempt on, it also sleeps, longer each time: poll(2) reports room in the
+    /// socket although the interface's queue is full (`ENOBUFS`).
     fn wait_for_room(&self, full: &mut Full) -> io::Result<()> {
         let descriptor = self.transmit.descriptor();
         if let Some(descriptor) = descriptor {
-            poll::writable(descriptor, Some(ROOM_LOOK_NS))?;
+            poll::writable(descriptor, Some(ROOM_POLL_NS))?;
         }
-        if full.looks > 0 || descriptor.is_none() {
+        if full.attempts > 0 || descriptor.is_none() {
             clock::sleep_until_ns(
-                clock::monotonic_ns() + (ROOM_AGAIN_NS << full.looks.min(ROOM_AGAIN_DOUBLED)),
+                clock::monotonic_ns() + (ROOM_SLEEP_NS << full.attempts.min(ROOM_SLEEP_DOUBLINGS)),
             );
         }
-        full.looks += 1;
+        full.attempts += 1;
         Ok(())
     }
 
-    /// Closes the account: what the method took over and did not get rid of is refused, not sent. `elapsed_ns`: from
-    /// the start to the end.
+    /// Closes the account. Frames that wait in the method and cannot be sent count as refused. `elapsed_ns`: from the start
+    /// to the end.
     pub fn close(mut self, elapsed_ns: u64) -> Account {
         let patience_ns = if self.stuck { 0 } else { self.patience_ns };
         let (until_ns, mut full) = (clock::monotonic_ns() + patience_ns, Full::default());
@@ -239,11 +242,11 @@ impl Sender {
     }
 }
 
-/// How long there has been no room.
+/// A time without room.
 #[derive(Default)]
 struct Full {
     since_ns: Option<u64>,
-    looks: u32,
+    attempts: u32,
 }
 
 /// The bit rates of an interface, if it has any.
@@ -252,7 +255,7 @@ pub fn own_rate(interface: &Interface) -> Option<BitRate> {
     Some(BitRate { nominal, data: interface.data_bitrate().unwrap_or(nominal) })
 }
 
-/// When to stop: told to, or at a time by the monotonic clock.
+/// When to stop: when the flag is set, or at a time in CLOCK_MONOTONIC.
 pub struct Stop<'a> {
     pub flag: &'a AtomicBool,
     pub until_ns: u64,
@@ -263,7 +266,7 @@ impl Stop<'_> {
         self.flag.load(Ordering::Acquire) || clock::monotonic_ns() >= self.until_ns
     }
 
-    /// Sleeps until a time by the monotonic clock; false when it is to stop before.
+    /// Sleeps until a time in CLOCK_MONOTONIC; false when it must stop before.
     pub fn sleep_until(&self, at_ns: u64) -> bool {
         loop {
             let now_ns = clock::monotonic_ns();
@@ -278,23 +281,22 @@ impl Stop<'_> {
     }
 }
 
-/// What was sent to an interface, as `--json` writes it.
+/// The frames of an interface, as `--json` writes them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account {
     pub interface: String,
     pub method: String,
-    /// Frames.
     pub sent: u64,
     /// Frames that found no room in time, or that the interface cannot carry.
     pub refused: u64,
     pub elapsed_ns: u64,
     pub frames_per_s: f64,
-    /// With stuff bits and interframe space; null where the bit rate is not known.
+    /// With stuff bits and interframe space; null when the bit rate is not known.
     pub load_percent: Option<f64>,
-    /// Frames handed over more than `late_limit_ns` after their time.
+    /// Frames passed to the kernel more than `late_limit_ns` after their time.
     pub late: u64,
     pub late_limit_ns: u64,
-    /// How long after its time each frame with one was handed to the kernel.
+    /// Delay between the time of a frame and the call that passed it to the kernel.
     pub late_ns: Latency,
 }
 
@@ -331,7 +333,12 @@ impl fmt::Display for Table<'_> {
     }
 }
 
-/// Bit rates as canbusload has them: `500000`, `500k`, `500k,2M`.
+/// The error of a command whose frames were refused.
+pub fn refused_message(frames: u64) -> String {
+    format!("{frames} frames refused: no room within --wait, or the interface cannot carry them")
+}
+
+/// Bit rates in canbusload's notation: `500000`, `500k`, `500k,2M`.
 pub fn parse_rate(text: &str) -> Result<BitRate, String> {
     let one = |text: &str| {
         let (digits, unit) = match text.strip_suffix(['k', 'K']) {
@@ -339,13 +346,14 @@ pub fn parse_rate(text: &str) -> Result<BitRate, String> {
             None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
         };
         let rate = digits.parse::<u32>().ok().and_then(|rate| rate.checked_mul(unit));
-        rate.filter(|&rate| rate > 0).ok_or_else(|| format!("{text:?}: bit/s, 500000 or 500k or 500k,2M"))
+        rate.filter(|&rate| rate > 0)
+            .ok_or_else(|| format!("{text:?} is not a bit rate (500000, 500k, 500k,2M)"))
     };
     let (nominal, data) = text.split_once(',').map_or((text, text), |parts| parts);
     Ok(BitRate { nominal: one(nominal)?, data: one(data)? })
 }
 
-/// A time as cangen and canplayer have it, in ms, or with its unit: `4.73`, `10ms`.
+/// A time in the notation of cangen and canplayer, in ms, or with its unit: `4.73`, `10ms`.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
     let bare = text.ends_with(|last: char| last.is_ascii_digit());
     if bare { duration::parse_ns(&format!("{text}ms")) } else { duration::parse_ns(text) }
@@ -371,7 +379,7 @@ mod tests {
         assert!(parse_ms("fast").is_err());
     }
 
-    /// A simulated bus whose clock stands still takes the ten frames of its queue, and nothing more.
+    /// A sender to a simulated bus whose clock does not advance: it accepts the ten frames of its queue and no more.
     fn sender(world: &str, patience_ns: u64) -> Sender {
         let interface = Interface::find(&format!("sim:{world}/bus")).unwrap();
         let method: TransmitMethod = "sim".parse().unwrap();
@@ -380,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_takes_nothing_more_costs_one_wait_and_then_none() {
+    fn a_full_bus_delays_the_first_frame_only() {
         let mut sender = sender("sender-stuck", 30_000_000);
         let (flag, frame) = (AtomicBool::new(false), Frame::classic(Identifier::Sff(1), &[1]).unwrap());
         let stop = Stop { flag: &flag, until_ns: u64::MAX };
@@ -389,7 +397,7 @@ mod tests {
             assert_eq!(sender.send(&[frame; 5], &[Some(started_ns); 5], &stop).unwrap(), 5);
         }
         assert!(clock::monotonic_ns() - started_ns < 30_000_000 * 20, "it waited for each");
-        sim::world("sender-stuck").advance(1_000_000_000); // the queue empties, and it goes on
+        sim::world("sender-stuck").advance(1_000_000_000); // the queue empties, and sending continues
         assert_eq!(sender.send(&[frame; 5], &[Some(started_ns); 5], &stop).unwrap(), 5);
         let account = sender.close(1_000_000_000);
         let sent = account.sent;
@@ -398,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_a_time_waits_until_it_is_told_to_stop() {
+    fn a_frame_without_a_time_waits_until_the_stop() {
         let mut sender = sender("sender-flood", 1_000_000);
         let (flag, frame) = (AtomicBool::new(false), Frame::default());
         let stop = Stop { flag: &flag, until_ns: clock::monotonic_ns() + 20_000_000 };

@@ -1,4 +1,4 @@
-//! Where frames to send come from: one kind of frame by a schedule, or all frames of a bus by their periods.
+//! Sources of frames to send: one kind of frame by a schedule, or all frames of a bus by their periods.
 
 use super::{
     pattern::Traffic,
@@ -9,7 +9,7 @@ use super::{
 use canter_io::{Frame, frame::BitRate};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A frame and when it is to be sent.
+/// A frame and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// In ns from the start; `None`: as soon as there is room.
@@ -17,7 +17,7 @@ pub struct Due {
     pub frame: Frame,
 }
 
-/// Frames without end, in the order in which they are due.
+/// An endless sequence of frames, in the order in which they are due.
 pub type Source = Box<dyn Iterator<Item = Due> + Send>;
 
 /// Frames of one recipe, by one schedule.
@@ -28,7 +28,7 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// The bit rates count for a load only.
+    /// Only a load uses the bit rates.
     pub fn new(recipe: Recipe, seed: u64, traffic: Traffic, rate: BitRate) -> Self {
         Self { maker: Maker::new(recipe, seed), schedule: Schedule::new(traffic), rate }
     }
@@ -45,7 +45,7 @@ impl Iterator for Steady {
     }
 }
 
-/// A frame that is sent again and again.
+/// A periodic frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Periodic {
     pub recipe: Recipe,
@@ -53,14 +53,14 @@ pub struct Periodic {
     pub period_ns: u64,
     /// When the first is due.
     pub phase_ns: u64,
-    /// Each is sent up to so much later, by chance; shorter than the period. The next one's time does not follow.
+    /// Each frame is delayed by a random time up to this; less than the period. The delay does not shift later frames.
     pub jitter_ns: u64,
 }
 
 /// All frames of a bus.
 pub struct Timetable {
     lines: Vec<Line>,
-    /// When each line's next frame is due, and which line.
+    /// When each line's next frame is due, and the index of the line.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every frame of every line comes at its own time, and the whole in order.
+        /// Every frame of every line is due at its time, and all frames are in order.
         #[test]
         fn a_timetable_keeps_every_period(
             lines in prop::collection::vec((1_000..1_000_000_u64, 0..1_000_000_u64, 0..1_000_u64), 1..20),

@@ -1,4 +1,4 @@
-//! What test frames look like: fixed but for a number in the first two payload bytes, low byte first.
+//! Test frames: constant except for a number in the first two payload bytes, low byte first.
 
 use crate::failure::{self, Exit, Failure};
 use canter_io::{
@@ -27,7 +27,7 @@ pub struct Template {
     brs: bool,
 }
 
-/// Payload behind the number: alternating bits need no stuffing.
+/// Payload after the number: alternating bits need no stuffing.
 const FILLING: u8 = 0x55;
 
 impl Template {
@@ -43,22 +43,22 @@ impl Template {
 
     /// The frame of number 0.
     pub fn frame(&self) -> failure::Result<Frame> {
-        let wrong = |what: String| Failure::new(Exit::Usage, what);
+        let usage = |message: String| Failure::new(Exit::Usage, message);
         let bits = u32::from_str_radix(&self.id, 16)
-            .map_err(|_| wrong(format!("--id {}: not a hexadecimal number", self.id)))?;
+            .map_err(|_| usage(format!("--id {}: is not a hexadecimal number", self.id)))?;
         let extended = self.ext || self.id.len() > 3;
         let id = match u16::try_from(bits) {
             Ok(bits) if !extended => Identifier::Sff(bits),
             _ => Identifier::Eff(bits),
         };
         if self.len < 2 {
-            return Err(wrong(format!("--len {}: at least 2, for the frame's number", self.len)));
+            return Err(usage(format!("--len {}: must be at least 2, for the frame's number", self.len)));
         }
         let mut data = vec![FILLING; usize::from(self.len)];
         data[..2].fill(0);
         let flags = if self.brs { BRS } else { 0 };
         let frame = if self.fd { Frame::fd(id, &data, flags) } else { Frame::classic(id, &data) };
-        frame.map_err(|error| wrong(format!("test frame {}, {} bytes: {error}", self.id, self.len)))
+        frame.map_err(|error| usage(format!("test frame {}, {} bytes: {error}", self.id, self.len)))
     }
 }
 
@@ -67,15 +67,15 @@ pub fn set_number(frame: &mut Frame, number: u16) {
     frame.data[..2].copy_from_slice(&number.to_le_bytes());
 }
 
-/// The number of a received frame; `None` when it is not one like `template`.
+/// The number of a received frame; `None` when its identifier, length or kind differs from `template`.
 pub fn number(frame: &Frame, template: &Frame) -> Option<u16> {
     let alike =
         frame.can_id == template.can_id && frame.len == template.len && frame.is_fd() == template.is_fd();
     alike.then(|| u16::from_le_bytes([frame.data[0], frame.data[1]]))
 }
 
-/// ns of the bus that a test frame takes on average, with the space behind it, when so many are sent. Number 0 takes
-/// up to a tenth more than most: its zeros are stuffed.
+/// Mean duration of the first `count` test frames with their interframe spaces. Number 0 takes up to a tenth more than
+/// most, because its zeros need stuff bits.
 pub fn mean_ns(template: &Frame, count: u64, rate: BitRate) -> u64 {
     let mut frame = *template;
     let numbers = count.clamp(1, 1 << 16);

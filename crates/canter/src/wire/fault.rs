@@ -1,4 +1,4 @@
-//! `canter wire fault`: errors on a bus, a wire that is cut, a node that babbles.
+//! `canter wire fault`: injects errors into a bus, disconnects nodes, lets a node babble.
 
 use crate::failure::{self, Exit};
 use canter_io::{
@@ -7,7 +7,7 @@ use canter_io::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 
-/// Spoil a bus: errors, a cut wire, a babbling node
+/// Inject faults: errors on a bus, a disconnected node, a babbling node
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -26,24 +26,24 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Destroy frames on a bus, instead of what was asked before
+    /// Destroy frames on a bus; replaces an earlier injection
     Inject(InjectArguments),
-    /// Inject no more errors
+    /// Stop injecting errors
     Clear {
         #[arg(value_name = "BUS")]
         bus: String,
     },
-    /// Cut a node's wire
+    /// Disconnect a node from its bus
     Disconnect {
         #[arg(value_name = "NODE")]
         node: String,
     },
-    /// Join a node's wire again
+    /// Connect a node to its bus again
     Connect {
         #[arg(value_name = "NODE")]
         node: String,
     },
-    /// Let a node send a frame again and again without a pause
+    /// Let a node send a frame continuously, without a pause
     Babble(BabbleArguments),
 }
 
@@ -80,7 +80,7 @@ struct BabbleArguments {
     stop: bool,
 }
 
-/// What can be injected.
+/// Errors that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ErrorName {
     /// The sender reads back a different bit than it sent
@@ -107,14 +107,16 @@ impl ErrorName {
     }
 }
 
-/// Frames out of 1 000 000 000.
+/// Reads a probability, in frames out of 1 000 000 000.
 fn probability(text: &str) -> Result<u32, String> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse(),
     };
     let number = number.ok().filter(|number| (0.0..=1.0).contains(number));
-    number.map(|number| (number * 1e9).round() as u32).ok_or_else(|| format!("{text}: 0…1, or 0%…100%"))
+    number
+        .map(|number| (number * 1e9).round() as u32)
+        .ok_or_else(|| format!("{text:?} is not a probability (0…1, or 0%…100%)"))
 }
 
 pub fn run(arguments: &Arguments) -> failure::Result {

@@ -1,4 +1,4 @@
-//! `canter wire list`: nodes and buses, with what they have carried and what went wrong.
+//! `canter wire list`: nodes and buses, with their counters of frames and errors.
 
 use crate::{
     failure::{self, Exit},
@@ -31,7 +31,7 @@ struct NodeRow {
     name: String,
     bus: String,
     slot: u8,
-    /// As ip-link(8) calls it, or DOWN.
+    /// The state's name in ip-link(8), or DOWN.
     state: String,
     bitrate: Option<u32>,
     data_bitrate: Option<u32>,
@@ -64,7 +64,7 @@ struct BusRow {
     errors: u64,
     overruns: u64,
     busy_ns: u64,
-    /// `null`: it never slips.
+    /// `null`: the wire never slips.
     slip_limit_ns: Option<u64>,
     slips: u64,
     slip_ns: u64,
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
 
 impl NodeRow {
     fn new(node: Node) -> Self {
-        let interface = Interface::find(&node.name).ok(); // it may be renamed or gone by now
+        let interface = Interface::find(&node.name).ok(); // it may have been renamed or deleted meanwhile
         let up = interface.as_ref().filter(|interface| interface.up);
         let state = up.and_then(|interface| interface.controller.as_ref()?.state);
         let stats = node.stats;
@@ -216,7 +216,7 @@ impl Document {
     }
 }
 
-/// Rows below a heading; the first `left` columns are texts, the others figures.
+/// Rows below a heading; the first `left` columns are left-aligned, the others right-aligned.
 fn aligned(heading: &[&str], rows: impl Iterator<Item = Vec<String>>, left: usize) -> String {
     let heading = heading.iter().map(|&cell| cell.to_owned()).collect();
     let rows: Vec<Vec<String>> = [heading].into_iter().chain(rows).collect();

@@ -1,4 +1,4 @@
-//! `canter wire add`, `delete` and `set`: nodes, and what is set for their bus.
+//! `canter wire add`, `delete` and `set`: creates and deletes nodes, sets properties of their bus.
 
 use crate::{
     duration,
@@ -11,7 +11,7 @@ use canter_io::{
 };
 use clap::Args;
 
-/// Make a node, and its bus when it is the first one there
+/// Create a node, and its bus if it is the bus's first node
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -76,7 +76,7 @@ pub struct SetArguments {
     seed: Option<u64>,
 }
 
-/// Sizes with a name.
+/// Sizes of FIFOs by the chip's name.
 const CHIPS: [(&str, Fifo); 2] = [("sja1000", Fifo::Bytes(64)), ("mpc5200", Fifo::Frames(5))];
 
 fn fifo(text: &str) -> Result<Fifo, String> {
@@ -88,7 +88,9 @@ fn fifo(text: &str) -> Result<Fifo, String> {
         None => (text, 1..=512, Fifo::Frames),
     };
     let number = number.parse().ok().filter(|number| range.contains(number));
-    number.map(size).ok_or_else(|| format!("{text}: sja1000, mpc5200, 1…512 frames or 16B…4096B"))
+    number
+        .map(size)
+        .ok_or_else(|| format!("{text:?} is not a FIFO (sja1000, mpc5200, 1…512 frames or 16B…4096B)"))
 }
 
 fn slip(text: &str) -> Result<u64, String> {
@@ -116,7 +118,7 @@ pub fn add(arguments: &AddArguments) -> failure::Result {
     };
     set_up()
         .map_err(|error: canter_io::Error| {
-            let _ = wire::delete(name); // half a node is of no use; the first error is the one to tell
+            let _ = wire::delete(name); // a half-configured node is of no use; the first error is reported
             error.into()
         })
         .map(|()| Exit::Done)

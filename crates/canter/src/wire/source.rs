@@ -1,4 +1,4 @@
-//! `canter wire source`: traffic that the kernel itself sends, by a hard timer.
+//! `canter wire source`: traffic that the kernel sends, driven by a high-resolution timer.
 
 use crate::{
     canwire, duration,
@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Drive a bus from the kernel: a schedule without the jitter of a process
+/// Send traffic from the kernel: a schedule without the jitter of a process
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -113,8 +113,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 impl StartArguments {
     fn run(&self, common: &Common) -> failure::Result {
         if self.wait && self.count.is_none() && self.log.is_none() {
-            let why = "--wait: it never ends (--count says how many frames)";
-            return Err(Failure::new(Exit::Usage, why));
+            let message = "--wait: the source never ends (limit it with --count)";
+            return Err(Failure::new(Exit::Usage, message));
         }
         match &self.log {
             Some(path) => {
@@ -133,15 +133,15 @@ impl StartArguments {
         let (pace, burst) = canwire::pace(self.traffic)?.ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
-                "--traffic one-at-a-time: a source does not know when a frame has arrived (period=…)",
+                "--traffic one-at-a-time: a source does not receive frames (period=…, load=…, flood)",
             )
         })?;
-        let is = |name| self.random.contains(&name) || self.random.contains(&RandomName::All);
+        let is_random = |name| self.random.contains(&name) || self.random.contains(&RandomName::All);
         let random = Random {
-            id: is(RandomName::Id),
-            format: is(RandomName::Format),
-            len: is(RandomName::Len),
-            data: is(RandomName::Data),
+            id: is_random(RandomName::Id),
+            format: is_random(RandomName::Format),
+            len: is_random(RandomName::Len),
+            data: is_random(RandomName::Data),
             seed: self.seed,
         };
         Ok(Source {
@@ -158,8 +158,8 @@ impl StartArguments {
     }
 }
 
-/// How often it is looked whether a source has ended.
-const LOOK_NS: u64 = 5_000_000;
+/// Period at which `--wait` checks whether the source has ended.
+const CHECK_PERIOD_NS: u64 = 5_000_000;
 
 fn wait(bus: &str, common: &Common) -> failure::Result {
     let stop = interrupt_flag()?;
@@ -179,23 +179,23 @@ fn wait(bus: &str, common: &Common) -> failure::Result {
             wire::stop(bus)?;
             return Ok(Exit::Interrupted);
         }
-        clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+        clock::sleep_until_ns(clock::monotonic_ns() + CHECK_PERIOD_NS);
     }
 }
 
-/// The frames of a log with their times since the first one. Error frames were on no wire.
+/// The frames of a log with their times since the first one, without error frames, which cannot be sent.
 fn schedule(path: &Path, from: Option<&str>) -> failure::Result<Vec<(u64, Frame)>> {
     let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
     let mut frames = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let wrong = |why: String| {
+        let failure = |error: String| {
             Failure::failed(format!(
-                "{}: line {}: {why} (a log as candump -l writes it)",
+                "{}: line {}: {error} (the file must be a log in the format of candump -l)",
                 path.display(),
                 number + 1
             ))
         };
-        let Some(line) = LogLine::parse(line).map_err(|error| wrong(error.to_string()))? else { continue };
+        let Some(line) = LogLine::parse(line).map_err(|error| failure(error.to_string()))? else { continue };
         if line.frame.is_error() || from.is_some_and(|from| from != line.interface) {
             continue;
         }
@@ -203,7 +203,7 @@ fn schedule(path: &Path, from: Option<&str>) -> failure::Result<Vec<(u64, Frame)
     }
     let Some(&(first_ns, _)) = frames.first() else {
         let of = from.map(|from| format!(" of {from}")).unwrap_or_default();
-        return Err(Failure::failed(format!("{}: no frames{of} in it", path.display())));
+        return Err(Failure::failed(format!("{}: contains no frames{of}", path.display())));
     };
     frames.sort_by_key(|(stamp_ns, _)| *stamp_ns);
     for (at_ns, _) in &mut frames {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_becomes_a_schedule_of_its_frames_from_its_first_one() {
+    fn a_log_becomes_a_schedule_that_starts_with_its_first_frame() {
         let file = log("(100.000001) can0 123#11\n(100.000003) can1 124#\n(100.000002) can0 20000004#00\n(100.5) can0 125#R\n"
             .replace("(100.5)", "(100.500000)").as_str());
         let frames = schedule(file.path(), None).unwrap_or_else(|failure| panic!("{failure}"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_none_is_named_with_its_line() {
+    fn a_line_that_is_not_of_a_log_is_reported_with_its_number() {
         let file = log("(100.000001) can0 123#11\n(oops) can0 123#\n");
         assert!(schedule(file.path(), None).unwrap_err().message.contains("line 2"));
     }

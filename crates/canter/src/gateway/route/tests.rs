@@ -1,4 +1,4 @@
-//! A route between scripts: what its sides do, and what becomes of every frame.
+//! A route between scripted sides, and the account of every frame.
 
 use super::*;
 use canter_io::{Frame, Identifier, batch::Meta};
@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// What a scripted side was asked, and what it saw.
+/// The calls and frames of the scripted sides.
 #[derive(Debug, Default)]
 struct Log {
     given: u32,
@@ -28,7 +28,7 @@ enum Call {
 
 type Shared = Arc<Mutex<Log>>;
 
-/// Gives so many frames a call, numbered; when the script is over it sets `stop`, or fails.
+/// Returns numbered frames, as many per call as the script has; at the end of the script it sets `stop`, or fails.
 struct Source(VecDeque<usize>, Shared, Arc<AtomicBool>, bool);
 
 impl Receive for Source {
@@ -56,19 +56,19 @@ impl Receive for Source {
     }
 }
 
-/// What a scripted output does when it is called.
+/// The reaction of a scripted output to a call.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Sends up to so many.
+    /// Sends up to this number of frames.
     Send(usize),
-    /// Takes up to so many over; they wait for a flush. A flush sends as many.
+    /// Takes over up to this number of frames, which wait for a flush. A flush sends up to this number.
     Keep(usize),
-    /// As `Keep`, and the kernel refuses one of those that wait.
+    /// As `Keep`, and the kernel refuses one of the waiting frames.
     Lose(usize),
     Fail,
 }
 
-/// Plays its script over and over.
+/// Repeats its script.
 struct Sink(Vec<Act>, usize, Shared);
 
 impl Sink {
@@ -88,7 +88,7 @@ impl Transmit for Sink {
                 log.sent.extend(numbers.take(room));
                 room.min(frames.len())
             }
-            Act::Send(_) => 0, // behind those that wait
+            Act::Send(_) => 0, // after the waiting frames
             Act::Keep(room) | Act::Lose(room) => {
                 log.pending.extend(numbers.take(room));
                 room.min(frames.len())
@@ -136,7 +136,7 @@ fn number(frame: &Frame) -> u32 {
     u32::from_le_bytes(frame.data().try_into().unwrap())
 }
 
-/// A route between scripts, the clock of its waits and what they saw.
+/// A route between scripted sides, its number of waits, and the log.
 struct Scripted {
     route: Route,
     stop: Arc<AtomicBool>,
@@ -157,7 +157,7 @@ impl Scripted {
         Self { route, stop, log, waits: 0 }
     }
 
-    /// Runs it; every wait for room takes so long.
+    /// Runs the route; every wait for room takes `wait_ns`.
     fn run(&mut self, wait_ns: u64) -> Result<(), Side> {
         let Self { route, stop, waits, .. } = self;
         let waiting = |route: &mut Route| {
@@ -181,14 +181,14 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 proptest! {
     #[test]
-    fn whatever_the_sides_do_every_frame_is_accounted_for_sent_in_order_and_once(
+    fn every_frame_is_accounted_for_and_sent_at_most_once_in_order(
         batches in prop::collection::vec(0usize..12, 0..30),
         acts in acts(),
         gather: bool,
         fails: bool,
     ) {
         let mut scripted = Scripted::ending(&batches, &acts, gather, fails);
-        let ended = scripted.run(ROOM_PATIENCE_NS / 3);
+        let ended = scripted.run(ROOM_TIMEOUT_NS / 3);
         let (counts, log) = (scripted.route.counts, scripted.log.lock().unwrap());
         prop_assert_eq!(counts.received, counts.transmitted + counts.filtered + counts.dropped);
         prop_assert_eq!(counts.drops.sum(), counts.dropped);
@@ -205,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn gathered_frames_are_sent_when_nothing_more_is_there_and_not_before() {
+fn gathered_frames_are_sent_only_when_no_more_frames_arrive() {
     use Call::{Flushed, Received, Transmitted};
     let mut scripted = Scripted::new(&[3, 2, 0, 1, 0], &[Act::Keep(8)], true);
     scripted.run(0).unwrap();
@@ -234,8 +234,8 @@ fn a_flush_that_makes_room_is_followed_by_the_rest_without_a_wait() {
 #[test]
 fn a_frame_waits_a_second_for_room_and_is_dropped_then() {
     let mut scripted = Scripted::new(&[2, 0], &[Act::Send(0)], false);
-    scripted.run(ROOM_AGAIN_NS).unwrap();
-    assert_eq!(scripted.waits, ROOM_PATIENCE_NS / ROOM_AGAIN_NS + 2); // from the first to one beyond the second
+    scripted.run(ROOM_RETRY_NS).unwrap();
+    assert_eq!(scripted.waits, ROOM_TIMEOUT_NS / ROOM_RETRY_NS + 2); // from the first to one after the timeout
     assert_eq!(scripted.route.counts.dropped, 2);
 }
 
@@ -252,7 +252,7 @@ fn a_route_that_waits_for_room_still_stops() {
 }
 
 #[test]
-fn an_output_that_fails_ends_the_route_and_what_it_had_not_sent_is_dropped() {
+fn an_output_that_fails_ends_the_route_and_its_unsent_frames_count_as_dropped() {
     for acts in [&[Act::Keep(5), Act::Fail][..], &[Act::Fail], &[Act::Send(2), Act::Fail]] {
         let mut scripted = Scripted::new(&[6, 6], acts, false);
         assert_eq!(scripted.run(0), Err(Side::Out));

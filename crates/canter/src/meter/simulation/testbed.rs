@@ -2,7 +2,7 @@
 //! that moves from event to event. Only the gateway's processing time is simulated.
 
 use crate::{
-    gateway::route::{ROOM_AGAIN_NS, Route, Step},
+    gateway::route::{ROOM_RETRY_NS, Route, Step},
     measure::result::Ledger,
     meter::{
         experiment::{Arrival, Experiment, Outcome, Port, Sending, Surroundings},
@@ -265,7 +265,7 @@ impl Gateway {
                 }
                 Step::Moved => (),
                 Step::Full if self.route.try_again(now_ns) => {
-                    self.again_ns = now_ns + ROOM_AGAIN_NS;
+                    self.again_ns = now_ns + ROOM_RETRY_NS;
                     return Some(self.again_ns);
                 }
                 Step::Full => (),

@@ -1,4 +1,4 @@
-//! `apply`, `diff` and `clear`: makes can-gw's jobs those of a file, shows what that would change, deletes all.
+//! `apply`, `diff` and `clear`: installs the jobs of a file in can-gw, shows what would change, deletes all jobs.
 
 use crate::{
     failure::{self, Exit},
@@ -49,7 +49,7 @@ pub fn diff(file: &Path, set: &RuleSet, common: &Common) -> failure::Result {
     Ok(if steps.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// A job in a line.
+/// A line that describes a job.
 fn describe(job: &Job) -> String {
     let name = |index| {
         Interface::by_index(index).map_or_else(|_| format!("interface {index}"), |interface| interface.name)
@@ -57,7 +57,7 @@ fn describe(job: &Job) -> String {
     let (set, _) = jobs::to_rules(std::slice::from_ref(job), name);
     let text = write::file(&set, |_, _| Vec::new());
     let route = &set.routes[0];
-    let lines = text.lines().skip(4).collect::<Vec<_>>().join("; "); // the route's own
+    let lines = text.lines().skip(4).collect::<Vec<_>>().join("; "); // without the lines of the route
     format!("{}: {lines}", route.label())
 }
 
@@ -65,7 +65,7 @@ pub fn clear(common: &Common) -> failure::Result {
     can_gw::available()?;
     let count = can_gw::list()?.len();
     if count > 0 {
-        can_gw::flush()?; // the kernel refuses to delete nothing
+        can_gw::flush()?; // without jobs the kernel returns an error
     }
     if !common.quiet {
         eprintln!("rules: {count} jobs deleted");

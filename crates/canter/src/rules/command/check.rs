@@ -1,4 +1,4 @@
-//! `check`: a recording through the rules. The engine is the gateway's own; time is that of the recording.
+//! `check`: applies the rules to a recording, by the gateway's engine and with the recording's stamps as its clock.
 
 use crate::{
     failure::{self, Exit, Failure},
@@ -20,7 +20,7 @@ use std::{
     path::Path,
 };
 
-/// What the rules of a route did to the recording.
+/// The effect of a route's rules on the recording.
 #[derive(Serialize)]
 struct Checked {
     from: String,
@@ -35,7 +35,7 @@ struct CheckedRule {
     line: usize,
     #[serde(flatten)]
     counts: RuleCounts,
-    /// Why can-gw cannot do it; empty when it can.
+    /// Why can-gw cannot apply the rule; empty when it can.
     not_by_can_gw: String,
 }
 
@@ -49,7 +49,7 @@ pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> fa
     let mut routes = routes(read::file(file)?);
     let mut batch = Batch::new(1);
     if let Some(log) = log {
-        through(log, &mut routes, &mut batch, frames)?;
+        apply(log, &mut routes, &mut batch, frames)?;
     }
     let checked: Vec<_> = routes.into_iter().map(Checked::of).collect();
     common.write_json(&checked)?;
@@ -59,7 +59,7 @@ pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> fa
     Ok(Exit::Done)
 }
 
-/// Rules without a route get every frame.
+/// The routes of the file; rules without a route apply to every frame.
 fn routes(set: RuleSet) -> Vec<Route> {
     let loose = set.loose.map(|policy| {
         let any = || "any".to_owned();
@@ -72,8 +72,8 @@ fn routes(set: RuleSet) -> Vec<Route> {
     set.routes.into_iter().chain(loose).map(route).collect()
 }
 
-/// Runs every frame of the log through every route that starts at its interface.
-fn through(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<()> {
+/// Applies every route to the frames of its interface in the log.
+fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<()> {
     let file = File::open(path).map_err(|error| trouble::of_file(path, "open", error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for (at, line) in BufReader::new(file).lines().enumerate() {
@@ -115,7 +115,7 @@ impl Checked {
         let RouteRules { from, to, policy, .. } = route.rules;
         let faults = jobs::inexpressible(&policy);
         let rules = policy.rules.iter().zip(route.engine.counts()).enumerate().map(|(at, (rule, counts))| {
-            let faults = faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.why.as_str());
+            let faults = faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.reason.as_str());
             let not_by_can_gw = faults.collect::<Vec<_>>().join("; ");
             CheckedRule { name: rule.label(at), line: rule.place.line, counts, not_by_can_gw }
         });
@@ -138,7 +138,7 @@ fn print(route: &Checked, ran: bool) {
         };
         println!("  {name:width$}  line {line:<4} {used}");
         if !not_by_can_gw.is_empty() {
-            println!("  {:width$}  not by can-gw: {not_by_can_gw}", "");
+            println!("  {:width$}  can-gw cannot apply it: {not_by_can_gw}", "");
         }
     }
 }

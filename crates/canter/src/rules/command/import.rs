@@ -1,5 +1,5 @@
-//! `import`: the commands that `cangw -L` prints, as a rule file. Each names a job by its options, as `cangw -A` takes
-//! them; lines that do not begin with `cangw` are comments.
+//! `import`: converts the commands that `cangw -L` prints into a rule file. A command has the options of `cangw -A`; lines
+//! that do not begin with `cangw` are comments.
 
 use crate::{
     failure::{self, Exit, Failure},
@@ -21,10 +21,10 @@ pub fn run(path: &Path, common: &Common) -> failure::Result {
         fs::read_to_string(path)
     };
     let text = text.map_err(|error| trouble::of_file(path, "read", error))?;
-    let set = parse(&text).map_err(|(line, why)| {
+    let set = parse(&text).map_err(|(line, error)| {
         Failure::new(
             Exit::Usage,
-            format!("{}:{line}: {why} (cangw -L prints what can be imported)", path.display()),
+            format!("{}:{line}: {error} (the file must be the output of cangw -L)", path.display()),
         )
     })?;
     if common.shows_table() {
@@ -33,7 +33,7 @@ pub fn run(path: &Path, common: &Common) -> failure::Result {
     Ok(Exit::Done)
 }
 
-/// All commands, jobs of one direction together.
+/// Parses all commands; jobs of the same direction become one route.
 pub fn parse(text: &str) -> Result<RuleSet, (usize, String)> {
     let mut set = RuleSet::default();
     for (at, line) in text.lines().enumerate() {
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<RuleSet, (usize, String)> {
         if words.next() != Some("cangw") {
             continue;
         }
-        let (from, to, rule) = job(words).map_err(|why| (at + 1, why))?;
+        let (from, to, rule) = job(words).map_err(|error| (at + 1, error))?;
         match set.routes.iter_mut().find(|route| route.from == from && route.to == to) {
             Some(route) => route.policy.rules.push(rule),
             None => {
@@ -62,7 +62,7 @@ fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(String, String, 
     let (mut from, mut to) = (None, None);
     let mut rule = Rule { kinds: Kinds { classic: true, fd: false }, echo: Some(false), ..Rule::default() };
     while let Some(option) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{option}: its value is missing"));
+        let mut value = || words.next().ok_or_else(|| format!("{option}: the value is missing"));
         match option {
             "-A" => {}
             "-s" => from = Some(value()?.to_owned()),
@@ -71,17 +71,19 @@ fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(String, String, 
             "-e" => rule.echo = Some(true),
             "-t" => rule.keep_stamp = true,
             "-i" => rule.same_interface = true,
-            "-u" => drop(value()?), // apply gives its own
-            "-l" => rule.hops = Some(value()?.parse().map_err(|_| "-l: not a number of hops".to_owned())?),
+            "-u" => drop(value()?), // apply sets its own identifiers
+            "-l" => {
+                rule.hops = Some(value()?.parse().map_err(|_| "-l: must be a number of hops".to_owned())?)
+            }
             "-f" => rule.filters.push(filter(value()?)?),
             "-m" | "-M" => modification(value()?, &mut rule, option == "-M")?,
             "-x" => rule.change.xor_checksum = Some(xor(value()?)?),
             "-c" => rule.change.crc8 = Some(crc8(value()?)?),
             "-p" => {
-                let crc8 = rule.change.crc8.as_mut().ok_or("-p without -c before it")?;
+                let crc8 = rule.change.crc8.as_mut().ok_or("-p: must follow -c")?;
                 crc8.profile = profile(value()?)?;
             }
-            other => return Err(format!("{other}: not an option of a job")),
+            other => return Err(format!("{other}: is not an option of a job")),
         }
     }
     match (from, to) {
@@ -92,41 +94,41 @@ fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(String, String, 
 
 /// `123:C00007FF`, `123~7FF`: unlike candump's, eight digits do not make an identifier extended.
 fn filter(text: &str) -> Result<canter_io::Filter, String> {
-    let wrong = || format!("-f: {text:?} is not ID:MASK or ID~MASK");
+    let error = || format!("-f: {text:?} is not ID:MASK or ID~MASK");
     let (id, mask, inverse) = match (text.split_once(':'), text.split_once('~')) {
         (Some((id, mask)), _) => (id, mask, 0),
         (None, Some((id, mask))) => (id, mask, INVERSE),
-        _ => return Err(wrong()),
+        _ => return Err(error()),
     };
-    let number = |text| u32::from_str_radix(text, 16).map_err(|_| wrong());
+    let number = |text| u32::from_str_radix(text, 16).map_err(|_| error());
     Ok(canter_io::Filter { id: number(id)? | inverse, mask: number(mask)? })
 }
 
 /// `SET:ID:333.0.0000000000000000`, FD `SET:IFLD:333.1.8.00…`.
 fn modification(text: &str, rule: &mut Rule, fd: bool) -> Result<(), String> {
-    let wrong =
+    let error =
         || format!("{text:?} is not OPERATION:ELEMENTS:ID.{}LEN.DATA", if fd { "FLAGS." } else { "" });
-    let [operation, elements, values] = text.split(':').collect::<Vec<_>>()[..] else { return Err(wrong()) };
+    let [operation, elements, values] = text.split(':').collect::<Vec<_>>()[..] else { return Err(error()) };
     let change = &mut rule.change;
     let (operand, fill) = match operation {
         "AND" => (&mut change.and, 0xff),
         "OR" => (&mut change.or, 0),
         "XOR" => (&mut change.xor, 0),
         "SET" => (&mut change.set, 0),
-        _ => return Err(wrong()),
+        _ => return Err(error()),
     };
     let parts: Vec<_> = values.split('.').collect();
     let (id, flags, len, bytes) = match (fd, &parts[..]) {
         (false, [id, len, data]) => (id, "0", len, data),
         (true, [id, flags, len, data]) => (id, *flags, len, data),
-        _ => return Err(wrong()),
+        _ => return Err(error()),
     };
-    let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| wrong());
-    let byte = |text: &str| u8::from_str_radix(text, 16).map_err(|_| wrong());
+    let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| error());
+    let byte = |text: &str| u8::from_str_radix(text, 16).map_err(|_| error());
     let has = |element: char| elements.contains(element);
     let mut data = [if fd { 0 } else { fill }; 64];
     let bytes = hex(bytes).filter(|bytes| bytes.len() == if fd { 64 } else { 8 });
-    let bytes = if has('D') { bytes.ok_or_else(wrong)? } else { Vec::new() };
+    let bytes = if has('D') { bytes.ok_or_else(error)? } else { Vec::new() };
     data[..bytes.len()].copy_from_slice(&bytes);
     *operand = Modification {
         id: if has('I') { Some(number(id)?) } else { None },
@@ -142,11 +144,11 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
 }
 
-/// `FROM:TO:RESULT:…`: decimal places, and what is behind them.
+/// `FROM:TO:RESULT:…`: three decimal positions, and the rest.
 fn span(text: &str) -> Option<(Span, Vec<&str>)> {
     let mut parts = text.split(':');
-    let mut place = || parts.next()?.parse::<i8>().ok();
-    let span = Span::new(place()?, place()?, place()?);
+    let mut position = || parts.next()?.parse::<i8>().ok();
+    let span = Span::new(position()?, position()?, position()?);
     Some((span, parts.collect()))
 }
 
@@ -224,17 +226,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_imported_is_refused_with_its_line() {
-        for (text, why) in [
+    fn malformed_commands_are_refused_with_their_line() {
+        for (text, expected) in [
             ("", "no cangw -A command"),
             ("cangw -A -s can0", "a job needs -s and -d"),
-            ("cangw -A -s can0 -d", "-d: its value is missing"),
+            ("cangw -A -s can0 -d", "-d: the value is missing"),
             ("cangw -A -s a -d b -f 12", "-f: \"12\" is not"),
             ("cangw -A -s a -d b -m SET:I:1.2", "not OPERATION:ELEMENTS"),
-            ("cangw -A -s a -d b -q", "-q: not an option"),
+            ("cangw -A -s a -d b -q", "-q: is not an option"),
         ] {
-            let (line, found) = parse(text).unwrap_err();
-            assert!(line == 1 && found.contains(why), "{text}: {found}");
+            let (line, error) = parse(text).unwrap_err();
+            assert!(line == 1 && error.contains(expected), "{text}: {error}");
         }
     }
 

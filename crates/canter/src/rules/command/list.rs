@@ -11,7 +11,7 @@ use canter_io::{
 };
 use serde::Serialize;
 
-/// What `--json` writes for each job.
+/// A job in the document of `--json`.
 #[derive(Serialize)]
 struct Line {
     from: String,
@@ -24,7 +24,7 @@ struct Line {
 
 pub fn run(common: &Common) -> failure::Result {
     can_gw::available()?;
-    // The kernel has the newest first; a file is read from its start.
+    // The kernel lists the newest job first, a file the oldest.
     let mut installed = can_gw::list()?;
     installed.reverse();
     common.write_json(&installed.iter().map(line).collect::<Vec<_>>())?;
@@ -47,7 +47,7 @@ fn line(installed: &Installed) -> Line {
 fn file(installed: &[Installed]) -> String {
     let list: Vec<_> = installed.iter().map(|installed| installed.job.clone()).collect();
     let (set, numbers) = jobs::to_rules(&list, name);
-    let head = format!("# {} jobs of can-gw; canter rules apply takes this file.\n", installed.len());
+    let head = format!("# {} jobs of can-gw; canter rules apply accepts this file.\n", installed.len());
     head + &write::file(&set, |route, rule| {
         let counters = numbers[route][rule].iter().map(|&job| &installed[job]);
         counters.map(|installed| note(installed, numbers[route][rule].len() > 1)).collect()

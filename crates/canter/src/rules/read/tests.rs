@@ -1,4 +1,4 @@
-//! What is wrong with a file is shown with its place; what is right reaches its rule.
+//! Errors in a file are reported with their position; correct values reach their rule.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,48 +10,51 @@ fn complaint(text: &str) -> String {
 const ROUTE_LINE: &str = "[[route]]\nfrom = \"can0\"\nto = \"can1\"\n";
 
 #[test]
-fn what_is_wrong_is_shown_with_its_line_its_column_and_what_was_meant() {
+fn errors_have_line_column_and_the_nearest_known_word() {
     for (text, expected) in [
         ("[[route]]\nform = \"can0\"", r#"rules.toml:2:1: "form": unknown key (did you mean "from"?)"#),
         ("[[rout]]\n", r#"rules.toml:1:3: "rout": unknown key (did you mean "route"?)"#),
         ("[[route]]\nfrom = \"can0\"\n", r#"rules.toml:1:1: "to" is missing"#),
         ("[[route]]\nfrom = can0\n", "rules.toml:2:8: "),
-        ("", "rules.toml:1:1: neither a [[route]] nor a [[rule]]"),
-        ("[[route]]\nfrom = \"a\"\nto = \"a\"", "rules.toml:3:6: to: \"a\" is where the frames come from"),
+        ("", "rules.toml:1:1: the file has neither a [[route]] nor a [[rule]]"),
+        ("[[route]]\nfrom = \"a\"\nto = \"a\"", "rules.toml:3:6: to: \"a\" is also the input"),
     ] {
         assert!(complaint(text).starts_with(expected), "{text}: {}", complaint(text));
     }
     for (line, expected) in [
-        ("filter = [\"123\", \"12\"]", "4:18: filter: \"12\": not an identifier of 3"),
-        ("filter = [\"123\", 12]", "4:18: filter: a number, not a text in quotes"),
-        ("filter = []", "4:10: filter: an empty list"),
-        ("filter = \"123\"", "4:10: filter: a text, not a list"),
+        ("filter = [\"123\", \"12\"]", "4:18: filter: \"12\" is not an identifier of 3"),
+        ("filter = [\"123\", 12]", "4:18: filter: must be a string, not a number"),
+        ("filter = []", "4:10: filter: must not be an empty list"),
+        ("filter = \"123\"", "4:10: filter: must be a list [ … ], not a string"),
         ("frames = \"clasic\"", "4:10: frames: \"clasic\": unknown word (did you mean \"classic\"?)"),
-        ("set = { id = \"1234\" }", "4:14: set: id: \"1234\": not an identifier"),
+        ("set = { id = \"1234\" }", "4:14: set: id: \"1234\" is not an identifier"),
         ("set = { id = 0x1234 }", "4:14: set: id: above 7FF without the EFF flag"),
         ("or = { id = 0x20000000 }", "4:13: or: id: 0x20000000 would make error frames"),
         ("set = { lenn = 3 }", "4:9: \"lenn\": unknown key (did you mean \"len\"?)"),
-        ("set = { len = 16 }", "4:15: len: not in 0…15"),
+        ("set = { len = 16 }", "4:15: len: must be 0…15"),
         ("set = {}", "4:7: set: changes nothing"),
-        ("or = { data = \"1\" }", "4:15: or: data: \"1\": not 1…64 bytes in hex"),
-        ("frames = \"classic\"\nor = { flags = 1 }", "5:16: or: flags are of FD frames"),
-        ("xor-checksum = { from = 0, to = 6, result = 8 }", "4:45: result: not in -8…7"),
+        ("or = { data = \"1\" }", "4:15: or: data: \"1\" is not 1…64 bytes in hex"),
+        ("frames = \"classic\"\nor = { flags = 1 }", "5:16: or: flags: only FD frames"),
+        ("xor-checksum = { from = 0, to = 6, result = 8 }", "4:45: result: must be -8…7"),
         ("xor-checksum = { from = 0, to = 6 }", "4:16: \"result\" is missing"),
         ("crc8 = { from = 0, to = 6, result = 7 }", "4:8: crc8: give either"),
         (
             "crc8 = { from = 0, to = 6, result = 7, polynomial = 7, profile = \"16u8\", profile-data = \"11\" }",
-            "4:89: crc8: this profile takes 16",
+            "4:89: crc8: this profile needs 16",
         ),
-        ("limit = \"fast\"", "4:9: limit: \"fast\": not frames a time"),
-        ("limit = \"0/s\"", "4:9: limit: \"0/s\": not frames a time"),
-        ("burst = 2", "4:9: burst without a limit"),
+        ("limit = \"fast\"", "4:9: limit: \"fast\" is not a number of frames"),
+        ("limit = \"0/s\"", "4:9: limit: \"0/s\" is not a number of frames"),
+        ("burst = 2", "4:9: burst: needs limit"),
         ("drop = true\nset = { len = 1 }", "5:1: \"set\" in a rule that drops"),
-        ("hops = 0", "4:8: hops: not in 1…255"),
-        ("filter = [\"123\"]\n[[route.rule]]\nfilter = [\"124\"]", "4:1: \"filter\" beside [[route.rule]]"),
+        ("hops = 0", "4:8: hops: must be 1…255"),
+        (
+            "filter = [\"123\"]\n[[route.rule]]\nfilter = [\"124\"]",
+            "4:1: \"filter\" in a route with [[route.rule]]",
+        ),
         ("[[route]]\nfrom = \"can1\"\nto = \"can0\"", "5:8: can0 → can1 → can0: a loop"),
         (
             "[[route]]\nfrom = \"can0\"\nto = \"can1\"",
-            "5:8: can0 → can1: there is a route of this direction already, in line 2",
+            "5:8: can0 → can1: line 2 already has a route of this direction",
         ),
     ] {
         let text = format!("{ROUTE_LINE}{line}");

@@ -1,21 +1,21 @@
-//! The buses of the screen: a row each, or, where they would leave no room for identifiers, a short cell each.
+//! The buses on the screen: a row each or, if the rows would leave too little room for identifiers, a short cell each.
 
 use super::{Line, Style, width};
 use crate::top::census::{Bus, Census};
 
-/// How they are shown.
+/// How buses are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buses {
-    /// As rows, while these leave half of the screen; else as cells.
+    /// As rows if they leave half of the screen, otherwise as cells.
     #[default]
     Fit,
-    /// As rows, however many.
+    /// Always as rows.
     Rows,
     Hidden,
 }
 
 impl Buses {
-    /// What the key makes of it.
+    /// The next setting, when the user presses the key.
     pub fn next(self) -> Self {
         match self {
             Self::Fit => Self::Rows,
@@ -24,7 +24,7 @@ impl Buses {
         }
     }
 
-    /// Their lines, with a head, on a screen of which all together have `room` lines.
+    /// Their lines, with a head. `room`: lines of the screen for buses and identifiers together.
     pub fn lines(self, census: &Census, room: usize, columns: usize) -> Vec<Line> {
         match self {
             Self::Hidden => Vec::new(),
@@ -34,7 +34,7 @@ impl Buses {
     }
 }
 
-/// Those that are there first, by name, can2 before can10.
+/// Existing buses first, then by name, can2 before can10.
 fn in_order(census: &Census) -> Vec<&Bus> {
     let mut buses: Vec<&Bus> = census.buses.values().collect();
     buses.sort_by_key(|bus| {
@@ -45,7 +45,7 @@ fn in_order(census: &Census) -> Vec<&Bus> {
     buses
 }
 
-fn is_well(state: &str) -> bool {
+fn is_healthy(state: &str) -> bool {
     matches!(state, "up" | "ERROR-ACTIVE")
 }
 
@@ -67,7 +67,7 @@ fn rows(census: &Census) -> Vec<Line> {
         let rate = bus.rate.map_or("–".to_owned(), |rate| rate.nominal.to_string());
         lines.push(vec![
             (Style::Plain, format!("{:width$} ", bus.interface.name)),
-            (style(!is_well(&state)), format!("{state:<14}")),
+            (style(!is_healthy(&state)), format!("{state:<14}")),
             (Style::Plain, format!("{rate:>9} {:>9} {:>9.1}", load(bus), bus.frames_per_s)),
             (style(errors > 0), format!(" {errors:>9}")),
             (style(lost > 0), format!(" {lost:>9}")),
@@ -76,11 +76,11 @@ fn rows(census: &Census) -> Vec<Line> {
     lines
 }
 
-/// What a cell has behind the name: load and frames/s, or what is wrong in their place.
+/// The text of a cell after the name, and whether it is an alarm: load and frames/s, or a problem in their place.
 fn cell(bus: &Bus) -> (bool, String) {
     let (state, errors, lost) = (bus.state(), bus.errors(), bus.lost());
     let load = load(bus);
-    match (is_well(&state), lost, errors) {
+    match (is_healthy(&state), lost, errors) {
         (false, ..) => (true, format!("{state:>16}")),
         (_, 1.., _) => (true, format!("{load:>7} {:>8}", format!("{lost} lost"))),
         (_, _, 1..) => (true, format!("{load:>7} {:>8}", format!("{errors} err"))),
@@ -88,12 +88,12 @@ fn cell(bus: &Bus) -> (bool, String) {
     }
 }
 
-/// As many to a line as fit, in `room` lines at most; the last one says how many have none.
+/// As many cells per line as fit, in `room` lines at most; the last cell has the number of buses that are not shown.
 fn cells(census: &Census, room: usize, columns: usize) -> Vec<Line> {
     let (buses, width) = (in_order(census), width(census));
     let in_line = ((columns + 2) / (width + 19)).max(1);
-    let places = room.saturating_sub(1).max(1) * in_line;
-    let shown = if buses.len() > places { places - 1 } else { buses.len() };
+    let cells_max = room.saturating_sub(1).max(1) * in_line;
+    let shown = if buses.len() > cells_max { cells_max - 1 } else { buses.len() };
     let mut cells: Vec<(bool, String)> = Vec::new();
     for bus in &buses[..shown] {
         let (alarm, text) = cell(bus);
@@ -101,9 +101,9 @@ fn cells(census: &Census, room: usize, columns: usize) -> Vec<Line> {
     }
     let hidden = &buses[shown..];
     if !hidden.is_empty() {
-        let wrong = hidden.iter().filter(|bus| cell(bus).0).count();
-        let more = format!("{} more (b), {wrong} unwell", hidden.len());
-        cells.push((wrong > 0, format!("{more:width$}", width = width + 17)));
+        let faulty = hidden.iter().filter(|bus| cell(bus).0).count();
+        let more = format!("{} more (b), {faulty} faulty", hidden.len());
+        cells.push((faulty > 0, format!("{more:width$}", width = width + 17)));
     }
     let head = format!("{:width$} {:>7} {:>8}", "BUS", "LOAD", "FRAMES/S");
     let mut lines = vec![vec![(Style::Head, vec![head; in_line.min(cells.len().max(1))].join("  "))]];

@@ -1,18 +1,19 @@
-//! A point in time as people type it: `+10m` after the first frame, a date, or seconds since 1970.
+//! A point in time on the command line: `+10m` after the first frame, a date, or seconds since 1970.
 
 use crate::duration;
 use std::str::FromStr;
 
-/// The moment.
+/// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// ns behind the first frame.
+pub enum TimePoint {
+    /// ns after the first frame.
     After(u64),
     /// ns since 1970.
     At(u64),
 }
 
-impl Moment {
+impl TimePoint {
+    /// ns since 1970.
     pub fn ns(self, first_ns: u64) -> u64 {
         match self {
             Self::After(ns) => first_ns.saturating_add(ns),
@@ -21,7 +22,7 @@ impl Moment {
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for TimePoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -33,7 +34,7 @@ impl FromStr for Moment {
         }
         let date = text.parse::<jiff::Timestamp>().ok();
         date.and_then(|date| u64::try_from(date.as_nanosecond()).ok()).map(Self::At).ok_or_else(|| {
-            format!("{text:?} is no moment (+10m after the first frame, 2026-11-22T08:30:00Z, 1795336200.5)")
+            format!("{text:?} is not a time (+10m after the first frame, 2026-11-22T08:30:00Z, 1795336200.5)")
         })
     }
 }
@@ -43,13 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_in_three_ways() {
-        assert_eq!("+1.5s".parse(), Ok(Moment::After(1_500_000_000)));
-        assert_eq!("1700000000.25".parse(), Ok(Moment::At(1_700_000_000_250_000_000)));
-        assert_eq!("2023-11-14T22:13:20.25Z".parse(), Ok(Moment::At(1_700_000_000_250_000_000)));
-        assert_eq!("2023-11-14T23:13:20.25+01:00".parse(), Ok(Moment::At(1_700_000_000_250_000_000)));
+    fn a_time_is_read_in_three_ways() {
+        assert_eq!("+1.5s".parse(), Ok(TimePoint::After(1_500_000_000)));
+        assert_eq!("1700000000.25".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
+        assert_eq!("2023-11-14T22:13:20.25Z".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
+        assert_eq!("2023-11-14T23:13:20.25+01:00".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
         for text in ["", "+", "+5", "yesterday", "1970", "-5", "2023-11-14", "1969-01-01T00:00:00Z"] {
-            let read = text.parse::<Moment>();
+            let read = text.parse::<TimePoint>();
             assert!(read.is_err() || text == "1970", "{text}: {read:?}");
         }
     }
