@@ -1,15 +1,15 @@
-//! What the image is told: `name=number` words, as QEMU's -append passes them.
+//! The image's options: `name=number` words, as QEMU's -append passes them.
 
 use core::str;
 
 /// The longest command line.
 const LEN_MAX: usize = 1024;
-/// What begins a `struct hvm_start_info` (xen/include/public/arch-x86/hvm/start_info.h).
+/// The magic number of a `struct hvm_start_info` (xen/include/public/arch-x86/hvm/start_info.h).
 const START_MAGIC: u32 = 0x336e_c578;
-/// Where it has the address of the command line.
+/// The offset of the address of the command line in it.
 const START_COMMAND_LINE: usize = 24;
 
-/// What is to be done.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// bit/s of all controllers: `bitrate`.
@@ -18,9 +18,9 @@ pub struct Options {
     pub from: usize,
     /// See `from`.
     pub to: usize,
-    /// End after so many frames and tell what became of them; 0: never. `frames`.
+    /// End after this number of frames and print their account; 0: never. `frames`.
     pub frames: u64,
-    /// Send so many frames and tell how long each takes; 0: none. `measure`.
+    /// Send this number of frames and print their latencies; 0: none. `measure`.
     pub measure: u64,
     /// Measuring: the cards that send and receive, and bytes of a frame, 2…8. `send`, `receive`, `len`.
     pub send: usize,

@@ -6,8 +6,8 @@ use core::fmt;
 const COM1: u16 = 0x3f8;
 const LINE_STATUS: u16 = COM1 + 5;
 const ROOM: u8 = 1 << 5;
-/// Looks at a line without room before the character is lost: there may be no line.
-const LOOKS_MAX: u32 = 1 << 16;
+/// Polls of a full transmitter before the character is dropped: the machine may have no serial line.
+const POLLS_MAX: u32 = 1 << 16;
 /// QEMU's `-device isa-debug-exit,iobase=0xf4`: it ends with 2 × value + 1.
 const EXIT: u16 = 0xf4;
 /// The keyboard controller's reset line.
@@ -26,7 +26,7 @@ impl fmt::Write for Console {
 }
 
 fn put(byte: u8) {
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         if ports::read(LINE_STATUS) & ROOM != 0 {
             break;
         }
@@ -47,13 +47,13 @@ macro_rules! say {
 /// How the image ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// All was done. QEMU answers 1.
+    /// Success. QEMU's exit code is 1.
     Done = 0,
-    /// It failed. QEMU answers 3.
+    /// Failure. QEMU's exit code is 3.
     Failed = 1,
 }
 
-/// Ends the machine: by QEMU's exit device, else by a reset.
+/// Ends the machine by QEMU's exit device, otherwise by a reset.
 pub fn end(end: End) -> ! {
     ports::write(EXIT, end as u8);
     ports::write(KEYBOARD, RESET);

@@ -1,8 +1,8 @@
 //! A gateway without an operating system: frames from one SJA1000 to another, by polling.
 //!
-//! Two programs are made of it. `image` boots on its own (PVH: QEMU's `-kernel`) and finds its cards by itself. `beside`
-//! runs on a processor that Linux leaves alone; the module canbare starts it and shares a page with it. The loop that moves
-//! frames, [`sja1000::gateway`], is the same in both.
+//! Two programs are made of it. `image` boots alone (PVH: QEMU's `-kernel`) and finds its cards. `beside` runs on a
+//! processor that Linux does not use; the module canbare starts it and shares a page with it. Both use the same gateway
+//! loop, [`sja1000::gateway`].
 #![no_std]
 
 pub mod card;

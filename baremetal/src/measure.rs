@@ -1,9 +1,9 @@
-//! The papers' PC in the same image, on two more cards: sends a frame, and stamps it where it comes out.
+//! The papers' PC in the same image, on two more cards: sends a frame, and stamps it on arrival.
 //!
-//! It is asked by the gateway's own loop whenever no frame waits, so the loop that is measured is the one that runs
-//! otherwise. A latency is from the command that sends the frame to the first look at the receiving controller that
-//! finds it: everything the gateway executes, and the two looks that frame it. In QEMU's virtual clock at one ns an
-//! instruction it is exact.
+//! The gateway's loop calls it when no frame waits, so the measured loop is the same as without measurement. A latency
+//! is the time from the command that sends the frame to the first poll of the receiving controller that finds it: all
+//! instructions of the gateway and of the two polls around it. In QEMU's virtual clock at 1 ns per instruction it is
+//! exact.
 
 use crate::{
     card::Channel,
@@ -16,8 +16,8 @@ use sja1000::{
     register,
 };
 
-/// How often the receiver is looked at before the frame is lost.
-const LOOKS_MAX: u32 = 1 << 20;
+/// Polls of the receiver before the frame counts as lost.
+const POLLS_MAX: u32 = 1 << 20;
 
 /// A controller's registers; the last command was given at `command`.
 struct Stamped<'a> {
@@ -40,22 +40,22 @@ impl Registers for Stamped<'_> {
     }
 }
 
-/// What has been measured, in ticks of the processor's clock.
+/// The measured latencies, in ticks of the processor's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
-    /// Frames that came through as they were sent.
+    /// Frames that arrived unchanged.
     pub count: u64,
-    /// Frames that did not come, or otherwise than they were sent.
+    /// Frames that did not arrive, or arrived changed.
     pub lost: u64,
-    /// Of those that came: the shortest.
+    /// The shortest latency.
     pub min: u64,
-    /// The longest.
+    /// The longest latency.
     pub max: u64,
     sum: u64,
 }
 
 impl Latencies {
-    /// The mean; 0 of none.
+    /// The mean; 0 without frames.
     pub fn mean(&self) -> u64 {
         self.sum.checked_div(self.count).unwrap_or(0)
     }
@@ -68,14 +68,14 @@ pub struct Pc<'a> {
     command: &'a Cell<u64>,
     len: usize,
     left: u64,
-    /// The frame that is on its way, and how often it was looked for.
+    /// The frame on its way, and the number of polls for it.
     sent: Option<(Frame, u32)>,
-    /// What has been measured so far.
+    /// The results so far.
     pub latencies: Latencies,
 }
 
 impl<'a> Pc<'a> {
-    /// One that sends `count` frames of `len` bytes. Both controllers are on their buses.
+    /// Sends `count` frames of `len` bytes. Both controllers must have been started.
     pub fn new(sender: Channel, receiver: Channel, command: &'a Cell<u64>, len: usize, count: u64) -> Self {
         let sender = Controller::new(Stamped { ports: sender.into_registers(), command });
         let latencies = Latencies { count: 0, lost: 0, min: u64::MAX, max: 0, sum: 0 };
@@ -96,7 +96,7 @@ impl<'a> Pc<'a> {
     #[inline]
     fn receive(&mut self, sent: Frame, looks: u32) {
         if !self.receiver.status().received() {
-            self.sent = (looks < LOOKS_MAX).then_some((sent, looks + 1));
+            self.sent = (looks < POLLS_MAX).then_some((sent, looks + 1));
             self.latencies.lost += u64::from(self.sent.is_none());
             return;
         }
@@ -114,7 +114,7 @@ impl<'a> Pc<'a> {
 
 impl Idle for Pc<'_> {
     #[inline]
-    fn goes_on(&mut self, _: &Counts) -> bool {
+    fn keep_running(&mut self, _: &Counts) -> bool {
         match self.sent {
             Some((frame, looks)) => self.receive(frame, looks),
             None if self.left == 0 => return false,

@@ -9,7 +9,7 @@ use sja1000::{
     boards::{self, BOARDS, Board, s5920},
 };
 
-/// How many cards are found at most.
+/// The maximum number of cards found.
 pub const CARDS_MAX: usize = 8;
 const ADDRESS: u16 = 0xcf8;
 const DATA: u16 = 0xcfc;
@@ -48,7 +48,7 @@ fn board_in(slot: u8) -> Option<&'static Board> {
 impl Card {
     fn enable(board: &'static Board, slot: u8) -> Self {
         write(slot, COMMAND, COMMAND_IO);
-        // The lowest two bits of a region say that it is one of ports.
+        // The lowest two bits mark a region of ports.
         let region = |number: u8| (read(slot, REGION_0 + 4 * number) & !3) as u16;
         ports::write_long(region(board.bridge_region) + u16::from(s5920::PTCR), s5920::PTCR_WAIT);
         Self { board, slot, first_port: region(board.channels_region) }

@@ -7,7 +7,7 @@ use sja1000::Registers;
 #[inline]
 pub fn read(port: u16) -> u8 {
     let value: u8;
-    // SAFETY: it touches no memory of this program. The machine is ours, and so are its devices.
+    // SAFETY: it touches no memory of this program, and this program owns the machine with its devices.
     unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags)) }
     value
 }
@@ -36,14 +36,14 @@ pub fn write_long(port: u16, value: u32) {
 /// The processor's clock (TSC); in QEMU's virtual clock ns, which are instructions.
 #[inline]
 pub fn clock() -> u64 {
-    // SAFETY: every processor of 64 bits has the instruction, and nothing forbids it here.
+    // SAFETY: every 64-bit processor has the instruction, and this program does not disable it.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// For ever.
+/// Halts forever.
 pub fn halt() -> ! {
     loop {
-        // SAFETY: nobody waits for this processor.
+        // SAFETY: no other code waits for this processor.
         unsafe { asm!("cli", "hlt", options(nomem, nostack)) }
     }
 }

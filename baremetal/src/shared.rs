@@ -1,8 +1,8 @@
 //! The page that the gateway beside Linux shares with the module canbare: `struct canbare_shared` of
 //! kernel/uapi/canbare.h, to the byte.
 //!
-//! Linux reads and writes the page on another processor at the same time, so every field is an atomic. Linux reads and
-//! writes aligned fields whole (READ_ONCE, WRITE_ONCE); each number of the counts stands for itself.
+//! Linux accesses the page on another processor at the same time, so every field is an atomic. Linux reads and writes
+//! aligned fields in one access (READ_ONCE, WRITE_ONCE); the counts are independent of each other.
 
 use core::{
     mem::offset_of,
@@ -13,23 +13,23 @@ use core::{
 };
 use sja1000::gateway::Counts;
 
-/// What the gateway is doing.
+/// States of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
     /// The processor runs the image.
     Begun = 1,
-    /// Frames are handed over.
+    /// Frames are forwarded.
     Routing = 2,
-    /// Linux has asked it to stop, and it has.
+    /// Stopped on request of Linux.
     Stopped = 3,
     /// The first controller does not start.
     NoInput = 4,
     /// The second controller does not start.
     NoOutput = 5,
-    /// A card has gone.
+    /// A card was removed.
     Gone = 6,
-    /// The program has failed.
+    /// The program panicked.
     Panicked = 7,
 }
 
@@ -49,9 +49,9 @@ pub struct Page {
 const _: () = assert!(size_of::<Page>() == 64 && offset_of!(Page, counts) == 24);
 const _: () = assert!(size_of::<Counts>() == size_of::<[AtomicU64; 5]>());
 
-// SAFETY: beside.ld puts the symbol at 0x1f000, the last page of the memory that Linux leaves alone and that start.s maps;
-// nothing else of the program is there. canbare has written the page before it starts this processor and keeps it until
-// this processor has ended. Every bit pattern is a value of an atomic integer.
+// SAFETY: beside.ld puts the symbol at 0x1f000, the last page of the memory that Linux does not use and that start.s
+// maps; nothing else of the program is there. canbare has written the page before it starts this processor and keeps it
+// until this processor has ended. Every bit pattern is a value of an atomic integer.
 unsafe extern "C" {
     /// The page of the machine that the image `beside` runs on.
     #[link_name = "shared_page"]
@@ -70,7 +70,7 @@ impl Page {
         (self.ports[number].load(Relaxed) as u16, self.bitrates[number].load(Relaxed))
     }
 
-    /// Publishes what it is doing: whoever reads this state also finds the counts written before.
+    /// Publishes the state: a reader of this state also sees the counts written before.
     pub fn set_state(&self, state: State) {
         self.state.store(state as u32, Release);
     }

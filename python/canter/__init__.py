@@ -6,7 +6,7 @@
             print(message)
 
 It receives many frames per system call and keeps the interpreter out of it; what comes out are real ``can.Message``
-objects. See :class:`canter.bus.CanterBus` for channels, options and what it can tell of losses.
+objects. See :class:`canter.bus.CanterBus` for channels, options and the counters of losses.
 """
 
 from canter.bus import CanterBus

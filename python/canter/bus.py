@@ -16,11 +16,11 @@ from canter import _native
 
 __all__ = ["CanterBus"]
 
-#: The size of a receive queue unless another is asked for: some 5 000 frames, a fifth of a second of a full bus.
-#: The system's own default holds 277, which a garbage collection outlasts.
+#: The default size of a receive queue in bytes: about 5 000 frames, a fifth of a second of a full bus.
+#: The system's default holds 277 frames; a garbage collection takes longer than they arrive.
 RECEIVE_BUFFER = 4 << 20
 
-#: The kernel takes so many filters a socket (``CAN_RAW_FILTER_MAX``); with more, they are applied here.
+#: The kernel's limit of filters per socket (``CAN_RAW_FILTER_MAX``); more filters are applied here.
 KERNEL_FILTERS_MAX = 512
 
 _EFF_FLAG = 0x80000000
@@ -38,28 +38,28 @@ _STATES = {
 class CanterBus(BusABC):
     """SocketCAN and canchar devices by batches.
 
-    A device takes the same options as an interface. Where it has less, it is as a classic interface without a clock of
-    its own: FD frames cannot be sent there, and stamps are the kernel's.
+    A device has the same options as an interface. It behaves like a classic interface without a hardware clock: it
+    cannot send FD frames, and the kernel takes the stamps.
 
     :param channel:
         An interface (``"can0"``), a canchar device (``"/dev/canchar0"``), several (``"can0,/dev/canchar0"``), or all
-        interfaces (``"any"`` or ``""``), which hears no devices. With several, :attr:`can.Message.channel` says where a
-        message came from, and where one goes that is sent.
+        interfaces (``"any"`` or ``""``), without devices. With several, :attr:`can.Message.channel` is the channel of a
+        received message, and selects the channel to send a message.
     :param fd: Receive and send CAN FD frames too.
-    :param receive_own_messages: Receive what this bus sends.
+    :param receive_own_messages: Receive the messages that this bus sends.
     :param local_loopback:
-        Let other sockets of this machine, or other files of the device, hear what this bus sends. Without it, this bus
-        does not hear that either. On a device it costs an interrupt for each frame that is sent.
-    :param ignore_rx_error_frames: No error frames.
+        Let other sockets of this machine, or other files of the device, receive the messages of this bus. Without
+        it, this bus does not receive them either. On a device it costs an interrupt per frame sent.
+    :param ignore_rx_error_frames: Do not receive error frames.
     :param rcvbuf:
-        Size of the receive queue in bytes: 960 and more a frame. The kernel doubles it (:attr:`stats` tells what it
-        is). Without CAP_NET_ADMIN it ends at ``net.core.rmem_max``. A device's queue has a slot for every 960 bytes,
-        rounded up to a power of two: 2 to 4096 (which are 4 MiB).
-    :param can_hardware_timestamps: Stamp messages with the controller's own clock where it has one.
+        Size of the receive queue in bytes: 960 or more per frame. The kernel doubles it (:attr:`stats` has the actual
+        size). Without CAP_NET_ADMIN its limit is ``net.core.rmem_max``. A device's queue has a slot for every 960
+        bytes, rounded up to a power of two: 2 to 4096 (which are 4 MiB).
+    :param can_hardware_timestamps: Stamp messages with the controller's clock, if it has one.
     :param bitrate:
-        What the bit rate must be, in bit/s: an interface that runs at another one is refused. It is set by ``ip link``
-        or in ``/sys/class/canchar``, which needs rights that a receiver need not have. Interfaces without one, as vcan,
-        take any.
+        The expected bit rate in bit/s: an interface that runs at another rate is refused. ``ip link`` or
+        ``/sys/class/canchar`` sets the rate, which needs rights that a receiver does not need. Interfaces without a
+        bit rate, such as vcan, accept any value.
     :param data_bitrate: The same for the data phase of CAN FD.
     :param can_filters: See :meth:`can.BusABC.set_filters`; up to 512 are applied by the kernel.
 
@@ -81,7 +81,7 @@ class CanterBus(BusABC):
         data_bitrate: int | None = None,
         **kwargs: Any,
     ) -> None:
-        self._is_shutdown = True  # until it is open: nothing is left behind that must be shut down
+        self._is_shutdown = True  # while it is not open: nothing must be shut down
         names = [""] if channel in ("", "any", None) else [name.strip() for name in str(channel).split(",")]
         # The kernel's broadcast manager reaches interfaces only.
         self._without_bcm = len(names) == 1 and names[0].startswith(_DEVICES)
@@ -111,7 +111,7 @@ class CanterBus(BusABC):
     # Receiving
 
     def recv(self, timeout: float | None = None) -> Message | None:
-        """The next message, or None after ``timeout`` seconds (None: wait for ever).
+        """The next message, or None after ``timeout`` seconds (None: wait forever).
 
         :raises ~can.exceptions.CanOperationError:
             When an interface goes down or away, once: later calls wait until it is up again.
@@ -124,7 +124,7 @@ class CanterBus(BusABC):
         return self._native.recv(timeout), not self._filtered_here
 
     def recv_many(self, max: int = 256, timeout: float | None = None) -> list[Message]:
-        """Up to ``max`` messages at once: what is there, or what comes within ``timeout`` seconds; else an empty list.
+        """Up to ``max`` messages: those waiting, or the first to arrive within ``timeout`` seconds; else an empty list.
 
         The cheapest way to receive: ``for message in bus.recv_many(): …``.
         """
@@ -134,7 +134,7 @@ class CanterBus(BusABC):
         return messages
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages, for ever; several at a time inside."""
+        """All messages, without end; receives several at a time."""
         while True:
             yield from self.recv_many(timeout=1.0)
 
@@ -183,7 +183,7 @@ class CanterBus(BusABC):
         channel = str(messages[0].channel or self.channel)
         if self._without_bcm or channel.startswith(_DEVICES):
             return BusABC._send_periodic_internal(self, msgs, period, duration, autostart)
-        # The kernel's broadcast manager, as python-can already speaks to it.
+        # The kernel's broadcast manager, through python-can's code for it.
         from can.interfaces.socketcan.socketcan import CyclicSendTask, create_bcm_socket
 
         with self._task_guard:
@@ -194,11 +194,11 @@ class CanterBus(BusABC):
             self._bcm_sockets[channel], task_id, messages, period, duration, autostart=autostart
         )
 
-    # What is known of it
+    # Counters and state
 
     @property
     def stats(self) -> dict[str, int]:
-        """What was received and lost since the bus was opened, by place.
+        """Counts of received and lost frames since the bus was opened, by place.
 
         ``received``, ``sent``, ``queued`` (received, not handed out yet), ``lost_socket`` (the receive queue was full;
         exact), ``lost_driver``, ``overrun_events`` (the controller's FIFO was full; each at least one frame) and
@@ -218,7 +218,7 @@ class CanterBus(BusABC):
     def shutdown(self) -> None:
         """Ends all periodic tasks and all waiting. It may be called twice.
 
-        A device is closed when all has been sent, or after a second.
+        A device is closed when all frames have been sent, or after a second.
         """
         super().shutdown()
         self._native.close()

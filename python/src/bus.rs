@@ -1,4 +1,4 @@
-//! A bus of one or more channels: receives many frames a system call without the GIL, and hands them out one by one.
+//! A bus of one or more channels: receives many frames per system call without the GIL, and returns them one by one.
 
 use crate::{
     channel::Channel,
@@ -27,19 +27,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a sender waits between two tries at a full queue, which cannot be polled for.
-const TRY_AGAIN: Duration = Duration::from_micros(500);
-/// How often a receiver looks whether a stopped device runs again, of which nobody tells.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The time between two attempts to send into a full queue, for which poll(2) cannot wait.
+const RETRY_INTERVAL: Duration = Duration::from_micros(500);
+/// How often a receiver checks whether a stopped device runs again, which the kernel does not report.
+const STATE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 struct Inside {
     inbox: Inbox,
     queue: VecDeque<Received>,
-    /// The names of interfaces by their index, as Python has them.
+    /// The names of interfaces by their index, as Python strings.
     names: HashMap<u32, Py<PyString>>,
-    /// What to say once the frames that came before it are handed out. The kernel says it first, and only once.
+    /// An error to raise after the frames that precede it. The kernel reports it before them, and only once.
     failure: Option<Error>,
-    /// `queued` is set.
+    /// The flag `queued` is set.
     flagged: bool,
 }
 
@@ -53,9 +53,9 @@ pub struct Bus {
     /// Readable when a channel is, when frames are queued here, or when the bus is closed.
     ready: event::Any,
     queued: event::Flag,
-    /// A program polls `ready`, so that `queued` must be kept right.
+    /// A program polls `ready`, so `queued` must be kept up to date.
     polled: AtomicBool,
-    /// Threads in [`Bus::wait`]. One alone finds by itself what it has queued; others must be told of it.
+    /// Threads in [`Bus::wait`]. A single thread sees the frames that it has queued; other threads must be woken.
     waiting: AtomicUsize,
     closing: event::Flag,
     closed: AtomicBool,
@@ -113,7 +113,7 @@ impl Bus {
         })
     }
 
-    /// The next message; None after `timeout` seconds (None: for ever).
+    /// The next message; None after `timeout` seconds (None: forever).
     #[pyo3(signature = (timeout=None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut deadline = None;
@@ -122,14 +122,14 @@ impl Bus {
                 return self.message(py, &received).map(Some);
             }
             let deadline = *deadline.get_or_insert_with(|| Deadline::after(timeout));
-            // What it waited for, another thread may take first.
+            // Another thread may take the frame first.
             if !self.wait(py, deadline)? {
                 return Ok(None);
             }
         }
     }
 
-    /// Up to `max` messages: those that are there, or after a wait those that came; an empty list after `timeout`.
+    /// Up to `max` messages: the waiting ones, or the first to arrive; an empty list after `timeout`.
     #[pyo3(signature = (max, timeout=None))]
     fn recv_many<'py>(
         &self,
@@ -141,14 +141,14 @@ impl Bus {
         let deadline = Deadline::after(timeout);
         while list.len() < max {
             let batch = self.take(max - list.len());
-            // Frames of one bus come in a row: its name is looked up once for all of them.
+            // Consecutive frames are often of one bus: its name is looked up once for them.
             for row in batch.chunk_by(|one, next| one.meta.interface == next.meta.interface) {
                 let name = self.name_of(py, row[0].meta.interface);
                 for received in row {
                     list.append(self.maker.message(py, received, self.stamp_ns(received), &name)?)?;
                 }
             }
-            // Waits for the first only.
+            // Waits only for the first.
             let wait = if list.is_empty() { deadline } else { Deadline::after(Some(0.0)) };
             if list.len() == max || !self.wait(py, wait)? {
                 break;
@@ -175,12 +175,12 @@ impl Bus {
                 let error = Error::new(channel.name(), "send: transmit queue full", error);
                 return Err(failed(error.hint(channel.room())));
             }
-            py.detach(|| std::thread::sleep(TRY_AGAIN));
+            py.detach(|| std::thread::sleep(RETRY_INTERVAL));
             py.check_signals()?;
         }
     }
 
-    /// Passes only frames that match one of these (id, mask) pairs, as the kernel has them.
+    /// Passes only frames that match one of these (id, mask) pairs, in the kernel's format.
     fn set_filters(&self, filters: Vec<(u32, u32)>, error_frames: bool) -> PyResult<()> {
         let list = filters.into_iter().map(|(id, mask)| Filter { id, mask }).collect();
         let filters = Filters { list, error_mask: if error_frames { EVERY_ERROR } else { 0 }, join: false };
@@ -189,14 +189,14 @@ impl Bus {
 
     /// A descriptor that is readable while a message can be received without waiting.
     fn fileno(&self) -> PyResult<i32> {
-        self.still_open()?;
+        self.check_open()?;
         let mut inside = self.inside();
         self.polled.store(true, Ordering::Relaxed);
         self.note_queued(&mut inside);
         Ok(self.ready.as_fd().as_raw_fd())
     }
 
-    /// What was received and lost so far, by place.
+    /// The counts of received and lost frames so far, by place.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = PyDict::new(py);
         let mut dropped = 0;
@@ -218,7 +218,7 @@ impl Bus {
         Ok(stats)
     }
 
-    /// The state of the first controller, as the kernel names it; None without one.
+    /// The kernel's name of the first controller's state; None without a controller.
     fn state(&self) -> PyResult<Option<String>> {
         let first = self.channels.iter().find_map(|channel| channel.interface.clone());
         let Some(mut now) = first else { return Ok(None) };
@@ -226,13 +226,13 @@ impl Bus {
         Ok(now.controller.and_then(|controller| controller.state).map(|state| state.to_string()))
     }
 
-    /// Of each channel that has bit rates: its name, the rate and that of the data phase in bit/s.
+    /// For each channel with bit rates: its name, its bit rate and its data bit rate in bit/s.
     fn bit_rates(&self) -> Vec<(String, u32, Option<u32>)> {
         let named = self.channels.iter().filter_map(|channel| channel.interface.as_ref());
         named.filter_map(|one| Some((one.name.clone(), one.bitrate()?, one.data_bitrate()))).collect()
     }
 
-    /// Ends all waiting, and lets go of devices when they have sent all; everything but `stats` then fails.
+    /// Ends all waits, and closes devices when they have sent all frames; then everything but `stats` fails.
     fn close(&self, py: Python<'_>) {
         self.closed.store(true, Ordering::Release);
         self.closing.set();
@@ -245,8 +245,8 @@ impl Bus {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn still_open(&self) -> PyResult<()> {
-        let closed = || failed(Error::new("bus", "use", io::Error::other("it is shut down")));
+    fn check_open(&self) -> PyResult<()> {
+        let closed = || failed(Error::new("bus", "use", io::Error::other("the bus is shut down")));
         if self.closed.load(Ordering::Acquire) { Err(closed()) } else { Ok(()) }
     }
 
@@ -265,7 +265,7 @@ impl Bus {
         batch
     }
 
-    /// Keeps the descriptor right for whoever polls it: a program, or another thread in [`Self::wait`].
+    /// Updates the flag for a program that polls the descriptor and for other threads in [`Self::wait`].
     fn note_queued(&self, inside: &mut Inside) {
         if inside.queue.is_empty() {
             if std::mem::take(&mut inside.flagged) {
@@ -279,11 +279,11 @@ impl Bus {
         }
     }
 
-    /// Until a frame is queued; false after the deadline. Without the GIL.
+    /// Waits until a frame is queued; false after the deadline. Without the GIL.
     fn wait(&self, py: Python<'_>, deadline: Deadline) -> PyResult<bool> {
         let _waiting = Waiting::on(&self.waiting);
         loop {
-            self.still_open()?;
+            self.check_open()?;
             if py.detach(|| self.fill())? {
                 return Ok(true);
             }
@@ -292,14 +292,18 @@ impl Bus {
                 return Ok(false);
             }
             let stopped = self.channels.iter().any(|channel| channel.trouble.load(Ordering::Relaxed) != 0);
-            let left = if stopped { Some(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)) } else { left };
+            let left = if stopped {
+                Some(left.unwrap_or(STATE_CHECK_INTERVAL).min(STATE_CHECK_INTERVAL))
+            } else {
+                left
+            };
             let left_ns = left.map(|left| left.as_nanos() as u64);
             py.detach(|| poll::readable(&[self.ready.as_fd()], left_ns))?;
             py.check_signals()?;
         }
     }
 
-    /// Takes what has come on every channel; whether anything is queued now.
+    /// Receives the waiting frames of every channel; returns whether any frame is queued.
     fn fill(&self) -> PyResult<bool> {
         let mut inside = self.inside();
         let mut count = 0;
@@ -311,7 +315,7 @@ impl Bus {
         if queue.is_empty()
             && let Some(failure) = failure.take()
         {
-            self.still_open()?; // a channel that was closed meanwhile has not failed
+            self.check_open()?; // closing a channel meanwhile is not a failure
             return Err(failed(failure));
         }
         if self.channels.len() > 1 {
@@ -321,33 +325,33 @@ impl Bus {
         Ok(!inside.queue.is_empty())
     }
 
-    /// Takes what has come on a channel. What is wrong with it is noted once.
+    /// Receives the waiting frames of a channel. Records an error once.
     fn take_from(&self, channel: &Channel, inside: &mut Inside) -> io::Result<usize> {
         let Inside { inbox, queue, failure, .. } = inside;
         let error = match channel.node.receive(inbox, queue) {
             Ok(count) => {
-                self.heard_of(channel, 0)?;
+                self.errno_changed(channel, 0)?;
                 return Ok(count);
             }
             Err(error) => error,
         };
-        if !self.heard_of(channel, error.raw_os_error().unwrap_or_default())? {
+        if !self.errno_changed(channel, error.raw_os_error().unwrap_or_default())? {
             return Ok(0);
         }
         *failure = Some(Error::moving(channel.name(), "receive", error));
-        // Of a socket the kernel tells it before the frames that wait there.
+        // For a socket the kernel reports the error before the waiting frames.
         Ok(channel.node.receive(inbox, queue).unwrap_or(0))
     }
 
-    /// Notes the errno that a channel has answered, or 0; whether it is news. A device goes on telling its trouble, and would
-    /// be readable as long.
-    fn heard_of(&self, channel: &Channel, errno: i32) -> io::Result<bool> {
+    /// Records a channel's errno, or 0; returns whether it has changed. A device repeats its error and would be
+    /// readable all the time.
+    fn errno_changed(&self, channel: &Channel, errno: i32) -> io::Result<bool> {
         if !channel.is_device() {
             return Ok(true);
         }
         let before = channel.trouble.swap(errno, Ordering::Relaxed);
         match (before, errno) {
-            // One that was closed meanwhile has left by itself.
+            // A closed descriptor has been removed already.
             (0, 1..) => self.ready.remove(channel.node.as_fd()).unwrap_or(()),
             (1.., 0) => self.ready.add(channel.node.as_fd())?,
             _ => {}
@@ -378,16 +382,16 @@ impl Bus {
             .into_bound(py)
     }
 
-    /// Where a message goes: the channel it names, or the only one there is.
+    /// The channel of a message: the one that it names, or the only one.
     fn destination(&self, message: &Bound<'_, PyAny>) -> PyResult<(&Channel, u32)> {
-        self.still_open()?;
+        self.check_open()?;
         let wanted: Option<String> = message.getattr("channel")?.extract().unwrap_or_default();
         match (self.channels.as_slice(), wanted) {
             ([one], _) if one.interface.is_some() => Ok((one, 0)),
-            ([any], Some(name)) => Ok((any, of_the_network(&name).map_err(failed)?.index)),
+            ([any], Some(name)) => Ok((any, find_network_interface(&name).map_err(failed)?.index)),
             (several, Some(name)) if several.len() > 1 => {
                 let channel = several.iter().find(|channel| channel.name() == name);
-                let unknown = || io::Error::other("it is no channel of this bus");
+                let unknown = || io::Error::other("it is not a channel of this bus");
                 channel
                     .map(|channel| (channel, 0))
                     .ok_or_else(|| failed(Error::new(name.clone(), "send", unknown())))
@@ -395,18 +399,18 @@ impl Bus {
             _ => Err(failed(Error::new(
                 "bus",
                 "send",
-                io::Error::other("which channel? it has several; set message.channel"),
+                io::Error::other("the message names no channel of several (set message.channel)"),
             ))),
         }
     }
 }
 
-/// An interface that `any` reaches.
-fn of_the_network(name: &str) -> Result<Interface, Error> {
+/// Finds an interface that `any` includes.
+fn find_network_interface(name: &str) -> Result<Interface, Error> {
     let interface = Interface::find(name)?;
     if interface.has_sockets() {
         return Ok(interface);
     }
-    Err(Error::unsupported(name, "send", "any has interfaces of the network only")
+    Err(Error::unsupported(name, "send", "the channel any has only interfaces of the network")
         .hint("name it as a channel"))
 }

@@ -12,9 +12,9 @@ pub struct Channel {
     pub node: Node,
     /// `None`: all interfaces.
     pub interface: Option<Interface>,
-    /// What the interface had counted when the bus was opened.
+    /// The interface's counters when the bus was opened.
     pub before: Counters,
-    /// The errno of a device that is stopped or gone, and has told so; else 0.
+    /// The reported errno of a device that is stopped or removed; otherwise 0.
     pub trouble: AtomicI32,
 }
 
@@ -36,7 +36,7 @@ impl Channel {
         self.interface.as_ref().is_some_and(|interface| interface.kind == Kind::Canchar)
     }
 
-    /// What to do about a full transmit queue.
+    /// The remedy for a full transmit queue.
     pub fn room(&self) -> String {
         if self.is_device() {
             return "send with a timeout".to_owned();
@@ -44,13 +44,13 @@ impl Channel {
         format!("ip link set {} txqueuelen 1000, or send with a timeout", self.name())
     }
 
-    /// Why this frame cannot be sent.
+    /// The error for a frame that cannot be sent.
     pub fn cannot_send(&self, frame: &Frame, error: io::Error) -> Error {
         let refused = self.is_device() && error.raw_os_error() == Some(libc::EINVAL);
         let error = Error::moving(self.name(), "send", error);
         match refused {
-            true if frame.is_fd() => error.hint("a device takes no FD frames"),
-            true if frame.is_error() => error.hint("a device takes no error frames"),
+            true if frame.is_fd() => error.hint("a device cannot send FD frames"),
+            true if frame.is_error() => error.hint("a device cannot send error frames"),
             _ => error,
         }
     }

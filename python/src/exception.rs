@@ -3,12 +3,12 @@
 use canter_io::Error;
 use pyo3::prelude::*;
 
-/// What could not be opened or set: `can.CanInitializationError` with the errno.
+/// The exception for a failure to open or set up: `can.CanInitializationError` with the errno.
 pub fn refused(error: Error) -> PyErr {
     exception("CanInitializationError", &error)
 }
 
-/// What went wrong while frames moved: `can.CanOperationError` with the errno.
+/// The exception for a failure to send or receive: `can.CanOperationError` with the errno.
 pub fn failed(error: Error) -> PyErr {
     exception("CanOperationError", &error)
 }

@@ -8,7 +8,7 @@ mod waiting;
 
 use pyo3::prelude::*;
 
-/// canter._native: see canter.bus for what is meant to be used.
+/// canter._native: internal; programs use canter.bus.
 #[pymodule]
 mod _native {
     #[pymodule_export]

@@ -1,8 +1,8 @@
 //! Frames as `can.Message` and back.
 //!
-//! A message is made by its class's `tp_new` and its slots are written in place: `__init__` is Python and half of what
-//! a message costs, and twelve `setattr` cost as much as the system call. Where the slots are is found out once, by
-//! looking for a known object; where it cannot be, `setattr` does it.
+//! A message is made by its class's `tp_new` and its slots are written in place: `__init__` is Python code and half of
+//! the cost of a message, and twelve `setattr` cost as much as the system call. The offsets of the slots are determined
+//! once, by searching for known objects; slots without an offset are set by `setattr`.
 
 use canter_io::{
     Frame, Identifier,
@@ -69,13 +69,13 @@ impl Maker {
         }
     }
 
-    /// Sets each slot to an object of its own and looks where in memory that is; `None` where a slot cannot be found.
+    /// Sets each slot to a different object and searches the memory for it; `None` if a slot cannot be found.
     fn find_places(&self, py: Python<'_>) -> PyResult<Option<[usize; SLOTS.len()]>> {
         let words = self.class.bind(py).getattr("__basicsize__")?.extract::<usize>()? / size_of::<usize>();
         let mut places = [0; SLOTS.len()];
         for (place, name) in places.iter_mut().zip(&self.names) {
             let (message, mark) = (self.empty(py)?, PyByteArray::new(py, b"mark"));
-            // A class may have a setter that takes nothing but its own kind of value: its slots are set by setattr, then.
+            // A class may have a setter that accepts only certain values: then setattr sets the slots.
             if message.setattr(name, &mark).is_err() {
                 return Ok(None);
             }
@@ -156,7 +156,7 @@ pub fn frame(message: &Bound<'_, PyAny>) -> PyResult<Frame> {
     let mut frame = if flag(intern!(py, "is_fd"))? {
         let brs = if flag(intern!(py, "bitrate_switch"))? { BRS } else { 0 };
         let esi = if flag(intern!(py, "error_state_indicator"))? { ESI } else { 0 };
-        // As other back-ends have it, a length without a DLC is filled up with zeros.
+        // As in other back-ends, a length without a DLC is padded with zeros.
         while data.len() < 64 && canter_io::frame::dlc_of_len(data.len()).is_none() {
             data.push(0);
         }

@@ -24,7 +24,7 @@ pub struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
     pub fn on(count: &'a AtomicUsize) -> Self {
-        // Before it looks into the queue, so that a thread that fills it afterwards knows.
+        // Before the thread checks the queue, so that a thread that fills the queue afterwards sees the count.
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
@@ -36,7 +36,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// As far as a clock goes; negative is none.
+/// A timeout as a duration, limited to the clock's range; negative becomes 0.
 pub fn seconds(timeout: f64) -> Duration {
     const LONGEST: Duration = Duration::from_secs(1 << 30);
     if timeout.is_nan() {

@@ -1,4 +1,4 @@
-//! The gateway on a processor that Linux leaves alone, started by the module canbare.
+//! The gateway on a processor that Linux does not use, started by the module canbare.
 #![no_std]
 #![no_main]
 
@@ -32,7 +32,7 @@ extern "C" fn rust_main() -> ! {
 fn work() -> State {
     let start = |number| {
         let (first_port, bitrate) = PAGE.channel(number);
-        card::start(&kvaser::PCICAN, first_port, bitrate) // canbare takes no other card
+        card::start(&kvaser::PCICAN, first_port, bitrate) // canbare accepts no other card
     };
     let Ok(from) = start(0) else { return State::NoInput };
     let Ok(to) = start(1) else { return State::NoOutput };
@@ -40,7 +40,7 @@ fn work() -> State {
     PAGE.set_state(State::Routing);
     let mut published = 0;
     let ended = gateway.run(&mut |counts: &Counts| {
-        core::hint::spin_loop(); // first: in QEMU's virtual clock it lets Linux go on
+        core::hint::spin_loop(); // first, because in QEMU's virtual clock this lets Linux run
         if published != counts.received {
             published = counts.received;
             PAGE.set_counts(counts);

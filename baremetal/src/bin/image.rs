@@ -1,4 +1,4 @@
-//! The gateway as a machine's only program: QEMU's `-kernel`, or any loader of PVH guests.
+//! The gateway as a machine's only program, booted by QEMU's `-kernel` or another loader of PVH guests.
 #![no_std]
 #![no_main]
 
@@ -21,7 +21,7 @@ global_asm!(
     options(att_syntax)
 );
 
-/// Called by `start64` with what the loader has left.
+/// Called by `start64` with the address that the loader passed.
 #[unsafe(no_mangle)]
 extern "C" fn rust_main(start: u64) -> ! {
     // SAFETY: start.s has kept what the loader has passed, and maps the first GiB.

@@ -6,7 +6,7 @@
 //!   sees no copies of what is sent and no Ethernet; one of `ETH_P_ALL` gets both and would sort them out at a cost.
 //! - Blocks of both lanes are handed out in the order in which the kernel opened them. Inside a block, and between
 //!   blocks, stamps may step back by as long as a block stays open, about [`BLOCK_SPAN_NS`]: the caller merges, and
-//!   [`CaptureRing::complete_until_ns`] tells how far it may.
+//!   [`CaptureRing::complete_until_ns`] returns how far it may.
 //! - Small blocks: one that is retired half-filled wastes the rest of its space while the reader is stalled.
 //! - The kernel's layout: linux/if_packet.h; its behaviour: Documentation/networking/packet_mmap.rst and
 //!   net/packet/af_packet.c.

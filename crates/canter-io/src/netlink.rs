@@ -82,10 +82,14 @@ impl Refusal {
     /// The error of this crate: the kernel's own words and `hint`, as far as there are any, become the way out.
     /// When a capability is missing, the way out names it instead of the hint.
     pub(crate) fn of(self, thing: &str, step: &'static str, hint: &str) -> Error {
-        let said =
-            if self.said.is_empty() { String::new() } else { format!("the kernel reports: {}", self.said) };
+        let message = if self.message.is_empty() {
+            String::new()
+        } else {
+            format!("the kernel reports: {}", self.message)
+        };
         let hint = if self.source.raw_os_error() == Some(libc::EPERM) { NEEDS_CAP_NET_ADMIN } else { hint };
-        let way_out: Vec<&str> = [said.as_str(), hint].into_iter().filter(|part| !part.is_empty()).collect();
+        let way_out: Vec<&str> =
+            [message.as_str(), hint].into_iter().filter(|part| !part.is_empty()).collect();
         Error::new(thing, step, self.source).hint(way_out.join("; "))
     }
 }
@@ -97,7 +101,7 @@ mod tests {
     #[test]
     fn a_refusal_carries_the_kernels_words_and_the_way_out() {
         let refusal =
-            Refusal { source: io::Error::from_raw_os_error(libc::EINVAL), said: "no bit rate".into() };
+            Refusal { source: io::Error::from_raw_os_error(libc::EINVAL), message: "no bit rate".into() };
         let error = refusal.of("can0", "up", "set a bit rate first");
         assert_eq!(
             error.to_string(),

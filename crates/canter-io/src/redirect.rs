@@ -83,7 +83,7 @@ const ROOM: u32 = 16;
 /// Checks whether this kernel can redirect received frames.
 ///
 /// # Errors
-/// `Unsupported` where received frames are laid out otherwise or the kernel does not say how; `PermissionDenied`
+/// `Unsupported` when received frames have another layout or the kernel has no type information; `PermissionDenied`
 /// without
 /// `CAP_BPF` and `CAP_NET_ADMIN`.
 pub fn available() -> Result<()> {

@@ -81,7 +81,7 @@ impl Tap {
         self.ring.next_record()
     }
 
-    /// Waits until records were written since the last wait, for at most `timeout_ns` (`None`: for ever). False:
+    /// Waits until records were written since the last wait, for at most `timeout_ns` (`None`: forever). False:
     /// timeout or a signal. True at once when the bus no longer exists; see [`is_gone`](Self::is_gone).
     ///
     /// # Errors

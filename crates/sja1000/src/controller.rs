@@ -77,7 +77,7 @@ impl Status {
         self.0 & r::SR_BUS_OFF != 0
     }
 
-    /// Overrun or bus-off: what a receiver must handle beside frames.
+    /// Overrun or bus-off: a receiver must handle both in addition to frames.
     #[inline]
     pub fn trouble(self) -> bool {
         self.0 & (r::SR_OVERRUN | r::SR_BUS_OFF) != 0
@@ -172,8 +172,8 @@ impl<R: Registers> Controller<R> {
         self.set_mode(r::MOD_RESET)
     }
 
-    /// Starts recovery from bus-off: the controller is back after 128 times 11 recessive bits, which the chip counts. Keeps
-    /// the mode (listen-only).
+    /// Starts recovery from bus-off: the controller is back after 128 times 11 recessive bits, which the chip counts.
+    /// Keeps the mode (listen-only).
     ///
     /// # Errors
     /// [`Error::NoAnswer`].
@@ -210,7 +210,7 @@ impl<R: Registers> Controller<R> {
         self.status().received().then(|| self.take())
     }
 
-    /// The same without reading the status: call it only after [`Status::received`] was true.
+    /// As [`receive`](Self::receive) without reading the status: call it only after [`Status::received`] was true.
     #[inline]
     pub fn take(&mut self) -> Frame {
         let frame = Frame::read(&mut self.registers);
@@ -218,8 +218,8 @@ impl<R: Registers> Controller<R> {
         frame
     }
 
-    /// Hands a frame over to be sent; false when the last one still waits for the bus. 13 accesses for a standard frame of 8
-    /// bytes.
+    /// Gives a frame to the chip for transmission; false when the previous frame still waits for the bus. 13 accesses
+    /// for a standard frame of 8 bytes.
     #[inline]
     pub fn transmit(&mut self, frame: &Frame) -> bool {
         let free = self.status().buffer_free();
@@ -229,7 +229,7 @@ impl<R: Registers> Controller<R> {
         free
     }
 
-    /// The same without reading the status: call it only after [`Status::buffer_free`] was true.
+    /// As [`transmit`](Self::transmit) without reading the status: call it only after [`Status::buffer_free`] was true.
     #[inline]
     pub fn put(&mut self, frame: &Frame) {
         frame.write(&mut self.registers);
@@ -246,13 +246,14 @@ impl<R: Registers> Controller<R> {
         self.registers.write(r::CMR, r::CMR_CLEAR_OVERRUN);
     }
 
-    /// Reads the interrupts since the last call, and so acknowledges all but [`Interrupts::RECEIVED`], which stays while a frame
-    /// waits.
+    /// Reads the interrupts since the last call, and so acknowledges all but [`Interrupts::RECEIVED`], which stays
+    /// while a frame waits.
     pub fn interrupts(&mut self) -> Interrupts {
         Interrupts(self.registers.read(r::IR))
     }
 
-    /// Chooses the interrupts that drive the interrupt line. On QEMU an earlier event drives it only with the next event.
+    /// Chooses the interrupts that drive the interrupt line. On QEMU an earlier event drives it only with the next
+    /// event.
     pub fn enable_interrupts(&mut self, wanted: Interrupts) {
         self.registers.write(r::IER, wanted.0);
     }

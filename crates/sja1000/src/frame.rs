@@ -63,8 +63,8 @@ impl Frame {
         }
     }
 
-    /// Writes the data to the registers from `first`, a constant to the compiler. Most frames are full: those need no
-    /// count.
+    /// Writes the data to the registers from `first`, a constant to the compiler. Most frames have 8 bytes and need no
+    /// loop counter.
     #[inline(always)]
     fn write_data(&self, registers: &mut impl Registers, first: u8) {
         if self.remote {
@@ -81,7 +81,7 @@ impl Frame {
         }
     }
 
-    /// Reads what the receive buffer holds.
+    /// Reads the frame in the receive buffer.
     #[inline]
     pub(crate) fn read(registers: &mut impl Registers) -> Self {
         let info = registers.read(r::FRAME);

@@ -1,13 +1,14 @@
 //! A gateway: frames from one controller to another, by polling, with an account of every frame.
 //!
-//! canter's `bare-metal` gateway runs it on a processor without an operating system; it works in any program that may poll
-//! two controllers.
+//! canter's `bare-metal` gateway runs it on a processor without an operating system; it works in any program that may
+//! poll two controllers.
 
 use crate::{Controller, Registers, Status};
 
-/// How often the gateway checks a full transmit buffer before it drops the frame. While the gateway waits for room, it does
-/// not empty the input, and frames lost in the input's FIFO are harder to count than frames that the gateway drops.
-const LOOKS_MAX: u32 = 1 << 12;
+/// How often the gateway checks a full transmit buffer before it drops the frame. While the gateway waits for room, it
+/// does not empty the input, and frames lost in the input's FIFO are harder to count than frames that the gateway
+/// drops.
+const POLLS_MAX: u32 = 1 << 12;
 
 /// The account of the frames: `received = transmitted + dropped`.
 ///
@@ -27,15 +28,15 @@ pub struct Counts {
     pub bus_offs: u64,
 }
 
-/// What the gateway calls when it has nothing to do.
+/// Called by the gateway when no frame waits.
 pub trait Idle {
-    /// Whether the gateway goes on; `counts` is its account so far.
-    fn goes_on(&mut self, counts: &Counts) -> bool;
+    /// Whether the gateway keeps running; `counts` is its account so far.
+    fn keep_running(&mut self, counts: &Counts) -> bool;
 }
 
 impl<F: FnMut(&Counts) -> bool> Idle for F {
     #[inline]
-    fn goes_on(&mut self, counts: &Counts) -> bool {
+    fn keep_running(&mut self, counts: &Counts) -> bool {
         self(counts)
     }
 }
@@ -59,7 +60,7 @@ struct Side<R> {
     off: bool,
 }
 
-/// Two controllers and the account of what went from the first to the second.
+/// Two controllers and the account of the frames from the first to the second.
 #[derive(Debug)]
 pub struct Gateway<R> {
     from: Side<R>,
@@ -75,7 +76,7 @@ impl<R: Registers> Gateway<R> {
         Self { from: side(from), to: side(to), counts: Counts::default() }
     }
 
-    /// Hands frames over until `idle` ends it. The gateway calls `idle` when no frame waits, and after a frame that found
+    /// Forwards frames until `idle` ends it. The gateway calls `idle` when no frame waits, and after a frame that found
     /// no room.
     ///
     /// # Errors
@@ -85,12 +86,12 @@ impl<R: Registers> Gateway<R> {
         loop {
             let status = self.from.controller.status();
             if status.trouble() || self.from.off {
-                self.see_to_input(status)?;
+                self.handle_input(status)?;
             }
-            if status.received() && self.hand_over()? {
+            if status.received() && self.forward()? {
                 continue;
             }
-            if !idle.goes_on(&self.counts) {
+            if !idle.keep_running(&self.counts) {
                 return Ok(());
             }
         }
@@ -98,13 +99,13 @@ impl<R: Registers> Gateway<R> {
 
     /// False: the frame found no room.
     #[inline]
-    fn hand_over(&mut self) -> Result<bool, Gone> {
+    fn forward(&mut self) -> Result<bool, Gone> {
         let frame = self.from.controller.take();
         self.counts.received += 1;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             let status = self.to.controller.status();
             if status.bus_off() || self.to.off {
-                self.counts.bus_offs += self.to.look(status)?;
+                self.counts.bus_offs += self.to.check_bus_off(status)?;
             } else if status.buffer_free() {
                 self.to.controller.put(&frame);
                 self.counts.transmitted += 1;
@@ -117,8 +118,8 @@ impl<R: Registers> Gateway<R> {
     }
 
     #[cold]
-    fn see_to_input(&mut self, status: Status) -> Result<(), Gone> {
-        self.counts.bus_offs += self.from.look(status)?;
+    fn handle_input(&mut self, status: Status) -> Result<(), Gone> {
+        self.counts.bus_offs += self.from.check_bus_off(status)?;
         if status.overrun() {
             self.from.controller.clear_overrun();
             self.counts.overruns += 1;
@@ -128,16 +129,16 @@ impl<R: Registers> Gateway<R> {
 
     /// Takes both controllers off their buses.
     pub fn stop(&mut self) {
-        let _ = self.from.controller.stop(); // one that has gone is off the bus
+        let _ = self.from.controller.stop(); // a removed controller is off the bus
         let _ = self.to.controller.stop();
     }
 }
 
 impl<R: Registers> Side<R> {
-    /// Brings the controller back when it is bus-off, and answers 1 the first time: the chip reports bus-off until it is
-    /// back.
+    /// Starts recovery when the controller is bus-off. Returns 1 the first time, otherwise 0: the chip reports bus-off
+    /// until it has recovered.
     #[cold]
-    fn look(&mut self, status: Status) -> Result<u64, Gone> {
+    fn check_bus_off(&mut self, status: Status) -> Result<u64, Gone> {
         if !self.controller.answers() {
             return Err(Gone);
         }

@@ -1,5 +1,5 @@
 //! A driver for the SJA1000 CAN controller in PeliCAN mode, without an operating system: a [`Controller`] sends and
-//! receives frames over [`Registers`], a trait of two functions that you implement for whatever reaches the chip's 32
+//! receives frames over [`Registers`], a trait of two functions that you implement for your access to the chip's 32
 //! registers: I/O ports, memory, a test.
 //!
 //! ```
@@ -47,7 +47,7 @@
 //! }
 //! ```
 //!
-//! # What is in it
+//! # Contents
 //! | | |
 //! | --- | --- |
 //! | [`Controller`] | start, stop, send, receive, status, interrupts, bus-off recovery |
@@ -57,17 +57,17 @@
 //! | [`gateway`] | frames from one controller to another, by polling, every frame counted |
 //!
 //! # Platforms
-//! Everything that Rust's `core` exists for: no standard library, no allocation, no dependencies, no features, no unsafe
-//! code. Rust 1.88.
+//! Everything that Rust's `core` exists for: no standard library, no allocation, no dependencies, no features, no
+//! unsafe code. Rust 1.88.
 //!
-//! The driver never waits and never touches an interrupt line: the caller decides when to look. It is not
+//! The driver never waits and never touches an interrupt line: the caller decides when to poll. It is not
 //! synchronised: one thread, or a lock around the controller.
 //!
 //! # Sources
 //! Every register and bit: *SJA1000 Stand-alone CAN controller, Product specification*, Philips Semiconductors,
 //! 2000-01-04; its sections are named beside them. The documentation notes where QEMU's model of the chip
-//! (hw/net/can/can_sja1000.c, seen in 7.2) behaves otherwise, because the driver must work on both. It is tested on QEMU's
-//! model and on a chip in memory that keeps the data sheet's rules, on no real card yet.
+//! (hw/net/can/can_sja1000.c, seen in 7.2) behaves otherwise, because the driver must work on both. It is tested on
+//! QEMU's model and on a chip in memory that keeps the data sheet's rules, on no real card yet.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -50,7 +50,7 @@ pub const SR_BUS_OFF: u8 = 1 << 7;
 /// Interrupts (6.4.6). Read only; reading clears all but RI, which stays while the FIFO holds a frame. QEMU latches them
 /// whether enabled or not.
 pub const IR: u8 = 3;
-/// Interrupt enable (6.4.7): the same bits. QEMU does not look at the line again when it is written.
+/// Interrupt enable (6.4.7): the same bits. QEMU does not update the line when it is written.
 pub const IER: u8 = 4;
 /// RI, bit 0: a frame waits.
 pub const IR_RECEIVED: u8 = 1 << 0;
@@ -73,7 +73,7 @@ pub const IR_BUS_ERROR: u8 = 1 << 7;
 pub const BTR0: u8 = 6;
 /// Bus timing 1 (6.5.2), written in reset mode: bits 3…0 TSEG1 less 1, bits 6…4 TSEG2 less 1, bit 7 three samples a bit.
 pub const BTR1: u8 = 7;
-/// Output control (6.5.3), written in reset mode: how TX0 and TX1 are wired, as the board says.
+/// Output control (6.5.3), written in reset mode: the wiring of TX0 and TX1, given by the board.
 pub const OCR: u8 = 8;
 /// Arbitration lost capture (6.4.8).
 pub const ALC: u8 = 11;
@@ -104,8 +104,8 @@ pub const ACR: u8 = 16;
 pub const AMR: u8 = 20;
 /// Frames in the FIFO (6.4.16).
 pub const RMC: u8 = 29;
-/// Clock divider (6.5.4): bit 7 PeliCAN mode, bit 6 input comparator bypassed, bits 3…0 the clock output, as the board
-/// says. Bits 7 and 6 are written in reset mode only.
+/// Clock divider (6.5.4): bit 7 PeliCAN mode, bit 6 input comparator bypassed, bits 3…0 the clock output, given by
+/// the board. Bits 7 and 6 are written in reset mode only.
 pub const CDR: u8 = 31;
 /// CAN mode, bit 7 of CDR: PeliCAN.
 pub const CDR_PELICAN: u8 = 1 << 7;

@@ -103,7 +103,7 @@ impl World {
         lock(&self.0).bus(bus).rate = rate;
     }
 
-    /// Makes a bus lose, repeat or reorder frames, as a [`Fault`] says.
+    /// Makes a bus lose, repeat or reorder frames by a [`Fault`].
     pub fn set_fault(&self, bus: &str, fault: impl Fn(u64) -> (u32, usize) + Send + 'static) {
         lock(&self.0).bus(bus).fault = Box::new(fault);
     }

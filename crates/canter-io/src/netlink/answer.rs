@@ -58,12 +58,12 @@ pub struct Refusal {
     /// The error number.
     pub source: io::Error,
     /// The text of the extended acknowledgement; empty when there was none.
-    pub said: String,
+    pub message: String,
 }
 
 impl From<io::Error> for Refusal {
     fn from(source: io::Error) -> Self {
-        Self { source, said: String::new() }
+        Self { source, message: String::new() }
     }
 }
 
@@ -86,7 +86,7 @@ impl Message<'_> {
             (true, true) => MESSAGE_HEADER_BYTES,
             (true, false) => u32_at(self.payload, 4).unwrap_or_default() as usize,
         };
-        let said = if i32::from(self.flags) & libc::NLM_F_ACK_TLVS == 0 {
+        let message = if i32::from(self.flags) & libc::NLM_F_ACK_TLVS == 0 {
             String::new()
         } else {
             Attributes::behind(self.payload, repeated.saturating_add(4).min(self.payload.len()))
@@ -94,7 +94,7 @@ impl Message<'_> {
                 .map(text)
                 .unwrap_or_default()
         };
-        Some(Err(Refusal { source: io::Error::from_raw_os_error(error.saturating_neg()), said }))
+        Some(Err(Refusal { source: io::Error::from_raw_os_error(error.saturating_neg()), message }))
     }
 }
 
@@ -117,12 +117,12 @@ mod tests {
     }
 
     /// `error`, the capped header of the request, and a text.
-    fn refused(error: i32, said: &str) -> Vec<u8> {
+    fn refused(error: i32, message: &str) -> Vec<u8> {
         let mut payload = error.to_ne_bytes().to_vec();
         payload.extend([0; MESSAGE_HEADER_BYTES]);
-        payload.extend(((4 + said.len() + 1) as u16).to_ne_bytes());
+        payload.extend(((4 + message.len() + 1) as u16).to_ne_bytes());
         payload.extend(NLMSGERR_ATTR_MSG.to_ne_bytes());
-        payload.extend(said.as_bytes());
+        payload.extend(message.as_bytes());
         payload.push(0);
         payload
     }
@@ -132,7 +132,7 @@ mod tests {
         let bytes = message(2, 0x300, 5, &refused(-22, "bit-timing not yet defined"));
         let refusal = Messages::new(&bytes).next().unwrap().end().unwrap().unwrap_err();
         assert_eq!(refusal.source.raw_os_error(), Some(22));
-        assert_eq!(refusal.said, "bit-timing not yet defined");
+        assert_eq!(refusal.message, "bit-timing not yet defined");
     }
 
     #[test]

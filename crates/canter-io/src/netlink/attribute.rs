@@ -26,7 +26,7 @@ impl<'a> Attributes<'a> {
         Self { rest: bytes }
     }
 
-    /// The attributes behind a family header of `header` bytes; none when there are not so many.
+    /// The attributes after a family header of `header` bytes; none when the message is shorter.
     pub fn behind(bytes: &'a [u8], header: usize) -> Self {
         Self::new(bytes.get(aligned(header)..).unwrap_or_default())
     }

@@ -35,7 +35,7 @@ impl Request {
     /// Adds one attribute.
     ///
     /// # Panics
-    /// When the value is longer than an attribute can be, 65 531 bytes: all of ours have a fixed, small size.
+    /// When the value is longer than an attribute can be, 65 531 bytes: all attributes of this crate have a fixed, small size.
     pub fn put(&mut self, kind: u16, value: &[u8]) {
         let len =
             u16::try_from(HEADER_BYTES + value.len()).expect("an attribute has fewer than 65 536 bytes");

@@ -200,7 +200,7 @@ impl Card {
             let why = format!("the card has no channel {}", self.name.channel);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
-        // The bridge is touched once, so its permission needs no number of its own beyond this call.
+        // The bridge is touched once, so its permission needs no range number after this call.
         // SAFETY: the card's bridge region, as sysfs has it, and no driver has the card (`Card::open`). The register
         // that is written sets the timing of the pass-through only.
         let bridge = unsafe { Ports::<{ s5920::PORTS }>::new(bridge as u16, number) };

@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd},
 };
 
-/// Waits until one of `descriptors` can be read or reports an error, for at most `timeout_ns` (`None`: for ever).
+/// Waits until one of `descriptors` can be read or reports an error, for at most `timeout_ns` (`None`: forever).
 /// `Ok(0)`: time-out or a signal.
 ///
 /// # Errors
@@ -14,7 +14,7 @@ pub fn readable(descriptors: &[BorrowedFd<'_>], timeout_ns: Option<u64>) -> io::
     wait(descriptors, libc::POLLIN, timeout_ns)
 }
 
-/// The same for writing. A CAN_RAW socket is writable while its send buffer has room, whatever its queue's length.
+/// The same for writing. A CAN_RAW socket is writable while its send buffer has room, independent of the interface's queue.
 ///
 /// # Errors
 /// The error of ppoll(2), except for `EINTR`.

@@ -94,7 +94,7 @@ fn a_record_is_read_field_by_field() {
 }
 
 #[test]
-fn a_reader_slower_than_the_ring_is_told_what_it_missed_and_goes_on_in_order() {
+fn a_reader_slower_than_the_ring_learns_the_lost_records_and_continues_in_order() {
     let mut ring = Writer::new();
     let mut tap = ring.reader();
     for _ in 0..3 * RECORDS + 1 {

@@ -206,8 +206,8 @@ fn run_with(
     if output.status.success() {
         return Ok(output);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let tail: Vec<_> = said.lines().filter(|line| !line.starts_with("W: Download is performed")).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let tail: Vec<_> = stderr.lines().filter(|line| !line.starts_with("W: Download is performed")).collect();
     let tail = tail[tail.len().saturating_sub(8)..].join("; ");
     Err(lab_failure(format!("{program} {}: {tail}", arguments.join(" "))))
 }

@@ -77,8 +77,8 @@ fn unpack(deb: &Path, package: &str, to: &Path) -> Result<()> {
     if output.status.success() && to.join(package).join(FOLDER).is_dir() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(lab_failure(format!("{}: extract {FOLDER}: {}", deb.display(), said.trim())))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(lab_failure(format!("{}: extract {FOLDER}: {}", deb.display(), stderr.trim())))
 }
 
 /// The sources and the Makefile.

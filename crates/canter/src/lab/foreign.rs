@@ -114,11 +114,11 @@ fn unpack(deb: &Path, root: &Path) -> Result<()> {
     if unpacked.status.success() && packed.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&unpacked.stderr);
+    let stderr = String::from_utf8_lossy(&unpacked.stderr);
     Err(lab_failure(format!(
         "{}: unpack: {}",
         deb.display(),
-        said.lines().last().unwrap_or("dpkg-deb failed")
+        stderr.lines().last().unwrap_or("dpkg-deb failed")
     )))
 }
 

@@ -52,8 +52,8 @@ pub fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<_> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(8)..].join("\n  make: ");
     Err(lab_failure(format!("modules in {} against {}:\n  make: {last}", source.display(), build.display())))
 }

@@ -184,8 +184,8 @@ fn install_modules(tree: &Path, to: &Path, release: &str) -> Result<()> {
         .output()
         .map_err(|e| lab_failure(format!("make: {e}")))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last = stderr.lines().last().unwrap_or_default();
         return Err(lab_failure(format!("kernel {}: make modules_install: {last}", tree.display())));
     }
     modprobe::index(&programs::path(programs::DEPMOD), to, release)

@@ -2,7 +2,7 @@
 //!
 //! Two sockets on a virtual interface: canter times sending frames into a receive queue that holds them all, then times
 //! reading them. Three figures per method:
-//! - *send*: the sender's calls while nobody receives;
+//! - *send*: the sender's calls without a receiver;
 //! - *delivery*: the additional time of these calls with an open receiver: the kernel's work to queue the frame there;
 //! - *receive*: the receiver's calls.
 //!

@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn the_error_names_the_fault_in_a_study_file() {
         let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
-        for (more, says) in [
+        for (more, expected) in [
             ("", "needs one of [syscalls], [latency], [ping] and missing"),
             (&latency.replace("can-gw", "can-gv"), "can-gv"),
             (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
@@ -384,7 +384,7 @@ mod tests {
         ] {
             let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);
             let error = error.unwrap_or_else(|| panic!("{more} was taken"));
-            assert!(error.starts_with("x.toml: study file: ") && error.contains(says), "{more}: {error}");
+            assert!(error.starts_with("x.toml: study file: ") && error.contains(expected), "{more}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
     }

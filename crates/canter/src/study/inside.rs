@@ -56,9 +56,10 @@ pub fn measure(
     study: &Study,
     bed: &Bed,
     side: &mut dyn Side,
-    tell: &mut dyn FnMut(Event),
+    report: &mut dyn FnMut(Event),
 ) -> failure::Result<ResultFile> {
-    let mut step = |what: String, weight: u64| tell(Event::Step { study: study.name.clone(), what, weight });
+    let mut step =
+        |what: String, weight: u64| report(Event::Step { study: study.name.clone(), what, weight });
     let (series, interfaces) = match &study.kind {
         Kind::Syscalls(setup) => {
             let (mut series, interfaces) = syscalls::measure(setup)?;

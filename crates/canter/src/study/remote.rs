@@ -91,11 +91,11 @@ impl Remote {
     }
 
     fn ask(&mut self, request: &Request) -> failure::Result<Answer> {
-        let said = send(self.stream.get_mut(), request).and_then(|()| {
+        let sent = send(self.stream.get_mut(), request).and_then(|()| {
             let never = AtomicBool::new(true); // never set: the timeout ends the wait
             receive(&mut self.stream, &never)
         });
-        match said {
+        match sent {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => {
                 Err(Failure::failed(format!("{}: the gateway's machine closed the connection", self.host)))

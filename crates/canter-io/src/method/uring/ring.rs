@@ -98,7 +98,7 @@ impl Ring {
         self.ring.submission().taskrun()
     }
 
-    /// Asks the kernel to end all requests, whatever they wait for. (Linux 6.0: `IORING_REGISTER_SYNC_CANCEL`.)
+    /// Asks the kernel to cancel all requests. (Linux 6.0: `IORING_REGISTER_SYNC_CANCEL`.)
     pub fn cancel_all(&mut self) -> io::Result<()> {
         let second = Timespec::new().sec(1);
         match self.ring.submitter().register_sync_cancel(Some(second), CancelBuilder::any()) {

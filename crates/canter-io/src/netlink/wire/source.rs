@@ -150,8 +150,8 @@ pub fn start(bus: &str, source: &Source) -> Result<()> {
     })
 }
 
-/// Starts the source of a bus with the frames of [`load`]: `rounds` times (`None`: for ever), each round as long as
-/// `round_ns` says (0: as long as its frames).
+/// Starts the source of a bus with the frames of [`load`]: `rounds` times (`None`: forever), each round as long as
+/// `round_ns` (0: as long as its frames).
 ///
 /// # Errors
 /// As [`start`].

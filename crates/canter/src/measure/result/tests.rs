@@ -33,7 +33,7 @@ fn buckets_share_lines_and_fields_do_not() {
 fn an_error_names_the_file_and_the_way_out() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let path = folder.path().join("it.json");
-    for (text, says) in [
+    for (text, expected) in [
         ("", "is empty (measure it again)"),
         ("{", "is cut off at line 1"),
         ("{\"schema\": 1, \"series\": [\n{\"method\": \"can-", "is cut off at line 2"),
@@ -46,7 +46,7 @@ fn an_error_names_the_file_and_the_way_out() {
     ] {
         fs::write(&path, text).expect("it writes");
         let error = ResultFile::load(&path).expect_err(text).to_string();
-        assert!(error.starts_with(&path.display().to_string()) && error.contains(says), "{error}");
+        assert!(error.starts_with(&path.display().to_string()) && error.contains(expected), "{error}");
     }
     let error = ResultFile::load(Path::new("/nowhere/it.json")).expect_err("no file").to_string();
     assert!(error.starts_with("/nowhere/it.json: read: no such file"), "{error}");

@@ -164,10 +164,10 @@ impl Bench {
         batch: usize,
     ) -> failure::Result<Run> {
         let links = self.links(method.row.carriers);
-        let nobody = self.queue_all(links, frames, queue, batch, None)?;
-        let somebody = self.queue_all(links, frames, queue, batch, Some(method))?;
-        let delivery_ns = somebody.sending_ns as i64 - nobody.sending_ns as i64;
-        Ok(Run { frames, received: somebody.received, calls_ns: somebody.receiving_ns, delivery_ns })
+        let without = self.queue_all(links, frames, queue, batch, None)?;
+        let with = self.queue_all(links, frames, queue, batch, Some(method))?;
+        let delivery_ns = with.sending_ns as i64 - without.sending_ns as i64;
+        Ok(Run { frames, received: with.received, calls_ns: with.receiving_ns, delivery_ns })
     }
 
     fn queue_all(
