@@ -18,6 +18,8 @@ pub enum Error {
     NoHardwareStamps(PathBuf),
     /// The flush interval is shorter than this minimum.
     FlushTooShort(Duration),
+    /// The settings name no interface.
+    NoInterface,
     /// The interface is given twice.
     NamedTwice(String),
     /// Frames of the interface cannot be recorded.
@@ -62,7 +64,7 @@ impl fmt::Display for Error {
             Self::UnknownFormat(path) => {
                 let names = list_extensions(FORMATS, |format| format.append.is_some(), "or");
                 let path = path.display();
-                write!(f, "{path}: which format? (end its name in {names}, or set the format)")
+                write!(f, "{path}: unknown format (end the name in {names}, or set `Settings::format`)")
             }
             Self::KeepWithoutRotation => {
                 f.write_str("keep: there is only one file (set rotation by size or age)")
@@ -73,6 +75,7 @@ impl fmt::Display for Error {
             Self::FlushTooShort(least) => {
                 write!(f, "flush interval: is too short (set at least {} ms)", least.as_millis())
             }
+            Self::NoInterface => f.write_str("capture: no interface is given (`any` records all)"),
             Self::NamedTwice(name) => {
                 write!(f, "{name}: is given twice (write all its filters after one name)")
             }
@@ -80,7 +83,9 @@ impl fmt::Display for Error {
             Self::NotReady { interface, reason } => write!(f, "{interface}: {reason}"),
             Self::Io(error) => error.fmt(f),
             Self::File { path, step, source } => {
-                write!(f, "{}: {step}: {}", path.display(), canter_io::error::plain(source))
+                write!(f, "{}: {step}: {}", path.display(), canter_io::error::plain(source))?;
+                let exists = source.kind() == io::ErrorKind::AlreadyExists;
+                f.write_str(if exists { " (`Settings::overwrite` replaces it)" } else { "" })
             }
             Self::Thread(source) => write!(f, "capture: start: {}", canter_io::error::plain(source)),
         }

@@ -237,6 +237,8 @@ impl Source {
     }
 
     /// Like [`line`](Self::line), and increments `number`; a last line without line break counts as cut off.
+    /// Returns the line's length in bytes without its line break: the line is `buffered()[..length]`, and
+    /// `consume(length + 1)` removes it.
     ///
     /// # Errors
     /// When the line is cut off, or cannot be read.
