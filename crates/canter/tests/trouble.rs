@@ -79,7 +79,7 @@ const REFUSED: &[Case] = &[
         &["vcan7: cannot carry FD frames (ip link set vcan7 mtu 72"],
     ),
     case("latency --send can0 --routed can2 --fd", 4, &["can0: cannot carry FD frames ("]),
-    case("latency --send can0 --routed can2 --len 1", 2, &["--len 1: at least 2"]),
+    case("latency --send can0 --routed can2 --len 1", 2, &["--len 1: must be at least 2"]),
     case("latency --send can0 --routed can2 --len 9", 2, &["123, 9 bytes: "]),
     case("latency --send can0 --routed can2 --id 800", 2, &["800"]),
     case("latency --send can0 --routed can2 --id 20000000", 2, &["20000000"]),
