@@ -2,11 +2,9 @@
 //!
 //!     cargo run -p canter-capture --example record -- drive.pcapng 10 can0 can1
 
-use canter_capture::{Account, Recording, Settings};
-use canter_io::InterfaceFilters;
+use canter_capture::{Account, InterfaceFilters, Recording, Settings};
 use std::{
     error::Error,
-    path::Path,
     thread,
     time::{Duration, Instant},
 };
@@ -30,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let account = recording.finish();
-    account.save(&Account::path(Path::new(&file)))?;
+    account.save(Account::path(&file))?;
     println!("{account}");
     if account.complete { Ok(()) } else { Err(account.verdict.into()) }
 }

@@ -18,6 +18,8 @@ pub enum Error {
     NoHardwareStamps(PathBuf),
     /// The flush interval is shorter than this minimum.
     FlushTooShort(Duration),
+    /// The settings name no interface.
+    NoInterface,
     /// The interface is given twice.
     NamedTwice(String),
     /// Frames of the interface cannot be recorded.
@@ -62,13 +64,14 @@ impl fmt::Display for Error {
             Self::UnknownFormat(path) => {
                 let names = list_extensions(FORMATS, |format| format.append.is_some(), "or");
                 let path = path.display();
-                write!(f, "{path}: which format? (end its name in {names}, or set the format)")
+                write!(f, "{path}: unknown format (end the name in {names}, or set `Settings::format`)")
             }
             Self::KeepWithoutRotation => f.write_str("keep: of what? (rotation by size or age makes files)"),
             Self::NoHardwareStamps(path) => {
                 write!(f, "{}: a log has no place for hardware stamps (write .pcapng)", path.display())
             }
             Self::FlushTooShort(least) => write!(f, "flush interval: at least {} ms", least.as_millis()),
+            Self::NoInterface => f.write_str("capture: no interface is given (`any` records all)"),
             Self::NamedTwice(name) => {
                 write!(f, "{name}: is given twice (all its filters go behind one name)")
             }
@@ -76,7 +79,9 @@ impl fmt::Display for Error {
             Self::NotReady { interface, reason } => write!(f, "{interface}: {reason}"),
             Self::Io(error) => error.fmt(f),
             Self::File { path, step, source } => {
-                write!(f, "{}: {step}: {}", path.display(), canter_io::error::plain(source))
+                write!(f, "{}: {step}: {}", path.display(), canter_io::error::plain(source))?;
+                let exists = source.kind() == io::ErrorKind::AlreadyExists;
+                f.write_str(if exists { " (`Settings::overwrite` replaces it)" } else { "" })
             }
             Self::Thread(source) => write!(f, "capture: start: {}", canter_io::error::plain(source)),
         }

@@ -2,9 +2,8 @@
 //! complete, or its account lists how many frames were lost and at which place.
 //!
 //! ```no_run
-//! use canter_capture::{Account, Recording, Settings};
-//! use canter_io::InterfaceFilters;
-//! use std::{path::Path, thread, time::Duration};
+//! use canter_capture::{Account, InterfaceFilters, Recording, Settings};
+//! use std::{thread, time::Duration};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Interfaces with candump's filters; "any" records all, also those created later.
@@ -19,7 +18,7 @@
 //! }
 //! let account = recording.finish();
 //! println!("{account}");
-//! account.save(&Account::path(Path::new("drive.pcapng")))?;
+//! account.save(Account::path("drive.pcapng"))?;
 //! assert!(account.complete, "{}", account.verdict);
 //! # Ok(())
 //! # }
@@ -65,6 +64,7 @@ mod source;
 mod writer;
 
 pub use account::{Account, Bus, Deleted, Event, Lost, Written};
+pub use canter_frame::{InterfaceFilters, TextError};
 pub use error::{Error, Result};
 pub use live::Busy;
 pub use recording::Recording;

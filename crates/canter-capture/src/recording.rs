@@ -161,7 +161,8 @@ impl Recording {
 
 impl Account {
     /// The path of the account of a recording to `output`: `output` followed by `.account.json`.
-    pub fn path(output: &Path) -> PathBuf {
+    pub fn path(output: impl AsRef<Path>) -> PathBuf {
+        let output = output.as_ref();
         let mut name = output.as_os_str().to_owned();
         name.push(".account.json");
         name.into()
@@ -171,7 +172,7 @@ impl Account {
     ///
     /// # Errors
     /// The error of open(2) or write(2).
-    pub fn save(&self, path: &Path) -> std::io::Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)?;
         std::fs::write(path, text + "\n")
     }

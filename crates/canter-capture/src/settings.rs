@@ -89,6 +89,9 @@ impl Settings {
         let Some((format, append)) = format.and_then(|format| Some((format, format.append?))) else {
             return Err(Error::UnknownFormat(self.output.clone()));
         };
+        if self.interfaces.is_empty() {
+            return Err(Error::NoInterface);
+        }
         if self.keep.is_some() && !self.rotates() {
             return Err(Error::KeepWithoutRotation);
         }
@@ -173,5 +176,16 @@ fn refuse_unready(interface: &Interface) -> Result<()> {
     match interface.not_ready() {
         Some(reason) => Err(Error::NotReady { interface: interface.name.clone(), reason }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_of_no_interface_is_refused_because_its_account_would_say_complete() {
+        let refused = Settings::new(Vec::new(), "drive.pcapng").style();
+        assert!(matches!(refused, Err(Error::NoInterface)));
     }
 }

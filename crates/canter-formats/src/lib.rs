@@ -2,14 +2,13 @@
 //! Frame by frame, in bounded memory, on any operating system, without unsafe code; no file makes it panic.
 //!
 //! ```
-//! use canter_formats::{FORMATS, Record, WriteOptions, Writer, named};
+//! use canter_formats::Record;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("drive.blf");
-//! // Write two frames on one bus. The format is a row of the table.
-//! let blf = named("blf", FORMATS).ok_or("no such format")?;
-//! let mut writer = Writer::open(&WriteOptions::new(blf, &path))?;
+//! // Write two frames on one bus. The path's extension decides the format.
+//! let mut writer = canter_formats::create(&path)?;
 //! let bus = writer.interface("can0")?;
 //! let start_ns = 1_700_000_000_000_000_000; // nanoseconds since 1970
 //! for (n, text) in ["123#DEADBEEF", "12345678#01"].iter().enumerate() {
@@ -28,7 +27,8 @@
 //! }
 //! assert_eq!(lines, ["0 can0 123#DEADBEEF", "10000000 can0 12345678#01"]);
 //! if let Some(place) = reader.cut() {
-//!     eprintln!("{place}"); // the file ends too early: all complete frames were read
+//!     // The file ends too early: `drive.blf: byte 18848: cut off after 1465 frames`. All complete frames were read.
+//!     eprintln!("{place}");
 //! }
 //! # Ok(())
 //! # }
@@ -50,9 +50,12 @@
 //! ([`Writer::to_stream`]). A *live* one is valid wherever it is cut off: [`Format::append`]. What a format keeps of a
 //! frame is in [`Format::keeps`]; what a file has lost in writing, and of how many frames, in [`Written::not_kept`].
 //!
+//! [`create`] writes with the usual options. [`Writer::open`] takes [`WriteOptions`]: another format than the extension's
+//! ([`named`]), stamps of 9 digits, replacing a file.
+//!
 //! # A format of your own
 //! A format is one row: [`Format`]. Its decoder implements [`format::Decode`], its encoder [`format::Sink`]. Every entry
-//! point takes the table, so pass [`FORMATS`] and your row; `tests/toy.rs` is a complete example.
+//! point takes the table, so pass [`FORMATS`] and your row. The page of the module [`format`] has a complete example.
 //!
 //! # Features
 //! All are on by default. Without `mdf` or `parquet` that format's row is missing; without `zstd`, files that end in
@@ -92,7 +95,7 @@ mod trouble;
 mod write;
 mod zst;
 
-pub use canter_frame::{BusId, Direction, Frame, RawRecord, Record};
+pub use canter_frame::{BusId, Direction, Frame, FrameError, Identifier, RawRecord, Record, TextError};
 pub use error::{Error, Result};
 pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
 pub use read::Reader;
@@ -105,8 +108,29 @@ use std::path::Path;
 ///
 /// # Errors
 /// When it cannot be opened, or is in no known format.
-pub fn open(path: &Path) -> Result<Reader> {
+pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
     Reader::open(path, FORMATS)
+}
+
+/// Creates a recording in the format of the path's extension, with the usual options ([`WriteOptions::new`]).
+///
+/// # Errors
+/// When no format that can be written has this extension, the file exists (only [`WriteOptions::overwrite`] replaces it),
+/// or it cannot be created.
+pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
+    let path = path.as_ref();
+    let writable = |format: &Format| format.write.is_some();
+    match by_extension(path, FORMATS) {
+        Some(format) => Writer::open(&WriteOptions::new(format, path)),
+        None => Err(Error::Unsuitable {
+            thing: path.display().to_string(),
+            reason: format!(
+                "create: the extension names no format ({}{})",
+                list_extensions(FORMATS, writable, "or"),
+                table::WITHOUT
+            ),
+        }),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::{
     Error, Result,
     format::{Context, Decode, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
+    table::WITHOUT,
 };
 use canter_frame::{BusId, Record};
 use std::{
@@ -35,7 +36,8 @@ impl Reader {
     ///
     /// # Errors
     /// When it cannot be opened, or is in none of these formats.
-    pub fn open(path: &Path, formats: &[Format]) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, formats: &[Format]) -> Result<Self> {
+        let path = path.as_ref();
         let name = path.display().to_string();
         let failed = |step, error| Error::io(path, step, error);
         if path.as_os_str() == "-" {
@@ -81,7 +83,7 @@ impl Reader {
             formats.iter().filter(|row| row.read_folder.is_some()).map(|row| row.title).collect();
         let without =
             if titles.is_empty() { String::new() } else { format!(" without {} files", titles.join(" or ")) };
-        Err(unknown(format!("open: is a folder{without} (give its recordings by name)")))
+        Err(unknown(format!("open: is a folder{without} (give its recordings by name{WITHOUT})")))
     }
 
     /// The reader of what the source begins with.
@@ -98,7 +100,8 @@ impl Reader {
         let titles: Vec<_> = formats.iter().filter(|row| row.read.is_some()).map(|row| row.title).collect();
         let titles = titles.join(", ");
         let packed = if cfg!(feature = "zstd") { ".zst or .gz" } else { ".gz" };
-        let reason = format!("read: no recording that canter reads ({titles}; each also as {packed})");
+        let reason =
+            format!("read: no recording that canter reads ({titles}; each also as {packed}{WITHOUT})");
         Err(Error::Unknown { thing: name.to_owned(), reason })
     }
 
@@ -199,7 +202,8 @@ impl Reader {
         self.context.lost
     }
 
-    /// Where the file was cut off, if it was; known after the last frame.
+    /// Where the file was cut off, if it was, as a sentence: `drive.blf: byte 18848: cut off after 1465 frames`. Known
+    /// after the last frame. How many frames are missing behind that place is not known.
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }

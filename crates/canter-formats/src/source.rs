@@ -237,6 +237,8 @@ impl Source {
     }
 
     /// As [`line`](Self::line), and counts it; a last line without its line break is cut off.
+    /// Answers the line's length in bytes without its line break: the line is `buffered()[..length]`, and
+    /// `consume(length + 1)` passes over it.
     ///
     /// # Errors
     /// When the line is cut off, or cannot be read.

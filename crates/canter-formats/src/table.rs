@@ -21,14 +21,22 @@ pub static FORMATS: &[Format] = &[
     parquet::ROW,
 ];
 
+/// The formats that this build lacks, for a sentence that lists those that it has.
+pub(crate) const WITHOUT: &str = match (cfg!(feature = "mdf"), cfg!(feature = "parquet")) {
+    (true, true) => "",
+    (true, false) => "; this build is without the feature `parquet`",
+    (false, true) => "; this build is without the feature `mdf`",
+    (false, false) => "; this build is without the features `mdf` and `parquet`",
+};
+
 /// The format of this name.
 pub fn named<'a>(name: &str, formats: &'a [Format]) -> Option<&'a Format> {
     formats.iter().find(|format| format.name == name)
 }
 
 /// The format of a file by its name's end; `.zst` behind the extension is ignored.
-pub fn by_extension<'a>(path: &Path, formats: &'a [Format]) -> Option<&'a Format> {
-    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+pub fn by_extension(path: impl AsRef<Path>, formats: &[Format]) -> Option<&Format> {
+    let name = path.as_ref().file_name()?.to_str()?.to_ascii_lowercase();
     let (_, extension) = name.strip_suffix(".zst").unwrap_or(&name).rsplit_once('.')?;
     formats.iter().find(|format| format.extensions.contains(&extension))
 }

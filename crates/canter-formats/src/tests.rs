@@ -132,6 +132,9 @@ fn kept(format: &Format, entry: &Record) -> Kept {
     if keeps.direction == Directions::Known {
         direction = if frame.is_error() { None } else { direction.or(Some(Direction::Received)) };
     }
+    if keeps.direction == Directions::None {
+        direction = None;
+    }
     if !keeps.dlc_above_8 {
         frame.len8_dlc = 0;
     }
@@ -390,10 +393,12 @@ fn the_first_page_lists_every_format_as_its_row_does() {
     let page = include_str!("lib.rs");
     for format in FORMATS {
         let line = page.lines().find(|line| line.starts_with(&format!("//! | `{}` |", format.name)));
-        let line = line.unwrap_or_else(|| panic!("{} is not on the first page", format.name));
-        let yes: Vec<bool> = line.split('|').skip(3).take(4).map(|cell| cell.trim() == "yes").collect();
         let can_write = format.write.is_some();
         let row = [format.read.is_some(), can_write, can_write && format.grows, format.append.is_some()];
-        assert_eq!(yes, row, "{}", format.name);
+        let cells = row.map(|cell| if cell { " yes |" } else { " |" }).concat();
+        let wanted = format!("//! | `{}` | {} |{cells}", format.name, format.about);
+        let line = line.unwrap_or_else(|| panic!("lib.rs: the table under `# Formats` lacks {wanted}"));
+        let yes: Vec<bool> = line.split('|').skip(3).take(4).map(|cell| cell.trim() == "yes").collect();
+        assert_eq!(yes, row, "lib.rs: {wanted}");
     }
 }

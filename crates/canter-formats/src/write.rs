@@ -57,6 +57,28 @@ impl Writer {
 
     /// Adds a bus by its interface's name. Its frames have the [`BusId`] that this answers; the ids count from 0.
     ///
+    /// A bus may be added at any time before its first frame. So a copy of a recording adds each bus when the reader meets
+    /// it, and then the ids of both are the same:
+    ///
+    /// ```no_run
+    /// # fn main() -> canter_formats::Result<()> {
+    /// let mut reader = canter_formats::open("drive.blf")?;
+    /// let mut writer = canter_formats::create("drive.log")?;
+    /// let mut buses = 0;
+    /// while let Some(record) = reader.next_record()? {
+    ///     for name in &reader.names()[buses..] {
+    ///         writer.interface(name)?;
+    ///         buses += 1;
+    ///     }
+    ///     writer.frame(&record)?;
+    /// }
+    /// for (what, frames) in writer.finish()?.not_kept.iter() {
+    ///     eprintln!("not kept of {frames} frames: {what}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// What the operating system reports.
     pub fn interface(&mut self, name: &str) -> Result<BusId> {

@@ -5,15 +5,11 @@
 
 use canter_formats::{
     BusId, Direction, Error, FORMATS, Format, Reader, Record, WriteOptions, Writer, Written, by_extension,
-    format::{
-        BusLabel, Context, Decode, Detail, Directions, ErrorFrames, Keeps, NotKept, Output, Sink, Source,
-        Stamps, Trouble, Write,
-    },
+    format::{Context, Decode, Detail, Directions, Keeps, NotKept, Output, Sink, Source, Trouble, Write},
     named,
 };
 use std::{
     io::{self, Cursor},
-    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -25,18 +21,10 @@ static TOY: Format = Format {
     extensions: &["toy"],
     recognise: Some(|head| head.starts_with(b"toy 1\n")),
     read: Some(|_path| Box::new(ToyDecoder { line: 0 })),
-    read_folder: None,
     write: Some(Write::File(|output, _options| Ok(Box::new(ToyEncoder::new(output))))),
-    append: None,
     grows: true,
-    keeps: Some(Keeps {
-        stamps: Stamps::Ns,
-        bus: BusLabel::Name,
-        direction: Directions::Known,
-        error_frames: ErrorFrames::All,
-        dlc_above_8: true,
-        hardware_stamps: false,
-    }),
+    keeps: Some(Keeps { direction: Directions::None, ..Keeps::ALL }),
+    ..Format::PLAIN
 };
 
 fn formats() -> Vec<Format> {
@@ -151,8 +139,8 @@ const LINES: [&str; 2] = ["1700000000000000000 can0 123#1122", "1700000000000000
 fn a_toy_is_found_by_name_and_extension_and_the_others_still_are() {
     let formats = formats();
     assert_eq!(named("toy", &formats).unwrap().about, TOY.about);
-    assert_eq!(by_extension(Path::new("a.TOY.zst"), &formats).unwrap().name, "toy");
-    assert_eq!(by_extension(Path::new("a.blf"), &formats).unwrap().name, "blf");
+    assert_eq!(by_extension("a.TOY.zst", &formats).unwrap().name, "toy");
+    assert_eq!(by_extension("a.blf", &formats).unwrap().name, "blf");
     assert!(named("toy", FORMATS).is_none());
 }
 
@@ -181,6 +169,18 @@ fn a_toy_that_was_written_reads_back_compressed_or_not_and_counts_what_it_cannot
         let unknown = canter_formats::open(&path).err().unwrap();
         assert!(matches!(unknown, Error::Unknown { .. }), "{unknown}");
     }
+}
+
+#[test]
+fn a_recording_is_created_by_its_extension_and_an_unknown_one_is_refused_with_those_that_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.log");
+    canter_formats::create(&path).unwrap().finish().unwrap();
+    assert!(canter_formats::open(&path).unwrap().next_record().unwrap().is_none());
+    let exists = canter_formats::create(&path).err().unwrap();
+    assert!(matches!(exists, Error::Io { .. }), "{exists}");
+    let unknown = canter_formats::create(folder.path().join("drive.toy")).err().unwrap().to_string();
+    assert!(unknown.contains("the extension names no format (.log, .pcapng, "), "{unknown}");
 }
 
 /// Memory that a writer owns and a test can look at.

@@ -35,6 +35,16 @@ pub enum Identifier {
     Eff(u32),
 }
 
+/// As candump writes it: `123`, `12345678`.
+impl std::fmt::Display for Identifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&match *self {
+            Self::Sff(id) => format!("{id:03X}"),
+            Self::Eff(id) => format!("{id:08X}"),
+        })
+    }
+}
+
 /// A classic or FD frame. Bytes of `data` behind `len` have no meaning and take no part in comparisons.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]

@@ -8,6 +8,7 @@
 //! // The notation of candump and cansend, both ways.
 //! let frame: Frame = "123#DEADBEEF".parse()?;
 //! assert_eq!(frame.id(), Identifier::Sff(0x123));
+//! assert_eq!(frame.id().to_string(), "123");
 //! assert_eq!(frame.data(), [0xDE, 0xAD, 0xBE, 0xEF]);
 //! assert_eq!(frame.to_string(), "123#DEADBEEF");
 //!

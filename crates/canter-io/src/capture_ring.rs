@@ -40,7 +40,7 @@ pub const RING_BYTES: usize = 64 << 20;
 const LANE_BLOCKS_MIN: usize = 2;
 /// The time in ms after which the kernel hands over a block that is not full.
 const RETIRE_MS: u32 = 20;
-/// The longest time that a block stays open, in ns: the kernel's timer runs every [`RETIRE_MS`] and leaves a block open
+/// The longest time that a block stays open, in ns: the kernel's timer runs every 20 ms and leaves a block open
 /// that was opened since its last run; a jiffy is up to 10 ms.
 pub const BLOCK_SPAN_NS: u64 = (2 * RETIRE_MS as u64 + 20) * 1_000_000;
 /// The most blocks per call, so that the caller can check its flags in between.

@@ -156,7 +156,10 @@ fn wrong_arrows(
             // What is no module of the list is an item of the root itself, or of another crate.
             let Some((to, (below, _))) = listed(&target, layers) else { continue };
             if to != from && below >= layer && !(one && below == layer) {
-                wrong.push(format!("{from} → {to} ({path})"));
+                let who = module.join("::");
+                let listed =
+                    if who == from { String::new() } else { format!(" (not in the list: counts as {from})") };
+                wrong.push(format!("{who}{listed} → {to} ({path})"));
             }
         }
     }
@@ -183,7 +186,11 @@ fn every_module_imports_only_what_stands_below_it() {
     let lib = include_str!("../src/lib.rs");
     let layers = layers(lib);
     let wrong = wrong_arrows(&sources(), &layers, &roots(lib));
-    assert!(wrong.is_empty(), "arrows that run up or sideways:\n  {}", wrong.join("\n  "));
+    assert!(
+        wrong.is_empty(),
+        "against the list at the top of lib.rs, these run up or sideways:\n  {}",
+        wrong.join("\n  ")
+    );
     // The list names only what exists, so that it cannot rot.
     let modules: Vec<String> = sources().into_iter().map(|(module, _)| module).collect();
     for name in layers.keys() {
@@ -209,7 +216,7 @@ fn an_arrow_that_runs_up_or_sideways_is_found_however_it_is_written() {
         (
             "seam::left::finger",
             "use super::super::right::Hand;",
-            "seam::left → seam::right (super::super::right::Hand)",
+            "seam::left::finger (not in the list: counts as seam::left) → seam::right (super::super::right::Hand)",
         ),
         ("cellar", "", "cellar stands in no layer"),
     ] {

@@ -25,7 +25,7 @@ use load::Load;
 use recording::Recording;
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::Ordering,
 };
 use summary::Summary;
@@ -69,7 +69,14 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let bus = canwire::bus_of(&arguments.on)?;
+    let bus = canwire::bus_of(&arguments.on).map_err(|error| {
+        if !Path::new(&arguments.on).is_file() {
+            return error;
+        }
+        let reason = "is a file, and analyze reads a virtual bus";
+        let way_out = format!("canter convert {} -o - --format log prints a recording", arguments.on);
+        Failure::new(Exit::Usage, format!("{}: {reason} ({way_out})", arguments.on))
+    })?;
     let recording = arguments.output.as_deref().map(|path| {
         let names = format_names::extensions(format_names::is_live);
         let usage = format!("{}: unknown format (end the name in {names})", path.display());

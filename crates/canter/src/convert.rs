@@ -96,7 +96,7 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let format = format(&arguments)?;
     let mut report = Report::new(&arguments.output.display().to_string(), format);
-    let readers = arguments.inputs.iter().map(|path| canter_formats::open(path));
+    let readers = arguments.inputs.iter().map(canter_formats::open);
     let readers = readers.collect::<canter_formats::Result<Vec<_>>>()?;
     common.apply()?;
     let options = WriteOptions {

@@ -92,8 +92,9 @@ impl From<canter_capture::Error> for Failure {
             }
             NoHardwareStamps(_) | NamedTwice(_) => Self::new(Exit::Usage, error.to_string()),
             Unsupported { .. } => Self::unable(error.to_string()),
-            File { ref source, .. } if source.kind() == AlreadyExists => {
-                Self::failed(format!("{error} (--overwrite replaces it)"))
+            File { path, step, source } if source.kind() == AlreadyExists => {
+                let (path, reason) = (path.display(), canter_io::error::plain(&source));
+                Self::failed(format!("{path}: {step}: {reason} (--overwrite replaces it)"))
             }
             _ => Self::failed(error.to_string()),
         }

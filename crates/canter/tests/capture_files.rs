@@ -87,7 +87,7 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
     let again = refused(&["kb0", "-o", &file, "--rotate-time", "1s"]);
     assert!(again.said.contains("--overwrite replaces it"), "{}", again.said);
     for (arguments, says) in [
-        (["kb0", "-o", "/tmp/x.log", "--keep", "3"], "--keep: of what?"),
+        (["kb0", "-o", "/tmp/x.log", "--keep", "3"], "--keep: needs --rotate-size"),
         (["kb0", "-o", "/tmp/x.log", "--flush-interval", "1ms"], "at least 500 ms"),
         (["kb0", "-o", "/tmp/x.log", "--rotate-time", "0s"], "must be more than 0"),
     ] {

@@ -39,6 +39,7 @@ fn kept(format: &Format) -> Option<[&'static str; 5]> {
             Directions::All => "yes",
             Directions::Asked => "with `--direction`",
             Directions::Known => "Rx and Tx",
+            Directions::None => "no",
         },
         match keeps.error_frames {
             ErrorFrames::All => "all",
@@ -56,8 +57,9 @@ fn the_page_lists_what_each_format_keeps_as_its_row_does() {
         let Some(kept) = kept(format) else { continue };
         let names = [format!("`.{}`", format.name), format.title.to_owned()];
         let at = page.iter().position(|row| names.contains(&row[0]));
-        let row = page.remove(at.unwrap_or_else(|| panic!("{} is not on the page", format.name)));
-        assert_eq!(row[1..], kept, "{}", format.name);
+        let wanted = format!("docs/formats.md: | {} | {} |", names[0], kept.join(" | "));
+        let row = page.remove(at.unwrap_or_else(|| panic!("the table of what is kept lacks {wanted}")));
+        assert_eq!(row[1..], kept, "{wanted}");
     }
     assert!(page.is_empty(), "these are no formats: {page:?}");
 }
@@ -68,7 +70,8 @@ fn the_page_lists_every_format_that_is_read() {
     for format in FORMATS.iter().filter(|format| format.read.is_some()) {
         let word = format.title.split(' ').next().unwrap();
         let at = page.iter().position(|row| row[0].split(' ').next() == Some(word));
-        page.remove(at.unwrap_or_else(|| panic!("{} is not on the page", format.name)));
+        let wanted = format!("docs/formats.md: | {} | which of its entries are read |", format.title);
+        page.remove(at.unwrap_or_else(|| panic!("the table of formats that canter reads lacks {wanted}")));
     }
     assert!(page.is_empty(), "these are no formats: {page:?}");
 }

@@ -266,7 +266,7 @@ fn bpf_is_in_the_kernel_while_it_runs_and_no_longer() {
     let taken = second();
     assert_eq!(taken.code, Some(1), "{taken:?}");
     assert!(
-        taken.complaint().starts_with("can3: attach: a program is on what it receives already"),
+        taken.complaint().starts_with("can3: attach: the interface has a program on received frames already"),
         "{taken:?}"
     );
     let routed = Candump::on("can2");

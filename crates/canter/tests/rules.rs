@@ -223,7 +223,7 @@ fn a_file_that_is_refused_in_part_changes_nothing() {
     assert_eq!(listed(), before);
     let malformed = apply(&TWO_RULES.replace("result = 7", "result = 8"));
     assert_eq!(malformed.code, Some(2), "{malformed:?}");
-    assert!(malformed.complaint().contains(":10:45: result: not in -8…7"), "{malformed:?}");
+    assert!(malformed.complaint().contains(":10:45: result: must be -8…7"), "{malformed:?}");
     assert_eq!(listed(), before);
 }
 

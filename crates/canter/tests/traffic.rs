@@ -329,7 +329,7 @@ fn only_what_is_asked_for_is_replayed_and_the_rest_is_counted() {
             &["replay", &path, "can8=cam0"][..],
             "no frame of 1000 was selected for sending (it has can0, can1)",
         ),
-        (&["replay", &path, "can8=can0", "can9=cam1", "-t"], "there is no cam1 (did you mean can1?)"),
+        (&["replay", &path, "can8=can0", "can9=cam1", "-t"], "unknown source cam1 (did you mean can1?)"),
     ] {
         let ended = canter(&[arguments, &["-q"]].concat()).ended(DEADLINE);
         assert!(ended.code != Some(0) && ended.complaint().contains(says), "{ended:?}");
@@ -471,9 +471,9 @@ fn what_cannot_be_done_is_one_line_before_anything_is_sent() {
         ),
         (&["replay", "/nowhere.log"], 1, "/nowhere.log: open: no such file"),
         (&["replay", &path, "-q", "tra9=can0"], 1, "tra9: find: no such device"),
-        (&["replay", "-", "--loop", "2"], 2, "the standard input can be read once only"),
+        (&["replay", "-", "--loop", "2"], 2, "the standard input can be read only once"),
         (&["replay", "tra0=can0"], 2, "no FILE given"),
-        (&["replay", &path, "--from", "2s", "--to", "1s"], 2, "--to is not after --from"),
+        (&["replay", &path, "--from", "2s", "--to", "1s"], 2, "--to must be after --from"),
         (&["top", "tra9"], 1, "tra9: find: no such device"),
     ] {
         let ended = canter(arguments).ended(DEADLINE);

@@ -60,6 +60,7 @@ const REFUSED: &[Case] = &[
     case("gateway can3 vcan9", 1, &["vcan9: is down (ip link set vcan9 up)"]),
     case("latency --send vcan9 --routed can2", 1, &["vcan9: is down (ip link set vcan9 up)"]),
     case("syscalls -i vcan9", 1, &["vcan9: is down (ip link set vcan9 up)"]),
+    case("syscalls -i can3", 2, &["can3: is no virtual interface"]),
     case(
         "gateway can3 can4 --method read/busy-poll+write",
         4,
@@ -143,7 +144,7 @@ fn a_card_that_is_down_is_named_with_its_bit_rate() {
 /// What clap refuses: its own words, of which only the first line is ours.
 const MISUSED: &[(&str, &[&str])] = &[
     ("gateway can3", &["required", "<OUT>"]),
-    ("gateway can3 can4 --method nap", &["nap", "not a pair RECEIVER+TRANSMITTER", "read+write"]),
+    ("gateway can3 can4 --method nap", &["nap", "not a pair RECEIVER+TRANSMITTER", "can-gw", "read+write"]),
     ("gateway can3 can4 --method nap+write", &["no such receiver", "read, recvmmsg, ring"]),
     ("gateway can3 can4 --method ring/nap+write", &["no such wait", "ring/poll, ring/spin"]),
     ("gateway can3 can4 --method ring+nap", &["no such transmitter", "write, sendmmsg, ring"]),

@@ -107,6 +107,7 @@ fn what_cannot_be_is_one_line_and_an_exit_code() {
         (&["wire", "source", "start", "T", "--log", "/nosuch.log"], 1, "/nosuch.log: read: "),
         (&["analyze", "nosuch"], 1, "nosuch: no such node or bus of a virtual wire (canter wire list"),
         (&["analyze", "lo"], 1, "lo: "),
+        (&["analyze", "/proc/version"], 2, "/proc/version: is a file"),
         (&["analyze", "t0", "-o", "/tmp/x.csv"], 2, "/tmp/x.csv: unknown format"),
         (&["latency", "--instrument", "wire", "--send", "T", "--routed", "t0"], 2, "t0: is also on bus T"),
         (

@@ -21,7 +21,13 @@ pub fn find(name: &str, table: &'static [Kind]) -> Result<Method, Error> {
     if let Some(kind) = kind(name, table) {
         return Ok(Method { kind, pair: None });
     }
-    let pair = name.parse()?;
+    let pair = name.parse().map_err(|error: Error| {
+        if name.contains('+') {
+            return error; // it lists the receivers, or the senders
+        }
+        let kinds: Vec<_> = table.iter().filter(|kind| !kind.pairs).map(|kind| kind.name).collect();
+        error.hint(format!("there are {} and pairs such as read+write: canter methods", kinds.join(", ")))
+    })?;
     let kind = table
         .iter()
         .find(|kind| kind.pairs)

@@ -25,10 +25,7 @@ pub struct Recordings {
 
 impl Recordings {
     pub fn open(paths: &[PathBuf]) -> failure::Result<Self> {
-        let readers = paths
-            .iter()
-            .map(|path| canter_formats::open(path))
-            .collect::<canter_formats::Result<Vec<_>>>()?;
+        let readers = paths.iter().map(canter_formats::open).collect::<canter_formats::Result<Vec<_>>>()?;
         let heads = vec![None; readers.len()];
         let mut recordings = Self { readers, heads, buses: Vec::new() };
         for at in 0..recordings.readers.len() {

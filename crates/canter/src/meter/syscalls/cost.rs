@@ -117,6 +117,11 @@ impl Bench {
             Some(name) => {
                 let vcan = Interface::find(name)?;
                 refuse_down(&vcan)?;
+                if vcan.controller.is_some() {
+                    // Its receivers do not hear what this machine sends: they would wait for ever.
+                    let why = "is no virtual interface (leave out -i: canter makes one)";
+                    return Err(Failure::new(Exit::Usage, format!("{name}: {why}")));
+                }
                 vcan
             }
             None => classic(Interface::create_vcan(VCAN)?, &mut made)?,
