@@ -8,7 +8,7 @@
 //! use canter_formats::{FORMATS, Format, Reader, Record, WriteOptions, Writer, format::*};
 //! use std::io;
 //!
-//! /// `semi 1`, then a line a frame: `1700000000000000000;can0;123#11`.
+//! /// `semi 1`, then one frame per line: `1700000000000000000;can0;123#11`.
 //! static SEMI: Format = Format {
 //!     name: "semi",
 //!     title: "semi",
@@ -99,6 +99,10 @@
 //! # Ok(())
 //! # }
 //! ```
+
+mod keeps;
+
+pub use keeps::{BusLabel, Directions, ErrorFrames, Keeps, Stamps};
 
 pub use crate::{
     names::Names,
@@ -195,84 +199,6 @@ pub struct Folder {
     pub decoder: Box<dyn Decode>,
     /// Bytes of all files in it.
     pub bytes: u64,
-}
-
-/// What a format keeps of a frame. Identifier, flags, length and data are in every format. It is for documentation and
-/// tests: what a frame loses, the encoder itself counts in [`NotKept`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keeps {
-    /// The resolution of stamps.
-    pub stamps: Stamps,
-    /// How a bus is identified.
-    pub bus: BusLabel,
-    /// Whether a frame was received or sent.
-    pub direction: Directions,
-    /// How much of an error frame.
-    pub error_frames: ErrorFrames,
-    /// The DLC of a classic frame where it is above 8.
-    pub dlc_above_8: bool,
-    /// The controller's own stamp, when it is recorded live.
-    pub hardware_stamps: bool,
-}
-
-impl Keeps {
-    /// A format that keeps everything but the controllers' own stamps: the base of other rows.
-    pub const ALL: Self = Self {
-        stamps: Stamps::Ns,
-        bus: BusLabel::Name,
-        direction: Directions::All,
-        error_frames: ErrorFrames::All,
-        dlc_above_8: true,
-        hardware_stamps: false,
-    };
-}
-
-/// The resolution of stamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
-    /// Nanoseconds.
-    Ns,
-    /// Microseconds; nanoseconds with [`WriteOptions::ns`].
-    Us,
-    /// As [`Stamps::Us`], counted from the first frame, so that none can be before it.
-    UsFromFirst,
-    /// Seconds as a floating-point number, exact to a nanosecond for 26 days.
-    Float,
-}
-
-/// How a bus is identified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BusLabel {
-    /// By its name.
-    Name,
-    /// By a number from 1 on; canter keeps the name in a comment.
-    Channel,
-    /// By both.
-    ChannelAndName,
-}
-
-/// Whether a frame was received or sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directions {
-    /// Received, sent, or unknown.
-    All,
-    /// As [`Directions::All`], with [`WriteOptions::direction`] only.
-    Asked,
-    /// Received or sent; an unknown direction becomes received.
-    Known,
-    /// No direction.
-    None,
-}
-
-/// How much of an error frame is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorFrames {
-    /// All of it, as Linux has it.
-    All,
-    /// The error class and the data.
-    ClassAndData,
-    /// Only that there was one.
-    Presence,
 }
 
 /// A decoder: consumes bytes of the source until a frame is complete.

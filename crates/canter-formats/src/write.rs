@@ -122,8 +122,8 @@ fn refuse_unless_growing(options: &WriteOptions, zst: bool, stream: bool) -> Res
     if options.format.grows || !zst && !stream {
         return Ok(());
     }
-    let what = if zst { "cannot be packed" } else { "cannot go into a pipe or a device" };
-    Err(unsuitable(options, &format!("is finished at its beginning and {what} (give a file's name)")))
+    let refused = if zst { "cannot be compressed" } else { "cannot go into a pipe or a device" };
+    Err(unsuitable(options, &format!("changes its first bytes at the end and {refused} (name a plain file)")))
 }
 
 fn unsuitable(options: &WriteOptions, what: &str) -> Error {
