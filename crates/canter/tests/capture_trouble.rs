@@ -386,7 +386,7 @@ fn an_end_during_a_stall_waits_says_so_and_gives_up_when_told_again() {
         (Some(100), Some(100)),
         "{account}"
     );
-    assert!(account["failure"].as_str().unwrap().contains("given up"), "{account}");
+    assert!(account["failure"].as_str().unwrap().contains("ended before"), "{account}");
 }
 
 #[test]
