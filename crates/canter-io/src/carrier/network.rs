@@ -159,8 +159,8 @@ pub(super) fn set_bit_timing(interface: &mut Interface, timing: &BitTiming) -> R
         Some(libc::EOPNOTSUPP) => modes_hint(interface, timing),
         Some(libc::EINVAL | libc::EDOM | libc::ERANGE) => format!(
             "its clock of {} Hz cannot produce {} bit/s; the kernel log may have details",
-            timing.bitrate,
             interface.controller.as_ref().map_or(0, |controller| controller.clock_hz),
+            timing.bitrate,
         ),
         _ => busy(interface, error),
     })
