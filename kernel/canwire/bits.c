@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * How long a frame is on the wire, with exactly the stuff bits that its content and its CRC require
  * (ISO 11898-1).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How long a frame is on the wire, and how its identifier contends. Also compiled in user space,
  * where kernel/tests compares it with a bit by bit model.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Buses and nodes by name: for netlink and the module parameters. All of it under
  * cw_mutex, which is taken outside of RTNL.
@@ -28,6 +28,7 @@ struct cw_bus {
 extern struct mutex cw_mutex;
 extern struct list_head cw_buses, cw_nodes;
 
+bool cw_bus_is_visible(const struct cw_tap *tap, const struct net *net);
 struct cw_bus *cw_bus_find(const char *name);
 struct cw_node *cw_node_find(struct net *net, const char *name);
 /* Creates the bus when it is its first node. */

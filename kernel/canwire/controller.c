@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The controller's side of a node: transmit buffers, receive FIFO and its notes for the driver.
  * All of it runs under the wire's lock, most of it in the wire's timer; NAPI takes over from there

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Errors: how a frame is destroyed, how long that takes, and the error counters of all nodes that
  * saw it (ISO 11898-1, fault confinement).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * From the controller to the stack, in NAPI: echoes of sent frames, received frames, and error
  * frames as the sja1000 driver makes them. In softirq, or in the thread that PREEMPT_RT and busy
@@ -20,7 +20,7 @@ static void cw_node_complete(struct cw_node *node)
 {
 	u32 next = smp_load_acquire(&node->tx_next);	/* A, pairs with cw_node_sent() */
 	struct net_device *dev = node->dev;
-	u32 done = node->tx_done;
+	u32 done = node->tx_done, failed = 0;
 
 	if (done == next)
 		return;
@@ -29,7 +29,7 @@ static void cw_node_complete(struct cw_node *node)
 		const struct canfd_frame *frame = &node->tx[place].frame;
 
 		if (unlikely(test_bit(place, &node->tx_failed))) {
-			dev->stats.tx_errors++;
+			failed++;
 			can_free_echo_skb(dev, place, NULL);
 			continue;
 		}
@@ -41,6 +41,13 @@ static void cw_node_complete(struct cw_node *node)
 		 * The core returns the bytes of the frame, but 0 for a frame without an echo.
 		 */
 		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL), cw_data_bytes(frame));
+	}
+	if (unlikely(failed)) {
+		unsigned long flags;
+		struct cw_wire *wire = cw_node_lock(node, &flags);
+
+		dev->stats.tx_errors += failed;	/* cw_node_error() counts there, too */
+		cw_node_unlock(wire, flags);
 	}
 	smp_store_release(&node->tx_done, done);	/* C, pairs with cw_xmit() */
 	smp_mb();					/* tx_done before the look at the queue: D */
@@ -204,17 +211,17 @@ static void cw_node_report(struct cw_node *node)
 	tx_state = cw_state_of(tx_errors);
 	rx_state = cw_state_of(rx_errors);
 	changed = max(tx_state, rx_state) != node->can.state && node->state != CW_NODE_DOWN;
-	cw_node_unlock(wire, flags);
-
-	if (changed || e.overrun || (each && (e.errors || e.lost)))
-		skb = alloc_can_err_skb(dev, &cf);
-	/* Like the sja1000 driver: one frame for any number of losses. stats.overruns counts
-	 * all.
+	/*
+	 * Like the sja1000 driver: one frame for any number of losses. stats.overruns counts all.
 	 */
 	if (e.overrun) {
 		dev->stats.rx_over_errors++;
 		dev->stats.rx_errors++;
 	}
+	cw_node_unlock(wire, flags);
+
+	if (changed || e.overrun || (each && (e.errors || e.lost)))
+		skb = alloc_can_err_skb(dev, &cf);
 	if (e.errors)
 		node->stats.error_events_limited += e.errors - !!skb;
 	if (skb && max(tx_state, rx_state) != CAN_STATE_BUS_OFF) {

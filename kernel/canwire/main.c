@@ -1,8 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * canwire: a virtual CAN bus with bit timing. The module, its parameters, and the lists of buses
  * and nodes.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -35,6 +37,8 @@ module_param(tap_records, uint, 0444);
 MODULE_PARM_DESC(tap_records, "frames that a tap remembers, a power of two (default 16384)");
 
 DEFINE_MUTEX(cw_mutex);
+/* Of cw_nodes, for cw_bus_is_visible(), which runs where cw_mutex must not be taken. */
+static DEFINE_SPINLOCK(cw_nodes_lock);
 LIST_HEAD(cw_buses);
 LIST_HEAD(cw_nodes);
 
@@ -56,6 +60,22 @@ struct cw_node *cw_node_find(struct net *net, const char *name)
 	/* Nodes go only under cw_mutex, so it stays without the reference. */
 	dev_put(dev);
 	return node;
+}
+
+/*
+ * Whether processes of a network namespace may see the frames of the bus with this tap: those that
+ * have a node of it, whose sockets see them, too.
+ */
+bool cw_bus_is_visible(const struct cw_tap *tap, const struct net *net)
+{
+	const struct cw_node *node;
+	bool visible = false;
+
+	spin_lock(&cw_nodes_lock);
+	list_for_each_entry(node, &cw_nodes, list)
+		visible |= node->bus->tap == tap && net_eq(dev_net(node->dev), net);
+	spin_unlock(&cw_nodes_lock);
+	return visible;
 }
 
 /* A device file gets it. */
@@ -117,7 +137,7 @@ int cw_node_add(struct net *net, const char *name, const char *bus_name,
 		return PTR_ERR(bus);
 	if (bus->slots == U64_MAX)
 		return -ENOSPC;
-	slot = ffz(bus->slots);
+	slot = __ffs64(~bus->slots);
 	node = cw_node_make(net, name, bus, &bus->wire, slot, config);
 	if (IS_ERR(node)) {
 		if (!bus->slots)
@@ -125,7 +145,9 @@ int cw_node_add(struct net *net, const char *name, const char *bus_name,
 		return PTR_ERR(node);
 	}
 	bus->slots |= BIT_ULL(slot);
+	spin_lock(&cw_nodes_lock);
 	list_add_tail(&node->list, &cw_nodes);
+	spin_unlock(&cw_nodes_lock);
 	return 0;
 }
 
@@ -133,7 +155,9 @@ void cw_node_remove(struct cw_node *node)
 {
 	struct cw_bus *bus = node->bus;
 
+	spin_lock(&cw_nodes_lock);
 	list_del(&node->list);
+	spin_unlock(&cw_nodes_lock);
 	bus->slots &= ~BIT_ULL(node->port.slot);
 	cw_node_destroy(node);
 	if (!bus->slots)
@@ -177,7 +201,7 @@ static int cw_add_from_parameter(void)
 		else
 			err = cw_node_add(&init_net, name, bus, &config);
 		if (err)
-			pr_err("canwire: node '%s' of parameter nodes=%s: error %d (wanted: name:bus,name:bus)\n",
+			pr_err("node '%s' of parameter nodes=%s: error %d (wanted: name:bus,name:bus)\n",
 			       name, nodes, err);
 	}
 	mutex_unlock(&cw_mutex);
@@ -190,17 +214,17 @@ static int cw_check_parameters(void)
 	bool bytes = !fifo_bytes || (fifo_bytes >= CW_FIFO_BYTES_MIN && fifo_bytes <= CW_FIFO_BYTES_MAX);
 
 	if (!bytes || fifo_frames > CW_FIFO_FRAMES_MAX || (fifo_bytes && fifo_frames)) {
-		pr_err("canwire: fifo_bytes is %d to %d, or fifo_frames 1 to %d, not both\n",
+		pr_err("fifo_bytes is %d to %d, or fifo_frames 1 to %d, not both\n",
 		       CW_FIFO_BYTES_MIN, CW_FIFO_BYTES_MAX, CW_FIFO_FRAMES_MAX);
 		return -EINVAL;
 	}
 	if (tx_buffers < 1 || tx_buffers > CW_TX_BUFFERS_MAX) {
-		pr_err("canwire: tx_buffers is 1 to %d\n", CW_TX_BUFFERS_MAX);
+		pr_err("tx_buffers is 1 to %d\n", CW_TX_BUFFERS_MAX);
 		return -EINVAL;
 	}
 	if (!is_power_of_2(tap_records) || tap_records < CW_TAP_RECORDS_MIN ||
 	    tap_records > CW_TAP_RECORDS_MAX) {
-		pr_err("canwire: tap_records is a power of two, %d to %d\n", CW_TAP_RECORDS_MIN,
+		pr_err("tap_records is a power of two, %d to %d\n", CW_TAP_RECORDS_MIN,
 		       CW_TAP_RECORDS_MAX);
 		return -EINVAL;
 	}
@@ -236,6 +260,7 @@ static void __exit cw_exit(void)
 
 module_init(cw_init);
 module_exit(cw_exit);
+MODULE_AUTHOR("The canter developers");
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Virtual CAN bus that has time");
 MODULE_VERSION("1");

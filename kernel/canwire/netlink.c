@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The generic netlink family: commands in, lists out (uapi/canwire.h documents the attributes of
  * each). A command that fails returns an error and a sentence.

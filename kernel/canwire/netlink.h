@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Generic netlink, in three files: netlink.c has the family and the commands for nodes and faults,
  * netlink_source.c those for the source, netlink_get.c the lists.
@@ -12,6 +12,8 @@
 
 #define CW_PERIOD_NS_MIN	1000
 #define CW_PERIOD_NS_MAX	(3600ULL * NSEC_PER_SEC)
+/* Twice as much, in half ns, still has room for a schedule. */
+#define CW_START_NS_MAX		(1ULL << 62)
 
 extern struct genl_family cw_family;
 

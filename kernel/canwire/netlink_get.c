@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Lists of nodes and buses, with their counters.
  */
@@ -95,6 +95,13 @@ static int cw_put_bus(struct sk_buff *skb, struct cw_bus *bus, u32 portid, u32 s
 	return 0;
 }
 
+/* Buses of other namespaces are CAP_NET_ADMIN's. */
+static bool cw_may_see(struct sk_buff *request, const struct cw_bus *bus)
+{
+	return netlink_capable(request, CAP_NET_ADMIN) ||
+	       cw_bus_is_visible(bus->tap, sock_net(request->sk));
+}
+
 int cw_cmd_node_get(struct sk_buff *skb, struct genl_info *info)
 {
 	struct sk_buff *answer = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -130,6 +137,10 @@ int cw_cmd_bus_get(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&cw_mutex);
 	bus = cw_bus_of(info);
 	err = PTR_ERR_OR_ZERO(bus);
+	if (!err && !cw_may_see(skb, bus)) {
+		NL_SET_ERR_MSG(info->extack, "it has no node in this network namespace (CAP_NET_ADMIN sees all)");
+		err = -EPERM;
+	}
 	if (!err)
 		err = cw_put_bus(answer, bus, info->snd_portid, info->snd_seq, 0);
 	mutex_unlock(&cw_mutex);
@@ -173,7 +184,7 @@ int cw_dump_buses(struct sk_buff *skb, struct netlink_callback *cb)
 
 	mutex_lock(&cw_mutex);
 	list_for_each_entry(bus, &cw_buses, list) {
-		if (index++ < cb->args[0])
+		if (index++ < cb->args[0] || !cw_may_see(cb->skb, bus))
 			continue;
 		if (cw_put_bus(skb, bus, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 			       NLM_F_MULTI)) {

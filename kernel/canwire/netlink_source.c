@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Commands for the traffic source: its schedule, start and stop.
  */
@@ -86,6 +86,10 @@ static int cw_plan_of(struct genl_info *info, struct cw_source_plan *plan)
 	if (plan->bit == U32_MAX || plan->data_bit == U32_MAX) {
 		NL_SET_ERR_MSG(info->extack, "no bit rate of an 80 MHz clock");
 		return -EINVAL;
+	}
+	if (plan->start_ns > CW_START_NS_MAX) {
+		NL_SET_ERR_MSG(info->extack, "a start is less than 2^62 ns of CLOCK_MONOTONIC");
+		return -ERANGE;
 	}
 	if (plan->period_ns && plan->load) {
 		NL_SET_ERR_MSG(info->extack, "a period or a load, not both");

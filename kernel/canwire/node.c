@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The network device of a node: a CAN interface like that of hardware, with bit rates, modes
  * and restarts by ip-link(8).
@@ -71,6 +71,7 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer, const
 		frame->can_id = from->can_id;
 		frame->len = cw_fd_len(from->len);
 		frame->flags = (from->flags & (CANFD_BRS | CANFD_ESI)) | CANFD_FDF;
+		buffer->esi = from->flags & CANFD_ESI;
 		memcpy(frame->data, from->data, from->len);
 		memset(frame->data + from->len, 0, frame->len - from->len);
 	} else {
@@ -85,6 +86,22 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer, const
 	}
 	buffer->key = cw_arbitration_key(frame);
 	cw_measure(frame, &buffer->length);
+}
+
+/*
+ * Classic and FD frames of exactly their size. An AF_PACKET socket may send anything: the core
+ * checks it by protocol, and takes CAN XL at any MTU.
+ */
+static bool cw_can_send(const struct sk_buff *skb)
+{
+	switch (skb->protocol) {
+	case htons(ETH_P_CAN):
+		return can_is_can_skb(skb);
+	case htons(ETH_P_CANFD):
+		return can_is_canfd_skb(skb);
+	default:
+		return false;
+	}
 }
 
 static bool cw_tx_is_full(const struct cw_node *node)
@@ -106,6 +123,11 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 
 	if (can_dev_dropped_skb(dev, skb))
 		return NETDEV_TX_OK;
+	if (unlikely(!cw_can_send(skb))) {
+		kfree_skb(skb);
+		dev->stats.tx_dropped++;
+		return NETDEV_TX_OK;
+	}
 	if (unlikely(cw_tx_is_full(node))) {
 		netif_stop_queue(dev);
 		return NETDEV_TX_BUSY;

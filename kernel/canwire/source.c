@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * When the source sends: a fixed period with bursts and jitter, a share of the wire's time, without
  * a pause, or a recorded schedule.

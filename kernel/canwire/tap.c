@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ring of a tap and its device. The wire writes a record in two steps, because the frame's
  * result is known only after its buffer has been returned; readers see it when the head moves.
@@ -7,11 +7,13 @@
 #include <linux/kref.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
 #include "../compat.h"
+#include "bus.h"
 #include "tap.h"
 
 /* The ring's header has a page of its own. */
@@ -129,7 +131,10 @@ static void cw_tap_free(struct kref *users)
 	kfree(tap);
 }
 
-/* Under misc_mtx, and so never beside misc_deregister(). */
+/*
+ * Under misc_mtx, and so never beside misc_deregister(). Its permissions let everybody open it, so
+ * that a node in the own namespace is enough; the frames of others are CAP_NET_ADMIN's.
+ */
 static int cw_tap_open(struct inode *inode, struct file *file)
 {
 	struct cw_tap *tap = container_of(file->private_data, struct cw_tap, misc);
@@ -137,6 +142,8 @@ static int cw_tap_open(struct inode *inode, struct file *file)
 
 	if (file->f_mode & FMODE_WRITE)
 		return -EPERM;
+	if (!capable(CAP_NET_ADMIN) && !cw_bus_is_visible(tap, current->nsproxy->net_ns))
+		return -EACCES;
 	reader = kzalloc(sizeof(*reader), GFP_KERNEL);
 	if (!reader)
 		return -ENOMEM;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The tap: a ring of all frames and errors on a wire, mapped read-only by programs that open
  * /dev/canwire-BUS.

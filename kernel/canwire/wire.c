@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The wire: one frame at a time, the lowest identifier first, each as long as its bits.
  *
@@ -143,11 +143,27 @@ static void cw_wire_admit_after(struct cw_wire *wire)
 	}
 }
 
+/* An error-passive node sends ESI recessive, whatever its frame asks for (ISO 11898-1). */
+static void cw_attempt_set_esi(struct cw_attempt *a)
+{
+	struct canfd_frame *frame = &a->buffer->frame;
+	u8 flags = frame->flags & ~CANFD_ESI;
+
+	if (a->buffer->esi || cw_is_passive(a->port))
+		flags |= CANFD_ESI;
+	if (flags == frame->flags)
+		return;
+	frame->flags = flags;
+	cw_measure(frame, &a->buffer->length);
+}
+
 /* Decides how the attempt ends, and sets the timer to it. */
 static void cw_attempt_start(struct cw_wire *wire, struct cw_attempt *a)
 {
 	const struct cw_length *length = &a->buffer->length;
 
+	if (unlikely(a->port->node && a->buffer->frame.flags & CANFD_FDF && !a->buffer->babble))
+		cw_attempt_set_esi(a);
 	if (unlikely(wire->joining))
 		cw_wire_admit_until(wire, a->sof);
 	a->takers = wire->active & ~cw_bit_of(a->port);
@@ -244,11 +260,27 @@ void cw_wire_join(struct cw_wire *wire, struct cw_port *port, u64 now_ns, u32 se
 		cw_wire_send(wire, port, now_ns);
 }
 
+/* The bits of an attempt that were on the wire after this time, in half ns. */
+static u32 cw_bits_after(const struct cw_attempt *a, u64 halves)
+{
+	u64 bit = cw_halves(a->port, 1, 0), data_bit = cw_halves(a->port, 0, 1);
+	const struct cw_length *length = &a->buffer->length;
+	/* The data phase lies before the last nominal bits. */
+	u32 head = length->data ? length->nominal - (CW_END_BITS - 1) : length->nominal;
+	u64 head_time = head * bit, data_time = length->data * data_bit;
+
+	if (halves <= head_time)
+		return div64_u64(halves, bit);
+	halves -= head_time;
+	if (halves <= data_time)
+		return head + div64_u64(halves, data_bit);
+	return head + length->data + div64_u64(halves - data_time, bit);
+}
+
 /* The sender was removed: six bits later the others detect a stuff error and send error flags. */
 static void cw_attempt_break_off(struct cw_wire *wire, struct cw_attempt *a, u64 now)
 {
-	u64 bit = cw_halves(a->port, 1, 0);
-	u32 bits = min_t(u64, div64_u64(now - a->sof, bit), a->nominal);
+	u32 bits = min_t(u32, cw_bits_after(a, now - a->sof), a->nominal + a->data);
 
 	wire->orphan = *a->buffer;
 	a->buffer = &wire->orphan;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The wire: the shared state of all controllers on one bus, and the wire's view of each.
  *
@@ -48,6 +48,7 @@ struct cw_buffer {
 	u32 key;			/* cw_arbitration_key() */
 	struct cw_length length;
 	bool babble;
+	bool esi;			/* its sender asked for CANFD_ESI */
 	struct canfd_frame frame;
 };
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * canwire/bits.c in user space. Reads frames as lines "id len flags dlc data" (hexadecimal, data
  * without blanks or "-"), writes "nominal data key dlc" for each: bits.py holds them against

@@ -502,6 +502,99 @@ def tap_is_read_only():
 
 
 @test
+def packet_sockets():
+    """A packet socket sends classic and FD frames of their size only: CAN XL and others are dropped and counted"""
+    wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    tap, before = Tap("A"), counter("w0", "tx_dropped")
+    classic = struct.pack("=IB3x8s", 0x123, 2, b"ab")
+    # struct canxl_frame of 13 to 16 bytes: byte 4 has the XL flag, and would be a length of 255.
+    sizes = {0x000c: [classic], 0x000d: [frame(0x124, bytes(12), FDF)],
+             0x000e: [struct.pack("=IBBHI", 0x125, 0xff, 0, length, 0) + bytes(length) for length in range(1, 5)],
+             0x0800: [classic, bytes(72)]}
+    for protocol, packets in sizes.items():
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as packet:
+            packet.bind(("w0", protocol))
+            for content in packets:
+                try:
+                    packet.send(content)
+                except OSError:
+                    pass  # a kernel may refuse it itself
+    wait_until(lambda: wire.node("w0")["sent"] == 2, 10, "the two frames that are CAN frames")
+    Can("w0").send(0x7ff, b"")  # behind all others
+    wait_until(lambda: wire.node("w0")["sent"] == 3, 10, "the last frame")
+    equal("on the wire", [record.id for record in tap.read()], [0x123, 0x124, 0x7ff])
+    equal("received", wire.node("w1")["received"], 3)
+    assert counter("w0", "tx_dropped") > before
+
+
+@test
+def passive_esi():
+    """An error-passive node sends FD frames with ESI, and without it when it is error-active again"""
+    wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    sender, reader = Can("w0", fd=True), Can("w1", fd=True)
+    flags = []
+    # 17 errors of 8 each make it passive; nine sent frames later it is active again.
+    wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, COUNT: 17})
+    for number in range(12):
+        sender.send(number, bytes(8), flags=BRS)
+        flags.append(reader.receive()[1] & ESI)
+    equal("ESI of the first", flags[0], ESI)
+    equal("ESI of the last", flags[-1], 0)
+    equal("it changes once", sorted(flags, reverse=True), flags)
+
+
+@test
+def cut_off_in_the_data_phase():
+    """A frame whose sender disappears in the data phase ends after that, not before"""
+    wire = nodes("w0", "w1", "w2", bitrate=125000, dbitrate=500000)
+    tap, sender = Tap("A"), Can("w0", fd=True)
+    sender.send(1, bytes(range(64)), flags=BRS)
+    record = None
+    while record is None:  # until the cut hits a frame: the machine may be late
+        time.sleep(0.0008)
+        asked_ns = time.monotonic_ns()
+        wire.command(CONNECT, {NODE: "w0", CONNECTED: 0})
+        wait_until(lambda: tap.head() > tap.position, 10, "the end of the frame")
+        record = next((r for r in tap.read() if r.error == ERROR_ABORTED and r.data_bits), None)
+        wire.command(CONNECT, {NODE: "w0", CONNECTED: 1})
+        sender.send(1, bytes(range(64)), flags=BRS)
+    assert record.end_ns > asked_ns, "it ended before it was cut off"
+
+
+@test
+def unprivileged():
+    """Without CAP_NET_ADMIN the taps and buses of other network namespaces are closed"""
+    wire = nodes("w0")
+    ip("netns", "add", "canwire-test")
+    try:
+        look = """
+import ctypes, os, sys
+sys.path.insert(0, %r)
+from canwire import BUS, BUS_GET, Refused, Wire
+os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+wire, answers = Wire(), []
+try:
+    os.close(os.open("/dev/canwire-A", os.O_RDONLY)); answers.append("tap")
+except PermissionError:
+    pass
+try:
+    wire.command(BUS_GET, {BUS: "A"}); answers.append("bus")
+except Refused:
+    pass
+answers.append(str(len(wire.command(BUS_GET, {}, dump=True))))
+print(" ".join(answers))
+""" % os.path.dirname(os.path.abspath(__file__))
+        def seen(*prefix):
+            done = subprocess.run([*prefix, sys.executable, "-c", look], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.strip()
+        equal("with a node here", seen(), "tap bus 1")
+        equal("from another namespace", seen("ip", "netns", "exec", "canwire-test"), "0")
+    finally:
+        ip("netns", "delete", "canwire-test")
+
+
+@test
 def refusals():
     """What cannot be done is refused, with a sentence that says why"""
     wire = nodes("w0")
@@ -523,6 +616,7 @@ def refusals():
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), PERIOD_NS: 10000, LOAD: 500}, "not both"),
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), PERIOD_NS: 10000, JITTER_NS: 10000}, "less than the period"),
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), BITRATE: 7000000}, "80 MHz"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), START_NS: 1 << 63}, "2^62"),
         (SOURCE_START, {BUS: "A", SOURCE_FLAGS: FROM_SCHEDULE}, "no schedule"),
         (SOURCE_LOAD, {BUS: "A", SCHEDULE: entry(5, frame(1, b"")) + entry(4, frame(1, b""))}, "backwards"),
         (SOURCE_LOAD, {BUS: "A", SCHEDULE: b"x" * 79}, "80 bytes"),
