@@ -22,7 +22,7 @@ static bool is_open;
 
 /* --------------------------------------------------------------- file -- */
 
-static int start(const void __user *user)
+static int canbare_start_image(const void __user *user)
 {
 	struct canbare_start start;
 	struct canbare_shared *shared = canbare_shared();
@@ -34,6 +34,8 @@ static int start(const void __user *user)
 	err = security_locked_down(LOCKDOWN_MODULE_SIGNATURE);
 	if (err)
 		return err;
+	if (is_module_sig_enforced())
+		return -EKEYREJECTED;
 	if (copy_from_user(&start, user, sizeof(start)))
 		return -EFAULT;
 	if (start.reserved)
@@ -54,7 +56,7 @@ static int start(const void __user *user)
 	return canbare_run();
 }
 
-static int get_status(void __user *user)
+static int canbare_get_status(void __user *user)
 {
 	struct canbare_status status = {
 		.processor = canbare_processor(),
@@ -77,13 +79,13 @@ static long canbare_ioctl(struct file *file, unsigned int command, unsigned long
 	mutex_lock(&pair.lock);
 	switch (command) {
 	case CANBARE_START:
-		err = start(user);
+		err = canbare_start_image(user);
 		break;
 	case CANBARE_STOP:
 		canbare_end();
 		break;
 	case CANBARE_GET_STATUS:
-		err = get_status(user);
+		err = canbare_get_status(user);
 		break;
 	default:
 		err = -ENOTTY;
@@ -165,5 +167,6 @@ static void __exit canbare_exit(void)
 module_init(canbare_init);
 module_exit(canbare_exit);
 
+MODULE_AUTHOR("The canter developers");
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Starts a CAN gateway on a processor that Linux leaves alone");

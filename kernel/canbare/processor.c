@@ -71,7 +71,7 @@ int canbare_load(const void __user *image, u32 len)
 }
 
 /* Sends an interrupt to a processor that Linux does not count among its own. */
-static void send(int cpu, u32 what)
+static void canbare_send(int cpu, u32 what)
 {
 	unsigned long flags;
 
@@ -82,18 +82,18 @@ static void send(int cpu, u32 what)
 	local_irq_restore(flags);
 }
 
-static void send_init(int cpu)
+static void canbare_send_init(int cpu)
 {
-	send(cpu, APIC_INT_ASSERT | APIC_DM_INIT);
+	canbare_send(cpu, APIC_INT_ASSERT | APIC_DM_INIT);
 }
 
-static void send_startup(int cpu)
+static void canbare_send_startup(int cpu)
 {
-	send(cpu, APIC_DM_STARTUP | (CANBARE_MEMORY >> PAGE_SHIFT));
+	canbare_send(cpu, APIC_DM_STARTUP | (CANBARE_MEMORY >> PAGE_SHIFT));
 }
 
 /* Waits while the image reports this state; false after the time limit. */
-static bool leaves(u32 state, unsigned int ms)
+static bool canbare_leaves(u32 state, unsigned int ms)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(ms);
 
@@ -105,16 +105,17 @@ static bool leaves(u32 state, unsigned int ms)
 	return true;
 }
 
-static int start(int cpu)
+static int canbare_start(int cpu)
 {
-	send_init(cpu);
+	canbare_send_init(cpu);
 	usleep_range(10000, 11000);
-	send_startup(cpu);
+	canbare_send_startup(cpu);
 	usleep_range(300, 400);
 	/* Repeated, as the protocol requires for processors that missed it. */
 	if (READ_ONCE(canbare_shared()->state) == CANBARE_NOT_STARTED)
-		send_startup(cpu);
-	if (!leaves(CANBARE_NOT_STARTED, CANBARE_START_MS) || !leaves(CANBARE_BEGUN, CANBARE_START_MS))
+		canbare_send_startup(cpu);
+	if (!canbare_leaves(CANBARE_NOT_STARTED, CANBARE_START_MS) ||
+	    !canbare_leaves(CANBARE_BEGUN, CANBARE_START_MS))
 		return -ETIMEDOUT;
 	return READ_ONCE(canbare_shared()->state) == CANBARE_ROUTING ? 0 : -EIO;
 }
@@ -130,7 +131,7 @@ int canbare_run(void)
 	cpus_read_unlock();
 	if (cpu < 0)
 		return -ENXIO;
-	err = start(cpu);
+	err = canbare_start(cpu);
 	if (err)
 		canbare_end();
 	return err;
@@ -141,13 +142,13 @@ void canbare_end(void)
 	if (running < 0)
 		return;
 	WRITE_ONCE(canbare_shared()->stop, 1);
-	leaves(CANBARE_ROUTING, CANBARE_STOP_MS);
-	send_init(running);
+	canbare_leaves(CANBARE_ROUTING, CANBARE_STOP_MS);
+	canbare_send_init(running);
 	WRITE_ONCE(running, -1);
 }
 
 /* Linux brings a processor up: not this one. */
-static int coming_up(unsigned int cpu)
+static int canbare_coming_up(unsigned int cpu)
 {
 	return READ_ONCE(running) == (int)cpu ? -EBUSY : 0;
 }
@@ -159,7 +160,8 @@ int canbare_processor_init(void)
 	if (region_intersects(CANBARE_MEMORY, CANBARE_MEMORY_SIZE, IORESOURCE_SYSTEM_RAM,
 			      IORES_DESC_NONE) == REGION_DISJOINT)
 		memory = memremap(CANBARE_MEMORY, CANBARE_MEMORY_SIZE, MEMREMAP_WB);
-	state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "canbare:up", coming_up, NULL);
+	state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "canbare:up", canbare_coming_up,
+					  NULL);
 	if (state < 0) {
 		if (memory)
 			memunmap(memory);

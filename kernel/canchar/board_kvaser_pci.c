@@ -31,7 +31,7 @@ struct kvaser {
  * In the hard handler on every kernel; on a line that another driver has without
  * IRQF_NO_THREAD older kernels with PREEMPT_RT refuse that, and it is threaded.
  */
-static int take_interrupt(struct pci_dev *pdev, struct canchar_device *dev)
+static int canchar_kvaser_take_interrupt(struct pci_dev *pdev, struct canchar_device *dev)
 {
 	int err = request_irq(pdev->irq, canchar_interrupt, IRQF_SHARED | IRQF_NO_THREAD,
 			      dev_name(&dev->dev), dev);
@@ -42,7 +42,7 @@ static int take_interrupt(struct pci_dev *pdev, struct canchar_device *dev)
 	return request_irq(pdev->irq, canchar_interrupt, IRQF_SHARED, dev_name(&dev->dev), dev);
 }
 
-static int add_channel(struct pci_dev *pdev, struct kvaser *kvaser, const char *name,
+static int canchar_kvaser_add_channel(struct pci_dev *pdev, struct kvaser *kvaser, const char *name,
 		       struct sja1000 *chip)
 {
 	struct canchar_timing timing = { .bitrate = bitrate };
@@ -52,8 +52,7 @@ static int add_channel(struct pci_dev *pdev, struct kvaser *kvaser, const char *
 	dev = canchar_alloc(&pdev->dev, name, &canchar_sja1000_ops, chip);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	canchar_sja1000_quiet(chip);
-	err = take_interrupt(pdev, dev);
+	err = canchar_kvaser_take_interrupt(pdev, dev);
 	if (err)
 		goto put;
 	err = canchar_register(dev);
@@ -73,7 +72,7 @@ put:
 	return err;
 }
 
-static void drop_channels(struct pci_dev *pdev, struct kvaser *kvaser)
+static void canchar_kvaser_drop_channels(struct pci_dev *pdev, struct kvaser *kvaser)
 {
 	while (kvaser->channels--) {
 		struct canchar_device *dev = kvaser->devs[kvaser->channels];
@@ -86,11 +85,11 @@ static void drop_channels(struct pci_dev *pdev, struct kvaser *kvaser)
 	}
 }
 
-static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+static int canchar_kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	const struct kvaser_card *card = kvaser_find_card(pdev);
+	unsigned int i, chips;
 	struct kvaser *kvaser;
-	unsigned int i;
 	int err;
 
 	if (!card)
@@ -102,12 +101,15 @@ static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		return err;
 	pci_set_drvdata(pdev, kvaser);
-	for (i = 0; i < KVASER_CHANNELS_MAX; i++) {
-		struct sja1000 *chip = &kvaser->chips[i];
-
-		if (!kvaser_find_chip(pdev, card, i, chip))
+	/* A chip that another driver has left on the bus must not interrupt without a handler. */
+	kvaser_allow_interrupts(kvaser->s5920, false);
+	for (chips = 0; chips < KVASER_CHANNELS_MAX; chips++) {
+		if (!kvaser_find_chip(pdev, card, chips, &kvaser->chips[chips]))
 			break;
-		err = add_channel(pdev, kvaser, card->name, chip);
+		canchar_sja1000_quiet(&kvaser->chips[chips]);
+	}
+	for (i = 0; i < chips; i++) {
+		err = canchar_kvaser_add_channel(pdev, kvaser, card->name, &kvaser->chips[i]);
 		if (err)
 			goto drop;
 	}
@@ -119,16 +121,16 @@ static int kvaser_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 drop:
-	drop_channels(pdev, kvaser);
+	canchar_kvaser_drop_channels(pdev, kvaser);
 	kvaser_release_card(pdev);
 	return err;
 }
 
-static void kvaser_remove(struct pci_dev *pdev)
+static void canchar_kvaser_remove(struct pci_dev *pdev)
 {
 	struct kvaser *kvaser = pci_get_drvdata(pdev);
 
-	drop_channels(pdev, kvaser);
+	canchar_kvaser_drop_channels(pdev, kvaser);
 	kvaser_allow_interrupts(kvaser->s5920, false);
 	kvaser_release_card(pdev);
 }
@@ -136,8 +138,8 @@ static void kvaser_remove(struct pci_dev *pdev)
 /* No table of ids: only driver_override leads here. */
 static struct pci_driver kvaser_driver = {
 	.name = "canchar_kvaser_pci",
-	.probe = kvaser_probe,
-	.remove = kvaser_remove,
+	.probe = canchar_kvaser_probe,
+	.remove = canchar_kvaser_remove,
 };
 
 int canchar_kvaser_init(void)

@@ -34,7 +34,7 @@ static DEVICE_ATTR_WO(report);
 static struct attribute *virtual_attrs[] = { &dev_attr_report.attr, NULL };
 ATTRIBUTE_GROUPS(virtual);
 
-static int add(struct canchar_virtual *chip)
+static int canchar_virtual_add(struct canchar_virtual *chip)
 {
 	struct canchar_device *dev = canchar_alloc(NULL, "virtual", &canchar_virtual_ops, chip);
 	int err;
@@ -52,7 +52,7 @@ static int add(struct canchar_virtual *chip)
 }
 
 /* A stopped device gets no new frames; frames on their way still arrive. */
-static void drop(struct canchar_virtual *chip)
+static void canchar_virtual_drop(struct canchar_virtual *chip)
 {
 	struct device *device = &chip->dev->dev;
 
@@ -75,7 +75,7 @@ int canchar_virtual_init(void)
 	for (i = 0; i < count; i++)
 		canchar_virtual_setup(&bus.chips[i], &bus);
 	for (i = 0; i < count; i++) {
-		err = add(&bus.chips[i]);
+		err = canchar_virtual_add(&bus.chips[i]);
 		if (err)
 			goto undo;
 	}
@@ -84,7 +84,7 @@ int canchar_virtual_init(void)
 
 undo:
 	while (i--)
-		drop(&bus.chips[i]);
+		canchar_virtual_drop(&bus.chips[i]);
 	kfree(bus.chips);
 	return err;
 }
@@ -94,6 +94,6 @@ void canchar_virtual_exit(void)
 	unsigned int i;
 
 	for (i = 0; i < bus.count; i++)
-		drop(&bus.chips[i]);
+		canchar_virtual_drop(&bus.chips[i]);
 	kfree(bus.chips);
 }

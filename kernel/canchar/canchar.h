@@ -19,6 +19,7 @@
 #include <linux/can/error.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/list.h>
@@ -33,6 +34,15 @@
 #define CANCHAR_PRIORITIES	3
 #define CANCHAR_SLOTS		64
 #define CANCHAR_SLOTS_MAX	4096
+/*
+ * Every frame is compared with the filters of every file, with interrupts off: their number is
+ * bounded.
+ */
+#define CANCHAR_FILES_MAX	64
+#define CANCHAR_RULES_MAX	2048	/* of all files of a device */
+
+/* A masked chip that nobody has polled for this time interrupts again. */
+#define CANCHAR_MASKED_MAX_NS	(2 * NSEC_PER_MSEC)
 
 /* How often an interrupt handler checks its chip without finding a frame before it returns. */
 #define CANCHAR_PASSES_MAX	8
@@ -57,8 +67,8 @@ struct canchar_standing {
 };
 
 /*
- * The operations of a chip. All but start, stop and set_timing are called with the
- * device's lock held and interrupts off, and none of those after stop.
+ * The operations of a chip. All but calculate, start and stop are called with the device's lock
+ * held and interrupts off, and none of those after silence or stop, until start.
  */
 struct canchar_chip_ops {
 	const char *name;
@@ -67,9 +77,15 @@ struct canchar_chip_ops {
 	 * timing.
 	 */
 	int (*calculate)(struct canchar_timing *timing);
-	/* Goes on the bus, the interrupt on. With the lock held. */
+	/* Disables the interrupt, in few accesses. */
+	void (*silence)(struct canchar_device *dev);
+	/*
+	 * Goes on the bus, the interrupt on. After bus-off the controller may still have to wait
+	 * for 128 sequences of 11 recessive bits: standing reports bus-off until then, and an
+	 * event its end. Without the lock: leaving reset mode takes time.
+	 */
 	int (*start)(struct canchar_device *dev);
-	/* Leaves it; nothing interrupts afterwards. With the lock held. */
+	/* Leaves it; nothing interrupts afterwards. Without the lock. */
 	void (*stop)(struct canchar_device *dev);
 	/* Reads and acknowledges the causes of the interrupt: CANCHAR_EVENT_*. */
 	unsigned int (*events)(struct canchar_device *dev);
@@ -85,8 +101,10 @@ struct canchar_chip_ops {
 	/* An interrupt is wanted when it becomes free; says so before it is filled. */
 	void (*tx_interrupt)(struct canchar_device *dev, bool wanted);
 	void (*send)(struct canchar_device *dev, const struct canchar_frame *frame);
-	/* Masks all interrupts, or allows them again. */
+	/* Masks the interrupts of frames, or allows them again. */
 	void (*mask)(struct canchar_device *dev, bool masked);
+	/* Masked, an interrupt came: keeps its causes for look; false when there are none. */
+	bool (*acknowledge)(struct canchar_device *dev);
 	void (*standing)(struct canchar_device *dev, struct canchar_standing *standing);
 };
 
@@ -107,15 +125,25 @@ struct canchar_device {
 	struct mutex mutex;
 	struct canchar_timing timing;
 	struct delayed_work restart;
+	/* close(2) found this number of sent frames when it last waited in vain. */
+	u64 lingered_at;
+	bool lingered;
 
 	/* Chip registers and all below; taken in the interrupt handler. */
 	raw_spinlock_t lock;
 	bool running;		/* on the bus, or off by errors */
+	bool live;		/* running, and the chip may be accessed */
+	bool sends;		/* running, neither bus-off nor listen-only */
+	bool recovering;	/* started again after bus-off */
 	bool gone;		/* the board was removed */
 	bool masked;		/* a caller polls the chip, and none sleeps */
+	bool polled;		/* since the watchdog last ran */
+	struct hrtimer watchdog;	/* runs while the chip is masked, or senders wait for a retry */
 	bool tx_armed;
 	enum canchar_state state;
 	struct list_head files;
+	unsigned int file_count;
+	unsigned int rule_count;
 	struct list_head senders[CANCHAR_PRIORITIES];
 	/* The frame in the controller, and its file; NULL when the file was closed. */
 	bool in_flight;
@@ -147,7 +175,8 @@ struct canchar_file {
 	bool fresh;			/* frames arrived since the last wake-up */
 	u32 frame_flags;		/* CANCHAR_ECHO, CANCHAR_ECHO_OWN */
 	u32 priority;
-	u32 wake_at;
+	u32 wake_at;			/* frames that wake the reader */
+	u32 poll_at;			/* frames that wake poll(2) */
 	u32 lost_before;		/* since the last frame put */
 	u32 tx_waiters;			/* writers that sleep */
 	bool tx_polled;			/* poll(2) found the transmit queue full */
@@ -176,6 +205,23 @@ static inline int canchar_trouble(const struct canchar_device *dev)
 	return READ_ONCE(dev->gone) ? -ENODEV : -ENETDOWN;
 }
 
+/* Why frames cannot be sent: the same, or -EOPNOTSUPP of a listener. */
+static inline int canchar_send_trouble(const struct canchar_device *dev)
+{
+	/* The flag changes only while the device is stopped. */
+	if (unlikely(READ_ONCE(dev->timing.flags) & CANCHAR_LISTEN_ONLY))
+		return canchar_trouble(dev) ?: -EOPNOTSUPP;
+	return canchar_trouble(dev);
+}
+
+/* With the lock held. */
+static inline void canchar_set_state(struct canchar_device *dev, enum canchar_state state)
+{
+	WRITE_ONCE(dev->state, state);
+	dev->sends = dev->running && state != CANCHAR_BUS_OFF &&
+		     !(dev->timing.flags & CANCHAR_LISTEN_ONLY);
+}
+
 /* Whether a process may send it. */
 static inline bool canchar_frame_valid(const struct canchar_frame *frame)
 {
@@ -195,6 +241,9 @@ void canchar_echo(struct canchar_device *dev);
 void canchar_error_frame(struct canchar_device *dev, u32 class, u8 control,
 			 const struct canchar_standing *standing);
 void canchar_wake_everybody(struct canchar_device *dev);
+void canchar_recovered(struct canchar_device *dev, const struct canchar_standing *standing);
+void canchar_watch(struct canchar_device *dev);
+enum hrtimer_restart canchar_watchdog(struct hrtimer *timer);
 
 /* send.c */
 void canchar_feed(struct canchar_device *dev);
@@ -256,7 +305,9 @@ extern const struct file_operations canchar_fops;
 long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns);
 int canchar_wait_sent(struct canchar_file *file, u64 timeout_ns);
 u32 canchar_look(struct canchar_file *file);
+u32 canchar_look_locked(struct canchar_file *file);
 u64 canchar_deadline(u64 timeout_ns);
+int canchar_interrupted(u64 timeout_ns);
 
 /* ioctl.c */
 long canchar_ioctl(struct file *filp, unsigned int command, unsigned long argument);

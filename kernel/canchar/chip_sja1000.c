@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------ start and stop -- */
 
-static int sja1000_start(struct canchar_device *dev)
+static int canchar_sja1000_start(struct canchar_device *dev)
 {
 	struct sja1000 *chip = dev->chip;
 	int err = canchar_sja1000_begin(chip, &dev->timing);
@@ -18,30 +18,51 @@ static int sja1000_start(struct canchar_device *dev)
 	if (err)
 		return err;
 	chip->ier = SJA1000_IER_ALWAYS;
-	chip->status = 0;
+	chip->status = sja1000_in(chip, SJA1000_SR) & SJA1000_SR_TROUBLE;
 	chip->masked = false;
+	chip->latched = false;
 	sja1000_write_ier(chip);
 	return 0;
 }
 
-static void sja1000_stop(struct canchar_device *dev)
+static void canchar_sja1000_silence(struct canchar_device *dev)
+{
+	struct sja1000 *chip = dev->chip;
+
+	sja1000_out(chip, SJA1000_IER, 0);
+	sja1000_in(chip, SJA1000_IR);	/* on QEMU only this clears the line */
+}
+
+static void canchar_sja1000_stop(struct canchar_device *dev)
 {
 	canchar_sja1000_quiet(dev->chip);
 }
 
 /* ------------------------------------------------------------- events -- */
 
-static void sja1000_mask(struct canchar_device *dev, bool masked)
+/* Reading IR clears it: what look cannot see in SR is kept. */
+static bool canchar_sja1000_acknowledge(struct canchar_device *dev)
+{
+	struct sja1000 *chip = dev->chip;
+	u8 cause = sja1000_in(chip, SJA1000_IR);
+
+	if (!(cause & SJA1000_IR_STATE))
+		return false;
+	chip->latched = true;
+	return true;
+}
+
+static void canchar_sja1000_mask(struct canchar_device *dev, bool masked)
 {
 	struct sja1000 *chip = dev->chip;
 
 	chip->masked = masked;
 	sja1000_write_ier(chip);
 	if (masked)
-		sja1000_in(chip, SJA1000_IR);	/* on QEMU only this clears the line */
+		canchar_sja1000_acknowledge(dev);	/* on QEMU only this clears the line */
 }
 
-static void sja1000_standing(struct canchar_device *dev, struct canchar_standing *standing)
+static void canchar_sja1000_standing(struct canchar_device *dev, struct canchar_standing *standing)
 {
 	const struct sja1000 *chip = dev->chip;
 	u8 most, status = sja1000_in(chip, SJA1000_SR);
@@ -63,14 +84,16 @@ const struct canchar_chip_ops canchar_sja1000_ops = {
 	.name = "sja1000",
 	.clock_hz = SJA1000_CLOCK_HZ,
 	.calculate = canchar_sja1000_calculate,
-	.start = sja1000_start,
-	.stop = sja1000_stop,
+	.silence = canchar_sja1000_silence,
+	.start = canchar_sja1000_start,
+	.stop = canchar_sja1000_stop,
 	.events = sja1000_events,
 	.look = sja1000_look,
 	.receive = sja1000_receive,
 	.tx_free = sja1000_tx_free,
 	.tx_interrupt = sja1000_tx_interrupt,
 	.send = sja1000_send,
-	.mask = sja1000_mask,
-	.standing = sja1000_standing,
+	.mask = canchar_sja1000_mask,
+	.acknowledge = canchar_sja1000_acknowledge,
+	.standing = canchar_sja1000_standing,
 };

@@ -67,6 +67,7 @@ struct sja1000 {
 	u8 ier;
 	u8 status;		/* the error bits of the last SR read */
 	bool masked;
+	bool latched;		/* IR reported a state change that look has not reported yet */
 };
 
 static __always_inline u8 sja1000_in(const struct sja1000 *chip, unsigned int at)

@@ -9,10 +9,15 @@
 #include "chip_sja1000.h"
 
 #define SJA1000_SR_TROUBLE	(SJA1000_SR_ERROR | SJA1000_SR_BUS_OFF)
+/*
+ * They interrupt also while the chip is polled: SR does not show error-passive, and IR shows only
+ * what is enabled.
+ */
+#define SJA1000_IR_STATE	(SJA1000_IR_WARNING | SJA1000_IR_PASSIVE)
 
 static __always_inline void sja1000_write_ier(struct sja1000 *chip)
 {
-	sja1000_out(chip, SJA1000_IER, chip->masked ? 0 : chip->ier);
+	sja1000_out(chip, SJA1000_IER, chip->masked ? chip->ier & SJA1000_IR_STATE : chip->ier);
 }
 
 static __always_inline unsigned int sja1000_events(struct canchar_device *dev)
@@ -32,12 +37,12 @@ static __always_inline unsigned int sja1000_events(struct canchar_device *dev)
 		sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_CLEAR);
 		events |= CANCHAR_EVENT_OVERRUN;
 	}
-	if (unlikely(cause & (SJA1000_IR_WARNING | SJA1000_IR_PASSIVE)))
+	if (unlikely(cause & SJA1000_IR_STATE))
 		events |= CANCHAR_EVENT_STATE;
 	return events;
 }
 
-/* Masked, IR need not latch anything: the status alone. */
+/* The status alone: masked, IR shows state changes only, which an interrupt reports. */
 static __always_inline unsigned int sja1000_look(struct canchar_device *dev)
 {
 	struct sja1000 *chip = dev->chip;
@@ -47,7 +52,7 @@ static __always_inline unsigned int sja1000_look(struct canchar_device *dev)
 	if (status & SJA1000_SR_RX)
 		events |= CANCHAR_EVENT_RX;
 	if (likely(!((status ^ chip->status) & SJA1000_SR_TROUBLE) &&
-		   !(status & SJA1000_SR_OVERRUN)))
+		   !(status & SJA1000_SR_OVERRUN) && !chip->latched))
 		return events;
 	if (status == 0xff && sja1000_in(chip, SJA1000_MOD) == 0xff)
 		return CANCHAR_EVENT_GONE;
@@ -55,9 +60,10 @@ static __always_inline unsigned int sja1000_look(struct canchar_device *dev)
 		sja1000_out(chip, SJA1000_CMR, SJA1000_CMR_CLEAR);
 		events |= CANCHAR_EVENT_OVERRUN;
 	}
-	if ((status ^ chip->status) & SJA1000_SR_TROUBLE)
+	if ((status ^ chip->status) & SJA1000_SR_TROUBLE || chip->latched)
 		events |= CANCHAR_EVENT_STATE;
 	chip->status = status & SJA1000_SR_TROUBLE;
+	chip->latched = false;
 	return events;
 }
 

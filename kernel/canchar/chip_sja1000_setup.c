@@ -13,12 +13,12 @@
 /* --------------------------------------------------------- bit timing -- */
 
 /* CiA 301: later sample points for slower buses. */
-static u32 usual_sample_point(u32 bitrate)
+static u32 canchar_sja1000_usual_sample_point(u32 bitrate)
 {
 	return bitrate > 800000 ? 750 : bitrate > 500000 ? 800 : 875;
 }
 
-static bool timing_possible(const struct canchar_timing *timing)
+static bool canchar_sja1000_timing_possible(const struct canchar_timing *timing)
 {
 	return timing->brp >= 1 && timing->brp <= 64 && timing->tseg1 >= 2 &&
 	       timing->tseg1 <= 16 && timing->tseg2 >= 1 && timing->tseg2 <= 8 &&
@@ -32,7 +32,7 @@ int canchar_sja1000_calculate(struct canchar_timing *timing)
 
 	timing->sjw = timing->sjw ?: 1;
 	if (timing->brp) {
-		if (!timing_possible(timing))
+		if (!canchar_sja1000_timing_possible(timing))
 			return -EINVAL;
 		quanta = 1 + timing->tseg1 + timing->tseg2;
 		timing->bitrate = SJA1000_CLOCK_HZ / (timing->brp * quanta);
@@ -41,7 +41,7 @@ int canchar_sja1000_calculate(struct canchar_timing *timing)
 	}
 	if (!timing->bitrate || timing->bitrate > 1000000)
 		return -EINVAL;
-	wish = wish ?: usual_sample_point(timing->bitrate);
+	wish = wish ?: canchar_sja1000_usual_sample_point(timing->bitrate);
 	for (quanta = 25; quanta >= 4; quanta--) {
 		struct canchar_timing trial = *timing;
 		u32 distance;
@@ -53,7 +53,7 @@ int canchar_sja1000_calculate(struct canchar_timing *timing)
 		trial.tseg1 = quanta - 1 - trial.tseg2;
 		trial.sample_point = 1000 * (1 + trial.tseg1) / quanta;
 		distance = max(trial.sample_point, wish) - min(trial.sample_point, wish);
-		if (timing_possible(&trial) && distance < best) {
+		if (canchar_sja1000_timing_possible(&trial) && distance < best) {
 			best = distance;
 			*timing = trial;
 		}
@@ -63,7 +63,7 @@ int canchar_sja1000_calculate(struct canchar_timing *timing)
 
 /* ------------------------------------------------------ start and stop -- */
 
-static bool set_mode(const struct sja1000 *chip, u8 mode)
+static bool canchar_sja1000_set_mode(const struct sja1000 *chip, u8 mode)
 {
 	int tries;
 
@@ -81,7 +81,7 @@ static bool set_mode(const struct sja1000 *chip, u8 mode)
 void canchar_sja1000_quiet(struct sja1000 *chip)
 {
 	sja1000_out(chip, SJA1000_IER, 0);
-	set_mode(chip, SJA1000_MOD_RESET);
+	canchar_sja1000_set_mode(chip, SJA1000_MOD_RESET);
 	sja1000_out(chip, SJA1000_CDR, chip->cdr | SJA1000_CDR_PELICAN);
 	sja1000_in(chip, SJA1000_IR);
 }
@@ -106,9 +106,15 @@ int canchar_sja1000_begin(struct sja1000 *chip, const struct canchar_timing *tim
 	sja1000_out(chip, SJA1000_BTR0, (timing->sjw - 1) << 6 | (timing->brp - 1));
 	sja1000_out(chip, SJA1000_BTR1, (timing->tseg2 - 1) << 4 | (timing->tseg1 - 1));
 	sja1000_out(chip, SJA1000_OCR, chip->ocr);
-	sja1000_out(chip, SJA1000_TXERR, 0);
-	sja1000_out(chip, SJA1000_RXERR, 0);
-	if (!set_mode(chip, listen_only ? SJA1000_MOD_LISTEN_ONLY : 0))
+	/*
+	 * After bus-off the counters are the chip's: writing TXERR would let it recover after 11
+	 * recessive bits instead of 128 times as many (data sheet, 6.4.12).
+	 */
+	if (!(sja1000_in(chip, SJA1000_SR) & SJA1000_SR_BUS_OFF)) {
+		sja1000_out(chip, SJA1000_TXERR, 0);
+		sja1000_out(chip, SJA1000_RXERR, 0);
+	}
+	if (!canchar_sja1000_set_mode(chip, listen_only ? SJA1000_MOD_LISTEN_ONLY : 0))
 		return -EIO;
 	/* Discards frames that an emulated FIFO kept through the reset. */
 	for (i = 0; i < 64 && sja1000_in(chip, SJA1000_SR) & SJA1000_SR_RX; i++)

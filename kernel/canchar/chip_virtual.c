@@ -11,12 +11,12 @@
 #include "../compat.h"
 #include "chip_virtual.h"
 
-static void interrupt_work(struct irq_work *work)
+static void canchar_virtual_interrupt_work(struct irq_work *work)
 {
 	canchar_interrupt(0, container_of(work, struct canchar_virtual, interrupt)->dev);
 }
 
-static void raise(struct canchar_virtual *chip, unsigned int events)
+static void canchar_virtual_raise(struct canchar_virtual *chip, unsigned int events)
 {
 	raw_spin_lock(&chip->lock);
 	chip->events |= events;
@@ -24,7 +24,7 @@ static void raise(struct canchar_virtual *chip, unsigned int events)
 	irq_work_queue(&chip->interrupt);
 }
 
-static void push(struct canchar_virtual *chip, const struct canchar_frame *frame)
+static void canchar_virtual_push(struct canchar_virtual *chip, const struct canchar_frame *frame)
 {
 	raw_spin_lock(&chip->lock);
 	if (!chip->listening) {
@@ -40,16 +40,17 @@ static void push(struct canchar_virtual *chip, const struct canchar_frame *frame
 }
 
 /* With interrupts off. */
-static void to_all_others(struct canchar_virtual *chip, const struct canchar_frame *frame)
+static void canchar_virtual_to_all_others(struct canchar_virtual *chip,
+					  const struct canchar_frame *frame)
 {
 	unsigned int i;
 
 	for (i = 0; i < chip->bus->count; i++)
 		if (&chip->bus->chips[i] != chip)
-			push(&chip->bus->chips[i], frame);
+			canchar_virtual_push(&chip->bus->chips[i], frame);
 }
 
-static enum hrtimer_restart frame_ends(struct hrtimer *timer)
+static enum hrtimer_restart canchar_virtual_frame_ends(struct hrtimer *timer)
 {
 	struct canchar_virtual *chip = container_of(timer, struct canchar_virtual, wire);
 	struct canchar_frame frame;
@@ -64,14 +65,14 @@ static enum hrtimer_restart frame_ends(struct hrtimer *timer)
 		chip->events |= CANCHAR_EVENT_TX;
 	raw_spin_unlock(&chip->lock);
 	if (sent)
-		to_all_others(chip, &frame);
+		canchar_virtual_to_all_others(chip, &frame);
 	local_irq_restore(flags);
 	if (sent)
 		canchar_interrupt(0, chip->dev);
 	return HRTIMER_NORESTART;
 }
 
-static u64 duration_ns(const struct canchar_frame *frame, u32 bitrate)
+static u64 canchar_virtual_duration_ns(const struct canchar_frame *frame, u32 bitrate)
 {
 	u32 bits = frame->can_id & CAN_EFF_FLAG ? 67 : 47;
 
@@ -80,37 +81,40 @@ static u64 duration_ns(const struct canchar_frame *frame, u32 bitrate)
 	return div_u64((u64)bits * NSEC_PER_SEC, bitrate);
 }
 
-static int virtual_calculate(struct canchar_timing *timing)
+static int canchar_virtual_calculate(struct canchar_timing *timing)
 {
 	return timing->bitrate > 1000000 ? -EINVAL : 0;
 }
 
-static int virtual_start(struct canchar_device *dev)
+static int canchar_virtual_start(struct canchar_device *dev)
 {
 	struct canchar_virtual *chip = dev->chip;
+	unsigned long flags;
 
-	raw_spin_lock(&chip->lock);
+	raw_spin_lock_irqsave(&chip->lock, flags);
 	chip->tail = chip->head;
 	chip->events = 0;
 	chip->busy = false;
 	chip->listening = true;
 	chip->standing = (struct canchar_standing){ .state = CANCHAR_ERROR_ACTIVE };
-	raw_spin_unlock(&chip->lock);
+	raw_spin_unlock_irqrestore(&chip->lock, flags);
 	return 0;
 }
 
-static void virtual_stop(struct canchar_device *dev)
+static void canchar_virtual_stop(struct canchar_device *dev)
 {
 	struct canchar_virtual *chip = dev->chip;
+	unsigned long flags;
 
-	raw_spin_lock(&chip->lock);
+	raw_spin_lock_irqsave(&chip->lock, flags);
 	chip->listening = false;
 	chip->busy = false;
-	raw_spin_unlock(&chip->lock);
-	hrtimer_try_to_cancel(&chip->wire);	/* one that runs finds nothing to end */
+	raw_spin_unlock_irqrestore(&chip->lock, flags);
+	/* Not with the lock held: one that runs ends a frame of before, not the next start's. */
+	hrtimer_cancel(&chip->wire);
 }
 
-static unsigned int virtual_events(struct canchar_device *dev)
+static unsigned int canchar_virtual_events(struct canchar_device *dev)
 {
 	struct canchar_virtual *chip = dev->chip;
 	unsigned int events;
@@ -124,7 +128,7 @@ static unsigned int virtual_events(struct canchar_device *dev)
 	return events;
 }
 
-static bool virtual_receive(struct canchar_device *dev, struct canchar_frame *frame)
+static bool canchar_virtual_receive(struct canchar_device *dev, struct canchar_frame *frame)
 {
 	struct canchar_virtual *chip = dev->chip;
 	bool there;
@@ -137,17 +141,17 @@ static bool virtual_receive(struct canchar_device *dev, struct canchar_frame *fr
 	return there;
 }
 
-static bool virtual_tx_free(struct canchar_device *dev)
+static bool canchar_virtual_tx_free(struct canchar_device *dev)
 {
 	return !READ_ONCE(((struct canchar_virtual *)dev->chip)->busy);
 }
 
 /* It interrupts at the end of every frame; of one that takes no time, if it may. */
-static void virtual_tx_interrupt(struct canchar_device *dev, bool wanted)
+static void canchar_virtual_tx_interrupt(struct canchar_device *dev, bool wanted)
 {
 }
 
-static void virtual_send(struct canchar_device *dev, const struct canchar_frame *frame)
+static void canchar_virtual_send(struct canchar_device *dev, const struct canchar_frame *frame)
 {
 	struct canchar_virtual *chip = dev->chip;
 	struct canchar_frame copy = *frame;
@@ -158,25 +162,37 @@ static void virtual_send(struct canchar_device *dev, const struct canchar_frame 
 	if (copy.can_id & CAN_RTR_FLAG)
 		memset(copy.data, 0, sizeof(copy.data));
 	if (!dev->timing.bitrate) {
-		to_all_others(chip, &copy);
+		canchar_virtual_to_all_others(chip, &copy);
 		if (dev->tx_armed)
-			raise(chip, CANCHAR_EVENT_TX);
+			canchar_virtual_raise(chip, CANCHAR_EVENT_TX);
 		return;
 	}
 	raw_spin_lock(&chip->lock);
 	chip->on_wire = copy;
 	chip->busy = true;
 	raw_spin_unlock(&chip->lock);
-	hrtimer_start(&chip->wire, ns_to_ktime(duration_ns(&copy, dev->timing.bitrate)),
+	hrtimer_start(&chip->wire,
+		      ns_to_ktime(canchar_virtual_duration_ns(&copy, dev->timing.bitrate)),
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 /* The core checks the mask before it reads events; there is no line to mask. */
-static void virtual_mask(struct canchar_device *dev, bool masked)
+static void canchar_virtual_mask(struct canchar_device *dev, bool masked)
 {
 }
 
-static void virtual_standing(struct canchar_device *dev, struct canchar_standing *standing)
+/* Its causes stay where look finds them. */
+static bool canchar_virtual_acknowledge(struct canchar_device *dev)
+{
+	return false;
+}
+
+/* The core ignores its interrupts until the start. */
+static void canchar_virtual_silence(struct canchar_device *dev)
+{
+}
+
+static void canchar_virtual_standing(struct canchar_device *dev, struct canchar_standing *standing)
 {
 	struct canchar_virtual *chip = dev->chip;
 
@@ -200,7 +216,7 @@ void canchar_virtual_report(struct canchar_virtual *chip, enum canchar_state sta
 	if (state == CANCHAR_BUS_OFF)
 		chip->busy = false;
 	raw_spin_unlock(&chip->lock);
-	raise(chip, CANCHAR_EVENT_STATE);
+	canchar_virtual_raise(chip, CANCHAR_EVENT_STATE);
 	local_irq_restore(flags);
 }
 
@@ -208,8 +224,9 @@ void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_
 {
 	chip->bus = bus;
 	raw_spin_lock_init(&chip->lock);
-	chip->interrupt = IRQ_WORK_INIT_HARD(interrupt_work);
-	hrtimer_setup(&chip->wire, frame_ends, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	chip->interrupt = IRQ_WORK_INIT_HARD(canchar_virtual_interrupt_work);
+	hrtimer_setup(&chip->wire, canchar_virtual_frame_ends, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 void canchar_virtual_quiet(struct canchar_virtual *chip)
@@ -220,15 +237,17 @@ void canchar_virtual_quiet(struct canchar_virtual *chip)
 
 const struct canchar_chip_ops canchar_virtual_ops = {
 	.name = "virtual",
-	.calculate = virtual_calculate,
-	.start = virtual_start,
-	.stop = virtual_stop,
-	.events = virtual_events,
-	.look = virtual_events,
-	.receive = virtual_receive,
-	.tx_free = virtual_tx_free,
-	.tx_interrupt = virtual_tx_interrupt,
-	.send = virtual_send,
-	.mask = virtual_mask,
-	.standing = virtual_standing,
+	.calculate = canchar_virtual_calculate,
+	.silence = canchar_virtual_silence,
+	.start = canchar_virtual_start,
+	.stop = canchar_virtual_stop,
+	.events = canchar_virtual_events,
+	.look = canchar_virtual_events,
+	.receive = canchar_virtual_receive,
+	.tx_free = canchar_virtual_tx_free,
+	.tx_interrupt = canchar_virtual_tx_interrupt,
+	.send = canchar_virtual_send,
+	.mask = canchar_virtual_mask,
+	.acknowledge = canchar_virtual_acknowledge,
+	.standing = canchar_virtual_standing,
 };

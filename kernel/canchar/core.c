@@ -13,56 +13,56 @@
 
 /* ---------------------------------------------------------- receiving -- */
 
-static bool wanted(const struct canchar_file *file, u32 can_id)
+static bool canchar_wanted(const struct canchar_file *file, u32 can_id)
 {
 	if (likely(!file->filters))
 		return !(can_id & CAN_ERR_FLAG);
 	return canchar_filters_pass(file->filters, can_id);
 }
 
-static void deliver(struct canchar_device *dev, struct canchar_frame *frame)
+static void canchar_deliver(struct canchar_device *dev, struct canchar_frame *frame)
 {
 	struct canchar_file *file;
 
 	list_for_each_entry(file, &dev->files, node)
-		if (wanted(file, frame->can_id))
+		if (canchar_wanted(file, frame->can_id))
 			canchar_queue_put(file, frame);
 }
 
 /* One frame; whether there are more the chip is asked anyway. */
-static __always_inline unsigned int receive(struct canchar_device *dev)
+static __always_inline unsigned int canchar_receive(struct canchar_device *dev)
 {
 	struct canchar_frame frame;
 
 	if (!chip_receive(dev, &frame))
 		return 0;
 	frame.stamp_ns = ktime_get_real_ns();
-	deliver(dev, &frame);
+	canchar_deliver(dev, &frame);
 	dev->counts.rx_frames++;
 	return 1;
 }
 
 /* With a full barrier after the condition that they wait for. */
-static void wake_reader(struct canchar_file *file)
+static void canchar_wake_reader(struct canchar_file *file, u32 unread)
 {
-	if (rcuwait_active(&file->reader))
+	if (unread >= file->wake_at && rcuwait_active(&file->reader))
 		rcuwait_wake_up(&file->reader);
-	if (waitqueue_active(&file->pollers))
+	if (unread >= file->poll_at && waitqueue_active(&file->pollers))
 		irq_work_queue(&file->wake_pollers);
 }
 
 /* Wakes all waiters for frames since the last call, at once. */
-static void wake_readers(struct canchar_device *dev)
+static void canchar_wake_readers(struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
 	/* Pairs with set_current_state() of a waiter that checks for frames, then sleeps. */
 	smp_mb();
 	list_for_each_entry(file, &dev->files, node) {
-		if (!file->fresh || canchar_ring_unread(&file->rx) < file->wake_at)
+		if (!file->fresh)
 			continue;
 		file->fresh = false;
-		wake_reader(file);
+		canchar_wake_reader(file, canchar_ring_unread(&file->rx));
 	}
 }
 
@@ -75,16 +75,21 @@ void canchar_echo(struct canchar_device *dev)
 	struct canchar_file *file;
 
 	frame.stamp_ns = ktime_get_real_ns();
+	/* The sender may have left anything after the data. */
+	if (frame.can_id & CAN_RTR_FLAG)
+		memset(frame.data, 0, sizeof(frame.data));
+	else
+		memset(frame.data + frame.len, 0, sizeof(frame.data) - frame.len);
 	list_for_each_entry(file, &dev->files, node) {
 		bool own = file == dev->in_flight_of;
 
 		if (!(dev->in_flight_flags & (own ? CANCHAR_ECHO_OWN : CANCHAR_ECHO)))
 			continue;
 		frame.flags = own ? CANCHAR_FRAME_OWN : CANCHAR_FRAME_LOCAL;
-		if (wanted(file, frame.can_id))
+		if (canchar_wanted(file, frame.can_id))
 			canchar_queue_put(file, &frame);
 	}
-	wake_readers(dev);
+	canchar_wake_readers(dev);
 }
 
 void canchar_wake_everybody(struct canchar_device *dev)
@@ -94,7 +99,7 @@ void canchar_wake_everybody(struct canchar_device *dev)
 	smp_mb();	/* as above */
 	list_for_each_entry(file, &dev->files, node) {
 		rcuwait_wake_up(&file->writer);
-		wake_reader(file);
+		canchar_wake_reader(file, U32_MAX);
 	}
 }
 
@@ -116,11 +121,11 @@ void canchar_error_frame(struct canchar_device *dev, u32 class, u8 control,
 		frame.data[7] = standing->rx_errors;
 	}
 	dev->counts.error_frames++;
-	deliver(dev, &frame);
+	canchar_deliver(dev, &frame);
 }
 
 /* Which error counter caused the state, as SocketCAN drivers report it. */
-static u8 control_byte(const struct canchar_standing *standing)
+static u8 canchar_control_byte(const struct canchar_standing *standing)
 {
 	bool tx = standing->tx_errors >= standing->rx_errors;
 	bool rx = standing->rx_errors >= standing->tx_errors;
@@ -135,20 +140,37 @@ static u8 control_byte(const struct canchar_standing *standing)
 	}
 }
 
-static void state_changed(struct canchar_device *dev)
+/* The controller is on the bus again after bus-off. With the lock held. */
+void canchar_recovered(struct canchar_device *dev, const struct canchar_standing *standing)
+{
+	dev->recovering = false;
+	dev->counts.restarts++;
+	canchar_error_frame(dev, CAN_ERR_RESTARTED, 0, standing);
+	canchar_wake_everybody(dev);
+	canchar_feed(dev);
+}
+
+static void canchar_state_changed(struct canchar_device *dev)
 {
 	struct canchar_standing standing;
+	bool recovered;
 
 	dev->ops->standing(dev, &standing);
 	if (standing.state == dev->state)
 		return;
-	dev->state = standing.state;
+	recovered = dev->state == CANCHAR_BUS_OFF;
+	canchar_set_state(dev, standing.state);
+	if (recovered) {
+		canchar_recovered(dev, &standing);
+		return;
+	}
 	if (dev->state != CANCHAR_BUS_OFF) {
-		canchar_error_frame(dev, CAN_ERR_CRTL, control_byte(&standing), &standing);
+		canchar_error_frame(dev, CAN_ERR_CRTL, canchar_control_byte(&standing), &standing);
 		return;
 	}
 	dev->counts.bus_off++;
-	canchar_abort_in_flight(dev);
+	/* Frames that wait now would be sent after a restart that may be hours away. */
+	canchar_stop_sending(dev);
 	canchar_error_frame(dev, CAN_ERR_BUSOFF, 0, &standing);
 	canchar_wake_everybody(dev);
 	if (dev->timing.restart_ms)
@@ -156,31 +178,32 @@ static void state_changed(struct canchar_device *dev)
 }
 
 /* The card has been pulled out: its registers read as ones. */
-static void card_lost(struct canchar_device *dev)
+static void canchar_card_lost(struct canchar_device *dev)
 {
 	dev->running = false;
-	dev->state = CANCHAR_STOPPED;
-	canchar_abort_in_flight(dev);
+	dev->live = false;
+	canchar_set_state(dev, CANCHAR_STOPPED);
+	canchar_stop_sending(dev);
 	canchar_wake_everybody(dev);
 }
 
 /* How many frames it has received. */
-static __always_inline unsigned int handle(struct canchar_device *dev, unsigned int events)
+static __always_inline unsigned int canchar_handle(struct canchar_device *dev, unsigned int events)
 {
 	unsigned int count = 0;
 
 	if (unlikely(events & CANCHAR_EVENT_GONE)) {
-		card_lost(dev);
+		canchar_card_lost(dev);
 		return 0;
 	}
 	if (events & CANCHAR_EVENT_RX)
-		count = receive(dev);
+		count = canchar_receive(dev);
 	if (unlikely(events & CANCHAR_EVENT_OVERRUN)) {
 		dev->counts.rx_overruns++;
 		canchar_error_frame(dev, CAN_ERR_CRTL, CAN_ERR_CRTL_RX_OVERFLOW, NULL);
 	}
 	if (unlikely(events & CANCHAR_EVENT_STATE))
-		state_changed(dev);
+		canchar_state_changed(dev);
 	if (events & CANCHAR_EVENT_TX)
 		canchar_feed(dev);
 	return count;
@@ -204,18 +227,25 @@ irqreturn_t canchar_interrupt(int irq, void *data)
 	while (vain < CANCHAR_PASSES_MAX && count < CANCHAR_BURST_MAX) {
 		unsigned int came;
 
-		if (!dev->running || dev->masked)
+		if (!dev->live)
 			break;
+		if (unlikely(dev->masked)) {
+			if (dev->ops->acknowledge(dev)) {
+				canchar_poll_chip(dev);
+				vain++;
+			}
+			break;
+		}
 		events = chip_events(dev);
 		if (!events)
 			break;
-		came = handle(dev, events);
+		came = canchar_handle(dev, events);
 		count += came;
 		vain += !came;
 	}
 	if (vain || count) {
 		dev->counts.interrupts++;
-		wake_readers(dev);
+		canchar_wake_readers(dev);
 	}
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	return vain || count ? IRQ_HANDLED : IRQ_NONE;
@@ -227,22 +257,23 @@ void canchar_poll_chip(struct canchar_device *dev)
 	unsigned int events, count = 0;
 	bool happened = false;
 
-	if (!dev->running)
+	if (!dev->live)
 		return;
+	dev->polled = true;
 	do {
 		events = chip_look(dev);
 		if (!events)
 			break;
 		happened = true;
-		count += handle(dev, events);
-	} while (events & CANCHAR_EVENT_RX && count < CANCHAR_BURST_MAX && dev->running);
+		count += canchar_handle(dev, events);
+	} while (events & CANCHAR_EVENT_RX && count < CANCHAR_BURST_MAX && dev->live);
 	if (unlikely(dev->tx_armed))
 		canchar_feed(dev);
 	if (happened)
-		wake_readers(dev);
+		canchar_wake_readers(dev);
 }
 
-static void set_mask(struct canchar_device *dev, bool masked)
+static void canchar_set_mask(struct canchar_device *dev, bool masked)
 {
 	struct canchar_file *file;
 
@@ -251,33 +282,68 @@ static void set_mask(struct canchar_device *dev, bool masked)
 	WRITE_ONCE(dev->masked, masked);
 	list_for_each_entry(file, &dev->files, node)
 		WRITE_ONCE(file->rx.shared->need_wakeup, masked);
-	if (!dev->running)
+	if (!dev->live)
 		return;
 	dev->ops->mask(dev, masked);
+	if (masked)
+		canchar_watch(dev);
 	/* Frames that arrived meanwhile, or are latched, cause no interrupt. */
 	canchar_poll_chip(dev);
 }
 
-static bool somebody_sleeps(const struct canchar_device *dev)
+/* Readers, writers, and files in a poll(2) or an epoll set. */
+static bool canchar_somebody_sleeps(const struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
 	list_for_each_entry(file, &dev->files, node)
-		if (rcuwait_active(&file->reader) || rcuwait_active(&file->writer))
+		if (rcuwait_active(&file->reader) || rcuwait_active(&file->writer) ||
+		    waitqueue_active(&file->pollers))
 			return true;
 	return false;
+}
+
+/* Starts the watchdog, unless it runs. With the lock held. */
+void canchar_watch(struct canchar_device *dev)
+{
+	if (!hrtimer_is_queued(&dev->watchdog))
+		hrtimer_start(&dev->watchdog, ns_to_ktime(CANCHAR_MASKED_MAX_NS),
+			      HRTIMER_MODE_REL_HARD);
+}
+
+/*
+ * The caller that masked the chip may never poll again: then frames, bus-off and the transmit
+ * queues of all files would wait for it. And senders whose turn failed get another one.
+ */
+enum hrtimer_restart canchar_watchdog(struct hrtimer *timer)
+{
+	struct canchar_device *dev = container_of(timer, struct canchar_device, watchdog);
+	unsigned long flags;
+	bool again;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	if (dev->masked && !dev->polled)
+		canchar_set_mask(dev, false);
+	dev->polled = false;
+	canchar_feed(dev);
+	/* Somebody else may have started it while this function waited for the lock. */
+	again = dev->live && dev->masked && !hrtimer_is_queued(timer);
+	if (again)
+		hrtimer_forward_now(timer, ns_to_ktime(CANCHAR_MASKED_MAX_NS));
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return again ? HRTIMER_RESTART : HRTIMER_NORESTART;
 }
 
 /* The chip is about to be polled: no interrupt, unless a caller sleeps for it. */
 void canchar_mask(struct canchar_device *dev)
 {
-	if (somebody_sleeps(dev))
+	if (canchar_somebody_sleeps(dev))
 		return;
-	set_mask(dev, true);
+	canchar_set_mask(dev, true);
 	/* Pairs with set_current_state() of a waiter that checks the mask before it sleeps. */
 	smp_mb();
-	if (somebody_sleeps(dev))
-		set_mask(dev, false);
+	if (canchar_somebody_sleeps(dev))
+		canchar_set_mask(dev, false);
 }
 
 /* A caller is about to sleep: enables the interrupt. Not with the lock held. */
@@ -288,6 +354,6 @@ void canchar_unmask(struct canchar_device *dev)
 	if (likely(!READ_ONCE(dev->masked)))
 		return;
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	set_mask(dev, false);
+	canchar_set_mask(dev, false);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 }

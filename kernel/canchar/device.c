@@ -7,91 +7,124 @@
 #include <linux/idr.h>
 #include <linux/slab.h>
 
+#include "../compat.h"
 #include "canchar.h"
 
 /* ------------------------------------------------------ start and stop -- */
 
-static void stop_locked(struct canchar_device *dev)
+/* The chip is no longer accessed, nor does it interrupt. With the lock held. */
+static void canchar_leave_chip(struct canchar_device *dev)
 {
-	dev->running = false;
-	dev->state = CANCHAR_STOPPED;
-	dev->ops->stop(dev);
-	canchar_stop_sending(dev);
-	canchar_wake_everybody(dev);
+	if (dev->live)
+		dev->ops->silence(dev);
+	dev->live = false;
+	dev->tx_armed = false;
 }
 
-static int start_locked(struct canchar_device *dev)
+/* With the mutex. */
+static void canchar_stop_running(struct canchar_device *dev)
 {
-	struct canchar_standing standing = { .state = CANCHAR_ERROR_ACTIVE };
-	bool again = dev->running;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	canchar_leave_chip(dev);
+	dev->running = false;
+	dev->recovering = false;
+	canchar_set_state(dev, CANCHAR_STOPPED);
+	canchar_stop_sending(dev);
+	canchar_wake_everybody(dev);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	dev->ops->stop(dev);
+}
+
+/* The chip has started. With the lock held. */
+static void canchar_enter_chip(struct canchar_device *dev, bool again)
+{
+	struct canchar_standing standing;
+
+	dev->running = true;
+	dev->live = true;
+	dev->ops->standing(dev, &standing);
+	canchar_set_state(dev, standing.state);
+	dev->recovering = standing.state == CANCHAR_BUS_OFF;
+	if (dev->masked) {
+		dev->ops->mask(dev, true);
+		canchar_watch(dev);
+	}
+	if (again && !dev->recovering)
+		canchar_recovered(dev, &standing);
+}
+
+/* For the first time, or again after bus-off. With the mutex. */
+static int canchar_start_chip(struct canchar_device *dev)
+{
+	unsigned long flags;
+	bool again;
 	int err;
 
-	if (again) {
-		dev->ops->stop(dev);
-		dev->tx_armed = false;
-	}
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	again = dev->running;
+	canchar_leave_chip(dev);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+
 	err = dev->ops->start(dev);
 	if (err) {
-		dev->running = false;
-		dev->state = CANCHAR_STOPPED;
+		canchar_stop_running(dev);
 		return err;
 	}
-	dev->running = true;
-	dev->state = CANCHAR_ERROR_ACTIVE;
-	if (dev->masked)
-		dev->ops->mask(dev, true);
-	if (again) {
-		dev->counts.restarts++;
-		canchar_error_frame(dev, CAN_ERR_RESTARTED, 0, &standing);
-		canchar_wake_everybody(dev);
-		canchar_feed(dev);
-	}
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	canchar_enter_chip(dev, again);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	return 0;
+}
+
+/* Whether a start has anything to do. With the mutex. */
+static bool canchar_may_start(struct canchar_device *dev)
+{
+	unsigned long flags;
+	bool may;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	may = !dev->running || (dev->state == CANCHAR_BUS_OFF && !dev->recovering);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return may;
 }
 
 int canchar_start(struct canchar_device *dev)
 {
-	unsigned long flags;
 	int err = 0;
 
 	mutex_lock(&dev->mutex);
-	raw_spin_lock_irqsave(&dev->lock, flags);
 	if (dev->gone)
 		err = -ENODEV;
-	else if (!dev->running || dev->state == CANCHAR_BUS_OFF)
-		err = start_locked(dev);
-	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	else if (canchar_may_start(dev))
+		err = canchar_start_chip(dev);
 	mutex_unlock(&dev->mutex);
 	return err;
 }
 
 int canchar_stop(struct canchar_device *dev)
 {
-	unsigned long flags;
 	int err = 0;
 
 	mutex_lock(&dev->mutex);
-	raw_spin_lock_irqsave(&dev->lock, flags);
 	if (dev->gone)
 		err = -ENODEV;
 	else if (dev->running)
-		stop_locked(dev);
-	raw_spin_unlock_irqrestore(&dev->lock, flags);
+		canchar_stop_running(dev);
+	/* One that runs already waits for the mutex, and then finds nothing to restart. */
+	cancel_delayed_work(&dev->restart);
 	mutex_unlock(&dev->mutex);
-	cancel_delayed_work_sync(&dev->restart);
 	return err;
 }
 
-static void restart_work(struct work_struct *work)
+static void canchar_restart_work(struct work_struct *work)
 {
 	struct canchar_device *dev = container_of(work, struct canchar_device, restart.work);
-	unsigned long flags;
 
 	mutex_lock(&dev->mutex);
-	raw_spin_lock_irqsave(&dev->lock, flags);
-	if (!dev->gone && dev->running && dev->state == CANCHAR_BUS_OFF)
-		start_locked(dev);
-	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	if (!dev->gone && dev->running && canchar_may_start(dev))
+		canchar_start_chip(dev);
 	mutex_unlock(&dev->mutex);
 }
 
@@ -127,7 +160,7 @@ static struct class canchar_class = {
 	.dev_groups = canchar_groups,
 };
 
-static void device_released(struct device *device)
+static void canchar_device_released(struct device *device)
 {
 	struct canchar_device *dev = container_of(device, struct canchar_device, dev);
 
@@ -168,13 +201,14 @@ struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 	INIT_LIST_HEAD(&dev->files);
 	for (priority = 0; priority < CANCHAR_PRIORITIES; priority++)
 		INIT_LIST_HEAD(&dev->senders[priority]);
-	INIT_DELAYED_WORK(&dev->restart, restart_work);
+	INIT_DELAYED_WORK(&dev->restart, canchar_restart_work);
+	hrtimer_setup(&dev->watchdog, canchar_watchdog, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 
 	device_initialize(&dev->dev);
 	dev->dev.class = &canchar_class;
 	dev->dev.parent = parent;
 	dev->dev.devt = MKDEV(MAJOR(first_number), dev->number);
-	dev->dev.release = device_released;
+	dev->dev.release = canchar_device_released;
 	dev_set_name(&dev->dev, "canchar%d", dev->number);
 	cdev_init(&dev->cdev, &canchar_fops);
 	dev->cdev.owner = THIS_MODULE;
@@ -199,14 +233,15 @@ void canchar_unregister(struct canchar_device *dev)
 
 	cdev_device_del(&dev->cdev, &dev->dev);
 	mutex_lock(&dev->mutex);
-	raw_spin_lock_irqsave(&dev->lock, flags);
 	if (dev->running)
-		stop_locked(dev);
+		canchar_stop_running(dev);
+	raw_spin_lock_irqsave(&dev->lock, flags);
 	dev->gone = true;
 	canchar_wake_everybody(dev);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	mutex_unlock(&dev->mutex);
 	cancel_delayed_work_sync(&dev->restart);
+	hrtimer_cancel(&dev->watchdog);
 	put_device(&dev->dev);
 }
 

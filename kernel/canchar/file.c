@@ -16,6 +16,15 @@
 /* How long close(2) waits for frames that have not been sent yet. */
 #define CANCHAR_LINGER_NS	(1 * NSEC_PER_SEC)
 
+/*
+ * What a wait answers to a signal: with SA_RESTART a wait without a timeout begins again, but a
+ * timeout would begin again too, in full.
+ */
+int canchar_interrupted(u64 timeout_ns)
+{
+	return timeout_ns == CANCHAR_FOREVER ? -ERESTARTSYS : -EINTR;
+}
+
 /* ns of CLOCK_MONOTONIC at which a wait of timeout_ns ends; KTIME_MAX: never. */
 u64 canchar_deadline(u64 timeout_ns)
 {
@@ -27,13 +36,13 @@ u64 canchar_deadline(u64 timeout_ns)
 	return timeout_ns < KTIME_MAX - now ? now + timeout_ns : KTIME_MAX;
 }
 
-static bool passed(u64 deadline)
+static bool canchar_passed(u64 deadline)
 {
 	return deadline != KTIME_MAX && ktime_get_ns() >= deadline;
 }
 
 /* Sleeps until woken; false when the deadline has passed. */
-static bool sleep_until(u64 deadline)
+static bool canchar_sleep_until(u64 deadline)
 {
 	ktime_t until = ns_to_ktime(deadline);
 
@@ -46,13 +55,21 @@ static bool sleep_until(u64 deadline)
 
 /* ---------------------------------------------------------- receiving -- */
 
-/* The number of waiting frames; polls the chip first if its interrupt is masked. */
+/* Polling a masked chip serves all files. */
+static bool canchar_polls_chip(const struct canchar_file *file)
+{
+	return READ_ONCE(file->options.flags) & CANCHAR_POLL_CHIP || READ_ONCE(file->dev->masked);
+}
+
+/*
+ * The number of waiting frames; polls the chip first if its interrupt is masked. With the read
+ * mutex, which keeps the ring.
+ */
 u32 canchar_look(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
 
-	/* Polling a masked chip serves all files. */
-	if (READ_ONCE(file->options.flags) & CANCHAR_POLL_CHIP || READ_ONCE(dev->masked)) {
+	if (canchar_polls_chip(file)) {
 		unsigned long flags;
 
 		raw_spin_lock_irqsave(&dev->lock, flags);
@@ -62,14 +79,29 @@ u32 canchar_look(struct canchar_file *file)
 	return canchar_ring_unread(&file->rx);
 }
 
-static bool wait_is_over(struct canchar_file *file, u32 min)
+/* The same without the mutex: the lock keeps the ring from being replaced meanwhile. */
+u32 canchar_look_locked(struct canchar_file *file)
+{
+	struct canchar_device *dev = file->dev;
+	unsigned long flags;
+	u32 waiting;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	if (canchar_polls_chip(file))
+		canchar_poll_chip(dev);
+	waiting = canchar_ring_unread(&file->rx);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return waiting;
+}
+
+static bool canchar_wait_is_over(struct canchar_file *file, u32 min)
 {
 	return canchar_ring_unread(&file->rx) >= min || canchar_trouble(file->dev) ||
 	       signal_pending(current);
 }
 
 /* Polls the chip until the wait is over (true) or this much time has passed. */
-static bool spin(struct canchar_file *file, u32 min, u64 deadline)
+static bool canchar_spin(struct canchar_file *file, u32 min, u64 deadline)
 {
 	struct canchar_device *dev = file->dev;
 	u64 spin_end = KTIME_MAX;
@@ -87,19 +119,18 @@ static bool spin(struct canchar_file *file, u32 min, u64 deadline)
 		if (canchar_look(file) >= min || canchar_trouble(dev) ||
 		    signal_pending(current))
 			return true;
-		if (passed(spin_end))
+		if (canchar_passed(spin_end))
 			return false;
 		cpu_relax();
 		cond_resched();
 	}
 }
 
-/* Fewer frames than this wake no reader. */
-static void set_wake_at(struct canchar_file *file, u32 min)
+/* Fewer frames than this do not wake the reader. */
+static void canchar_set_wake_at(struct canchar_file *file, u32 min)
 {
 	unsigned long flags;
 
-	min = min(min, file->options.read_min);
 	if (READ_ONCE(file->wake_at) == min)
 		return;
 	raw_spin_lock_irqsave(&file->dev->lock, flags);
@@ -107,14 +138,14 @@ static void set_wake_at(struct canchar_file *file, u32 min)
 	raw_spin_unlock_irqrestore(&file->dev->lock, flags);
 }
 
-static void sleep_for_frames(struct canchar_file *file, u32 min, u64 deadline)
+static void canchar_sleep_for_frames(struct canchar_file *file, u32 min, u64 deadline)
 {
-	set_wake_at(file, min);
+	canchar_set_wake_at(file, min);
 	prepare_to_rcuwait(&file->reader);
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
 		canchar_unmask(file->dev);
-		if (wait_is_over(file, min) || !sleep_until(deadline))
+		if (canchar_wait_is_over(file, min) || !canchar_sleep_until(deadline))
 			break;
 	}
 	finish_rcuwait(&file->reader);
@@ -127,7 +158,8 @@ static void sleep_for_frames(struct canchar_file *file, u32 min, u64 deadline)
  * @timeout_ns: 0 to check once, CANCHAR_FOREVER
  *
  * Return: the number of waiting frames, fewer than @min after the timeout, a signal, or when the
- * device has stopped; if none wait then, -ERESTARTSYS, -ENETDOWN, -ENODEV, or 0 after the time.
+ * device has stopped; if none wait then, -ERESTARTSYS or -EINTR, -ENETDOWN, -ENODEV, or 0 after the
+ * time.
  */
 long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
 {
@@ -139,9 +171,9 @@ long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
 	if (waiting < min && timeout_ns) {
 		deadline = canchar_deadline(timeout_ns);
 		if (!polls) {
-			sleep_for_frames(file, min, deadline);
-		} else if (!spin(file, min, deadline) && !passed(deadline)) {
-			sleep_for_frames(file, min, deadline);
+			canchar_sleep_for_frames(file, min, deadline);
+		} else if (!canchar_spin(file, min, deadline) && !canchar_passed(deadline)) {
+			canchar_sleep_for_frames(file, min, deadline);
 		}
 		waiting = canchar_ring_unread(&file->rx);
 	}
@@ -150,11 +182,11 @@ long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
 	err = canchar_trouble(file->dev);
 	if (err)
 		return err;
-	return timeout_ns && signal_pending(current) ? -ERESTARTSYS : 0;
+	return timeout_ns && signal_pending(current) ? canchar_interrupted(timeout_ns) : 0;
 }
 
 /* Word by word: a call that copies any number of bytes costs twice as much as these three. */
-static __always_inline int words_to_user(void __user *to, const struct canchar_frame *frame)
+static __always_inline int canchar_words_to_user(void __user *to, const struct canchar_frame *frame)
 {
 	const u64 *words = (const u64 *)frame;
 	u64 __user *user = to;
@@ -172,7 +204,8 @@ fault:
 	return -EFAULT;
 }
 
-static __always_inline int words_from_user(struct canchar_frame *frame, const void __user *from)
+static __always_inline int canchar_words_from_user(struct canchar_frame *frame,
+						   const void __user *from)
 {
 	const u64 __user *user = from;
 	u64 *words = (u64 *)frame;
@@ -190,12 +223,12 @@ fault:
 	return -EFAULT;
 }
 
-static int frame_to_user(char __user *user, const struct canchar_frame *frame, size_t size)
+static int canchar_frame_to_user(char __user *user, const struct canchar_frame *frame, size_t size)
 {
 	struct canchar_short_frame brief;
 
 	if (size == sizeof(*frame))
-		return words_to_user(user, frame);
+		return canchar_words_to_user(user, frame);
 	brief.can_id = frame->can_id;
 	brief.len = frame->len;
 	brief.flags = frame->flags;
@@ -205,25 +238,28 @@ static int frame_to_user(char __user *user, const struct canchar_frame *frame, s
 	return copy_to_user(user, &brief, sizeof(brief)) ? -EFAULT : 0;
 }
 
-static int frame_from_user(struct canchar_frame *frame, const char __user *user, size_t size)
+static int canchar_frame_from_user(struct canchar_frame *frame, const char __user *user,
+				   size_t size)
 {
 	struct canchar_short_frame brief;
 
 	if (size == sizeof(*frame)) {
-		if (words_from_user(frame, user))
+		if (canchar_words_from_user(frame, user))
 			return -EFAULT;
 	} else {
 		if (copy_from_user(&brief, user, sizeof(brief)))
 			return -EFAULT;
+		frame->stamp_ns = 0;
 		frame->can_id = brief.can_id;
 		frame->len = brief.len;
 		frame->flags = brief.flags;
+		frame->lost = 0;
 		memcpy(frame->data, brief.data, sizeof(frame->data));
 	}
 	return canchar_frame_valid(frame) ? 0 : -EINVAL;
 }
 
-static int lock_for(struct file *filp, struct mutex *mutex)
+static int canchar_lock_for(struct file *filp, struct mutex *mutex)
 {
 	if (mutex_trylock(mutex))
 		return 0;
@@ -232,7 +268,7 @@ static int lock_for(struct file *filp, struct mutex *mutex)
 	return mutex_lock_interruptible(mutex) ? -ERESTARTSYS : 0;
 }
 
-static ssize_t read_locked(struct file *filp, char __user *user, size_t bytes)
+static ssize_t canchar_read_locked(struct file *filp, char __user *user, size_t bytes)
 {
 	struct canchar_file *file = filp->private_data;
 	size_t size = file->options.frame_size, done = 0;
@@ -249,7 +285,7 @@ static ssize_t read_locked(struct file *filp, char __user *user, size_t bytes)
 	if (waiting < 0)
 		return waiting;
 	for (; waiting && done + size <= bytes && canchar_queue_get(file, &frame); waiting--) {
-		int err = frame_to_user(user + done, &frame, size);
+		int err = canchar_frame_to_user(user + done, &frame, size);
 
 		if (err)
 			return done ?: err;
@@ -261,29 +297,30 @@ static ssize_t read_locked(struct file *filp, char __user *user, size_t bytes)
 static ssize_t canchar_read(struct file *filp, char __user *user, size_t bytes, loff_t *position)
 {
 	struct canchar_file *file = filp->private_data;
-	ssize_t done = lock_for(filp, &file->read_mutex);
+	ssize_t done = canchar_lock_for(filp, &file->read_mutex);
 
 	if (done)
 		return done;
-	done = read_locked(filp, user, bytes);
+	done = canchar_read_locked(filp, user, bytes);
 	mutex_unlock(&file->read_mutex);
 	return done;
 }
 
 /* ------------------------------------------------------------ sending -- */
 
-static bool has_room(struct canchar_file *file)
+static bool canchar_has_room(struct canchar_file *file)
 {
 	return canchar_ring_unsent(&file->tx) <= file->tx.mask;
 }
 
 /*
  * Waits until the writer's condition is true; with its write mutex. -ETIME when the
- * deadline has passed.
+ * time has passed.
  */
-static int wait_to_write(struct canchar_file *file, bool all_sent, u64 deadline)
+static int canchar_wait_to_write(struct canchar_file *file, bool all_sent, u64 timeout_ns)
 {
 	struct canchar_device *dev = file->dev;
+	u64 deadline = canchar_deadline(timeout_ns);
 	unsigned long flags;
 	int err = 0;
 
@@ -298,14 +335,14 @@ static int wait_to_write(struct canchar_file *file, bool all_sent, u64 deadline)
 		set_current_state(TASK_INTERRUPTIBLE);
 		canchar_unmask(dev);
 		raw_spin_lock_irqsave(&dev->lock, flags);
-		done = all_sent ? canchar_all_sent(file) : has_room(file);
+		done = all_sent ? canchar_all_sent(file) : canchar_has_room(file);
 		raw_spin_unlock_irqrestore(&dev->lock, flags);
 		if (done)
 			break;
-		err = canchar_trouble(dev);
+		err = canchar_send_trouble(dev);
 		if (!err && signal_pending(current))
-			err = -ERESTARTSYS;
-		if (!err && !sleep_until(deadline))
+			err = canchar_interrupted(timeout_ns);
+		if (!err && !canchar_sleep_until(deadline))
 			err = -ETIME;
 		if (err)
 			break;
@@ -320,15 +357,15 @@ static int wait_to_write(struct canchar_file *file, bool all_sent, u64 deadline)
 /* With the write mutex. */
 int canchar_wait_sent(struct canchar_file *file, u64 timeout_ns)
 {
-	return wait_to_write(file, true, canchar_deadline(timeout_ns));
+	return canchar_wait_to_write(file, true, timeout_ns);
 }
 
 /* Queues one frame; -EAGAIN when the queue is full. */
-static int write_frame(struct canchar_file *file, const struct canchar_frame *frame)
+static int canchar_write_frame(struct canchar_file *file, const struct canchar_frame *frame)
 {
 	struct canchar_device *dev = file->dev;
 	unsigned long flags;
-	int err = canchar_trouble(dev);
+	int err = canchar_send_trouble(dev);
 
 	if (err)
 		return err;
@@ -346,7 +383,7 @@ static int write_frame(struct canchar_file *file, const struct canchar_frame *fr
 	return err;
 }
 
-static ssize_t write_locked(struct file *filp, const char __user *user, size_t bytes)
+static ssize_t canchar_write_locked(struct file *filp, const char __user *user, size_t bytes)
 {
 	struct canchar_file *file = filp->private_data;
 	size_t size = file->options.frame_size, done = 0;
@@ -358,11 +395,11 @@ static ssize_t write_locked(struct file *filp, const char __user *user, size_t b
 	if (bytes % size)
 		return -EINVAL;
 	while (done < bytes) {
-		err = frame_from_user(&frame, user + done, size);
+		err = canchar_frame_from_user(&frame, user + done, size);
 		if (!err)
-			err = write_frame(file, &frame);
+			err = canchar_write_frame(file, &frame);
 		if (err == -EAGAIN && !done && !(filp->f_flags & O_NONBLOCK)) {
-			err = wait_to_write(file, false, KTIME_MAX);
+			err = canchar_wait_to_write(file, false, CANCHAR_FOREVER);
 			if (!err)
 				continue;
 		}
@@ -377,18 +414,18 @@ static ssize_t canchar_write(struct file *filp, const char __user *user, size_t 
 			     loff_t *position)
 {
 	struct canchar_file *file = filp->private_data;
-	ssize_t done = lock_for(filp, &file->write_mutex);
+	ssize_t done = canchar_lock_for(filp, &file->write_mutex);
 
 	if (done)
 		return done;
-	done = write_locked(filp, user, bytes);
+	done = canchar_write_locked(filp, user, bytes);
 	mutex_unlock(&file->write_mutex);
 	return done;
 }
 
 /* ----------------------------------------------------- poll and mmap -- */
 
-static void wake_pollers_work(struct irq_work *work)
+static void canchar_wake_pollers_work(struct irq_work *work)
 {
 	wake_up_all(&container_of(work, struct canchar_file, wake_pollers)->pollers);
 }
@@ -399,6 +436,7 @@ static __poll_t canchar_poll(struct file *filp, poll_table *table)
 	struct canchar_device *dev = file->dev;
 	__poll_t events = 0;
 	unsigned long flags;
+	bool room;
 
 	poll_wait(filp, &file->pollers, table);
 	/* Pairs with the barrier in wake_readers(), after the frames were put. */
@@ -411,17 +449,16 @@ static __poll_t canchar_poll(struct file *filp, poll_table *table)
 		events |= EPOLLERR;
 		break;
 	}
-	set_wake_at(file, U32_MAX);
-	if (canchar_look(file) >= file->options.read_min)
+	if (canchar_look_locked(file) >= READ_ONCE(file->poll_at))
 		events |= EPOLLIN | EPOLLRDNORM;
 	else
 		canchar_unmask(dev);	/* it is likely to sleep now */
-	if (has_room(file))
-		return events | EPOLLOUT | EPOLLWRNORM;
+	/* The lock keeps the ring from being replaced meanwhile. */
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	file->tx_polled = true;
+	room = canchar_has_room(file);
+	file->tx_polled |= !room;
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
-	return has_room(file) ? events | EPOLLOUT | EPOLLWRNORM : events;
+	return room ? events | EPOLLOUT | EPOLLWRNORM : events;
 }
 
 static int canchar_mmap(struct file *filp, struct vm_area_struct *vma)
@@ -445,9 +482,9 @@ static int canchar_mmap(struct file *filp, struct vm_area_struct *vma)
 
 /* ----------------------------------------------------- open and close -- */
 
-static struct canchar_file *file_alloc(struct canchar_device *dev)
+static struct canchar_file *canchar_file_alloc(struct canchar_device *dev)
 {
-	struct canchar_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+	struct canchar_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 
 	if (!file)
 		return NULL;
@@ -459,8 +496,9 @@ static struct canchar_file *file_alloc(struct canchar_device *dev)
 	rcuwait_init(&file->reader);
 	rcuwait_init(&file->writer);
 	init_waitqueue_head(&file->pollers);
-	init_irq_work(&file->wake_pollers, wake_pollers_work);
+	init_irq_work(&file->wake_pollers, canchar_wake_pollers_work);
 	file->wake_at = 1;
+	file->poll_at = 1;
 	file->options = (struct canchar_options){
 		.frame_size = sizeof(struct canchar_frame),
 		.rx_slots = CANCHAR_SLOTS,
@@ -479,24 +517,53 @@ static int canchar_open(struct inode *inode, struct file *filp)
 	struct canchar_device *dev = container_of(inode->i_cdev, struct canchar_device, cdev);
 	struct canchar_file *file;
 	unsigned long flags;
-	bool gone;
+	int err = 0;
 
-	file = file_alloc(dev);
+	file = canchar_file_alloc(dev);
 	if (!file)
 		return -ENOMEM;
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	gone = dev->gone;
-	if (!gone)
+	if (dev->gone)
+		err = -ENODEV;
+	else if (dev->file_count >= CANCHAR_FILES_MAX)
+		err = -EUSERS;
+	if (!err) {
+		dev->file_count++;
+		/* The chip may have been masked since the ring was made. */
+		WRITE_ONCE(file->rx.shared->need_wakeup, dev->masked);
 		list_add_tail(&file->node, &dev->files);
+	}
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
-	if (gone) {
+	if (err) {
 		canchar_rings_free(file);
 		kfree(file);
-		return -ENODEV;
+		return err;
 	}
 	get_device(&dev->dev);
 	filp->private_data = file;
 	return stream_open(inode, filp);
+}
+
+/*
+ * Waits for the frames of a file that is being closed. When nobody acknowledges, the first file
+ * waits in vain, and no other does until a frame has been sent: a process with many files ends
+ * after one such wait.
+ */
+static void canchar_linger(struct canchar_file *file)
+{
+	struct canchar_device *dev = file->dev;
+	unsigned long flags;
+	bool in_vain;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	in_vain = dev->lingered && dev->lingered_at == dev->counts.tx_frames;
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	if (in_vain || canchar_wait_sent(file, CANCHAR_LINGER_NS) != -ETIME)
+		return;
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	dev->lingered = true;
+	dev->lingered_at = dev->counts.tx_frames;
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
 }
 
 static int canchar_release(struct inode *inode, struct file *filp)
@@ -509,7 +576,7 @@ static int canchar_release(struct inode *inode, struct file *filp)
 	canchar_push(file);	/* a mapped ring may contain frames without a kick */
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	if (!(filp->f_flags & O_NONBLOCK))
-		canchar_wait_sent(file, CANCHAR_LINGER_NS);
+		canchar_linger(file);
 	raw_spin_lock_irqsave(&dev->lock, flags);
 	canchar_forget_file(file);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);

@@ -30,7 +30,7 @@ static_assert(sizeof(struct canchar_wait) == 16);
 static_assert(sizeof(struct canchar_poll_entry) == 8);
 static_assert(sizeof(struct canchar_poll_set) == 24);
 
-static int lock_both(struct canchar_file *file)
+static int canchar_lock_both(struct canchar_file *file)
 {
 	if (mutex_lock_interruptible(&file->read_mutex))
 		return -ERESTARTSYS;
@@ -41,7 +41,7 @@ static int lock_both(struct canchar_file *file)
 	return 0;
 }
 
-static void unlock_both(struct canchar_file *file)
+static void canchar_unlock_both(struct canchar_file *file)
 {
 	mutex_unlock(&file->write_mutex);
 	mutex_unlock(&file->read_mutex);
@@ -49,7 +49,7 @@ static void unlock_both(struct canchar_file *file)
 
 /* --------------------------------------------------------- the device -- */
 
-static long get_info(struct canchar_device *dev, void __user *user)
+static long canchar_get_info(struct canchar_device *dev, void __user *user)
 {
 	struct canchar_info info = {
 		.version = 1,
@@ -62,7 +62,7 @@ static long get_info(struct canchar_device *dev, void __user *user)
 	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
-static long get_timing(struct canchar_device *dev, void __user *user)
+static long canchar_get_timing(struct canchar_device *dev, void __user *user)
 {
 	struct canchar_timing timing;
 
@@ -72,7 +72,7 @@ static long get_timing(struct canchar_device *dev, void __user *user)
 	return copy_to_user(user, &timing, sizeof(timing)) ? -EFAULT : 0;
 }
 
-static long set_timing(struct canchar_device *dev, void __user *user)
+static long canchar_ioctl_set_timing(struct canchar_device *dev, void __user *user)
 {
 	struct canchar_timing timing;
 
@@ -85,12 +85,12 @@ static long set_timing(struct canchar_device *dev, void __user *user)
 
 /* ----------------------------------------------------------- the file -- */
 
-static bool slots_valid(u32 slots, u32 least)
+static bool canchar_slots_valid(u32 slots, u32 least)
 {
 	return slots >= least && slots <= CANCHAR_SLOTS_MAX && is_power_of_2(slots);
 }
 
-static int options_valid(const struct canchar_options *options)
+static int canchar_options_valid(const struct canchar_options *options)
 {
 	const u32 known = CANCHAR_OVERWRITE | CANCHAR_ECHO | CANCHAR_ECHO_OWN | CANCHAR_POLL_CHIP;
 
@@ -99,7 +99,8 @@ static int options_valid(const struct canchar_options *options)
 		return -EINVAL;
 	if (options->flags & ~known || options->priority >= CANCHAR_PRIORITIES)
 		return -EINVAL;
-	if (!slots_valid(options->rx_slots, 2) || !slots_valid(options->tx_slots, 1))
+	if (!canchar_slots_valid(options->rx_slots, 2) ||
+	    !canchar_slots_valid(options->tx_slots, 1))
 		return -EINVAL;
 	if (!options->read_min || options->read_min >= options->rx_slots)
 		return -EINVAL;
@@ -107,7 +108,7 @@ static int options_valid(const struct canchar_options *options)
 }
 
 /* New rings when their sizes or the meaning of their indexes change. */
-static int fit_rings(struct canchar_file *file, const struct canchar_options *to)
+static int canchar_fit_rings(struct canchar_file *file, const struct canchar_options *to)
 {
 	const struct canchar_options *from = &file->options;
 	int err = 0;
@@ -122,7 +123,7 @@ static int fit_rings(struct canchar_file *file, const struct canchar_options *to
 }
 
 /* Copies the options that the interrupt handler uses. */
-static void apply(struct canchar_file *file, const struct canchar_options *to)
+static void canchar_apply(struct canchar_file *file, const struct canchar_options *to)
 {
 	struct canchar_device *dev = file->dev;
 	unsigned long flags;
@@ -130,7 +131,7 @@ static void apply(struct canchar_file *file, const struct canchar_options *to)
 	raw_spin_lock_irqsave(&dev->lock, flags);
 	file->overwrite = to->flags & CANCHAR_OVERWRITE;
 	file->frame_flags = to->flags & (CANCHAR_ECHO | CANCHAR_ECHO_OWN);
-	file->wake_at = to->read_min;
+	WRITE_ONCE(file->poll_at, to->read_min);
 	file->priority = to->priority;
 	if (!list_empty(&file->sender))
 		list_move_tail(&file->sender, &dev->senders[file->priority]);
@@ -140,53 +141,47 @@ static void apply(struct canchar_file *file, const struct canchar_options *to)
 		canchar_unmask(dev);
 }
 
-static long file_set_options(struct canchar_file *file, void __user *user)
+static long canchar_file_set_options(struct canchar_file *file, void __user *user)
 {
 	struct canchar_options options;
 	int err;
 
 	if (copy_from_user(&options, user, sizeof(options)))
 		return -EFAULT;
-	err = options_valid(&options);
+	err = canchar_options_valid(&options);
 	if (!err)
-		err = lock_both(file);
+		err = canchar_lock_both(file);
 	if (err)
 		return err;
-	err = fit_rings(file, &options);
+	err = canchar_fit_rings(file, &options);
 	if (!err)
-		apply(file, &options);
-	unlock_both(file);
+		canchar_apply(file, &options);
+	canchar_unlock_both(file);
 	return err;
 }
 
-static long file_get_options(struct canchar_file *file, void __user *user)
+/* Does not wait for a reader that sleeps: options are changed under the lock, too. */
+static long canchar_file_get_options(struct canchar_file *file, void __user *user)
 {
 	struct canchar_options options;
-	int err = lock_both(file);
+	unsigned long flags;
 
-	if (err)
-		return err;
+	raw_spin_lock_irqsave(&file->dev->lock, flags);
 	options = file->options;
-	unlock_both(file);
+	raw_spin_unlock_irqrestore(&file->dev->lock, flags);
 	return copy_to_user(user, &options, sizeof(options)) ? -EFAULT : 0;
 }
 
-static long set_filters(struct canchar_file *file, void __user *user)
+static long canchar_set_filters(struct canchar_file *file, void __user *user)
 {
 	struct canchar_filters filters;
-	int err;
 
 	if (copy_from_user(&filters, user, sizeof(filters)))
 		return -EFAULT;
-	err = lock_both(file);
-	if (err)
-		return err;
-	err = canchar_filters_set(file, &filters);
-	unlock_both(file);
-	return err;
+	return canchar_filters_set(file, &filters);
 }
 
-static long get_statistics(struct canchar_file *file, void __user *user)
+static long canchar_get_statistics(struct canchar_file *file, void __user *user)
 {
 	struct canchar_device *dev = file->dev;
 	struct canchar_standing standing = { .state = CANCHAR_STOPPED };
@@ -223,24 +218,42 @@ static long get_statistics(struct canchar_file *file, void __user *user)
 
 /* -------------------------------------------------------------- waits -- */
 
-static long wait(struct canchar_file *file, void __user *user)
+static bool canchar_wait_valid(const struct canchar_file *file, const struct canchar_wait *wait)
+{
+	return !wait->reserved && wait->min && wait->min < READ_ONCE(file->options.rx_slots);
+}
+
+/* Without a timeout, also beside a reader that sleeps. */
+static long canchar_check_once(struct canchar_file *file, const struct canchar_wait *wait)
+{
+	u32 waiting;
+
+	if (!canchar_wait_valid(file, wait))
+		return -EINVAL;
+	waiting = canchar_look_locked(file);
+	return waiting ?: canchar_trouble(file->dev);
+}
+
+static long canchar_ioctl_wait(struct canchar_file *file, void __user *user)
 {
 	struct canchar_wait wait;
 	long waiting;
 
 	if (copy_from_user(&wait, user, sizeof(wait)))
 		return -EFAULT;
+	if (!wait.timeout_ns)
+		return canchar_check_once(file, &wait);
 	if (mutex_lock_interruptible(&file->read_mutex))
-		return -ERESTARTSYS;
-	if (wait.reserved || !wait.min || wait.min >= file->options.rx_slots)
-		waiting = -EINVAL;
-	else
+		return canchar_interrupted(wait.timeout_ns);
+	if (canchar_wait_valid(file, &wait))
 		waiting = canchar_wait_frames(file, wait.min, wait.timeout_ns);
+	else
+		waiting = -EINVAL;
 	mutex_unlock(&file->read_mutex);
 	return waiting;
 }
 
-static long kick(struct canchar_file *file)
+static long canchar_kick(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
 	unsigned long flags;
@@ -251,7 +264,7 @@ static long kick(struct canchar_file *file)
 	waiting = U32_MAX;
 	do {
 		before = waiting;
-		err = canchar_trouble(dev);
+		err = canchar_send_trouble(dev);
 		if (err)
 			return err;
 		raw_spin_lock_irqsave(&dev->lock, flags);
@@ -262,7 +275,7 @@ static long kick(struct canchar_file *file)
 	return waiting;
 }
 
-static long wait_tx_done(struct canchar_file *file, void __user *user)
+static long canchar_wait_tx_done(struct canchar_file *file, void __user *user)
 {
 	u64 timeout_ns;
 	long err;
@@ -270,7 +283,7 @@ static long wait_tx_done(struct canchar_file *file, void __user *user)
 	if (copy_from_user(&timeout_ns, user, sizeof(timeout_ns)))
 		return -EFAULT;
 	if (mutex_lock_interruptible(&file->write_mutex))
-		return -ERESTARTSYS;
+		return canchar_interrupted(timeout_ns);
 	err = canchar_wait_sent(file, timeout_ns);
 	mutex_unlock(&file->write_mutex);
 	return err;
@@ -281,30 +294,36 @@ struct poll_set {
 	struct file *files[CANCHAR_POLL_SET_MAX];
 };
 
-/* Checks each file once; returns how many have frames. */
-static long look_at_all(struct poll_set *set, u32 count)
+/*
+ * Checks each file once; returns how many have frames. If none has, and a device has stopped or is
+ * gone: -ENETDOWN or -ENODEV.
+ */
+static long canchar_look_at_all(struct poll_set *set, u32 count)
 {
-	long ready = 0;
+	long ready = 0, trouble = 0;
 	u32 i;
 
 	for (i = 0; i < count; i++) {
-		set->entries[i].ready = canchar_look(set->files[i]->private_data);
+		struct canchar_file *file = set->files[i]->private_data;
+
+		set->entries[i].ready = canchar_look_locked(file);
 		ready += set->entries[i].ready != 0;
+		trouble = trouble ?: canchar_trouble(file->dev);
 	}
-	return ready;
+	return ready ?: trouble;
 }
 
-static long spin_for_all(struct poll_set *set, u32 count, u64 timeout_ns)
+static long canchar_spin_for_all(struct poll_set *set, u32 count, u64 timeout_ns)
 {
 	u64 deadline = timeout_ns ? canchar_deadline(timeout_ns) : 0;
 	long ready;
 
 	for (;;) {
-		ready = look_at_all(set, count);
+		ready = canchar_look_at_all(set, count);
 		if (ready || !timeout_ns)
 			return ready;
 		if (signal_pending(current))
-			return -ERESTARTSYS;
+			return canchar_interrupted(timeout_ns);
 		if (deadline != KTIME_MAX && ktime_get_ns() >= deadline)
 			return 0;
 		cpu_relax();
@@ -312,7 +331,7 @@ static long spin_for_all(struct poll_set *set, u32 count, u64 timeout_ns)
 	}
 }
 
-static long poll_set(void __user *user)
+static long canchar_ioctl_poll_set(void __user *user)
 {
 	struct canchar_poll_entry __user *entries;
 	struct canchar_poll_set in;
@@ -344,7 +363,7 @@ static long poll_set(void __user *user)
 			goto out;
 		}
 	}
-	ready = spin_for_all(set, in.count, in.timeout_ns);
+	ready = canchar_spin_for_all(set, in.count, in.timeout_ns);
 	if (ready >= 0 && copy_to_user(entries, set->entries, bytes))
 		ready = -EFAULT;
 out:
@@ -361,27 +380,27 @@ long canchar_ioctl(struct file *filp, unsigned int command, unsigned long argume
 
 	switch (command) {
 	case CANCHAR_WAIT:
-		return wait(file, user);
+		return canchar_ioctl_wait(file, user);
 	case CANCHAR_KICK:
-		return kick(file);
+		return canchar_kick(file);
 	case CANCHAR_POLL_SET:
-		return poll_set(user);
+		return canchar_ioctl_poll_set(user);
 	case CANCHAR_WAIT_TX_DONE:
-		return wait_tx_done(file, user);
+		return canchar_wait_tx_done(file, user);
 	case CANCHAR_GET_STATISTICS:
-		return get_statistics(file, user);
+		return canchar_get_statistics(file, user);
 	case CANCHAR_GET_OPTIONS:
-		return file_get_options(file, user);
+		return canchar_file_get_options(file, user);
 	case CANCHAR_SET_OPTIONS:
-		return file_set_options(file, user);
+		return canchar_file_set_options(file, user);
 	case CANCHAR_SET_FILTERS:
-		return set_filters(file, user);
+		return canchar_set_filters(file, user);
 	case CANCHAR_GET_INFO:
-		return get_info(file->dev, user);
+		return canchar_get_info(file->dev, user);
 	case CANCHAR_GET_TIMING:
-		return get_timing(file->dev, user);
+		return canchar_get_timing(file->dev, user);
 	case CANCHAR_SET_TIMING:
-		return set_timing(file->dev, user);
+		return canchar_ioctl_set_timing(file->dev, user);
 	case CANCHAR_START:
 		return capable(CAP_NET_ADMIN) ? canchar_start(file->dev) : -EPERM;
 	case CANCHAR_STOP:

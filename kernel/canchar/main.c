@@ -36,5 +36,6 @@ static void __exit canchar_exit(void)
 module_init(canchar_init);
 module_exit(canchar_exit);
 
+MODULE_AUTHOR("The canter developers");
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("CAN controllers as character devices");

@@ -10,12 +10,12 @@
 
 #include "canchar.h"
 
-static size_t ring_bytes(u32 slots)
+static size_t canchar_ring_bytes(u32 slots)
 {
 	return PAGE_ALIGN(sizeof(struct canchar_ring) + slots * sizeof(struct canchar_frame));
 }
 
-static void ring_init(struct canchar_ring_end *ring, void *memory, u32 slots)
+static void canchar_ring_init(struct canchar_ring_end *ring, void *memory, u32 slots)
 {
 	ring->shared = memory;
 	ring->slots = memory + sizeof(struct canchar_ring);
@@ -27,7 +27,7 @@ static void ring_init(struct canchar_ring_end *ring, void *memory, u32 slots)
 /* New empty rings. With the map mutex held; nobody reads or writes the file. */
 int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 {
-	size_t rx_bytes = ring_bytes(rx_slots), tx_bytes = ring_bytes(tx_slots);
+	size_t rx_bytes = canchar_ring_bytes(rx_slots), tx_bytes = canchar_ring_bytes(tx_slots);
 	struct canchar_device *dev = file->dev;
 	struct canchar_map *map, *old = file->map;
 	unsigned long flags;
@@ -49,8 +49,8 @@ int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 		file->rx_lost += canchar_ring_unread(&file->rx);
 		file->tx_lost += canchar_ring_unsent(&file->tx);
 	}
-	ring_init(&file->rx, (void *)map + map->rx_offset, rx_slots);
-	ring_init(&file->tx, (void *)map + map->tx_offset, tx_slots);
+	canchar_ring_init(&file->rx, (void *)map + map->rx_offset, rx_slots);
+	canchar_ring_init(&file->tx, (void *)map + map->tx_offset, tx_slots);
 	list_del_init(&file->sender);
 	WRITE_ONCE(file->tx.shared->need_wakeup, 1);
 	WRITE_ONCE(file->rx.shared->need_wakeup, dev->masked);
@@ -83,7 +83,7 @@ static void canchar_rule(struct canchar_filter_rule *rule, const struct canchar_
 	rule->different = filter->id & CAN_INV_FILTER;
 }
 
-static bool rule_passes(const struct canchar_filter_rule *rule, u32 can_id)
+static bool canchar_rule_passes(const struct canchar_filter_rule *rule, u32 can_id)
 {
 	if (rule->mask & CAN_ERR_FLAG)
 		return (can_id & CAN_ERR_FLAG) && (can_id & rule->mask & CAN_ERR_MASK);
@@ -101,12 +101,12 @@ bool canchar_filters_pass(const struct canchar_filter_set *set, u32 can_id)
 	if (!set->count && !(can_id & CAN_ERR_FLAG))
 		hits++;
 	for (i = 0; i < set->count && hits < set->needed; i++)
-		hits += rule_passes(&set->rules[i], can_id);
+		hits += canchar_rule_passes(&set->rules[i], can_id);
 	return hits >= set->needed;
 }
 
 /* Matches as the kernel does; NULL: every data frame and no error frame, without a check. */
-static struct canchar_filter_set *filters_of(const struct canchar_filters *from)
+static struct canchar_filter_set *canchar_filters_of(const struct canchar_filters *from)
 {
 	struct canchar_filter __user *user = u64_to_user_ptr(from->filters);
 	u32 i, errors = from->error_mask & CAN_ERR_MASK;
@@ -114,7 +114,7 @@ static struct canchar_filter_set *filters_of(const struct canchar_filters *from)
 
 	if (!from->count && !errors)
 		return NULL;
-	set = kvzalloc(struct_size(set, rules, from->count), GFP_KERNEL);
+	set = kvzalloc(struct_size(set, rules, from->count), GFP_KERNEL_ACCOUNT);
 	if (!set)
 		return ERR_PTR(-ENOMEM);
 	set->count = from->count;
@@ -137,19 +137,26 @@ int canchar_filters_set(struct canchar_file *file, const struct canchar_filters 
 	struct canchar_device *dev = file->dev;
 	struct canchar_filter_set *set, *old;
 	unsigned long flags;
+	u32 rules;
+	bool fits;
 
 	if (from->reserved || from->join > 1 || from->count > CANCHAR_FILTERS_MAX)
 		return -EINVAL;
-	set = filters_of(from);
+	set = canchar_filters_of(from);
 	if (IS_ERR(set))
 		return PTR_ERR(set);
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
 	old = file->filters;
-	file->filters = set;
+	rules = dev->rule_count - (old ? old->count : 0) + from->count;
+	fits = rules <= CANCHAR_RULES_MAX;
+	if (fits) {
+		dev->rule_count = rules;
+		file->filters = set;
+	}
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
-	kvfree(old);
-	return 0;
+	kvfree(fits ? old : set);
+	return fits ? 0 : -ENOSPC;
 }
 
 /* Takes the next frame. One reader at a time. */

@@ -7,7 +7,7 @@
 #include "canchar.h"
 #include "chip.h"
 
-static bool senders_wait(const struct canchar_device *dev)
+static bool canchar_senders_wait(const struct canchar_device *dev)
 {
 	int priority;
 
@@ -18,16 +18,16 @@ static bool senders_wait(const struct canchar_device *dev)
 }
 
 /* Requests an interrupt when the transmit buffer is free again. */
-static bool tx_wanted(const struct canchar_device *dev)
+static bool canchar_tx_wanted(const struct canchar_device *dev)
 {
-	if (senders_wait(dev))
+	if (canchar_senders_wait(dev))
 		return true;
 	if (!dev->in_flight)
 		return false;
 	return dev->in_flight_flags || (dev->in_flight_of && dev->in_flight_of->tx_waiters);
 }
 
-static void arm(struct canchar_device *dev, bool wanted)
+static void canchar_arm(struct canchar_device *dev, bool wanted)
 {
 	if (wanted == dev->tx_armed)
 		return;
@@ -35,7 +35,7 @@ static void arm(struct canchar_device *dev, bool wanted)
 	dev->ops->tx_interrupt(dev, wanted);
 }
 
-static void wake_writer(struct canchar_file *file)
+static void canchar_wake_writer(struct canchar_file *file)
 {
 	if (!file->tx_waiters && !file->tx_polled)
 		return;
@@ -46,16 +46,16 @@ static void wake_writer(struct canchar_file *file)
 }
 
 /* Wakes the waiters for sent frames. */
-static noinline void tell_sent(struct canchar_device *dev)
+static noinline void canchar_tell_sent(struct canchar_device *dev)
 {
 	if (dev->in_flight_flags)
 		canchar_echo(dev);
 	if (dev->in_flight_of)
-		wake_writer(dev->in_flight_of);
+		canchar_wake_writer(dev->in_flight_of);
 }
 
 /* The frame in the controller has left it. */
-static __always_inline void sent(struct canchar_device *dev)
+static __always_inline void canchar_sent(struct canchar_device *dev)
 {
 	const struct canchar_file *file = dev->in_flight_of;
 
@@ -64,11 +64,11 @@ static __always_inline void sent(struct canchar_device *dev)
 	dev->in_flight = false;
 	dev->counts.tx_frames++;
 	if (unlikely(dev->in_flight_flags || (file && (file->tx_waiters || file->tx_polled))))
-		tell_sent(dev);
+		canchar_tell_sent(dev);
 }
 
 /* The file has frames to send: it gets its turn. */
-static void activate(struct canchar_file *file)
+static void canchar_activate(struct canchar_file *file)
 {
 	if (!list_empty(&file->sender) || !canchar_ring_unsent(&file->tx))
 		return;
@@ -76,7 +76,7 @@ static void activate(struct canchar_file *file)
 	WRITE_ONCE(file->tx.shared->need_wakeup, 0);
 }
 
-static void deactivate(struct canchar_file *file)
+static void canchar_deactivate(struct canchar_file *file)
 {
 	list_del_init(&file->sender);
 	WRITE_ONCE(file->tx.shared->need_wakeup, 1);
@@ -85,7 +85,7 @@ static void deactivate(struct canchar_file *file)
 }
 
 /* Discards the frames in a transmit ring. */
-static void discard(struct canchar_file *file)
+static void canchar_discard(struct canchar_file *file)
 {
 	u32 waiting = canchar_ring_unsent(&file->tx);
 
@@ -95,42 +95,43 @@ static void discard(struct canchar_file *file)
 }
 
 /* Takes the next frame of a file; true when it is one to be sent. */
-static bool take(struct canchar_file *file, struct canchar_frame *frame)
+static bool canchar_take(struct canchar_file *file, struct canchar_frame *frame)
 {
 	if (!canchar_ring_get(&file->tx, frame)) {
-		deactivate(file);
-		activate(file);	/* a frame came meanwhile: it may try again */
+		canchar_deactivate(file);
+		canchar_activate(file);	/* a frame came meanwhile: it may try again */
 		return false;
 	}
 	if (unlikely(!canchar_frame_valid(frame))) {
 		/* Only a mapped ring can have one: drops all its frames instead of searching. */
 		file->tx_lost++;
-		discard(file);
-		deactivate(file);
+		canchar_discard(file);
+		canchar_deactivate(file);
 		return false;
 	}
 	file->tx_frames++;
 	if (!canchar_ring_unsent(&file->tx)) {
-		deactivate(file);
-		activate(file);
+		canchar_deactivate(file);
+		canchar_activate(file);
 	} else {
 		list_move_tail(&file->sender, &file->dev->senders[file->priority]);
 	}
-	wake_writer(file);
+	canchar_wake_writer(file);
 	return true;
 }
 
 /* The file whose turn it is, and its frame. */
-static struct canchar_file *next_sender(struct canchar_device *dev, struct canchar_frame *frame)
+static struct canchar_file *canchar_next_sender(struct canchar_device *dev,
+						struct canchar_frame *frame)
 {
-	int priority, tries = 2 * CANCHAR_BURST_MAX;
+	int priority, tries = 2 * CANCHAR_FILES_MAX;
 
 	for (priority = CANCHAR_PRIORITIES - 1; priority >= 0; priority--)
-		while (!list_empty(&dev->senders[priority]) && tries--) {
+		while (!list_empty(&dev->senders[priority]) && tries-- > 0) {
 			struct canchar_file *file = list_first_entry(&dev->senders[priority],
 								     struct canchar_file, sender);
 
-			if (take(file, frame))
+			if (canchar_take(file, frame))
 				return file;
 		}
 	return NULL;
@@ -139,13 +140,13 @@ static struct canchar_file *next_sender(struct canchar_device *dev, struct canch
 /* Records the frame and its file as in the controller; more: other frames wait for the
  * controller.
  */
-static __always_inline void launch(struct canchar_device *dev, struct canchar_file *file,
+static __always_inline void canchar_launch(struct canchar_device *dev, struct canchar_file *file,
 				   const struct canchar_frame *frame, bool more)
 {
 	dev->in_flight = true;
 	dev->in_flight_of = file;
 	dev->in_flight_flags = file->frame_flags;
-	arm(dev, more || file->frame_flags || file->tx_waiters);
+	canchar_arm(dev, more || file->frame_flags || file->tx_waiters);
 	chip_send(dev, frame);
 }
 
@@ -154,29 +155,32 @@ void canchar_feed(struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
-	if (!dev->running || dev->state == CANCHAR_BUS_OFF)
+	if (!dev->live || !dev->sends)
 		return;
 	if (!chip_tx_free(dev)) {
-		if (dev->tx_armed || !tx_wanted(dev))
+		if (dev->tx_armed || !canchar_tx_wanted(dev))
 			return;
-		arm(dev, true);
+		canchar_arm(dev, true);
 		/* It may have become free before the interrupt was allowed. */
 		if (!chip_tx_free(dev))
 			return;
 	}
-	sent(dev);
-	file = next_sender(dev, &dev->in_flight_frame);
+	canchar_sent(dev);
+	file = canchar_next_sender(dev, &dev->in_flight_frame);
 	if (!file) {
-		arm(dev, false);
+		canchar_arm(dev, false);
+		/* Each try met a ring that its process had just emptied or damaged. */
+		if (unlikely(canchar_senders_wait(dev)))
+			canchar_watch(dev);
 		return;
 	}
-	launch(dev, file, &dev->in_flight_frame, senders_wait(dev));
+	canchar_launch(dev, file, &dev->in_flight_frame, canchar_senders_wait(dev));
 }
 
 /* No file waits for its turn, and the controller is free. */
-static __always_inline bool may_send_at_once(struct canchar_device *dev)
+static __always_inline bool canchar_may_send_at_once(struct canchar_device *dev)
 {
-	return likely(!dev->tx_armed && !senders_wait(dev) && dev->state != CANCHAR_BUS_OFF) &&
+	return likely(!dev->tx_armed && !canchar_senders_wait(dev) && dev->live && dev->sends) &&
 	       chip_tx_free(dev);
 }
 
@@ -184,26 +188,27 @@ static __always_inline bool may_send_at_once(struct canchar_device *dev)
  * If no file waits for its turn and the controller is free, a frame can bypass the queue: false
  * otherwise. need_wakeup stays as it is, because the file has no turn.
  */
-static __always_inline bool push_at_once(struct canchar_device *dev, struct canchar_file *file)
+static __always_inline bool canchar_push_at_once(struct canchar_device *dev,
+						 struct canchar_file *file)
 {
 	bool more;
 
-	if (!may_send_at_once(dev))
+	if (!canchar_may_send_at_once(dev))
 		return false;
-	sent(dev);
+	canchar_sent(dev);
 	if (!canchar_ring_get(&file->tx, &dev->in_flight_frame))
 		return false;
 	if (unlikely(!canchar_frame_valid(&dev->in_flight_frame))) {
 		file->tx_lost++;
-		discard(file);
+		canchar_discard(file);
 		return true;
 	}
 	file->tx_frames++;
-	wake_writer(file);
+	canchar_wake_writer(file);
 	more = canchar_ring_unsent(&file->tx);
 	if (more)
-		activate(file);
-	launch(dev, file, &dev->in_flight_frame, more);
+		canchar_activate(file);
+	canchar_launch(dev, file, &dev->in_flight_frame, more);
 	return true;
 }
 
@@ -212,13 +217,13 @@ bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame 
 {
 	struct canchar_device *dev = file->dev;
 
-	if (!dev->running || canchar_ring_unsent(&file->tx) || !may_send_at_once(dev))
+	if (canchar_ring_unsent(&file->tx) || !canchar_may_send_at_once(dev))
 		return false;
-	sent(dev);
+	canchar_sent(dev);
 	file->tx_frames++;
 	if (file->frame_flags)
 		dev->in_flight_frame = *frame;	/* for its echo */
-	launch(dev, file, frame, false);
+	canchar_launch(dev, file, frame, false);
 	return true;
 }
 
@@ -228,12 +233,12 @@ void canchar_push(struct canchar_file *file)
 	struct canchar_device *dev = file->dev;
 
 	if (likely(dev->running)) {
-		if (push_at_once(dev, file))
+		if (canchar_push_at_once(dev, file))
 			return;
-		activate(file);
+		canchar_activate(file);
 		canchar_feed(dev);
 	} else if (!file->mapped) {
-		discard(file);	/* it stopped after the writer's check */
+		canchar_discard(file);	/* it stopped after the writer's check */
 	}
 }
 
@@ -262,9 +267,10 @@ void canchar_stop_sending(struct canchar_device *dev)
 	canchar_abort_in_flight(dev);
 	dev->tx_armed = false;
 	list_for_each_entry(file, &dev->files, node) {
+		/* A mapped ring is its process's to send again. */
 		if (!file->mapped)
-			discard(file);	/* a mapped ring is its process's to send again */
-		deactivate(file);
+			canchar_discard(file);
+		canchar_deactivate(file);
 	}
 }
 
@@ -273,9 +279,11 @@ void canchar_forget_file(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
 
-	discard(file);
+	canchar_discard(file);
 	list_del_init(&file->sender);
 	list_del(&file->node);
+	dev->file_count--;
+	dev->rule_count -= file->filters ? file->filters->count : 0;
 	if (dev->in_flight_of == file)
 		dev->in_flight_of = NULL;
 }

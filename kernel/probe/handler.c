@@ -12,7 +12,7 @@
 
 #include "probe.h"
 
-static void handler_begins(void *data, int irq, struct irqaction *action)
+static void canprobe_handler_begins(void *data, int irq, struct irqaction *action)
 {
 	struct canprobe *probe = data;
 
@@ -20,7 +20,7 @@ static void handler_begins(void *data, int irq, struct irqaction *action)
 		probe->handler_began_ns = ktime_get_mono_fast_ns();
 }
 
-static void handler_ended(void *data, int irq, struct irqaction *action, int answer)
+static void canprobe_handler_ended(void *data, int irq, struct irqaction *action, int answer)
 {
 	u64 stamp_ns = ktime_get_mono_fast_ns();
 	struct canprobe *probe = data;
@@ -47,7 +47,7 @@ struct found {
 };
 
 /* The kernel exports neither symbol. */
-static void find(struct tracepoint *point, void *data)
+static void canprobe_find(struct tracepoint *point, void *data)
 {
 	struct found *found = data;
 
@@ -64,8 +64,8 @@ void canprobe_watch_end(struct canprobe *probe)
 {
 	if (!probe->watched)
 		return;
-	tracepoint_probe_unregister(points.entry, handler_begins, probe);
-	tracepoint_probe_unregister(points.exit, handler_ended, probe);
+	tracepoint_probe_unregister(points.entry, canprobe_handler_begins, probe);
+	tracepoint_probe_unregister(points.exit, canprobe_handler_ended, probe);
 	tracepoint_synchronize_unregister();
 	probe->watched = 0;
 }
@@ -80,16 +80,16 @@ int canprobe_watch(struct canprobe *probe, u32 line)
 		return 0;
 	if (line > INT_MAX)
 		return -EINVAL;
-	for_each_kernel_tracepoint(find, &points);
+	for_each_kernel_tracepoint(canprobe_find, &points);
 	if (!points.entry || !points.exit)
 		return -EOPNOTSUPP;
 	probe->handler_began_ns = 0;
 	probe->watched = line;
-	err = tracepoint_probe_register(points.entry, handler_begins, probe);
+	err = tracepoint_probe_register(points.entry, canprobe_handler_begins, probe);
 	if (!err) {
-		err = tracepoint_probe_register(points.exit, handler_ended, probe);
+		err = tracepoint_probe_register(points.exit, canprobe_handler_ended, probe);
 		if (err)
-			tracepoint_probe_unregister(points.entry, handler_begins, probe);
+			tracepoint_probe_unregister(points.entry, canprobe_handler_begins, probe);
 	}
 	if (err) {
 		tracepoint_synchronize_unregister();

@@ -16,6 +16,8 @@
 
 /* Delay of a retry when the transmit buffer is full. */
 #define CANPROBE_AGAIN_NS	10000
+/* Frames that one expiry of the timer sends at most, with interrupts off. */
+#define CANPROBE_AT_ONCE_MAX	16
 /* How often the floor is measured, and how long before each time. */
 #define CANPROBE_FLOOR_TIMES	32
 #define CANPROBE_FLOOR_WAIT_NS	100000
@@ -32,7 +34,7 @@ void canprobe_put(struct canprobe_ring *ring, const struct canprobe_record *reco
 	smp_store_release(&ring->head, head + 1);
 }
 
-static bool get(struct canprobe_ring *ring, struct canprobe_record *record)
+static bool canprobe_get(struct canprobe_ring *ring, struct canprobe_record *record)
 {
 	if (ring->tail == smp_load_acquire(&ring->head))
 		return false;
@@ -58,14 +60,14 @@ void canprobe_rings_reset(struct canprobe *probe)
 /* The next record: frames are sent before they are received. One reader at a time. */
 bool canprobe_read(struct canprobe *probe, struct canprobe_record *record)
 {
-	return get(&probe->rings[CANPROBE_SENT], record) ||
-	       get(&probe->rings[CANPROBE_RECEIVED], record) ||
-	       get(&probe->rings[CANPROBE_HANDLER], record);
+	return canprobe_get(&probe->rings[CANPROBE_SENT], record) ||
+	       canprobe_get(&probe->rings[CANPROBE_RECEIVED], record) ||
+	       canprobe_get(&probe->rings[CANPROBE_HANDLER], record);
 }
 
 /* ------------------------------------------------------------ sending -- */
 
-static bool tx_free(const struct canprobe *probe)
+static bool canprobe_tx_free(const struct canprobe *probe)
 {
 	return sja1000_in(&probe->pair.cards[0].chip, SJA1000_SR) & SJA1000_SR_TX_FREE;
 }
@@ -74,7 +76,7 @@ static bool tx_free(const struct canprobe *probe)
  * The command to the chip is its last action. The pause after it lets another processor see the
  * frame at once in an emulator whose processors take turns.
  */
-static void send(struct canprobe *probe)
+static void canprobe_send(struct canprobe *probe)
 {
 	const struct canprobe_plan *plan = &probe->plan;
 	const struct sja1000 *chip = &probe->pair.cards[0].chip;
@@ -97,12 +99,13 @@ static void send(struct canprobe *probe)
 	cpu_relax();
 }
 
-static enum hrtimer_restart fire(struct hrtimer *timer)
+static enum hrtimer_restart canprobe_fire(struct hrtimer *timer)
 {
 	struct canprobe *probe = container_of(timer, struct canprobe, timer);
 	const struct canprobe_plan *plan = &probe->plan;
+	unsigned int at_once = 0;
 
-	if (!tx_free(probe)) {
+	if (!canprobe_tx_free(probe)) {
 		probe->late++;
 		hrtimer_forward_now(timer, ns_to_ktime(CANPROBE_AGAIN_NS));
 		return HRTIMER_RESTART;
@@ -114,20 +117,21 @@ static enum hrtimer_restart fire(struct hrtimer *timer)
 		hrtimer_forward_now(timer, ns_to_ktime(1));
 	else
 		hrtimer_forward(timer, hrtimer_cb_get_time(timer), ns_to_ktime(plan->period_ns));
-	send(probe);
+	canprobe_send(probe);
 	/* The next frame of a burst follows at once if the chip is fast enough. */
-	while (probe->sent < plan->count && probe->sent % plan->burst && tx_free(probe)) {
+	while (++at_once < CANPROBE_AT_ONCE_MAX && probe->sent < plan->count &&
+	       probe->sent % plan->burst && canprobe_tx_free(probe)) {
 		if (probe->sent + 1 == plan->count)
 			WRITE_ONCE(probe->running, false);
 		else if ((probe->sent + 1) % plan->burst == 0)
 			hrtimer_forward(timer, hrtimer_cb_get_time(timer),
 					ns_to_ktime(plan->period_ns));
-		send(probe);
+		canprobe_send(probe);
 	}
 	return probe->running ? HRTIMER_RESTART : HRTIMER_NORESTART;
 }
 
-static int begin(struct canprobe *probe, u32 bitrate)
+static int canprobe_begin(struct canprobe *probe, u32 bitrate)
 {
 	struct canchar_timing timing = { .bitrate = bitrate };
 	int err = canchar_sja1000_calculate(&timing);
@@ -158,7 +162,7 @@ int canprobe_start(struct canprobe *probe, const struct canprobe_plan *plan)
 		return -EBUSY;
 	hrtimer_cancel(&probe->timer);	/* its handler may still be leaving */
 	if (plan->bitrate != probe->plan.bitrate) {
-		err = begin(probe, plan->bitrate);
+		err = canprobe_begin(probe, plan->bitrate);
 		if (err)
 			return err;
 	}
@@ -215,7 +219,7 @@ irqreturn_t canprobe_received(int irq, void *data)
  * The sender's chip holds an interrupt since its last frame left, which the card keeps
  * from the line. The timer lets it through where it otherwise writes a frame.
  */
-static enum hrtimer_restart open_gate(struct hrtimer *timer)
+static enum hrtimer_restart canprobe_open_gate(struct hrtimer *timer)
 {
 	struct canprobe *probe = container_of(timer, struct canprobe, floor_timer);
 	unsigned long control = probe->pair.cards[0].s5920 + S5920_INTCSR;
@@ -249,7 +253,7 @@ int canprobe_floor(struct canprobe *probe)
 
 	if (READ_ONCE(probe->running))
 		return -EBUSY;
-	if (!probe->sent_all || !tx_free(probe))
+	if (!probe->sent_all || !canprobe_tx_free(probe))
 		return -EAGAIN;
 	probe->floor_ns = 0;
 	for (times = 0; times < CANPROBE_FLOOR_TIMES; times++) {
@@ -264,6 +268,8 @@ int canprobe_floor(struct canprobe *probe)
 
 void canprobe_instrument_init(struct canprobe *probe)
 {
-	hrtimer_setup(&probe->timer, fire, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	hrtimer_setup(&probe->floor_timer, open_gate, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_setup(&probe->timer, canprobe_fire, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_setup(&probe->floor_timer, canprobe_open_gate, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
 }

@@ -22,7 +22,7 @@ static bool opened;
 
 /* --------------------------------------------------------------- file -- */
 
-static bool both_there(void)
+static bool canprobe_both_there(void)
 {
 	return card_pair_complete(&probe.pair);
 }
@@ -34,7 +34,7 @@ static int canprobe_open(struct inode *inode, struct file *filp)
 	mutex_lock(&probe.pair.lock);
 	if (opened)
 		err = -EBUSY;
-	else if (!both_there())
+	else if (!canprobe_both_there())
 		err = -ENODEV;
 	if (!err) {
 		opened = true;
@@ -49,11 +49,11 @@ static int canprobe_open(struct inode *inode, struct file *filp)
 	return err ?: stream_open(inode, filp);
 }
 
-static void rest(void)
+static void canprobe_rest(void)
 {
 	canprobe_watch_end(&probe);
 	canprobe_stop(&probe);
-	if (!both_there())
+	if (!canprobe_both_there())
 		return;
 	canchar_sja1000_quiet(&probe.pair.cards[0].chip);
 	canchar_sja1000_quiet(&probe.pair.cards[1].chip);
@@ -62,7 +62,7 @@ static void rest(void)
 static int canprobe_release(struct inode *inode, struct file *filp)
 {
 	mutex_lock(&probe.pair.lock);
-	rest();
+	canprobe_rest();
 	opened = false;
 	mutex_unlock(&probe.pair.lock);
 	return 0;
@@ -85,13 +85,13 @@ static ssize_t canprobe_file_read(struct file *filp, char __user *user, size_t b
 		}
 		done += sizeof(record);
 	}
-	if (!done && !err && !both_there())
+	if (!done && !err && !canprobe_both_there())
 		err = -ENODEV;
 	mutex_unlock(&probe.pair.lock);
 	return done ?: err;
 }
 
-static int get_state(struct canprobe_state __user *user)
+static int canprobe_get_state(struct canprobe_state __user *user)
 {
 	struct canprobe_state state = {
 		.running = READ_ONCE(probe.running),
@@ -107,7 +107,7 @@ static int get_state(struct canprobe_state __user *user)
 	return copy_to_user(user, &state, sizeof(state)) ? -EFAULT : 0;
 }
 
-static int start(const struct canprobe_plan __user *user)
+static int canprobe_start_plan(const struct canprobe_plan __user *user)
 {
 	struct canprobe_plan plan;
 
@@ -116,7 +116,7 @@ static int start(const struct canprobe_plan __user *user)
 	return canprobe_start(&probe, &plan);
 }
 
-static int watch(const u32 __user *user)
+static int canprobe_watch_handler(const u32 __user *user)
 {
 	u32 line;
 
@@ -132,11 +132,11 @@ static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned lon
 
 	mutex_lock(&probe.pair.lock);
 	if (command == CANPROBE_GET_STATE)
-		err = get_state(user);
-	else if (both_there())
+		err = canprobe_get_state(user);
+	else if (canprobe_both_there())
 		switch (command) {
 		case CANPROBE_START:
-			err = start(user);
+			err = canprobe_start_plan(user);
 			break;
 		case CANPROBE_STOP:
 			canprobe_stop(&probe);
@@ -146,7 +146,7 @@ static long canprobe_ioctl(struct file *filp, unsigned int command, unsigned lon
 			err = canprobe_floor(&probe);
 			break;
 		case CANPROBE_WATCH:
-			err = watch(user);
+			err = canprobe_watch_handler(user);
 			break;
 		default:
 			err = -ENOTTY;
@@ -175,7 +175,7 @@ static int canprobe_bound(struct pci_dev *pdev, unsigned int place)
 
 static void canprobe_unbind(struct pci_dev *pdev, unsigned int place)
 {
-	rest();
+	canprobe_rest();
 	kvaser_allow_interrupts(probe.pair.cards[place].s5920, false);
 	free_irq(pdev->irq, &probe);
 }
@@ -189,7 +189,7 @@ static struct canprobe probe = {
 	},
 };
 
-static void free_rings(void)
+static void canprobe_free_rings(void)
 {
 	int side;
 
@@ -211,18 +211,19 @@ static int __init canprobe_init(void)
 	if (!err)
 		return 0;
 free:
-	free_rings();
+	canprobe_free_rings();
 	return err;
 }
 
 static void __exit canprobe_exit(void)
 {
 	card_pair_unregister(&probe.pair);
-	free_rings();
+	canprobe_free_rings();
 }
 
 module_init(canprobe_init);
 module_exit(canprobe_exit);
 
+MODULE_AUTHOR("The canter developers");
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("An instrument that measures what is between two CAN controllers");

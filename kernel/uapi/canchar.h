@@ -196,6 +196,7 @@ struct canchar_timing {
 	__u32 flags;
 };
 
+/* write(2) and CANCHAR_KICK return EOPNOTSUPP. */
 #define CANCHAR_LISTEN_ONLY	0x01
 
 /* ----------------------------------------------------------- the file -- */
@@ -236,14 +237,19 @@ struct canchar_options {
 /* Frames of this file are also given to this file. */
 #define CANCHAR_ECHO_OWN	0x04
 /*
- * A wait of this file polls the controller from task context, its interrupt
- * masked. It stays masked between such waits, until a caller sleeps on the device or poll(2) finds
- * no frame: then it is unmasked. While it is masked, all files of the device get frames when any of
- * them reads or waits.
+ * A wait of this file polls the controller from task context, the interrupts of frames
+ * masked. They stay masked between such waits, until a caller sleeps on the device, poll(2) finds
+ * no frame, or nobody has polled for 2 to 4 ms: then they are unmasked. While they are masked, all
+ * files of the device get frames when any of them reads or waits. While a file of the device is in
+ * an epoll set, nothing is masked: the set could sleep at any time.
  */
 #define CANCHAR_POLL_CHIP	0x08
 
 /*
+ * Every frame is compared with all filters of all files in the interrupt handler, so their number
+ * is bounded: 64 files of a device may be open (open(2) returns EUSERS), and their filters are at
+ * most 2048 (CANCHAR_SET_FILTERS returns ENOSPC and changes nothing).
+ *
  * The frames that the receive queue accepts, with the meaning of CAN_RAW_FILTER, CAN_RAW_ERR_FILTER
  * and CAN_RAW_JOIN_FILTERS. count 0: all but error frames. At first: count 0, error_mask 0.
  *
@@ -269,7 +275,7 @@ struct canchar_filters {
 	__u64 filters;
 };
 
-#define CANCHAR_FILTERS_MAX	4096
+#define CANCHAR_FILTERS_MAX	512
 
 /*
  * Counters: of the device since it appeared, of the file since it was opened. In frames unless
@@ -288,7 +294,7 @@ struct canchar_filters {
  *     72    8  file_rx_lost   not put there, or overwritten, because it was full
  *     80    8  file_tx_frames taken from this file's transmit queue
  *     88    8  file_tx_lost   of them malformed (in a mapped ring), or discarded
- *                             because the device stopped
+ *                             because the device stopped or went bus-off
  *     96    4  state          enum canchar_state
  *    100    4  rx_errors      the controller's receive error counter, now
  *    104    4  tx_errors      its transmit error counter, now
@@ -336,7 +342,8 @@ struct canchar_wait {
  * wait in its receive queue. A file without CANCHAR_POLL_CHIP is only checked.
  *
  * offset size
- *      0    8  timeout_ns  as above; the wait polls and never sleeps
+ *      0    8  timeout_ns  as above; the wait polls and never sleeps. With no frame in any file it
+ *                          ends with ENETDOWN or ENODEV when a device has stopped or is gone
  *      8    4  count       1...CANCHAR_POLL_SET_MAX
  *     12    4  reserved
  *     16    8  entries     address of count struct canchar_poll_entry
@@ -364,7 +371,10 @@ struct canchar_poll_set {
 #define CANCHAR_GET_TIMING	_IOR(CANCHAR_IOC, 0x01, struct canchar_timing)
 /* EBUSY unless it is stopped; EINVAL when the clock cannot produce the bit rate. */
 #define CANCHAR_SET_TIMING	_IOW(CANCHAR_IOC, 0x02, struct canchar_timing)
-/* Goes on the bus, or again after bus-off. EINVAL without a bit rate. */
+/*
+ * Goes on the bus, or again after bus-off, which takes a controller 128 sequences of 11 recessive
+ * bits: its state is bus-off until then. EINVAL without a bit rate.
+ */
 #define CANCHAR_START		_IO(CANCHAR_IOC, 0x03)
 /* Leaves the bus: read(2) and write(2) return ENETDOWN. */
 #define CANCHAR_STOP		_IO(CANCHAR_IOC, 0x04)

@@ -410,6 +410,15 @@ fn nonsense_in_rings_and_bad_arguments_do_no_harm() {
 
 #[test]
 #[ignore = "needs the module canchar: make test runs it in the lab"]
+fn files_of_one_device_do_not_harm_starve_or_delay_each_other() {
+    let _bench = Bench::new();
+    let program = build("sharing", &["-pthread"]);
+    let ended = start(&program, &[NEAR, FAR]).ended(8 * DEADLINE);
+    assert!(ended.code == Some(0) && !ended.stdout.contains("not ok"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs the module canchar: make test runs it in the lab"]
 fn a_card_goes_back_to_the_kernels_driver_with_files_open_and_comes_again() {
     let _bench = Bench::new();
     start_card(CARD, 500_000);

@@ -20,30 +20,7 @@
 #include <unistd.h>
 
 #include "../../uapi/canchar.h"
-
-static int number, failed;
-
-static void ok(bool holds, const char *what)
-{
-	printf("%sok %d - %s\n", holds ? "" : "not ", ++number, what);
-	failed += !holds;
-}
-
-static int open_device(const char *path)
-{
-	int fd = open(path, O_RDWR | O_NONBLOCK);
-
-	if (fd < 0) {
-		perror(path);
-		exit(2);
-	}
-	return fd;
-}
-
-static void *map(int fd, size_t bytes, int flags, off_t offset)
-{
-	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
-}
+#include "tap.h"
 
 static void bad_maps(const char *path)
 {

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Several files and threads on one canchar device: none may harm, starve or delay another. TAP on
+ * standard output; the kernel's log must show whether it took harm.
+ *
+ *	sharing /dev/canchar0 /dev/canchar1	two virtual devices on one bus, without a bit rate
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../uapi/canchar.h"
+#include "tap.h"
+
+/* Within this time everything happens that is to happen. */
+#define SOON_MS		5000
+#define MS_NS		1000000ULL
+
+static const char *near_name, *far_name;
+
+static long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct canchar_options options_of(int fd)
+{
+	struct canchar_options options;
+
+	if (ioctl(fd, CANCHAR_GET_OPTIONS, &options))
+		perror("CANCHAR_GET_OPTIONS");
+	return options;
+}
+
+static int set_options(int fd, struct canchar_options options)
+{
+	return ioctl(fd, CANCHAR_SET_OPTIONS, &options);
+}
+
+static bool send_one(int fd, unsigned int id)
+{
+	struct canchar_frame frame = { .can_id = id, .len = 2 };
+
+	return write(fd, &frame, sizeof(frame)) == sizeof(frame);
+}
+
+static long wait_for(int fd, unsigned int min, unsigned long long timeout_ns)
+{
+	struct canchar_wait wait = { .timeout_ns = timeout_ns, .min = min };
+
+	return ioctl(fd, CANCHAR_WAIT, &wait);
+}
+
+static struct canchar_statistics statistics_of(int fd)
+{
+	struct canchar_statistics statistics;
+
+	if (ioctl(fd, CANCHAR_GET_STATISTICS, &statistics))
+		perror("CANCHAR_GET_STATISTICS");
+	return statistics;
+}
+
+static void write_attribute(const char *name, const char *attribute, const char *value)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/canchar/%s/%s", strrchr(name, '/') + 1, attribute);
+	file = fopen(path, "w");
+	if (!file || fputs(value, file) < 0 || fclose(file))
+		perror(path);
+}
+
+static void restart_with(const char *name, const char *bitrate, unsigned int flags)
+{
+	struct canchar_timing timing = { .bitrate = atoi(bitrate), .flags = flags };
+	int fd = open_device(name);
+
+	if (ioctl(fd, CANCHAR_STOP) || ioctl(fd, CANCHAR_SET_TIMING, &timing) ||
+	    ioctl(fd, CANCHAR_START))
+		perror("restart");
+	close(fd);
+}
+
+/* ------------------------------------------------- rings that are replaced -- */
+
+static atomic_bool stop;
+
+static void *poll_it(void *argument)
+{
+	int fd = *(int *)argument;
+
+	while (!stop) {
+		struct pollfd one = { .fd = fd, .events = POLLIN | POLLOUT };
+		struct canchar_poll_entry entry = { .fd = fd };
+		struct canchar_poll_set set = { .count = 1, .entries = (unsigned long)&entry };
+
+		poll(&one, 1, 0);
+		ioctl(fd, CANCHAR_POLL_SET, &set);
+		wait_for(fd, 1, 0);
+	}
+	return NULL;
+}
+
+static void polled_while_its_rings_change(void)
+{
+	int fd = open_device(near_name), peer = open_device(far_name);
+	struct canchar_options options = options_of(fd);
+	pthread_t thread;
+	bool changed = true;
+
+	stop = false;
+	pthread_create(&thread, NULL, poll_it, &fd);
+	for (int i = 0; i < 2000; i++) {
+		options.rx_slots = i % 2 ? 4096 : 2;
+		options.tx_slots = i % 2 ? 1 : 4096;
+		changed &= !set_options(fd, options);
+		send_one(peer, i & 0x7ff);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	ok(changed, "rings are replaced while another thread polls");
+	close(fd);
+	close(peer);
+}
+
+/* ------------------------------------------------------ a chip that is masked -- */
+
+/* Masks the chip's interrupt and never polls again. */
+static int mask_and_leave(const char *name)
+{
+	int fd = open_device(name);
+	struct canchar_options options = options_of(fd);
+
+	options.flags |= CANCHAR_POLL_CHIP;
+	set_options(fd, options);
+	wait_for(fd, 1, MS_NS);
+	return fd;
+}
+
+static void sleeper_in_epoll_beside_one_who_left(void)
+{
+	int sender = open_device(near_name), sleeper = open_device(far_name), poller, epoll;
+	struct epoll_event event = { .events = EPOLLIN };
+
+	epoll = epoll_create1(0);
+	epoll_ctl(epoll, EPOLL_CTL_ADD, sleeper, &event);
+	poller = mask_and_leave(far_name);
+	send_one(sender, 0x123);
+	ok(epoll_wait(epoll, &event, 1, SOON_MS) == 1,
+	   "a file in an epoll set gets frames after a poller left");
+	close(epoll);
+	close(poller);
+	close(sleeper);
+	close(sender);
+}
+
+static void sender_beside_one_who_left(void)
+{
+	int sender, receiver, poller, tries;
+
+	restart_with(near_name, "125000", 0);
+	restart_with(far_name, "125000", 0);
+	sender = open_device(near_name);
+	receiver = open_device(far_name);
+	poller = mask_and_leave(near_name);
+	for (int i = 0; i < 5; i++)
+		send_one(sender, i);
+	for (tries = 0; tries < SOON_MS && statistics_of(receiver).file_rx_frames < 5; tries++)
+		usleep(1000);
+	ok(statistics_of(receiver).file_rx_frames == 5,
+	   "queued frames are sent after a poller left");
+	close(poller);
+	close(receiver);
+	close(sender);
+	restart_with(near_name, "0", 0);
+	restart_with(far_name, "0", 0);
+}
+
+static void bus_off_beside_one_who_left(void)
+{
+	int watcher = open_device(near_name), poller = mask_and_leave(near_name), tries;
+
+	write_attribute(near_name, "report", "bus-off");
+	for (tries = 0; tries < SOON_MS && statistics_of(watcher).state != CANCHAR_BUS_OFF; tries++)
+		usleep(1000);
+	ok(statistics_of(watcher).state == CANCHAR_BUS_OFF, "bus-off is seen after a poller left");
+	ioctl(watcher, CANCHAR_START);
+	close(poller);
+	close(watcher);
+}
+
+/* --------------------------------------------------------------------- bounds -- */
+
+static void too_many_files(void)
+{
+	int fds[64], opened = 0, error;
+
+	while (opened < 64 && (fds[opened] = open(near_name, O_RDWR | O_NONBLOCK)) >= 0)
+		opened++;
+	error = open(near_name, O_RDWR) < 0 ? errno : 0;
+	ok(opened == 64 && error == EUSERS, "a device has 64 files at most");
+	while (opened)
+		close(fds[--opened]);
+}
+
+static void too_many_filters(void)
+{
+	static struct canchar_filter list[513];
+	struct canchar_filters filters = { .count = 513, .filters = (unsigned long)list };
+	int fds[5], set = 0, error = 0;
+	bool refused;
+
+	for (int i = 0; i < 5; i++)
+		fds[i] = open_device(near_name);
+	refused = ioctl(fds[0], CANCHAR_SET_FILTERS, &filters) < 0 && errno == EINVAL;
+	filters.count = 512;
+	for (int i = 0; i < 5; i++) {
+		if (ioctl(fds[i], CANCHAR_SET_FILTERS, &filters))
+			error = errno;
+		else
+			set++;
+	}
+	ok(refused && set == 4 && error == ENOSPC,
+	   "a file has 512 filters at most, a device 2048");
+	filters.count = 0;
+	ok(!ioctl(fds[0], CANCHAR_SET_FILTERS, &filters), "filters that go make room ...");
+	filters.count = 512;
+	ok(!ioctl(fds[4], CANCHAR_SET_FILTERS, &filters), "... for those of another file");
+	for (int i = 0; i < 5; i++)
+		close(fds[i]);
+}
+
+/* ---------------------------------------------------------- what others see -- */
+
+static void a_ring_shows_no_kernel_memory(void)
+{
+	struct canchar_short_frame brief = { .can_id = 0x42, .len = 8 };
+	struct canchar_options options;
+	struct canchar_frame *slots;
+	struct canchar_map *page;
+	bool clean = true;
+	int fd;
+
+	restart_with(near_name, "20000", 0);
+	fd = open_device(near_name);
+	options = options_of(fd);
+	options.frame_size = sizeof(brief);
+	set_options(fd, options);
+	for (int i = 0; i < 20; i++)
+		if (write(fd, &brief, sizeof(brief)) != sizeof(brief))
+			perror("write");
+	page = map(fd, 4096, MAP_SHARED, 0);
+	slots = map(fd, page->bytes - page->tx_offset, MAP_SHARED, page->tx_offset);
+	slots = (void *)slots + sizeof(struct canchar_ring);
+	for (int i = 0; i < 19; i++)
+		clean &= !slots[i].stamp_ns && !slots[i].lost;
+	ok(clean, "frames of 20 bytes leave nothing else in a mapped ring");
+	ioctl(fd, CANCHAR_STOP);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
+static void an_echo_ends_with_its_data(void)
+{
+	struct canchar_frame frame = { .can_id = 0x42, .len = 2, .data = { 1, 2, 3, 4, 5, 6, 7, 8 } };
+	int fd = open_device(near_name);
+	struct canchar_options options = options_of(fd);
+
+	options.flags |= CANCHAR_ECHO_OWN;
+	set_options(fd, options);
+	if (write(fd, &frame, sizeof(frame)) != sizeof(frame))
+		perror("write");
+	ok(wait_for(fd, 1, SOON_MS * MS_NS) == 1 && read(fd, &frame, sizeof(frame)) == sizeof(frame) &&
+	   frame.data[1] == 2 && !memcmp(frame.data + 2, "\0\0\0\0\0", 6),
+	   "an echo has zeros after its data");
+	close(fd);
+}
+
+/* ------------------------------------------------------------------ waits -- */
+
+static void *wait_for_two(void *argument)
+{
+	return (void *)wait_for(*(int *)argument, 2, SOON_MS * MS_NS);
+}
+
+/* Until the thread that was just made sleeps in its call. */
+static void let_it_sleep(void)
+{
+	usleep(50000);
+}
+
+static void a_poll_beside_a_reader(void)
+{
+	int sender = open_device(near_name), fd = open_device(far_name);
+	struct canchar_options options = options_of(fd);
+	struct pollfd one = { .fd = fd, .events = POLLIN };
+	pthread_t thread;
+	void *woken;
+	long began;
+
+	options.read_min = 8;
+	set_options(fd, options);
+	pthread_create(&thread, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	poll(&one, 1, 0);
+	began = now_ms();
+	send_one(sender, 1);
+	send_one(sender, 2);
+	pthread_join(thread, &woken);
+	ok((long)woken == 2 && now_ms() - began < SOON_MS / 2,
+	   "two frames wake a reader that waits for two, while a poll waits for eight");
+	close(fd);
+	close(sender);
+}
+
+static void calls_beside_a_sleeping_reader(void)
+{
+	int sender = open_device(near_name), fd = open_device(far_name);
+	struct canchar_filters filters = {};
+	long began, took;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	began = now_ms();
+	options_of(fd);
+	ioctl(fd, CANCHAR_SET_FILTERS, &filters);
+	wait_for(fd, 1, 0);
+	took = now_ms() - began;
+	ok(took < SOON_MS / 2, "options, filters and a look do not wait for a reader that sleeps");
+	send_one(sender, 1);
+	send_one(sender, 2);
+	pthread_join(thread, NULL);
+	close(fd);
+	close(sender);
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+}
+
+/* With SA_RESTART a restarted wait would end with 0 after the whole time again. */
+static void a_timeout_is_not_restarted(void)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct itimerval timer = { .it_value.tv_usec = 100000 };
+	int fd = open_device(near_name);
+	long answer;
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	answer = wait_for(fd, 1, SOON_MS * MS_NS);
+	ok(answer < 0 && errno == EINTR, "a signal ends a wait that has a timeout");
+	close(fd);
+}
+
+/* ---------------------------------------------------------- devices that end -- */
+
+static void a_listener_refuses_to_send(void)
+{
+	int fd;
+
+	restart_with(near_name, "125000", CANCHAR_LISTEN_ONLY);
+	fd = open_device(near_name);
+	ok(!send_one(fd, 1) && errno == EOPNOTSUPP, "a listen-only device refuses to send");
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
+static void a_stopped_device_in_a_set(void)
+{
+	int fd = open_device(near_name);
+	struct canchar_poll_entry entry = { .fd = fd };
+	struct canchar_poll_set set = {
+		.timeout_ns = SOON_MS * MS_NS, .count = 1, .entries = (unsigned long)&entry
+	};
+
+	ioctl(fd, CANCHAR_STOP);
+	ok(ioctl(fd, CANCHAR_POLL_SET, &set) < 0 && errno == ENETDOWN,
+	   "a set of stopped devices ends the wait");
+	ioctl(fd, CANCHAR_START);
+	close(fd);
+}
+
+static void frames_queued_before_bus_off(void)
+{
+	struct canchar_statistics after;
+	int fd, receiver, tries;
+
+	restart_with(near_name, "20000", 0);
+	receiver = open_device(far_name);
+	fd = open_device(near_name);
+	for (int i = 0; i < 10; i++)
+		send_one(fd, i);
+	write_attribute(near_name, "report", "bus-off");
+	for (tries = 0; tries < SOON_MS && statistics_of(fd).state != CANCHAR_BUS_OFF; tries++)
+		usleep(1000);
+	ioctl(fd, CANCHAR_START);
+	send_one(fd, 0x7ff);
+	for (tries = 0; tries < SOON_MS && statistics_of(fd).file_tx_frames < 1; tries++)
+		usleep(1000);
+	after = statistics_of(fd);
+	ok(after.file_tx_lost >= 7 && after.file_tx_frames + after.file_tx_lost == 11,
+	   "frames that were queued before bus-off are lost and counted, not sent after it");
+	close(receiver);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
+/* In bus-off nothing is sent: closing four blocking files takes one linger, not four. */
+static void closing_many_files(void)
+{
+	int fds[4], watcher = open_device(near_name);
+	long began;
+
+	write_attribute(near_name, "report", "bus-off");
+	for (int tries = 0; tries < SOON_MS && statistics_of(watcher).state != CANCHAR_BUS_OFF; tries++)
+		usleep(1000);
+	for (int i = 0; i < 4; i++) {
+		fds[i] = open(near_name, O_RDWR);
+		send_one(fds[i], i);
+	}
+	began = now_ms();
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	ok(now_ms() - began < 2000, "closing many files lingers once");
+	ioctl(watcher, CANCHAR_START);
+	close(watcher);
+}
+
+int main(int count, char **names)
+{
+	if (count != 3) {
+		fprintf(stderr, "usage: sharing DEVICE DEVICE\n");
+		return 2;
+	}
+	near_name = names[1];
+	far_name = names[2];
+	polled_while_its_rings_change();
+	sleeper_in_epoll_beside_one_who_left();
+	sender_beside_one_who_left();
+	bus_off_beside_one_who_left();
+	too_many_files();
+	too_many_filters();
+	a_ring_shows_no_kernel_memory();
+	an_echo_ends_with_its_data();
+	a_poll_beside_a_reader();
+	calls_beside_a_sleeping_reader();
+	a_timeout_is_not_restarted();
+	a_listener_refuses_to_send();
+	a_stopped_device_in_a_set();
+	frames_queued_before_bus_off();
+	closing_many_files();
+	printf("1..%d\n", number);
+	return failed != 0;
+}
