@@ -5,7 +5,7 @@
 set -e
 dkms=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$dkms/../.." && pwd)
-canter=${CANTER:-$root/target/debug/canter}
+canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/canter
 out=$root/target/canwire/dkms
 kernel=${1:-6.12}

@@ -6,6 +6,16 @@ set -e
 kernel=$(cd "$(dirname "$0")/.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
+# A kernel's build takes no path with spaces: then by a link.
+case $out in
+*[[:space:]]*)
+	link=$(mktemp -d)
+	trap 'rm -rf "$link"' EXIT
+	ln -s "$out" "$link/out"
+	built=$link/out
+	;;
+*) built=$out ;;
+esac
 headers=${XDG_CACHE_HOME:-$HOME/.cache}/canter/headers
 [ $# -gt 0 ] || set -- $(ls "$headers")
 for release; do
@@ -14,7 +24,7 @@ for release; do
 	cp -u "$kernel"/canwire/*.[ch] "$kernel"/canwire/Kbuild "$out/$release/canwire/"
 	cp -u "$kernel"/uapi/canwire.h "$out/$release/uapi/"
 	cp -u "$kernel"/compat.h "$out/$release/"
-	make -s -C "$build" M="$out/$release/canwire" W=1 modules 2>"$out/$release/log" || {
+	make -s -C "$build" M="$built/$release/canwire" W=1 modules 2>"$out/$release/log" || {
 		cat "$out/$release/log" >&2
 		exit 1
 	}

@@ -8,7 +8,7 @@
 set -e -o pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
-canter=${CANTER:-$root/target/debug/canter}
+canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/canter/debug-kernel
 tree=$cache/linux-source-6.12
 key=$(sha256sum <"$tests/debug-kernel.config")

@@ -5,7 +5,7 @@
 set -e
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
-canter=${CANTER:-$root/target/debug/canter}
+canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 kernel=$1 clock=$2 program=$3
 shift 3
 share=$root/target/canwire

@@ -34,6 +34,8 @@ pub struct Session<'a> {
     pub folder: &'a Path,
     /// The folders that are shared with the host.
     pub shares: &'a [PathBuf],
+    /// Entries of the host's /tmp and /run that the guest sees.
+    pub visible: &'a [PathBuf],
     /// Marks the end of a complete stream.
     pub token: &'a str,
     /// The guest's root folder, and read-only folders by their tags.
@@ -65,6 +67,7 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
     archive.file("modules/drivers", drivers(machine).as_bytes());
     archive.file("lab", variables(machine, kernel, session).as_bytes());
     archive.file("shares", shares(session).as_bytes());
+    archive.file("visible", visible(machine, session).as_bytes());
     archive.file("command", command(session, std::env::vars()).as_bytes());
     Ok(archive.finish())
 }
@@ -120,7 +123,7 @@ fn variables(machine: &Machine, kernel: &Kernel, session: &Session) -> String {
     let tags: Vec<_> = session.read_only.iter().map(|(tag, _)| *tag).collect();
     format!(
         "MODULES={}\nPROGRAM={}\nTOKEN={}\nREAD_ONLY='{}'\nSYSTEMD={}\n",
-        path(of_host(kernel.modules.clone())),
+        path(of_host(kernel.modules.clone()).map(|folder| folder.canonicalize().unwrap_or(folder))),
         path(of_host(std::env::current_exe().ok())),
         shell::quote(session.token),
         tags.join(" "),
@@ -133,6 +136,12 @@ fn shares(session: &Session) -> String {
     let line =
         |(number, path): (usize, &PathBuf)| format!("{} {}\n", topology::share_tag(number), path.display());
     session.shares.iter().enumerate().map(line).collect()
+}
+
+/// A line for each entry of the host's /tmp and /run that is visible. Another root is not the host's.
+fn visible(machine: &Machine, session: &Session) -> String {
+    let entries = if machine.arch.is_host() { session.visible } else { &[] };
+    entries.iter().map(|path| format!("{}\n", path.display())).collect()
 }
 
 /// The script that becomes the command.
@@ -184,6 +193,7 @@ mod tests {
             command: &command_words,
             folder: &folders[0],
             shares: &folders,
+            visible: &[],
             token: "T",
             root: Path::new("/"),
             read_only: &[],

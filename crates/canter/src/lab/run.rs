@@ -68,7 +68,7 @@ impl Machine {
         for chosen in &self.modules {
             out_of_tree::add(chosen, &mut kernel, &cache, progress)?;
         }
-        let here = Here::find(&self.shares, progress)?;
+        let here = Here::find(command, &self.shares, progress)?;
         let (root, read_only) = self.root(&kernel, &cache, progress)?;
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
@@ -164,6 +164,7 @@ impl Run<'_> {
             command,
             folder: &here.folder,
             shares: &here.shares,
+            visible: &here.visible,
             token,
             root: self.root,
             read_only: self.read_only,
