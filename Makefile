@@ -1,10 +1,12 @@
 # canter: `make study` measures, `make test` checks. Each line is a command that can be typed by hand.
 
-CANTER  := target/release/canter
-LAB     := $(CURDIR)/target/debug/canter lab --quiet
+# Where Cargo builds. Relative to this folder, so that its name may have spaces.
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+CANTER  := $(TARGET)/release/canter
+LAB     := $(TARGET)/debug/canter lab --quiet
 # Cargo starts every test program by this, so that it runs in the lab's guest.
 IN_LAB   = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) $(1) --"
-BENCH_IN_LAB = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --clock virtual --"
+BENCH_IN_LAB = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --clock virtual --"
 # A comma that call does not take for its own.
 COMMA := ,
 # One after the other, those that are not for the host.
@@ -12,9 +14,9 @@ ONLY_LAB := -- --ignored --test-threads=1
 
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
-  tshark tcpdump tmux python3-venv iputils-ping
+  tshark tcpdump tmux python3-venv iputils-ping cpio
 
-.PHONY: study study-all test built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
+.PHONY: study study-all test test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
@@ -29,7 +31,11 @@ study-all: setup
 	$(CANTER) study run --all --out target/study-all
 
 # What needs a guest runs two at a time: a guest has one processor but where its line says otherwise.
-test: setup target/python lint-if-possible test-host test-peers
+# It ends with the number of tests that passed, failed and were skipped; a skip that tests/skips.txt does not allow fails it.
+test:
+	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
+
+test-lines: setup target/python lint-if-possible test-host test-peers
 	$(MAKE) --no-print-directory -j2 --output-sync=target test-python test-lab test-6.1 test-kernel
 
 test-host:
@@ -56,7 +62,7 @@ lab-services: built
 
 lab-routes: built
 	$(call IN_LAB,) cargo test --locked -p canter --test routes --test meter --test trouble $(ONLY_LAB)
-	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test doctor $(ONLY_LAB)
+	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test doctor $(ONLY_LAB) --skip realtime
 	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
 
 lab-capture: built
@@ -119,9 +125,9 @@ test-arm: setup-arm
 ARM64 := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 test-arm-lab: setup-arm built
 	$(ARM64) cargo build --locked -p canter --target aarch64-unknown-linux-gnu
-	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share $(CURDIR) --timeout 60m --" \
+	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share . --timeout 60m --" \
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-io --test conformance $(ONLY_LAB) --skip canchar
-	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share $(CURDIR) --timeout 60m --" \
+	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share . --timeout 60m --" \
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter --test gateway $(ONLY_LAB)
 
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.
@@ -129,18 +135,18 @@ PROFILE ?= release
 BUILT := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 deb: setup
 	cargo build --locked -p canter --profile $(PROFILE)
-	packaging/deb.sh $$(dpkg --print-architecture) target/$(BUILT)/canter target/$(BUILT)/canter target/deb
+	packaging/deb.sh $$(dpkg --print-architecture) $(TARGET)/$(BUILT)/canter $(TARGET)/$(BUILT)/canter target/deb
 
 deb-arm64: setup-arm
 	cargo build --locked -p canter
 	$(ARM64) cargo build --locked -p canter --profile $(PROFILE) --target aarch64-unknown-linux-gnu
-	packaging/deb.sh arm64 target/aarch64-unknown-linux-gnu/$(BUILT)/canter target/debug/canter target/deb
+	packaging/deb.sh arm64 $(TARGET)/aarch64-unknown-linux-gnu/$(BUILT)/canter $(TARGET)/debug/canter target/deb
 
 deb-armhf: setup-arm
 	cargo build --locked -p canter
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
 	  cargo build --locked -p canter --profile $(PROFILE) --target armv7-unknown-linux-gnueabihf
-	packaging/deb.sh armhf target/armv7-unknown-linux-gnueabihf/$(BUILT)/canter target/debug/canter target/deb
+	packaging/deb.sh armhf $(TARGET)/armv7-unknown-linux-gnueabihf/$(BUILT)/canter $(TARGET)/debug/canter target/deb
 
 # Each package in target/deb: its files, its pages, its completions, its program where it runs; this machine's by apt, too.
 test-deb: deb
@@ -154,11 +160,11 @@ test-package: setup
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
 test-python: built target/python target/python-can
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
-	$(LAB) -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan test/back2back_test.py \
+	$(LAB) -- python/tests/lab.sh "$(CURDIR)/target/python-can" -p as_socketcan test/back2back_test.py \
 	  test/test_socketcan_loopback.py -k 'SocketCan and not duration'
-	$(LAB) --canchar virtual,3 -- python/tests/lab.sh $(CURDIR)/target/python-can $(CURDIR)/python/tests \
+	$(LAB) --canchar virtual,3 -- python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
 	  -k 'not duration'
-	$(LAB) --clock virtual -- python/tests/lab.sh $(CURDIR)/target/python-can -p as_socketcan \
+	$(LAB) --clock virtual -- python/tests/lab.sh "$(CURDIR)/target/python-can" -p as_socketcan \
 	  test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'
 
 # What a frame costs a Python program, beside python-can's own back-end.
@@ -205,7 +211,7 @@ test-debug-kernel: setup
 
 # The gateway without an operating system, both programs: target/baremetal/release/.
 baremetal:
-	cd baremetal && cargo build --release --locked --target-dir $(CURDIR)/target/baremetal
+	cd baremetal && cargo build --release --locked --target-dir "$(CURDIR)/target/baremetal"
 
 lint: lint-elsewhere
 	cargo fmt --all --check
@@ -239,11 +245,11 @@ bench: setup
 FRAMES ?= 1000000
 soak: setup
 	cargo build --release --locked
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
 	  cargo test --release --locked -p canter --test rules -- --ignored --nocapture a_long_run
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CURDIR)/$(CANTER) lab --quiet --timeout 120m --canchar virtual$(COMMA)3$(COMMA)4 -- env SOAK_FRAMES=$(FRAMES)" \
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --timeout 120m --canchar virtual$(COMMA)3$(COMMA)4 -- env SOAK_FRAMES=$(FRAMES)" \
 	  cargo test --release --locked -p canter --test canchar -- --ignored --nocapture a_long_run
-	CANTER=$(CURDIR)/$(CANTER) SOAK_FRAMES=$(FRAMES) kernel/tests/debug_kernel.sh --soak
+	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) kernel/tests/debug_kernel.sh --soak
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt

@@ -165,7 +165,7 @@ fn interfaces_that_are_named_must_be_there_and_up() {
 #[ignore = "needs CAN and a PREEMPT_RT kernel: run in canter lab --kernel 6.12-rt"]
 fn on_a_realtime_kernel_equal_priorities_and_throttling_are_found() {
     if !fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT") {
-        return println!("SKIP: not a PREEMPT_RT kernel");
+        return testbed::skip("not a PREEMPT_RT kernel");
     }
     let _alone = alone();
     healthy_cards();

@@ -19,7 +19,7 @@ const PUNCTUAL_NS: u64 = 200_000;
 fn in_virtual_clock() -> bool {
     let is = fs::read_to_string("/proc/cmdline").unwrap().contains("canter.clock=virtual");
     if !is {
-        println!("SKIP: times are asserted in the virtual clock only");
+        testbed::skip("times are asserted in the virtual clock only");
     }
     is
 }
@@ -549,8 +549,7 @@ fn top_shows_what_is_on_the_buses() {
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn top_gives_the_terminal_back_however_it_ends() {
     if !exists("lo") || start("tmux", &["-V"]).ended(DEADLINE).code != Some(0) {
-        println!("SKIP: no tmux here");
-        return;
+        return testbed::skip("there is no tmux here (make setup installs it)");
     }
     let _alone = alone();
     let _buses = Virtual::vcan(&["tra0"], 72);

@@ -348,7 +348,7 @@ fn a_measurement_whose_interface_breaks_ends_and_names_it() {
 fn without_canwire_its_commands_say_what_is_missing() {
     let _alone = alone();
     if std::path::Path::new("/sys/module/canwire").exists() {
-        return eprintln!("SKIP: this lab has canwire");
+        return testbed::skip("this lab has canwire");
     }
     for arguments in [
         &["wire", "list"][..],

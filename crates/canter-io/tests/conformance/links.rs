@@ -70,6 +70,16 @@ impl Kind {
         self != Self::PortCards
     }
 
+    /// Whether this guest has no driver for it, which is the only reason to leave it out.
+    pub fn has_no_driver(self) -> bool {
+        let is_loaded = |module: &str| Path::new("/sys/module").join(module).exists();
+        match self {
+            Self::Ctucanfd => !is_loaded("ctucanfd"),
+            Self::Canwire => !is_loaded("canwire"),
+            _ => false,
+        }
+    }
+
     /// The simulation does not.
     pub fn without_simulation(self) -> bool {
         self != Self::Sim

@@ -56,6 +56,7 @@ impl Archive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn an_entry_is_a_header_a_name_and_a_padded_content() {
@@ -90,7 +91,11 @@ mod tests {
             .output()
         {
             Ok(output) => assert_eq!(output.stdout, b"content"),
-            Err(error) => eprintln!("skipped: cpio: {error}"),
+            // Past the test harness, for tests/tally.py.
+            Err(error) => {
+                let report = format!("SKIP cpio reads an archive: {error}\n");
+                std::io::stderr().write_all(report.as_bytes()).unwrap();
+            }
         }
     }
 }

@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+#[path = "../skip/mod.rs"]
+mod skip;
+
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
     method::{Transmit, TransmitMethod, TransmitOptions},
@@ -43,7 +46,7 @@ pub fn has(program: &str) -> bool {
         .status
         .success();
     if !found {
-        println!("SKIP: no {program} here");
+        skip::skip(&format!("there is no {program} here (make setup installs it)"));
     }
     found
 }

@@ -5,6 +5,12 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+#[path = "../skip/mod.rs"]
+mod skip;
+
+#[allow(unused_imports, reason = "each test file uses a part")]
+pub use skip::skip;
+
 use canter_io::{
     interface::{BitTiming, Interface},
     netlink::wire::{self, NodeOptions},
