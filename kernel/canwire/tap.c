@@ -2,6 +2,18 @@
 /*
  * The ring of a tap and its device. The wire writes a record in two steps, because the frame's
  * result is known only after its buffer has been returned; readers see it when the head moves.
+ *
+ * Barriers, by the letters that canter-io's tap/ring.rs has, too:
+ *
+ * E orders a record's bytes before the head that publishes them (release); a reader loads the head
+ * with acquire and then finds whole records below it.
+ *
+ * F orders the head before the bytes of the next record, and before the look for waiters. Why a
+ * reader never takes a record for whole that is being overwritten: the writer stores head = h, F,
+ * then bytes of record h over those of record h - records. A reader that has copied one of these
+ * bytes executes an acquire fence and loads the head again: by F and that fence (message passing
+ * with a write and a read barrier) it sees h or more. The old record's number is h - records, so
+ * head - number >= records, and the reader discards the copy.
  */
 #include <linux/irq_work.h>
 #include <linux/kref.h>

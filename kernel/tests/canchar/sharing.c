@@ -21,8 +21,13 @@
 #include "../../uapi/canchar.h"
 #include "tap.h"
 
-/* Within this time everything happens that is to happen. */
-#define SOON_MS		5000
+/*
+ * Within this time everything happens that is to happen, on a busy machine too. A failure takes at
+ * least twice as long.
+ */
+#define SOON_MS		10000
+/* Files that linger one after the other, a second each, if closing them goes wrong. */
+#define LINGERING_FILES	(2 * SOON_MS / 1000)
 #define MS_NS		1000000ULL
 
 static const char *near_name, *far_name;
@@ -293,7 +298,7 @@ static void an_echo_ends_with_its_data(void)
 
 static void *wait_for_two(void *argument)
 {
-	return (void *)wait_for(*(int *)argument, 2, SOON_MS * MS_NS);
+	return (void *)wait_for(*(int *)argument, 2, 2 * SOON_MS * MS_NS);
 }
 
 /* Until the thread that was just made sleeps in its call. */
@@ -320,7 +325,7 @@ static void a_poll_beside_a_reader(void)
 	send_one(sender, 1);
 	send_one(sender, 2);
 	pthread_join(thread, &woken);
-	ok((long)woken == 2 && now_ms() - began < SOON_MS / 2,
+	ok((long)woken == 2 && now_ms() - began < SOON_MS,
 	   "two frames wake a reader that waits for two, while a poll waits for eight");
 	close(fd);
 	close(sender);
@@ -340,7 +345,7 @@ static void calls_beside_a_sleeping_reader(void)
 	ioctl(fd, CANCHAR_SET_FILTERS, &filters);
 	wait_for(fd, 1, 0);
 	took = now_ms() - began;
-	ok(took < SOON_MS / 2, "options, filters and a look do not wait for a reader that sleeps");
+	ok(took < SOON_MS, "options, filters and a look do not wait for a reader that sleeps");
 	send_one(sender, 1);
 	send_one(sender, 2);
 	pthread_join(thread, NULL);
@@ -401,7 +406,7 @@ static void frames_queued_before_bus_off(void)
 	struct canchar_statistics after;
 	int fd, receiver, tries;
 
-	restart_with(near_name, "20000", 0);
+	restart_with(near_name, "1000", 0);	/* 63 ms a frame */
 	receiver = open_device(far_name);
 	fd = open_device(near_name);
 	for (int i = 0; i < 10; i++)
@@ -414,30 +419,30 @@ static void frames_queued_before_bus_off(void)
 	for (tries = 0; tries < SOON_MS && statistics_of(fd).file_tx_frames < 1; tries++)
 		usleep(1000);
 	after = statistics_of(fd);
-	ok(after.file_tx_lost >= 7 && after.file_tx_frames + after.file_tx_lost == 11,
+	ok(after.file_tx_lost > 0 && after.file_tx_frames + after.file_tx_lost == 11,
 	   "frames that were queued before bus-off are lost and counted, not sent after it");
 	close(receiver);
 	close(fd);
 	restart_with(near_name, "0", 0);
 }
 
-/* In bus-off nothing is sent: closing four blocking files takes one linger, not four. */
+/* In bus-off nothing is sent: closing many blocking files takes one linger, not one each. */
 static void closing_many_files(void)
 {
-	int fds[4], watcher = open_device(near_name);
+	int fds[LINGERING_FILES], watcher = open_device(near_name);
 	long began;
 
 	write_attribute(near_name, "report", "bus-off");
 	for (int tries = 0; tries < SOON_MS && statistics_of(watcher).state != CANCHAR_BUS_OFF; tries++)
 		usleep(1000);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < LINGERING_FILES; i++) {
 		fds[i] = open(near_name, O_RDWR);
 		send_one(fds[i], i);
 	}
 	began = now_ms();
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < LINGERING_FILES; i++)
 		close(fds[i]);
-	ok(now_ms() - began < 2000, "closing many files lingers once");
+	ok(now_ms() - began < SOON_MS, "closing many files lingers once");
 	ioctl(watcher, CANCHAR_START);
 	close(watcher);
 }
