@@ -67,11 +67,11 @@ lab-routes: built
 
 lab-capture: built
 	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture --test capture_files \
-	  --test capture_trouble $(ONLY_LAB)
+	  --test capture_trouble --test capture_promise $(ONLY_LAB)
 
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire \
-	  --test capture_wire --test tour $(ONLY_LAB)
+	  --test capture_wire --test capture_adversary --test tour $(ONLY_LAB)
 	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test gateway_wire $(ONLY_LAB)
 
 lab-program: built

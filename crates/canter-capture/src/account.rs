@@ -96,6 +96,12 @@ pub struct Bus {
     pub uncounted: u64,
     /// So close to the start or end that the interface may have counted them before or after the recording.
     pub ambiguous: u64,
+    /// Frames that the interface has sent; it does not count their echoes as received.
+    #[serde(default)]
+    pub sent: u64,
+    /// Frames that may be missing without a trace, because as many frames are ambiguous or uncounted.
+    #[serde(default)]
+    pub doubtful: u64,
     /// Overruns of its controller or driver: events, each of at least one frame.
     pub overrun_events: u64,
     /// Frames discarded by its driver or the network stack.
@@ -126,9 +132,9 @@ pub struct Account {
     pub started_ns: u64,
     /// When counting ended, in ns of the real-time clock.
     pub ended_ns: u64,
-    /// `complete`, or the places where frames were lost.
+    /// `complete`, `ambiguous: …`, or the places where frames were lost.
     pub verdict: String,
-    /// Whether every frame that passes the filters is in the files.
+    /// Whether every frame that passes the filters is in the files; false also when that cannot be proved.
     pub complete: bool,
     /// Frames in the files.
     pub frames: u64,
@@ -146,8 +152,11 @@ pub struct Account {
     pub files: Vec<Written>,
     /// The files that rotation has deleted; `frames` includes their frames.
     pub deleted: Deleted,
-    /// The first thousand events of the recording.
+    /// The first thousand events of the recording, and of those about losses a thousand more.
     pub events: Vec<Event>,
+    /// Events that are not in `events`.
+    #[serde(default)]
+    pub events_left_out: u64,
     /// Size of the ring, or of all sockets' queues, in bytes.
     pub ring_bytes: u64,
     /// Size of the RAM queue in bytes.
@@ -161,27 +170,60 @@ pub struct Account {
 impl Account {
     /// Computes the sums over all buses, and the verdict.
     pub(super) fn close(&mut self) {
+        let sockets = self.method.starts_with(SOCKETS);
         let sum = |of: fn(&Bus) -> u64| self.buses.iter().map(of).sum::<u64>();
-        let (missing, ambiguous) = (sum(Bus::missing), sum(|bus| bus.ambiguous));
+        let known = self.buses.iter().all(|bus| bus.counted.is_some());
+        let dropped = sum(|bus| bus.driver_lost);
+        // A full backlog counts at the interface too; the rest are frames of other networks.
+        let backlog = if known { self.lost.backlog.min(dropped) } else { self.lost.backlog };
+        // Sockets and devices count their own losses, by bus; the ring only all.
+        let own = |bus: &&Bus| sockets || bus.own_queue;
+        let of_own: u64 = self.buses.iter().filter(own).map(Bus::missing_beyond_own).sum();
+        let of_ring: u64 = self.buses.iter().filter(|bus| !own(bus)).map(Bus::missing).sum();
+        let ring = if sockets { 0 } else { self.lost.ring };
         let lost = Lost {
             overrun_events: sum(|bus| bus.overrun_events),
-            // A full backlog counts at the interface too.
-            driver: sum(|bus| bus.driver_lost).saturating_sub(self.lost.backlog),
+            driver: dropped.saturating_sub(backlog),
+            backlog,
             queue: sum(|bus| bus.queue_lost),
             disk: sum(|bus| bus.disk_lost),
-            unaccounted: missing
-                .saturating_sub(self.lost.ring + self.lost.device + self.lost.backlog + ambiguous),
+            unaccounted: (of_own + of_ring.saturating_sub(ring)).saturating_sub(backlog),
             ..self.lost
         };
         let frames = sum(|bus| bus.in_file);
         (self.lost, self.frames) = (lost, frames);
-        if !self.method.starts_with(SOCKETS) {
+        if !sockets {
             self.share_ring_losses();
         }
+        self.buses.iter_mut().for_each(|bus| bus.doubtful = bus.doubt());
         let gone: Vec<&str> =
             self.buses.iter().filter(|bus| bus.counted.is_none()).map(|bus| bus.name.as_str()).collect();
         self.verdict = lost.verdict(&gone, self.failure.as_str(), &self.method);
         self.complete = self.verdict == COMPLETE;
+        if self.complete
+            && let Some(doubt) = self.doubt()
+        {
+            (self.verdict, self.complete) = (doubt, false);
+        }
+    }
+
+    /// Whether no frame is known to be lost, but it cannot be proved that none is.
+    pub fn is_ambiguous(&self) -> bool {
+        self.verdict.starts_with(AMBIGUOUS)
+    }
+
+    /// Why it cannot be proved that no frame is missing.
+    fn doubt(&self) -> Option<String> {
+        let doubtful = self.buses.iter().filter(|bus| bus.doubtful > 0);
+        let reason = |bus: &Bus| {
+            let reason = match bus.ambiguous {
+                0 => "as many echoes or error frames, which its driver does not count, would hide them",
+                _ => "as many came too close to the start or end to be compared with its counters",
+            };
+            format!("up to {} frames of {} may be missing: {reason}", bus.doubtful, bus.name)
+        };
+        let reasons: Vec<String> = doubtful.map(reason).collect();
+        (!reasons.is_empty()).then(|| format!("{AMBIGUOUS} {}", reasons.join("; ")))
     }
 }
 
@@ -201,14 +243,33 @@ impl Account {
 }
 
 const COMPLETE: &str = "complete";
+const AMBIGUOUS: &str = "ambiguous:";
 /// The value of [`Account::method`] for a ring.
 const RING: &str = "ring";
 const SOCKETS: &str = "sockets";
 
 impl Bus {
-    /// Frames that the interface has counted and the recorder has not received.
-    fn missing(&self) -> u64 {
+    /// Frames that the interface has counted and the recorder has not received: at least so many are missing.
+    pub(super) fn missing(&self) -> u64 {
         self.counted.map_or(0, |counted| counted.saturating_sub(self.seen))
+    }
+
+    /// The most frames that may be missing: frames were received that the interface has not counted.
+    pub(super) fn possibly_missing(&self) -> u64 {
+        let Some(counted) = self.counted else { return 0 };
+        let uncounted_at_most = self.sent + self.error_frames + self.ambiguous;
+        (counted + uncounted_at_most).saturating_sub(self.seen).min(counted)
+    }
+
+    fn missing_beyond_own(&self) -> u64 {
+        self.missing().saturating_sub(self.ring_lost.unwrap_or_default())
+    }
+
+    /// Frames that may be missing beyond those that are. Equal counts leave no doubt: echoes and error frames would have to
+    /// make up for the losses to the frame.
+    fn doubt(&self) -> u64 {
+        let equal = self.ambiguous == 0 && self.counted == Some(self.seen);
+        if equal { 0 } else { self.possibly_missing() - self.missing() }
     }
 }
 
@@ -350,6 +411,47 @@ mod tests {
         account.close();
         assert_eq!(account.buses.iter().map(|bus| bus.ring_lost).collect::<Vec<_>>(), [Some(2), Some(3)]);
         assert_eq!(account.verdict, "5 frames lost at the ring (2), the device's queue (3)");
+    }
+
+    #[test]
+    fn ambiguous_frames_of_one_bus_hide_no_loss_of_another() {
+        let of = |counted, seen, ambiguous| Bus { counted: Some(counted), seen, ambiguous, ..Bus::default() };
+        let mut account = Account { buses: vec![of(10, 15, 7), of(10, 7, 0)], ..Account::default() };
+        account.close();
+        assert_eq!(account.verdict, "3 frames lost at an unknown place (3)");
+    }
+
+    #[test]
+    fn what_cannot_be_proved_is_ambiguous_and_not_complete() {
+        let of =
+            |counted, seen| Bus { name: "can0".to_owned(), counted: Some(counted), seen, ..Bus::default() };
+        let verdict = |bus: Bus| {
+            let mut account = Account { buses: vec![bus], ..Account::default() };
+            account.close();
+            assert_eq!(account.complete, account.verdict == COMPLETE);
+            assert_eq!(account.is_ambiguous(), account.verdict.starts_with("ambiguous: up to "), "{account}");
+            account.verdict
+        };
+        // Every sent frame has an echo, and no error frame is counted: nothing can hide a loss.
+        assert_eq!(verdict(Bus { sent: 4, error_frames: 1, ..of(10, 15) }), "complete");
+        // A frame at the end, and one of ten is missing: the numbers are the same.
+        assert!(verdict(Bus { ambiguous: 1, ..of(10, 10) }).starts_with("ambiguous: up to 1 frames of can0"));
+        // Two of the four sent frames have no echo, or two received frames are missing.
+        assert!(verdict(Bus { sent: 4, ..of(10, 12) }).starts_with("ambiguous: up to 2 frames of can0"));
+        assert_eq!(verdict(Bus { sent: 4, ..of(10, 10) }), "complete", "no echo at all");
+        assert_eq!(verdict(Bus { ambiguous: 2, ..of(10, 12) }), "complete", "both were counted later");
+    }
+
+    #[test]
+    fn a_backlog_full_of_ethernet_frames_is_no_loss_of_the_recording() {
+        let bus = Bus { counted: Some(5), seen: 5, driver_lost: 2, ..Bus::default() };
+        let lost = Lost { backlog: 9, ..Lost::default() };
+        let mut account = Account { lost, buses: vec![bus], ..Account::default() };
+        account.close();
+        assert_eq!(account.verdict, "2 frames lost at the backlog (2)");
+        account.buses[0].driver_lost = 0;
+        account.close();
+        assert_eq!(account.verdict, "complete");
     }
 
     #[test]

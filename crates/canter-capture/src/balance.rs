@@ -2,7 +2,7 @@
 
 use crate::{
     account::{Account, Bus, SCHEMA},
-    buses,
+    bus,
     live::Progress,
     receiver::Report,
 };
@@ -26,10 +26,23 @@ impl Account {
             let buses = received.buses.iter().filter(|bus| bus.is_device() == of_device);
             buses.map(|bus| bus.tally.own_lost).sum::<u64>()
         };
-        (account.lost.ring, account.lost.device) = (received.ring_lost + own(false), own(true));
+        account.lost.device = own(true);
+        account.lost.ring = own(false) + account.of_recorded_buses(received);
         account.lost.backlog = received.backlog_lost;
         account.close();
         account
+    }
+
+    /// The frames of recorded interfaces that the ring has lost. It also loses frames of other interfaces, and after the
+    /// end of the counting; no more than the interfaces miss can be theirs.
+    fn of_recorded_buses(&self, received: &Report) -> u64 {
+        let Report { ring_lost, ring_lost_before_end, others, .. } = *received;
+        if ring_lost == 0 || self.buses.iter().any(|bus| bus.counted.is_none()) {
+            return ring_lost;
+        }
+        let possible: u64 = self.buses.iter().filter(|bus| !bus.own_queue).map(Bus::possibly_missing).sum();
+        let least = if others { 0 } else { ring_lost_before_end };
+        ring_lost.min(possible.max(least))
     }
 
     /// Adds the frames that the writer wrote and lost, and computes the verdict.
@@ -61,7 +74,7 @@ impl Account {
     }
 }
 
-fn bus(bus: &buses::Bus) -> Bus {
+fn bus(bus: &bus::Bus) -> Bus {
     let tally = &bus.tally;
     let counters = tally.counted.unwrap_or_default();
     let counted = tally.counted.map(|counters| counters.rx_frames);
@@ -76,6 +89,8 @@ fn bus(bus: &buses::Bus) -> Bus {
         counted,
         uncounted: tally.seen.saturating_sub(counted.unwrap_or(tally.seen)),
         ambiguous: tally.ambiguous,
+        sent: if bus.has_uncounted_echo() { counters.tx_frames } else { 0 },
+        doubtful: 0,
         overrun_events: counters.rx_over_errors + counters.rx_fifo_errors + counters.rx_missed,
         driver_lost: counters.rx_dropped,
         ring_lost: Some(tally.own_lost),

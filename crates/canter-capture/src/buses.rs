@@ -1,8 +1,11 @@
-//! The buses of a recording: which interfaces are recorded, their counters, and changes of their state. An interface that
-//! is deleted and created again with the same name continues its bus; a renamed interface keeps its bus and the bus's name.
+//! The buses of a recording: which interfaces are recorded, and changes of their state. An interface that leaves, deleted
+//! or moved to another network namespace, and returns under its name continues its bus; a renamed interface keeps its
+//! bus and the bus's name.
 
 use crate::{
+    bus::{Bus, is_device, name_in_file},
     chunk::{Chunk, Hold},
+    counting::{self, Span},
     live::{Busy, Live},
     queue::{Item, Queue},
 };
@@ -10,99 +13,49 @@ use canter_frame::BusId;
 use canter_io::{
     BitRate, Filters, Interface, InterfaceFilters,
     captured::Captured,
-    carrier::Access,
-    clock,
-    error_frame::ErrorFrame,
-    frame::ERR_FLAG,
     interface::{Counters, State},
-    monitor::Change,
+    monitor::{Change, Monitor},
 };
-use std::{collections::BTreeMap, io, sync::atomic::Ordering};
+use std::{io, sync::atomic::Ordering};
 
-/// The greatest difference, in ns, between a frame's stamp and the time when the interface counts the frame.
-const COUNTING_NS: u64 = 1_000_000;
 /// Interface indexes count up from 1. Indexes above this limit are searched in the list instead of the table `places`.
 const INDEX_MAX: u32 = 1 << 20;
 const UNKNOWN: u32 = u32::MAX;
 const UNWANTED: u32 = u32::MAX - 1;
-
-/// A recorded interface and the counts of its frames.
-pub struct Bus {
-    /// Its name in the file: the interface's name when it was found; for a device, without `/dev/`.
-    pub name: String,
-    pub interface: Interface,
-    /// The frames to record; `None`: all, error frames included.
-    filters: Option<Filters>,
-    /// The interface's counters when its counting began; `None`: the interface does not exist now.
-    counters: Option<Counters>,
-    /// The interface's counts up to its last removal; `None`: unknown.
-    past: Option<Counters>,
-    /// Frames with stamps from `from_ns` to `until_ns` belong to the recording. Each limit is a range: for a frame in
-    /// this range, it is unknown whether the interface counted it before or after the counters were read.
-    from_ns: (u64, u64),
-    until_ns: (u64, u64),
-    /// Its bit rate; `None`: unknown, or the bus load is not computed.
-    rate: Option<BitRate>,
-    busy_ns: u64,
-    /// Frames lost in its sockets or device files that are closed now.
-    own_lost: u64,
-    /// How often its error frames reported each kind of error.
-    pub errors: BTreeMap<&'static str, u64>,
-    pub tally: Tally,
-}
-
-/// The counts of an interface's frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Frames received from the kernel.
-    pub seen: u64,
-    /// Error frames among them.
-    pub errors: u64,
-    /// Rejected by a filter.
-    pub filtered: u64,
-    /// Lost because the queue of its socket or device file was full.
-    pub own_lost: u64,
-    /// Lost because the RAM queue was full.
-    pub queue_lost: u64,
-    /// So close to the start or end that the interface may have counted them before or after the recording.
-    pub ambiguous: u64,
-    /// The interface's counts from start to end; `None`: it was removed and its counters are unknown.
-    pub counted: Option<Counters>,
-}
+/// How often the list of interfaces is read again while the kernel drops reports of changes.
+const RESYNC_TRIES: usize = 10;
+/// The largest `struct canfd_frame`: an interface with a larger MTU can carry CAN XL frames.
+const CANFD_MTU: u32 = canter_io::frame::CANFD_MTU as u32;
 
 /// A change of the interfaces that the source of frames must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// This interface is to be received from now on.
     Found(Box<Interface>),
-    /// The interface with this index no longer exists.
-    Gone(u32),
+    /// The interface with this index, of the bus at this position, no longer exists.
+    Gone { index: u32, place: usize },
 }
 
 /// All buses of a recording.
 pub struct Buses<'a> {
     queue: &'a Queue,
     live: &'a Live,
+    /// Reports changes of network interfaces.
+    monitor: Option<Monitor>,
     wanted: Vec<InterfaceFilters>,
     pub list: Vec<Bus>,
     /// For each interface index, the position of its bus in `list`, or `UNKNOWN` or `UNWANTED`.
     places: Vec<u32>,
+    /// Changes that the source has not followed yet.
+    news: Vec<News>,
     /// The highest interface index when the recording began: interfaces with a higher one were created later.
     newest: u32,
     /// The recording has begun: a device that is found now was created later.
     begun: bool,
-}
-
-/// Reads an interface's counters, and the range of stamps for which it is unknown whether they include the frame.
-fn read_counters(interface: &Interface) -> (Option<Counters>, (u64, u64)) {
-    let before = clock::realtime_ns();
-    let counters = interface.counters().ok();
-    (counters, (before.saturating_sub(COUNTING_NS), clock::realtime_ns() + COUNTING_NS))
-}
-
-/// The name of an interface in files: `canchar0` for /dev/canchar0.
-fn name_in_file(name: &str) -> &str {
-    name.strip_prefix("/dev/").unwrap_or(name)
+    /// The recording has ended: an interface that is found now does not belong to it.
+    ended: bool,
+    /// There was a CAN interface that is not recorded; the ring receives its frames too.
+    pub others: bool,
 }
 
 /// The filters of an interface; `None`: record all frames.
@@ -119,14 +72,31 @@ impl<'a> Buses<'a> {
     pub fn new(
         queue: &'a Queue,
         live: &'a Live,
+        monitor: Option<Monitor>,
         wanted: Vec<InterfaceFilters>,
         found: Vec<Interface>,
     ) -> Self {
-        let newest = Interface::list().unwrap_or_default().iter().map(|one| one.index).max().unwrap_or(0);
-        let mut buses =
-            Self { queue, live, wanted, list: Vec::new(), places: Vec::new(), newest, begun: false };
-        for interface in found {
-            buses.adopt(interface);
+        let existing = Interface::list().unwrap_or_default();
+        let newest = existing.iter().map(|one| one.index).max().unwrap_or(0);
+        let others = existing.iter().any(|one| found.iter().all(|wanted| wanted.index != one.index));
+        let mut buses = Self {
+            queue,
+            live,
+            monitor,
+            wanted,
+            list: Vec::new(),
+            places: Vec::new(),
+            news: Vec::new(),
+            newest,
+            begun: false,
+            ended: false,
+            others,
+        };
+        let readings = counting::read(&found.iter().collect::<Vec<_>>());
+        for (interface, reading) in found.into_iter().zip(readings) {
+            if let Some(place) = buses.place_for(&interface) {
+                buses.attach(place, interface, reading.counters, Span::begin(&reading));
+            }
         }
         buses.begun = true;
         buses
@@ -138,46 +108,73 @@ impl<'a> Buses<'a> {
         by(name).or_else(|| by("any"))
     }
 
-    /// Adds a bus for an interface that is to be recorded, or continues the bus of the same name. Returns its position.
-    fn adopt(&mut self, interface: Interface) -> Option<u32> {
-        let index = interface.index;
-        let Some(filters) = self.wants(&interface.name) else {
-            self.remember(index, UNWANTED);
+    /// The position of the bus for an interface that appeared: the one that it continues, or a new one. `None`: it is not
+    /// to be recorded.
+    fn place_for(&mut self, interface: &Interface) -> Option<usize> {
+        let Interface { name, index, .. } = interface;
+        let absent = |bus: &&Bus| !bus.is_present();
+        // A renamed interface returns under its index and its last name.
+        let same = |bus: &Bus| bus.interface.index == *index && bus.interface.name == *name;
+        if let Some(place) = self.list.iter().position(|bus| absent(&bus) && same(bus)) {
+            return Some(place);
+        }
+        let Some(filters) = self.wants(name) else {
+            self.others = true;
+            self.remember(*index, UNWANTED);
             return None;
         };
-        let created_later = if is_device(&interface) { self.begun } else { index > self.newest };
-        let (counters, from_ns) = if created_later {
-            (Some(Counters::default()), (0, 0)) // all that it counts belongs to the recording
-        } else {
-            read_counters(&interface)
-        };
-        let name = name_in_file(&interface.name).to_owned();
-        let known = self.list.iter().position(|bus| bus.name == name);
-        let place = known.unwrap_or(self.list.len());
-        self.remember(index, place as u32);
-        let rate = self.rate(&interface);
-        if let Some(bus) = self.list.get_mut(place) {
-            self.live.log(format!("{}: appeared again", bus.name));
-            bus.add_counted(None);
-            (bus.interface, bus.counters, bus.from_ns, bus.rate) = (interface, counters, (0, 0), rate);
-            return Some(place as u32);
+        let called = |bus: &Bus, name: &str| bus.name == name_in_file(name);
+        if let Some(place) = self.list.iter().position(|bus| absent(&bus) && called(bus, name)) {
+            return Some(place);
         }
-        self.queue.send(Item::Interface(name.clone()));
-        self.list.push(Bus {
-            name,
-            interface,
-            filters,
-            counters,
-            past: Some(Counters::default()),
-            from_ns,
-            until_ns: (u64::MAX, u64::MAX),
-            rate,
-            busy_ns: 0,
-            own_lost: 0,
-            errors: BTreeMap::new(),
-            tally: Tally::default(),
-        });
-        Some(place as u32)
+        let mut unused = name_in_file(name).to_owned();
+        let mut number = 2;
+        while self.list.iter().any(|bus| bus.name == unused) {
+            unused = format!("{}.{number}", name_in_file(name));
+            number += 1;
+        }
+        if unused != name_in_file(name) {
+            self.live.log(format!("{name}: is a second interface of this name; it is recorded as {unused}"));
+        }
+        self.queue.send(Item::Interface(unused.clone()));
+        self.list.push(Bus::new(interface.clone(), unused, filters, self.rate(interface)));
+        Some(self.list.len() - 1)
+    }
+
+    /// The interface carries the bus at `place` from now on; `counters` are those when its counting began.
+    fn attach(&mut self, place: usize, interface: Interface, counters: Option<Counters>, span: Span) {
+        self.remember(interface.index, place as u32);
+        let rate = self.rate(&interface);
+        let bus = &mut self.list[place];
+        if interface.mtu > CANFD_MTU {
+            self.live.log(format!("{}: can carry CAN XL frames, which are not recorded", bus.name));
+        }
+        (bus.interface, bus.counters, bus.span, bus.rate) = (interface, counters, span, rate);
+        bus.is_received = true;
+    }
+
+    /// Adds an interface that appeared, if it is to be recorded. `reported` are its counters in the report of the change.
+    fn adopt(&mut self, interface: Interface, reported: Option<Counters>) {
+        let index = interface.index;
+        let was_known = self.places.get(index as usize).is_some_and(|&place| place != UNKNOWN);
+        let before = self.list.len();
+        let Some(place) = self.place_for(&interface) else { return };
+        // While it is down it counts nothing: all that it counts later belongs to the recording.
+        let at_report = reported.filter(|_| !interface.up);
+        let created_later =
+            if is_device(&interface) { self.begun } else { index > self.newest && !was_known };
+        let at_creation = created_later.then(Counters::default);
+        let (counters, span) = match at_report.or(at_creation) {
+            Some(counters) => (Some(counters), Span::default()),
+            None => {
+                let reading = counting::read(&[&interface])[0];
+                (reading.counters, Span::begin(&reading))
+            }
+        };
+        self.attach(place, interface.clone(), counters, span);
+        let known = if place == before { "found" } else { "appeared again" };
+        self.live.log(format!("{}: {known}", self.list[place].name));
+        self.news.push(News::Found(Box::new(interface)));
     }
 
     fn rate(&self, interface: &Interface) -> Option<BitRate> {
@@ -225,122 +222,192 @@ impl<'a> Buses<'a> {
         }
     }
 
-    /// Looks up an index that `places` does not have: the first frame of an interface may arrive before the kernel's report
-    /// of the interface, and the indexes of devices are above the table.
+    /// Looks up an index that `places` does not have: a frame may arrive before the kernel's report of its interface was
+    /// read, or after the report of its removal; the indexes of devices are above the table.
     #[cold]
     fn discover(&mut self, index: u32) -> u32 {
-        if let Some(place) = self.list.iter().position(|bus| bus.interface.index == index) {
-            return place as u32;
+        let known = |buses: &Self| {
+            let of_index = |bus: &Bus| bus.interface.index == index;
+            let present = buses.list.iter().position(|bus| of_index(bus) && bus.is_present());
+            present.or_else(|| buses.list.iter().position(of_index)).map(|place| place as u32)
+        };
+        if let Some(place) = known(self) {
+            return place;
         }
-        let found = Interface::by_index(index).ok();
-        if found.is_none() {
-            self.remember(index, UNWANTED);
+        if self.ended {
+            return UNWANTED;
         }
-        found.and_then(|interface| self.adopt(interface)).unwrap_or(UNWANTED)
+        self.follow_changes(); // the report of an interface precedes its first frame
+        if let Some(place) = known(self) {
+            return place;
+        }
+        match Interface::by_index(index) {
+            Ok(interface) => self.adopt(interface, None),
+            Err(_) => self.remember(index, UNWANTED),
+        }
+        known(self).unwrap_or(UNWANTED)
     }
 
-    /// Updates the buses after a change, and returns the changes that the source must follow.
-    pub fn change(&mut self, change: Change) -> Vec<News> {
-        match change {
-            Change::Is(interface, _) => self.note_present(interface).into_iter().collect(),
-            Change::Gone(interface, counters) => {
-                self.note_gone(interface.index, Some(counters)).into_iter().collect()
+    /// Reads the kernel's reports of changes, in their order.
+    pub fn follow_changes(&mut self) {
+        let mut missed = self.read_changes();
+        for _ in 0..RESYNC_TRIES {
+            if !missed {
+                return;
             }
-            Change::Missed => {
-                let Ok(existing) = Interface::list() else { return Vec::new() };
-                let lost = |bus: &Bus| {
-                    let index = bus.interface.index;
-                    let exists = is_device(&bus.interface) || existing.iter().any(|one| one.index == index);
-                    (bus.counters.is_some() && !exists).then_some(index)
-                };
-                let lost: Vec<u32> = self.list.iter().filter_map(lost).collect();
-                let mut news: Vec<News> =
-                    lost.into_iter().filter_map(|index| self.note_gone(index, None)).collect();
-                news.extend(existing.into_iter().filter_map(|interface| self.note_present(interface)));
-                news
+            let existing = Interface::list();
+            // Reports that arrived meanwhile may be older than the list.
+            missed = self.read_changes();
+            if let Ok(existing) = existing
+                && !missed
+            {
+                return self.resync(existing);
             }
         }
     }
 
-    /// Updates the bus of an interface that exists, in this state; logs changes of its name and state.
-    pub fn note_present(&mut self, interface: Interface) -> Option<News> {
+    /// Follows the waiting reports; whether the kernel has dropped some.
+    fn read_changes(&mut self) -> bool {
+        let Some(monitor) = &mut self.monitor else { return false };
+        let (mut changes, mut missed) = (Vec::new(), false);
+        let read = monitor.changes(|change| match change {
+            Change::Missed => missed = true,
+            change => changes.push(change),
+        });
+        if let Err(error) = read {
+            self.live.alarm(format!(
+                "interfaces: listen for changes: {error}; new interfaces are found by their first frame"
+            ));
+            self.monitor = None;
+        }
+        for change in changes {
+            match change {
+                Change::Is(interface, counters) => self.note_present(interface, Some(counters)),
+                Change::Gone(interface, counters) => self.note_gone(interface.index, Some(counters)),
+                Change::Missed => {}
+            }
+        }
+        missed
+    }
+
+    /// Compares the buses with the list of existing interfaces.
+    fn resync(&mut self, existing: Vec<Interface>) {
+        let exists = |bus: &Bus| existing.iter().any(|one| one.index == bus.interface.index);
+        let gone = |bus: &&Bus| bus.is_present() && !bus.is_device() && !exists(bus);
+        let gone: Vec<u32> = self.list.iter().filter(gone).map(|bus| bus.interface.index).collect();
+        gone.into_iter().for_each(|index| self.note_gone(index, None));
+        // Those that left and returned meanwhile are no longer received: the source starts anew with all.
+        for (place, bus) in
+            self.list.iter().enumerate().filter(|(_, bus)| bus.is_present() && !bus.is_device())
+        {
+            self.news.push(News::Gone { index: bus.interface.index, place });
+            self.news.push(News::Found(Box::new(bus.interface.clone())));
+        }
+        existing.into_iter().for_each(|interface| self.note_present(interface, None));
+    }
+
+    /// The changes since the last call that the source must follow.
+    pub fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Updates the bus of an interface that exists, in this state; logs changes of its name and state. `reported` are its
+    /// counters at that time.
+    pub fn note_present(&mut self, interface: Interface, reported: Option<Counters>) {
         let rate = self.rate(&interface);
-        let index = interface.index;
-        // A device that is plugged in again gets the same index.
-        let known = |bus: &&mut Bus| {
-            bus.interface.index == index && (bus.counters.is_some() || !is_device(&interface))
-        };
+        let known = |bus: &&mut Bus| bus.interface.index == interface.index && bus.is_present();
         let Some(bus) = self.list.iter_mut().find(known) else {
-            let before = self.list.len();
-            let place = self.adopt(interface.clone())? as usize;
-            if place == before {
-                self.live.log(format!("{}: found", self.list[place].name));
-            }
-            return Some(News::Found(Box::new(interface)));
+            return self.adopt(interface, reported);
         };
-        bus.counters?; // a late report about a removed interface
         let (name, was) = (&bus.name, &bus.interface);
         if was.name != interface.name {
             let now = &interface.name;
             self.live.log(format!("{name}: was renamed to {now}; it is still recorded as {name}"));
         }
-        match (was.up, interface.up) {
-            (true, false) => self.live.log(format!("{name}: is down")),
-            (false, true) => self.live.log(format!("{name}: is up")),
-            _ => {}
-        }
-        match (is_off(was), is_off(&interface)) {
-            (false, true) => self.live.log(format!("{name}: is off the bus")),
-            (true, false) => self.live.log(format!("{name}: is on the bus again")),
-            _ => {}
-        }
+        let change = |before: bool, now: bool, off: &str, on: &str| {
+            if before != now {
+                self.live.log(format!("{name}: {}", if now { on } else { off }));
+            }
+        };
+        change(was.up, interface.up, "is down", "is up");
+        change(is_off(was), is_off(&interface), "is on the bus again", "is off the bus");
+        change(
+            was.supports_fd(),
+            interface.supports_fd(),
+            "carries classic frames only",
+            "carries FD frames",
+        );
+        let xl = |interface: &Interface| interface.mtu > CANFD_MTU;
+        change(
+            xl(was),
+            xl(&interface),
+            "carries no CAN XL frames",
+            "can carry CAN XL frames, which are not recorded",
+        );
         (bus.interface, bus.rate) = (interface, rate);
-        None
     }
 
     /// Updates the bus of an interface or device that was removed; `counters` are its last counters.
-    pub fn note_gone(&mut self, index: u32, counters: Option<Counters>) -> Option<News> {
-        let bus = self.list.iter_mut().find(|bus| bus.interface.index == index && bus.counters.is_some())?;
+    pub fn note_gone(&mut self, index: u32, counters: Option<Counters>) {
+        // Another interface may get this index.
+        if (index as usize) < self.places.len() {
+            self.remember(index, UNKNOWN);
+        }
+        let known = |bus: &Bus| bus.interface.index == index && bus.is_present();
+        let Some(place) = self.list.iter().position(known) else { return };
+        let bus = &mut self.list[place];
         self.live.log(format!("{}: is gone", bus.name));
         bus.add_counted(counters);
-        Some(News::Gone(index))
+        bus.is_received = false;
+        self.news.push(News::Gone { index, place });
     }
 
     /// The index of the device with this path, if it is recorded and exists.
     pub fn index_of(&self, path: &str) -> Option<u32> {
-        let bus = self.list.iter().find(|bus| bus.interface.name == path && bus.counters.is_some())?;
+        let bus = self.list.iter().find(|bus| bus.interface.name == path && bus.is_present())?;
         Some(bus.interface.index)
-    }
-
-    /// Adds the frames lost by the socket or device file of this index, which is being closed.
-    pub fn keep_own_losses(&mut self, index: u32, lost: u64) {
-        if let Some(bus) = self.list.iter_mut().find(|bus| bus.interface.index == index) {
-            bus.own_lost += lost;
-        }
     }
 
     /// Reads the losses of each bus's own queue with `lost`, and returns the sum.
     pub fn count_own_losses(&mut self, mut lost: impl FnMut(u32) -> io::Result<u64>) -> io::Result<u64> {
         self.list.iter_mut().try_fold(0, |sum, bus| {
-            bus.tally.own_lost = bus.own_lost + lost(bus.interface.index)?;
+            let of_open = if bus.is_received { lost(bus.interface.index)? } else { 0 };
+            bus.tally.own_lost = bus.own_lost + of_open;
             Ok(sum + bus.tally.own_lost)
         })
     }
 
-    /// Ends the counting: reads all counters. Frames with later stamps do not belong to the recording.
-    pub fn end(&mut self) {
-        for bus in &mut self.list {
-            let (counters, until_ns) = read_counters(&bus.interface);
-            if bus.counters.is_some() {
-                bus.add_counted(counters);
+    /// Ends the counting: reads all counters. Frames with later stamps do not belong to the recording; after the clock
+    /// was set, stamps do not tell.
+    pub fn end(&mut self, clock_was_set: bool) {
+        let present: Vec<Option<u32>> =
+            self.list.iter().map(|bus| bus.is_present().then_some(bus.interface.index)).collect();
+        let interfaces: Vec<&Interface> = self.list.iter().map(|bus| &bus.interface).collect();
+        let readings = counting::read(&interfaces);
+        // An interface that was removed meanwhile reported its last counters.
+        self.follow_changes();
+        self.ended = true;
+        for ((bus, reading), before) in self.list.iter_mut().zip(readings).zip(present) {
+            match before {
+                Some(index) if bus.is_present() && bus.interface.index == index => {
+                    bus.add_counted(reading.counters);
+                }
+                _ => bus.counters = None, // one that returned at the last moment has no frames yet
             }
-            (bus.tally.counted, bus.until_ns) = (bus.past, until_ns);
+            bus.span.end(&reading, clock_was_set);
+            bus.tally.counted = bus.past;
         }
+        self.list.iter_mut().for_each(|bus| bus.tally.counted = bus.past);
     }
 
     /// Accepts all stamps from now on: those before and after a clock step cannot be compared.
     pub fn clock_was_set(&mut self) {
-        self.list.iter_mut().for_each(|bus| bus.from_ns = (0, 0));
+        self.list.iter_mut().for_each(|bus| bus.span.clock_was_set());
+    }
+
+    /// Adds up the counters, before one of 32 bits can wrap twice.
+    pub fn count_on(&mut self) {
+        self.list.iter_mut().for_each(Bus::count_on);
     }
 
     /// The names in the settings whose interfaces never existed.
@@ -352,69 +419,5 @@ impl<'a> Buses<'a> {
     pub fn busy(&self) -> Vec<Busy> {
         let busy = |bus: &Bus| Busy { name: bus.name.clone(), busy_ns: bus.rate.map(|_| bus.busy_ns) };
         self.list.iter().map(busy).collect()
-    }
-}
-
-fn is_device(interface: &Interface) -> bool {
-    interface.carrier.access == Access::File
-}
-
-impl Bus {
-    /// Whether it is a canchar device, not a network interface.
-    pub fn is_device(&self) -> bool {
-        is_device(&self.interface)
-    }
-
-    /// Adds the interface's counts to `past`, because it was removed or the recording ends.
-    fn add_counted(&mut self, counters: Option<Counters>) {
-        if let Some(begun) = self.counters.take() {
-            let grown = counters.map(|counters| counters.since(&begun));
-            self.past = self.past.zip(grown).map(|(past, grown)| past.plus(&grown));
-        }
-    }
-
-    /// Counts a frame, and returns whether to record it. Inlined, because a call would cost a tenth of receiving the frame.
-    #[inline(always)]
-    fn wants(&mut self, record: &Captured<'_>) -> bool {
-        let stamp_ns = record.stamp_ns;
-        let near = stamp_ns <= self.from_ns.1 || stamp_ns >= self.until_ns.0;
-        if near && !self.is_inside(stamp_ns) {
-            return false;
-        }
-        self.tally.seen += 1;
-        // struct can_frame: the identifier and its flags are the first word.
-        let can_id = record.bytes.first_chunk().map_or(0, |word| u32::from_ne_bytes(*word));
-        if can_id & ERR_FLAG != 0 {
-            self.count_error(record);
-        }
-        let plain = self.rate.is_none() && self.filters.is_none();
-        plain || self.add_load_and_filter(record)
-    }
-
-    /// Whether a frame near the start or the end of the recording belongs to it.
-    #[cold]
-    fn is_inside(&mut self, stamp_ns: u64) -> bool {
-        let inside = stamp_ns >= self.from_ns.0 && stamp_ns <= self.until_ns.1;
-        self.tally.ambiguous += u64::from(inside);
-        inside
-    }
-
-    /// Adds the frame's duration to the bus load, and returns whether the frame passes the filters.
-    fn add_load_and_filter(&mut self, record: &Captured<'_>) -> bool {
-        let frame = record.frame();
-        if let Some(rate) = self.rate {
-            self.busy_ns += frame.duration_with_interframe_ns(rate);
-        }
-        let passes = self.filters.as_ref().is_none_or(|filters| filters.matches(&frame));
-        self.tally.filtered += u64::from(!passes);
-        passes
-    }
-
-    #[cold]
-    fn count_error(&mut self, record: &Captured<'_>) {
-        self.tally.errors += 1;
-        for kind in ErrorFrame::of(&record.frame()).iter().flat_map(ErrorFrame::kinds) {
-            *self.errors.entry(kind).or_default() += 1;
-        }
     }
 }

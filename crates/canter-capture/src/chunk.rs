@@ -152,10 +152,37 @@ impl Chunk {
 
     /// Sorts by stamp; frames with equal stamps keep their order. Most chunks are sorted already.
     pub fn sort(&mut self) {
+        if self.is_sorted() {
+            return;
+        }
         match self {
-            Self::Classic(entries) => sort(entries, |entry| entry.stamp_ns),
-            Self::Fd(entries) => sort(entries, |entry| entry.stamp_ns),
-            Self::Noted(entries) => sort(entries, |entry| entry.frame.stamp_ns),
+            Self::Classic(entries) => entries.sort_by_key(|entry| entry.stamp_ns),
+            Self::Fd(entries) => entries.sort_by_key(|entry| entry.stamp_ns),
+            Self::Noted(entries) => entries.sort_by_key(|entry| entry.frame.stamp_ns),
+        }
+    }
+
+    /// Where a stamp is more than `step_ns` below the one before it, the clock was set back: splits the frames there, and
+    /// returns the later ones.
+    pub fn split_where_clock_was_set_back(&mut self, step_ns: u64) -> Option<Self> {
+        let back = |at: &usize| self.stamp_ns(*at).saturating_add(step_ns) < self.stamp_ns(*at - 1);
+        if self.is_sorted() {
+            return None;
+        }
+        let at = (1..self.len()).find(back)?;
+        Some(match self {
+            Self::Classic(entries) => Self::Classic(entries.split_off(at)),
+            Self::Fd(entries) => Self::Fd(entries.split_off(at)),
+            Self::Noted(entries) => Self::Noted(entries.split_off(at)),
+        })
+    }
+
+    /// Whether stamps only grow.
+    fn is_sorted(&self) -> bool {
+        match self {
+            Self::Classic(entries) => entries.is_sorted_by_key(|entry| entry.stamp_ns),
+            Self::Fd(entries) => entries.is_sorted_by_key(|entry| entry.stamp_ns),
+            Self::Noted(entries) => entries.is_sorted_by_key(|entry| entry.frame.stamp_ns),
         }
     }
 
@@ -173,12 +200,6 @@ impl Chunk {
 #[inline]
 fn view<const BYTES: usize>(entry: &Entry<BYTES>) -> RawRecord<'_> {
     RawRecord::new(entry.stamp_ns, entry.bus, &entry.bytes)
-}
-
-fn sort<T>(entries: &mut [T], stamp_ns: impl Fn(&T) -> u64) {
-    if !entries.is_sorted_by_key(&stamp_ns) {
-        entries.sort_by_key(&stamp_ns);
-    }
 }
 
 #[cfg(test)]

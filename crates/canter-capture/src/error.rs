@@ -14,6 +14,8 @@ pub enum Error {
     UnknownFormat(PathBuf),
     /// [`Settings::keep`](crate::Settings::keep) is set, but neither rotation by size nor by age is.
     KeepWithoutRotation,
+    /// Rotation needs a file, and the output is standard output.
+    RotatesStdout,
     /// The format of this file cannot store hardware stamps.
     NoHardwareStamps(PathBuf),
     /// The flush interval is shorter than this minimum.
@@ -69,6 +71,7 @@ impl fmt::Display for Error {
             Self::KeepWithoutRotation => {
                 f.write_str("keep: there is only one file (set rotation by size or age)")
             }
+            Self::RotatesStdout => f.write_str("-: rotate: standard output is one stream (record to a file)"),
             Self::NoHardwareStamps(path) => {
                 write!(f, "{}: a log has no place for hardware stamps (write .pcapng)", path.display())
             }

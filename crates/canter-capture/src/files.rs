@@ -6,7 +6,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::MetadataExt,
+    os::{fd::AsFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -83,6 +83,9 @@ impl Files {
 
     /// Whether the path still names the file that is being written: it was neither removed nor replaced.
     pub fn is_in_place(&self) -> bool {
+        if is_stdout(&self.path) {
+            return true;
+        }
         let same = |path: &Path, file: &File| {
             let (named, open) = (fs::metadata(path)?, file.metadata()?);
             io::Result::Ok((named.dev(), named.ino()) == (open.dev(), open.ino()))
@@ -99,7 +102,7 @@ impl Files {
         about.bytes = self.bytes;
         self.closed.push_back(about);
         let plain = self.file.metadata().is_ok_and(|about| about.is_file());
-        if plain { self.file.sync_data() } else { Ok(()) }
+        if plain { self.file.sync_data().and_then(|()| sync_folder_of(&self.path)) } else { Ok(()) }
     }
 
     /// Creates the next file after the current one was closed, and deletes the oldest files above the limit.
@@ -132,7 +135,28 @@ impl Files {
     }
 }
 
+/// Whether the recording goes to standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Syncs the folder of a file, so that the file's name outlives a power cut.
+///
+/// # Errors
+/// The error of open(2) or fsync(2).
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder)?.sync_all() {
+        // A file system without folders that can be synced.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
 fn open(path: &Path, may_replace: bool) -> io::Result<File> {
+    if is_stdout(path) {
+        return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
+    }
     let mut options = File::options();
     options.write(true);
     if may_replace {

@@ -33,8 +33,8 @@
 //! From the bottom up: a module imports only modules in lines above its own (`tests/layers.rs` checks this):
 //!
 //! ```text
-//! error account chunk
-//! queue merge live files
+//! error account chunk counting
+//! bus queue merge live files
 //! buses
 //! keeper writer
 //! source
@@ -49,8 +49,10 @@
 
 mod account;
 mod balance;
+mod bus;
 mod buses;
 mod chunk;
+mod counting;
 mod error;
 mod files;
 mod keeper;

@@ -2,13 +2,22 @@
 
 use crate::account::{Deleted, Event, Written};
 use canter_io::clock;
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
-/// How many events are kept, so that an interface that comes and goes all day does not fill the memory.
+/// How many events the account keeps, so that an interface that comes and goes all day does not fill the memory. Alarms
+/// are kept beyond that.
 const EVENTS_MAX: usize = 1000;
+/// How many alarms the account keeps.
+const ALARMS_MAX: usize = 1000;
+/// How many events wait to be reported; of more, the oldest are left out.
+const NEWS_MAX: usize = 1000;
 
 /// How long a bus has been busy since the recording began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,26 +66,110 @@ pub struct Live {
     pub busy: Mutex<Vec<Busy>>,
     /// The writer's progress so far.
     pub written: Mutex<Progress>,
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Events>,
+}
+
+/// What happened.
+#[derive(Default)]
+struct Events {
+    /// For the account.
+    kept: Vec<Event>,
+    alarms: usize,
+    left_out: u64,
+    /// Not reported yet.
+    fresh: VecDeque<Event>,
+    /// Events that were left out of `fresh`.
+    unreported: u64,
+}
+
+impl Events {
+    fn add(&mut self, event: Event, alarm: bool) {
+        let (count, most) = match alarm {
+            true => (self.alarms, ALARMS_MAX),
+            false => (self.kept.len() - self.alarms, EVENTS_MAX),
+        };
+        if count < most {
+            self.alarms += usize::from(alarm);
+            self.kept.push(event.clone());
+        } else {
+            self.left_out += 1;
+        }
+        self.fresh.push_back(event);
+        if self.fresh.len() > NEWS_MAX {
+            self.fresh.pop_front();
+            self.unreported += 1;
+        }
+    }
 }
 
 impl Live {
     /// Adds an event with the current time.
     pub fn log(&self, what: String) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.len() < EVENTS_MAX {
-            events.push(Event { at_ns: clock::realtime_ns(), what });
-        }
+        self.add(what, false);
     }
 
-    /// The events from number `from` on.
-    pub fn events(&self, from: usize) -> Vec<Event> {
+    /// Adds an event that must not be missed: frames are lost from now on.
+    pub fn alarm(&self, what: String) {
+        self.add(what, true);
+    }
+
+    fn add(&self, what: String, alarm: bool) {
+        let event = Event { at_ns: clock::realtime_ns(), what };
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).add(event, alarm);
+    }
+
+    /// The events since the last call.
+    pub fn take_events(&self) -> Vec<Event> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let unreported = mem::take(&mut events.unreported);
+        let mut fresh: Vec<Event> = mem::take(&mut events.fresh).into();
+        if unreported > 0 {
+            let what = format!("{unreported} earlier events are not reported");
+            fresh.insert(0, Event { at_ns: clock::realtime_ns(), what });
+        }
+        fresh
+    }
+
+    /// The events for the account, and how many it leaves out.
+    pub fn kept_events(&self) -> (Vec<Event>, u64) {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.get(from..).unwrap_or_default().to_vec()
+        (events.kept.clone(), events.left_out)
     }
 
     /// Frames lost so far in the ring, the sockets and the RAM queue; other losses are known at the end only.
     pub fn lost(&self) -> u64 {
         self.ring_lost.load(Ordering::Relaxed) + self.queue_lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_after_thousands_of_events_is_reported_and_in_the_account() {
+        let live = Live::default();
+        for number in 0..3000 {
+            live.log(format!("can0: is down {number}"));
+            if number % 100 == 0 {
+                live.take_events();
+            }
+        }
+        live.alarm("drive.log: write: no space left on device".to_owned());
+        assert!(live.take_events().last().unwrap().what.contains("no space left"));
+        live.log("can0: is up".to_owned());
+        assert_eq!(live.take_events()[0].what, "can0: is up", "nothing is silent after the first thousand");
+        let (kept, left_out) = live.kept_events();
+        assert!(kept.iter().any(|event| event.what.contains("no space left")));
+        assert_eq!((kept.len(), left_out), (1001, 2001));
+    }
+
+    #[test]
+    fn events_that_nobody_reads_are_left_out_and_counted() {
+        let live = Live::default();
+        (0..NEWS_MAX + 5).for_each(|number| live.log(number.to_string()));
+        let events = live.take_events();
+        assert_eq!((events.len(), events[1].what.as_str()), (NEWS_MAX + 1, "5"));
+        assert_eq!(events[0].what, "5 earlier events are not reported");
     }
 }

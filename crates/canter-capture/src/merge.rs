@@ -37,6 +37,8 @@ pub struct Merge {
     late: u64,
     /// Chunks whose frames were all handed out.
     spare: Vec<Chunk>,
+    /// Bytes of chunks that were split off others: the caller does not count their memory.
+    split_bytes: usize,
 }
 
 /// Consecutive frames of a chunk that are handed out together: either all of them are late or none.
@@ -47,8 +49,17 @@ pub struct Piece<'a> {
 }
 
 impl Merge {
-    /// Adds the frames of a block.
+    /// Adds the frames of a block, which may be from both sides of a clock step.
     pub fn add(&mut self, mut chunk: Chunk) {
+        while let Some(later) = chunk.split_where_clock_was_set_back(WINDOW_NS) {
+            self.split_bytes += later.bytes();
+            self.add_ordered(chunk);
+            chunk = later;
+        }
+        self.add_ordered(chunk);
+    }
+
+    fn add_ordered(&mut self, mut chunk: Chunk) {
         if chunk.len() == 0 {
             return;
         }
@@ -91,6 +102,36 @@ impl Merge {
         bytes
     }
 
+    /// After the clock was set back: hands out the frames with stamps after `now_ns`, which are from before that. Otherwise
+    /// they would wait until the clock reaches their stamps again.
+    pub fn hand_out_future(&mut self, now_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
+        if self.runs.iter().all(|run| run.last_ns <= now_ns) {
+            return 0;
+        }
+        let mut earlier = Self::default();
+        for run in &mut self.runs {
+            let is_future = |chunk: &&Chunk| chunk.stamp_ns(0) > now_ns;
+            let count = run.chunks.iter().rev().take_while(is_future).count();
+            let chunks = run.chunks.split_off(run.chunks.len() - count);
+            let at = if run.chunks.is_empty() { std::mem::take(&mut run.at) } else { 0 };
+            earlier.runs.push(Run { chunks, at, last_ns: run.last_ns });
+            run.last_ns = run.chunks.back().map_or(0, |chunk| chunk.stamp_ns(chunk.len() - 1)).min(now_ns);
+        }
+        self.runs.retain(|run| !run.chunks.is_empty());
+        earlier.runs.retain(|run| !run.chunks.is_empty());
+        let bytes = earlier.hand_out_all(each);
+        self.spare.append(&mut earlier.spare);
+        (self.newest_ns, self.written_ns) = (self.newest_ns.min(now_ns), self.written_ns.min(now_ns));
+        self.without_split(bytes)
+    }
+
+    /// These bytes without those of split chunks.
+    fn without_split(&mut self, bytes: usize) -> usize {
+        let split = self.split_bytes.min(bytes);
+        self.split_bytes -= split;
+        bytes - split
+    }
+
     /// The chunks that were finished since the last call.
     pub fn spare(&mut self) -> impl Iterator<Item = Chunk> {
         self.spare.drain(..)
@@ -130,7 +171,7 @@ impl Merge {
             }
             self.runs.retain(|run| !run.chunks.is_empty());
         }
-        bytes
+        self.without_split(bytes)
     }
 
     /// The run with the oldest frame, if its stamp is at most `until_ns`, and the stamp up to which its frames precede those
@@ -207,6 +248,30 @@ mod tests {
             (&[1][..], 1),
             "a clock set back makes none late"
         );
+    }
+
+    #[test]
+    fn after_the_clock_was_set_back_no_frame_of_another_lane_waits_for_the_clock_to_catch_up() {
+        const HOUR: u64 = 3_600_000_000_000;
+        let (mut merge, mut out, mut freed) = (Merge::default(), Vec::new(), 0);
+        let blocks = [
+            chunk(false, &[HOUR + 1, HOUR + 3, 10, 30]), // a block from both sides of the step
+            chunk(true, &[HOUR + 2, HOUR + 4]),          // the other lane's block is handed over later
+            chunk(true, &[20, 40]),
+        ];
+        let given: usize = blocks.iter().map(Chunk::bytes).sum();
+        for block in blocks {
+            merge.add(block);
+            freed += merge.hand_out_future(1_000, collect_into(&mut out));
+            freed += merge.hand_out_complete(0, collect_into(&mut out));
+        }
+        let early: Vec<u64> = out.iter().map(|one| one.0).collect();
+        assert_eq!(early, [HOUR + 1, HOUR + 3, HOUR + 2, HOUR + 4], "nothing waits an hour");
+        freed += merge.hand_out_complete(1_000, collect_into(&mut out));
+        freed += merge.hand_out_all(collect_into(&mut out));
+        let later: Vec<u64> = out.iter().skip(4).map(|one| one.0).collect();
+        assert_eq!((later.as_slice(), merge.late()), (&[10, 20, 30, 40][..], 0));
+        assert_eq!(freed, given, "memory of a split block is released once");
     }
 
     proptest! {

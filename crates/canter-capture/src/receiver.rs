@@ -1,8 +1,15 @@
 //! The receiver's thread: moves frames from the ring, the sockets or the devices to the queue, and counts every frame. It
 //! does as little work per frame as possible, so that the ring does not fill.
 
-use crate::{buses::Bus, keeper::Keeper, live::Live, queue::Item, source::Source};
-use canter_io::{clock, loss::Watch, monitor::Monitor};
+use crate::{
+    bus::Bus,
+    counting::{clock_offset_ns, clock_step},
+    keeper::Keeper,
+    live::Live,
+    queue::Item,
+    source::Source,
+};
+use canter_io::{clock, loss::Watch};
 use std::{
     io,
     sync::atomic::Ordering,
@@ -11,10 +18,12 @@ use std::{
 
 /// The longest wait for frames, in ns, and therefore the longest delay of a request to stop.
 const WAIT_NS: u64 = 100_000_000;
-/// The interval at which it reads loss counters and follows interfaces that appear and disappear.
+/// The interval at which it reads loss counters and follows devices that appear and disappear.
 const CHORES: Duration = Duration::from_millis(100);
-/// If the real-time clock differs from the monotonic clock by more than this, in ns, since the last round, it was set.
-const CLOCK_STEP_NS: u64 = 50_000_000;
+/// So long after the clock was set, frames with stamps of the earlier time may still wait in the kernel.
+const CLOCK_SETTLED: Duration = Duration::from_secs(2);
+/// The interval at which it adds up the interfaces' counters: one of 32 bits wraps after 56 h on a full bus.
+const COUNT_ON: Duration = Duration::from_secs(600);
 /// The interval at which it publishes the bus load.
 const BUSY: Duration = Duration::from_millis(200);
 
@@ -26,6 +35,10 @@ pub struct Report {
     pub ring_bytes: u64,
     /// Frames lost because the ring was full, of all interfaces; the buses count those of sockets and devices.
     pub ring_lost: u64,
+    /// Frames among them that were lost before the interfaces' counters were read at the end.
+    pub ring_lost_before_end: u64,
+    /// The ring also received frames of interfaces that are not recorded.
+    pub others: bool,
     /// Frames lost because a processor's backlog was full, of all interfaces.
     pub backlog_lost: u64,
     /// How often the real-time clock was set.
@@ -41,33 +54,33 @@ pub struct Receiver<'a> {
     source: Source,
     keeper: Keeper<'a>,
     live: &'a Live,
-    monitor: Option<Monitor>,
     backlog: Option<Watch>,
     started_ns: u64,
     clock_steps: u64,
+    /// When the clock was set last.
+    clock_set: Option<Instant>,
     chores_done: Instant,
+    counted_on: Instant,
     busy_shown: Instant,
-}
-
-/// Real time minus monotonic time, in ns. A preemption between the two readings would look like a clock step, so the
-/// clocks are read again then.
-fn clock_offset_ns() -> u64 {
-    loop {
-        let before_ns = clock::monotonic_ns();
-        let offset_ns = clock::realtime_ns().wrapping_sub(before_ns);
-        if clock::monotonic_ns() - before_ns < CLOCK_STEP_NS / 2 {
-            return offset_ns;
-        }
-    }
 }
 
 impl<'a> Receiver<'a> {
     /// Starts counting backlog losses.
-    pub fn new(source: Source, keeper: Keeper<'a>, monitor: Option<Monitor>, live: &'a Live) -> Self {
+    pub fn new(source: Source, keeper: Keeper<'a>, live: &'a Live) -> Self {
         let (backlog, started_ns) = (Watch::start(&[]).ok(), clock::realtime_ns());
         let now = Instant::now();
-        let (chores_done, busy_shown) = (now, now);
-        Self { source, keeper, live, monitor, backlog, started_ns, clock_steps: 0, chores_done, busy_shown }
+        Self {
+            source,
+            keeper,
+            live,
+            backlog,
+            started_ns,
+            clock_steps: 0,
+            clock_set: None,
+            chores_done: now,
+            counted_on: now,
+            busy_shown: now,
+        }
     }
 
     /// Receives until a request to stop or an error.
@@ -87,18 +100,20 @@ impl<'a> Receiver<'a> {
             }
             self.live.rounds.fetch_add(1, Ordering::Relaxed);
             let now_ns = clock_offset_ns();
-            let step_ns = now_ns.wrapping_sub(offset_ns).cast_signed();
-            if step_ns.unsigned_abs() > CLOCK_STEP_NS {
+            if let Some(step_ns) = clock_step(offset_ns, now_ns) {
                 self.clock_was_set(step_ns);
             }
             offset_ns = now_ns;
         }
-        self.finish(error)
+        self.finish(error, offset_ns)
     }
 
     fn receive(&mut self) -> io::Result<()> {
+        let Self { source, keeper, .. } = self;
+        let received = source.next(WAIT_NS, keeper);
+        self.follow_changes();
+        received?;
         let Self { source, keeper, live, .. } = self;
-        source.next(WAIT_NS, keeper)?;
         keeper.queue.set_complete_until(source.complete_until_ns());
         live.frames.store(keeper.kept, Ordering::Relaxed);
         live.queue_lost.store(keeper.queue_lost, Ordering::Relaxed);
@@ -118,8 +133,12 @@ impl<'a> Receiver<'a> {
             return Ok(());
         }
         self.chores_done = Instant::now();
-        self.follow_changes();
         let Self { source, keeper, live, .. } = self;
+        source.note_devices(&mut keeper.buses);
+        if self.counted_on.elapsed() > COUNT_ON {
+            self.counted_on = Instant::now();
+            keeper.buses.count_on();
+        }
         let lost = source.ring_drops()? + source.own_drops(&mut keeper.buses)?;
         live.ring_lost.store(lost, Ordering::Relaxed);
         Ok(())
@@ -127,20 +146,10 @@ impl<'a> Receiver<'a> {
 
     /// Follows interfaces that appeared, disappeared, changed state or were renamed.
     fn follow_changes(&mut self) {
-        let Self { source, keeper, live, monitor, .. } = self;
-        source.follow_devices(&mut keeper.buses, live);
-        let Some(listening) = monitor else { return };
-        let mut changes = Vec::new();
-        if let Err(error) = listening.changes(|change| changes.push(change)) {
-            live.log(format!(
-                "interfaces: listen for changes: {error}; new interfaces are found by their first frame"
-            ));
-            *monitor = None;
-        }
-        for change in changes {
-            for news in keeper.buses.change(change) {
-                source.follow(&news, &mut keeper.buses, live);
-            }
+        let Self { source, keeper, live, .. } = self;
+        keeper.buses.follow_changes();
+        for news in keeper.buses.take_news() {
+            source.follow(&news, keeper, live);
         }
     }
 
@@ -149,18 +158,25 @@ impl<'a> Receiver<'a> {
         let text = format!("the clock was set {way} by {}.{:03} s", ms / 1000, ms % 1000);
         self.live.log(text.clone());
         self.clock_steps += 1;
+        self.clock_set = Some(Instant::now());
         self.keeper.queue.send(Item::ClockStep(text));
         self.keeper.buses.clock_was_set();
     }
 
     /// Ends the recording: reads all counters, then takes the frames received before that out of the kernel.
-    fn finish(mut self, mut error: Option<String>) -> Report {
+    fn finish(mut self, mut error: Option<String>, offset_ns: u64) -> Report {
+        if let Some(step_ns) = clock_step(offset_ns, clock_offset_ns()) {
+            self.clock_was_set(step_ns);
+        }
+        let clock_was_set = self.clock_set.is_some_and(|when| when.elapsed() < CLOCK_SETTLED);
+        self.source.note_devices(&mut self.keeper.buses);
         self.follow_changes();
         let Self { mut source, mut keeper, live, backlog, started_ns, clock_steps, .. } = self;
         for name in keeper.buses.missing() {
             live.log(format!("{name}: never appeared"));
         }
-        keeper.buses.end();
+        let ring_lost_before_end = source.ring_drops().unwrap_or_default();
+        keeper.buses.end(clock_was_set);
         let ended_ns = clock::realtime_ns();
         // Read before draining: sockets and devices still receive, and lose frames that arrive after the end; the ring is
         // closed first.
@@ -173,9 +189,11 @@ impl<'a> Receiver<'a> {
         });
         let backlog_lost = backlog.and_then(|watch| watch.losses().ok()).map_or(0, |losses| losses.backlog);
         let (method, ring_bytes) = (source.method(), source.bytes() as u64);
-        let buses = keeper.buses.list;
+        let (others, buses) = (keeper.buses.others, keeper.buses.list);
         Report {
             buses,
+            others,
+            ring_lost_before_end,
             method,
             ring_bytes,
             ring_lost,

@@ -2,9 +2,9 @@
 
 use crate::{
     Error, Result,
-    account::{Account, Bus, Event},
+    account::{Account, Bus, Event, SCHEMA},
     buses::Buses,
-    files::Files,
+    files::{Files, sync_folder_of},
     keeper::Keeper,
     live::{Busy, Live, Progress},
     queue::{Item, Queue},
@@ -16,6 +16,8 @@ use crate::{
 use canter_formats::{Closing, Format};
 use canter_io::{Interface, InterfaceFilters, monitor::Monitor, thread};
 use std::{
+    fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, atomic::Ordering},
     thread::JoinHandle,
@@ -37,7 +39,6 @@ pub struct Recording {
     receiver: Option<JoinHandle<receiver::Report>>,
     writer: Option<JoinHandle<Progress>>,
     account: Option<Account>,
-    events_reported: usize,
 }
 
 impl Recording {
@@ -73,7 +74,6 @@ impl Recording {
             receiver: Some(receiver),
             writer: Some(writer),
             account: None,
-            events_reported: 0,
         })
     }
 
@@ -111,9 +111,7 @@ impl Recording {
 
     /// The events since the last call: an interface disappeared or came back, the disk is full.
     pub fn events(&mut self) -> Vec<Event> {
-        let events = self.shared.live.events(self.events_reported);
-        self.events_reported += events.len();
-        events
+        self.shared.live.take_events()
     }
 
     /// Stops receiving: the frames received up to now belong to the recording. Takes about 0.2 s. The writer continues
@@ -154,7 +152,7 @@ impl Recording {
         account.format = self.format.name.to_owned();
         account.queue_bytes = self.queue_bytes as u64;
         account.queue_high_water_bytes = self.shared.queue.used().1 as u64;
-        account.events = self.shared.live.events(0);
+        (account.events, account.events_left_out) = self.shared.live.kept_events();
         account
     }
 }
@@ -168,13 +166,36 @@ impl Account {
         name.into()
     }
 
-    /// Writes the account to a file as JSON.
+    /// The account of a recording to `output` that has not ended: it is not complete.
+    pub fn unfinished(output: impl AsRef<Path>) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            file: output.as_ref().display().to_string(),
+            verdict: "incomplete: the recording has not ended, or its process was killed".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Writes the account as JSON to a file beside `path`, which is then renamed: an earlier account stays until the new
+    /// one is complete.
     ///
     /// # Errors
-    /// The error of open(2) or write(2).
+    /// The error of open(2), write(2), fsync(2) or rename(2).
     pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
-        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)?;
-        std::fs::write(path, text + "\n")
+        let path = path.as_ref();
+        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)? + "\n";
+        let name = path.file_name().ok_or(std::io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
+        let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let _ = fs::remove_file(&beside); // of a process with the same number
+        let written = File::create_new(&beside).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        let renamed = written.and_then(|()| fs::rename(&beside, path));
+        if renamed.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        renamed.and_then(|()| sync_folder_of(path))
     }
 }
 
@@ -191,8 +212,8 @@ fn spawn_receiver(
     let (started, ready) = std::sync::mpsc::channel();
     let shared = Arc::clone(shared);
     let run = move || {
-        let buses = Buses::new(&shared.queue, &shared.live, wanted, found);
-        let receiver = Receiver::new(source, Keeper::new(&shared.queue, buses), monitor, &shared.live);
+        let buses = Buses::new(&shared.queue, &shared.live, monitor, wanted, found);
+        let receiver = Receiver::new(source, Keeper::new(&shared.queue, buses), &shared.live);
         let _ = started.send(());
         receiver.run()
     };
@@ -208,13 +229,26 @@ fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The statistics of each interface in a pcapng file.
+/// The statistics of each interface in a pcapng file. The writer adds the frames that the disk lost.
 fn closings(account: &Account) -> Vec<Closing> {
     let closing = |bus: &Bus| Closing {
         started_ns: account.started_ns,
         ended_ns: account.ended_ns,
         received: bus.counted,
-        lost: Some(bus.ring_lost.unwrap_or_default() + bus.queue_lost + bus.driver_lost),
+        lost: Some(bus.driver_lost),
+        lost_by_system: Some(bus.ring_lost.unwrap_or_default() + bus.queue_lost),
     };
-    account.buses.iter().map(closing).collect()
+    let mut closings: Vec<Closing> = account.buses.iter().map(closing).collect();
+    // Losses of unknown interfaces are in the statistics of those that miss frames, so that the sum is right.
+    let known: u64 = account.buses.iter().filter_map(|bus| bus.ring_lost).sum();
+    let mut left = (account.lost.ring + account.lost.device + account.lost.unaccounted).saturating_sub(known);
+    for (closing, bus) in closings.iter_mut().zip(&account.buses) {
+        let missing = bus.missing().saturating_sub(bus.ring_lost.unwrap_or_default()).min(left);
+        left -= missing;
+        closing.lost_by_system = closing.lost_by_system.map(|lost| lost + missing);
+    }
+    if let Some(lost) = closings.first_mut().and_then(|closing| closing.lost_by_system.as_mut()) {
+        *lost += left;
+    }
+    closings
 }

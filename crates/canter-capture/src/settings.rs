@@ -1,6 +1,6 @@
 //! Which interfaces are recorded, to which file and how.
 
-use crate::{Error, Result, source::SourceOptions, writer::Style};
+use crate::{Error, Result, files::is_stdout, source::SourceOptions, writer::Style};
 use canter_formats::{FORMATS, Format, by_extension};
 use canter_io::{Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, time::Duration};
@@ -20,7 +20,7 @@ pub struct Settings {
     /// Network interfaces by name, and canchar devices by path, with candump's filters. `any` stands for all network
     /// interfaces, also those created later. Without filters all frames are recorded.
     pub interfaces: Vec<InterfaceFilters>,
-    /// The output file. With rotation, a number is inserted before its extension.
+    /// The output file; `-`: standard output. With rotation, a number is inserted before its extension.
     pub output: PathBuf,
     /// The format, one that can be recorded live; `None`: chosen by the extension of the output file, `.log` or `.pcapng`.
     pub format: Option<&'static Format>,
@@ -94,6 +94,9 @@ impl Settings {
         }
         if self.keep.is_some() && !self.rotates() {
             return Err(Error::KeepWithoutRotation);
+        }
+        if self.rotates() && is_stdout(&self.output) {
+            return Err(Error::RotatesStdout);
         }
         if self.hardware_stamps && !format.keeps.is_some_and(|keeps| keeps.hardware_stamps) {
             return Err(Error::NoHardwareStamps(self.output.clone()));

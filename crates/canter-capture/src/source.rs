@@ -98,36 +98,38 @@ impl Source {
     }
 
     /// Follows an interface that appeared or disappeared.
-    pub fn follow(&mut self, news: &News, buses: &mut Buses<'_>, live: &Live) {
+    pub fn follow(&mut self, news: &News, keeper: &mut Keeper<'_>, live: &Live) {
         match news {
             News::Found(interface) if interface.carrier.access == Access::File => {
                 if let Err(error) = self.devices.add(interface) {
-                    live.log(format!("{error}; the interface is not recorded"));
+                    live.alarm(format!("{error}; the interface is not recorded"));
                 }
             }
-            _ => self.network.iter_mut().for_each(|network| network.follow(news, buses, live)),
+            News::Gone { index, place } if self.devices.is_open(*index) => {
+                keeper.buses.list[*place].own_lost += self.devices.drops(*index).unwrap_or_default();
+                self.devices.remove(*index);
+            }
+            _ => {
+                let direction = self.direction;
+                self.network.iter_mut().for_each(|network| network.follow(news, keeper, direction, live));
+            }
         }
     }
 
     /// Looks for devices that appeared or disappeared, since the kernel does not report them.
-    pub fn follow_devices(&mut self, buses: &mut Buses<'_>, live: &Live) {
+    pub fn note_devices(&mut self, buses: &mut Buses<'_>) {
         let gone: Vec<u32> = self.devices.gone().collect();
         for index in gone {
             buses.note_gone(index, self.devices.counters(index));
-            buses.keep_own_losses(index, self.devices.drops(index).unwrap_or_default());
-            self.devices.remove(index);
         }
         self.devices.wake();
         for path in self.paths.clone() {
             match Interface::find(&path) {
-                Ok(interface) => {
-                    let news = buses.note_present(interface);
-                    news.iter().for_each(|news| self.follow(news, buses, live));
-                }
+                Ok(interface) => buses.note_present(interface, None),
                 // An open device reports its removal through its file.
                 Err(_) => {
                     let index = buses.index_of(&path).filter(|&index| !self.devices.is_open(index));
-                    index.and_then(|index| buses.note_gone(index, None));
+                    index.into_iter().for_each(|index| buses.note_gone(index, None));
                 }
             }
         }
@@ -270,21 +272,25 @@ impl Network {
         }
     }
 
-    fn follow(&mut self, news: &News, buses: &mut Buses<'_>, live: &Live) {
+    fn follow(&mut self, news: &News, keeper: &mut Keeper<'_>, direction: bool, live: &Live) {
         match (self, news) {
-            (Self::Ring { ring, bound: true }, News::Found(interface)) => {
-                if let Err(error) = ring.bind(interface.index) {
-                    live.log(format!("{}: cannot be received: {error}", interface.name));
-                }
-            }
+            // From now on the ring receives from all interfaces: the next one may come up before its report is read.
+            (Self::Ring { ring, bound }, _) if *bound => match ring.bind_to_all() {
+                Ok(()) => *bound = false,
+                Err(error) => live.alarm(format!("capture: receive from all interfaces: {error}")),
+            },
             (Self::Ring { .. }, _) => {}
             (Self::Sockets { sockets, .. }, News::Found(interface)) => {
                 if let Err(error) = sockets.add(interface) {
-                    live.log(format!("{error}; the interface is not recorded"));
+                    live.alarm(format!("{error}; the interface is not recorded"));
                 }
             }
-            (Self::Sockets { sockets, .. }, News::Gone(index)) => {
-                buses.keep_own_losses(*index, sockets.drops(*index).unwrap_or_default());
+            (Self::Sockets { sockets, .. }, News::Gone { index, place }) => {
+                let left = sockets.empty(*index, |records| keep_noted(keeper, records, direction));
+                if let Err(error) = left {
+                    live.alarm(format!("{error}; its last frames are not recorded"));
+                }
+                keeper.buses.list[*place].own_lost += sockets.drops(*index).unwrap_or_default();
                 sockets.remove(*index);
             }
         }

@@ -11,6 +11,7 @@ use crate::{
 };
 use canter_formats::{Append, Closing, Format};
 use canter_frame::RawRecord;
+use canter_io::clock;
 use std::{
     collections::VecDeque,
     sync::{PoisonError, atomic::Ordering},
@@ -72,6 +73,8 @@ struct Output<'a> {
     last_ns: u64,
     began: Instant,
     written: Instant,
+    /// When it was last checked that the file is still in its place.
+    checked: Instant,
     /// How many frames may still be written before the limit.
     left: u64,
 }
@@ -97,6 +100,7 @@ impl<'a> Output<'a> {
             last_ns: 0,
             began: Instant::now(),
             written: Instant::now(),
+            checked: Instant::now(),
             left: style.frames_max,
         };
         if style.zstd {
@@ -243,7 +247,7 @@ impl<'a> Output<'a> {
     }
 
     fn fail(&mut self, error: String) {
-        self.live.log(format!("{error}; from now on frames are counted but not written"));
+        self.live.alarm(format!("{error}; from now on frames are counted but not written"));
         self.report.error = Some(error);
     }
 
@@ -274,7 +278,7 @@ impl<'a> Output<'a> {
     /// Ends the current file and begins the next; each file is complete.
     fn rotate(&mut self) {
         let (started_ns, ended_ns) = (self.current.first_ns, self.last_ns);
-        let closing = Closing { started_ns, ended_ns, received: None, lost: None };
+        let closing = Closing { started_ns, ended_ns, received: None, lost: None, lost_by_system: None };
         let about = "the recording continues in the next file; the account is in the last file";
         self.close(&vec![closing; self.names.len()], about);
         if self.report.error.is_some() {
@@ -295,8 +299,12 @@ impl<'a> Output<'a> {
             return;
         }
         let age = self.style.flush.saturating_sub(HOLD);
-        if self.written.elapsed() > age {
+        // By its own timer: on a busy bus the buffer is always younger than the flush interval.
+        if self.checked.elapsed() > age {
             self.check_in_place();
+            self.checked = Instant::now();
+        }
+        if self.written.elapsed() > age {
             if !self.buffer.is_empty() {
                 self.write();
                 self.rotate_when_full();
@@ -310,7 +318,12 @@ impl<'a> Output<'a> {
     }
 
     fn finish(mut self, late: u64, closings: &[Closing], verdict: &str) -> Progress {
-        self.close(closings, verdict);
+        self.write();
+        let mut closings = closings.to_vec();
+        for (closing, lost) in closings.iter_mut().zip(&self.report.lost) {
+            closing.lost_by_system = closing.lost_by_system.map(|earlier| earlier + lost);
+        }
+        self.close(&closings, verdict);
         self.report.late = late;
         (self.report.files, self.report.deleted) = self.files.closed();
         self.report
@@ -324,12 +337,14 @@ pub fn run(queue: &Queue, live: &Live, files: Files, style: Style) -> Progress {
     loop {
         let complete_ns = queue.complete_until();
         queue.take(&mut items, LOOK);
+        let now_ns = clock::realtime_ns(); // read last: all frames that were taken have earlier stamps
         looks_without = if items.is_empty() { looks_without + 1 } else { 0 };
         for item in items.drain(..) {
             let freed = match item {
                 Item::Chunk(chunk) => {
                     merge.add(chunk);
-                    merge.hand_out_complete(complete_ns, |piece| output.frames(piece))
+                    merge.hand_out_future(now_ns, |piece| output.frames(piece))
+                        + merge.hand_out_complete(complete_ns, |piece| output.frames(piece))
                 }
                 Item::Interface(name) => {
                     output.interface(name);

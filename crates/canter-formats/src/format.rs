@@ -372,8 +372,11 @@ pub struct Closing {
     pub ended_ns: u64,
     /// Frames that the interface has counted as received; `None` if it was removed.
     pub received: Option<u64>,
-    /// Frames lost before the file, as far as they are known to be this interface's; `None` before the end.
+    /// Frames that the interface or its driver has dropped; `None` before the end.
     pub lost: Option<u64>,
+    /// Frames that were lost between the interface and the file: in the ring, in memory, on the disk, or at an unknown
+    /// place; `None` before the end.
+    pub lost_by_system: Option<u64>,
 }
 
 /// Appends entries of a live recording to a buffer. The file is valid up to its last complete entry, no matter where it

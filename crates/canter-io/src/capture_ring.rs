@@ -36,6 +36,8 @@ use std::{
 pub const BLOCK_BYTES: usize = 64 << 10;
 /// The default size of both lanes together, in bytes: 0.7 s of 20 buses at full load (425 540 frames/s).
 pub const RING_BYTES: usize = 64 << 20;
+/// Without FD interfaces, the lane for FD frames has this share of the ring's size on top: FD may be switched on later.
+const FD_RESERVE: usize = 16;
 /// The fewest blocks of a lane: the kernel fills one while this program reads the other.
 const LANE_BLOCKS_MIN: usize = 2;
 /// The time in ms after which the kernel hands over a block that is not full.
@@ -184,6 +186,11 @@ impl Lane {
         self.socket.bind_packet(index, protocol)
     }
 
+    /// The protocol of the other lane, whose frames have another size: [`Block::records`] skips them.
+    fn other_protocol(&self) -> u16 {
+        if self.mtu == CANFD_MTU { socket::ETH_P_CAN } else { socket::ETH_P_CANFD }
+    }
+
     fn status(&self) -> &AtomicU32 {
         assert!(self.next < self.blocks, "no such block");
         // SAFETY: the map has `blocks` blocks of BLOCK_BYTES.
@@ -249,23 +256,28 @@ pub struct CaptureRing {
 
 impl CaptureRing {
     /// Starts to receive on the interface with this index, 0 for all; `thing` names it in errors. `bytes` is the memory
-    /// of all lanes, at least four blocks; without `fd` there is no lane for FD frames.
+    /// of all lanes, at least four blocks. Without `fd` it is the memory for classic frames, and a sixteenth of it on top
+    /// is for FD frames, in case an interface is switched to FD.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW, `ENOMEM`, `ENODEV`.
     pub fn open(thing: &str, index: u32, fd: bool, bytes: usize) -> Result<Self> {
-        let mtus: &[usize] = if fd { &[CAN_MTU, CANFD_MTU] } else { &[CAN_MTU] };
-        let lane = |&mtu: &usize| Lane::open(thing, index, mtu, bytes / mtus.len());
-        Ok(Self { lanes: mtus.iter().map(lane).collect::<Result<_>>()? })
+        let (classic, with_fd) = if fd { (bytes / 2, bytes / 2) } else { (bytes, bytes / FD_RESERVE) };
+        let lane = |mtu, bytes| Lane::open(thing, index, mtu, bytes);
+        Ok(Self { lanes: vec![lane(CAN_MTU, classic)?, lane(CANFD_MTU, with_fd)?] })
     }
 
-    /// Receives from another interface index from now on, 0 for all: for an interface that was deleted and created
-    /// again.
+    /// Receives from all interfaces from now on: for an interface that was deleted or moved away, and may return.
     ///
     /// # Errors
     /// The error of bind(2).
-    pub fn bind(&self, index: u32) -> io::Result<()> {
-        self.lanes.iter().try_for_each(|lane| lane.bind(index))
+    pub fn bind_to_all(&self) -> io::Result<()> {
+        self.lanes.iter().try_for_each(|lane| {
+            // packet_do_bind() does nothing for the protocol and the device that a socket had last, and the removal of
+            // its device left it with none: only another protocol makes it receive again.
+            lane.socket.bind_packet(0, lane.other_protocol())?;
+            lane.bind(0)
+        })
     }
 
     /// Passes the waiting blocks to `take` and gives them back to the kernel; waits up to `timeout_ns` for the first.

@@ -71,6 +71,8 @@ impl CaptureSockets {
             ReceiveOptions { queue_frames: Some(frames), stamps: true, ..ReceiveOptions::default() };
         options.filters.error_mask = EVERY_ERROR;
         let socket = can_raw::receiving(interface, &options)?;
+        // Also on an interface of classic frames: FD may be switched on later.
+        socket.set(libc::SOL_CAN_RAW, libc::CAN_RAW_FD_FRAMES, 1i32).map_err(step("CAN_RAW_FD_FRAMES"))?;
         if self.hardware {
             let wanted = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
             socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, wanted).map_err(step("SO_TIMESTAMPING"))?;
@@ -90,6 +92,17 @@ impl CaptureSockets {
         bus.lost += u64::from(counted.wrapping_sub(bus.counted));
         bus.counted = counted;
         Ok(bus.lost)
+    }
+
+    /// Passes the frames that wait in the queue of the interface with this index, which no longer exists, to `take`.
+    ///
+    /// # Errors
+    /// The error of recvmmsg(2), except for an interface that is down or gone.
+    pub fn empty(&mut self, index: u32, mut take: impl FnMut(&[Captured<'_>])) -> io::Result<()> {
+        let Self { buses, inbox, hardware, .. } = self;
+        let Some(bus) = buses.iter().find(|bus| bus.index == index) else { return Ok(()) };
+        while !empty(bus, inbox, *hardware, &mut take)? {}
+        Ok(())
     }
 
     /// Stops receiving from the interface with this index, which no longer exists.

@@ -1,7 +1,10 @@
 //! `canter capture`: records all frames of any number of interfaces. The crate `canter-capture` records; this module has
 //! the command line, the live line and the summary.
 
+mod account_file;
 mod command;
+mod fifo;
+mod signals;
 mod size;
 
 pub use command::{Arguments, run};

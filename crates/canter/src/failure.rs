@@ -72,8 +72,8 @@ impl From<canter_capture::Error> for Failure {
     /// Adds the options that are the way out.
     fn from(error: canter_capture::Error) -> Self {
         use canter_capture::Error::{
-            File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, UnknownFormat,
-            Unsupported,
+            File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, RotatesStdout,
+            UnknownFormat, Unsupported,
         };
         use std::io::ErrorKind::AlreadyExists;
         match error {
@@ -90,7 +90,7 @@ impl From<canter_capture::Error> for Failure {
             FlushTooShort(least) => {
                 Self::new(Exit::Usage, format!("--flush-interval: must be at least {} ms", least.as_millis()))
             }
-            NoHardwareStamps(_) | NamedTwice(_) => Self::new(Exit::Usage, error.to_string()),
+            NoHardwareStamps(_) | NamedTwice(_) | RotatesStdout => Self::new(Exit::Usage, error.to_string()),
             Unsupported { .. } => Self::unable(error.to_string()),
             File { path, step, source } if source.kind() == AlreadyExists => {
                 let (path, reason) = (path.display(), canter_io::error::plain(&source));

@@ -27,6 +27,7 @@ const ISB_STARTTIME: u16 = 2;
 const ISB_ENDTIME: u16 = 3;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
 const ISB_USRDELIV: u16 = 8;
 
 /// Bytes of an enhanced packet block without its packet.
@@ -198,6 +199,9 @@ impl Append for Pcapng {
                 if let Some(lost) = closing.lost {
                     option(out, ISB_IFDROP, &lost.to_ne_bytes());
                 }
+                if let Some(lost) = closing.lost_by_system {
+                    option(out, ISB_OSDROP, &lost.to_ne_bytes());
+                }
                 option(out, ISB_USRDELIV, &self.written.get(n).copied().unwrap_or_default().to_ne_bytes());
                 option(out, OPT_END, &[]);
             });
@@ -270,11 +274,13 @@ mod tests {
         let (mut pcapng, mut out) = (Pcapng::default(), Vec::new());
         pcapng.interface(&mut out, "a");
         out.clear();
-        let closing = Closing { started_ns: 1, ended_ns: 2, received: Some(5), lost: Some(3) };
+        let (lost, lost_by_system) = (Some(3), Some(4));
+        let closing = Closing { started_ns: 1, ended_ns: 2, received: Some(5), lost, lost_by_system };
         pcapng.finish(&mut out, &[closing], "lost");
-        let statistics = "05000000 60000000 00000000 00000000 02000000 01000400 6c6f7374 \
+        let statistics = "05000000 6c000000 00000000 00000000 02000000 01000400 6c6f7374 \
                           02000800 00000000 01000000 03000800 00000000 02000000 04000800 05000000 00000000 \
-                          05000800 03000000 00000000 08000800 00000000 00000000 00000000 60000000 ";
+                          05000800 03000000 00000000 07000800 04000000 00000000 \
+                          08000800 00000000 00000000 00000000 6c000000 ";
         assert_eq!(hex(&out), statistics);
     }
 

@@ -20,6 +20,7 @@ const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 const EPB_FLAGS: u16 = 2;
 const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
 
 /// The longest block that is read, in bytes; longer ones are skipped, except interface blocks, which are refused.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
@@ -40,6 +41,8 @@ struct Interface {
     offset_ns: i128,
     /// The buses of the kernel's interface indexes, if it captured `any`.
     indexes: BusOfIndex,
+    /// Losses by its latest statistics: by the interface, and by the operating system.
+    lost: [u64; 2],
 }
 
 /// The unit of the stamps.
@@ -112,6 +115,7 @@ impl Pcapng {
             resolution: Resolution::Ns(1000),
             offset_ns: 0,
             indexes: BusOfIndex::default(),
+            lost: [0; 2],
         };
         for (code, value) in options(self.order, body.get(8..).unwrap_or_default()) {
             match (code, value) {
@@ -185,12 +189,20 @@ impl Pcapng {
         Ok(true)
     }
 
-    fn statistics(&self, body: &[u8], context: &mut Context) {
+    /// The statistics count from the beginning of the recording, so later ones replace earlier ones of their interface.
+    fn statistics(&mut self, body: &[u8], context: &mut Context) {
+        let Some(interface) = self.interfaces.get_mut(self.order.word(body, 0) as usize) else { return };
         for (code, value) in options(self.order, body.get(12..).unwrap_or_default()) {
-            if code == ISB_IFDROP && value.len() == 8 {
+            let place = match code {
+                ISB_IFDROP => 0,
+                ISB_OSDROP => 1,
+                _ => continue,
+            };
+            if value.len() == 8 {
                 let (a, b) = (u64::from(self.order.word(value, 0)), u64::from(self.order.word(value, 4)));
                 let count = if self.order == Order::Little { b << 32 | a } else { a << 32 | b };
-                context.lost = context.lost.saturating_add(count);
+                let earlier = std::mem::replace(&mut interface.lost[place], count);
+                context.lost = context.lost.saturating_sub(earlier).saturating_add(count);
             }
         }
     }

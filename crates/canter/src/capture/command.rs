@@ -1,6 +1,6 @@
 //! The command `canter capture`: options, signals, the live line, and output of the account.
 
-use super::size;
+use super::{account_file::AccountFile, fifo, signals, signals::StopSignals, size};
 use crate::{
     duration,
     failure::{self, Exit, Failure},
@@ -8,18 +8,12 @@ use crate::{
     options::Common,
     reminder::Reminder,
     supervisor::Supervisor,
-    trouble,
 };
 use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
 use canter_formats::Format;
 use canter_io::{Interface, InterfaceFilters};
 use clap::Args;
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::Signals,
-};
 use std::{
-    fs::File,
     io::{self, IsTerminal, Write},
     path::PathBuf,
     sync::mpsc,
@@ -47,14 +41,15 @@ Examples:
   canter capture can0 can1 --wait-for-interface -o boot.log             start before the interfaces exist
   canter capture can0 /dev/canchar2 -o two.pcapng                       an interface and a character device
   canter capture can0 --direction --hw-stamps -o both.pcapng            with direction and the controller's stamps
+  canter capture can0 --format pcapng -o - | tshark -r -                to standard output
 At the end canter prints an account: the frames that each interface counted and those in the file. FILE.account.json
-has the same. SIGINT and SIGTERM end it. Exit code 0; 3 when a frame is missing. Without CAP_NET_RAW, canter receives
-through sockets, which costs six times as much.")]
+has the same. SIGINT and SIGTERM end it, SIGHUP does not. Exit code 0; 3 when a frame is missing. Without CAP_NET_RAW,
+canter receives through sockets, which costs six times as much.")]
 pub struct Arguments {
     /// Interfaces or canchar devices with candump's filters, or `any` interface; without filters everything is kept, error frames too
     #[arg(value_name = "IFACE[,FILTERS]", required = true, value_parser = InterfaceFilters::parse)]
     interfaces: Vec<InterfaceFilters>,
-    /// The file: .log for candump's format, .pcapng for Wireshark; append .zst to compress
+    /// The file: .log for candump's format, .pcapng for Wireshark; append .zst to compress; - for standard output
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// The format, regardless of the file's name
@@ -90,6 +85,9 @@ pub struct Arguments {
     /// Mark the frames that this machine sent; canter then receives through sockets, at six times the cost
     #[arg(long)]
     direction: bool,
+    /// End when the terminal is closed (SIGHUP); otherwise the recording goes on
+    #[arg(long)]
+    end_on_hangup: bool,
     /// Record the controllers' stamps in addition to the kernel's; canter then receives through sockets
     #[arg(long)]
     hw_stamps: bool,
@@ -152,15 +150,15 @@ impl Arguments {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let signals = receive_signals()?;
+    let signals = signals::receive(arguments.end_on_hangup)?;
     common.apply()?;
+    let account_file = AccountFile::new(&arguments.output, arguments.overwrite)?;
+    let reader = fifo::wait_for_reader(&arguments.output, &signals)?;
     let mut recording = Recording::start(&arguments.settings(common))?;
+    drop(reader); // the recording has opened the FIFO
     let _ = canter_io::thread::stand_back(); // the live line must not delay frames
-    let session = Session { arguments: &arguments, common };
-    let account_path = Account::path(&arguments.output);
-    if let Err(error) = File::create(&account_path) {
-        return Err(trouble::of_file(&account_path, "open", error));
-    }
+    account_file.begin()?;
+    let session = Session { arguments: &arguments, common, account_file };
     session.announce(&mut recording);
     session.watch(&mut recording, &signals);
     Supervisor::find().notify_stopping("writing the queued frames");
@@ -172,22 +170,11 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     if written { session.close(recording.finish()) } else { session.give_up(recording.give_up()) }
 }
 
-/// Receives an item for each SIGINT or SIGTERM.
-type StopSignals = mpsc::Receiver<()>;
-
-fn receive_signals() -> failure::Result<StopSignals> {
-    let failed = |error: io::Error| Failure::failed(format!("capture: signals: {error}"));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let (sender, receiver) = mpsc::channel();
-    let pass_on = move || signals.forever().take_while(|_| sender.send(()).is_ok()).for_each(drop);
-    thread::Builder::new().name("canter-signals".to_owned()).spawn(pass_on).map_err(failed)?;
-    Ok(receiver)
-}
-
 /// One run of the command.
 struct Session<'a> {
     arguments: &'a Arguments,
     common: &'a Common,
+    account_file: AccountFile,
 }
 
 impl Session<'_> {
@@ -243,6 +230,7 @@ impl Session<'_> {
                 eprintln!(
                     "canter: {path}: write: waiting for the disk, {left} KiB left (Ctrl-C discards them)"
                 );
+                while signals.try_recv().is_ok() {} // typed before this was asked
             }
             if reported && signals.try_recv().is_ok() {
                 return false;
@@ -256,14 +244,13 @@ impl Session<'_> {
         if !self.common.quiet {
             eprintln!("{account}");
         }
-        let path = Account::path(&self.arguments.output);
-        let saved = account.save(&path);
+        let saved = self.account_file.end(&account);
         self.common.write_json(&account)?;
         if let Err(error) = saved {
-            eprintln!("canter: {}: write: {error}", path.display());
+            eprintln!("canter: {error}");
             return Ok(if account.complete { Exit::Failed } else { Exit::Lost });
         }
-        if account.complete {
+        if account.complete || account.is_ambiguous() {
             return Ok(Exit::Done);
         }
         Err(Failure::new(Exit::Lost, format!("{}: {}", account.file, account.verdict)))
@@ -274,11 +261,11 @@ impl Session<'_> {
         if !self.common.quiet {
             eprintln!("{account}");
         }
-        let (path, (done, wait)) = (Account::path(&self.arguments.output), mpsc::channel());
+        let (file, (done, wait)) = (self.account_file.clone(), mpsc::channel());
         let (saved, common) = (account.clone(), self.common.clone());
         thread::spawn(move || {
             let json = common.write_json(&saved); // first, because it may be on another disk
-            let _ = done.send(saved.save(&path).is_ok() && json.is_ok());
+            let _ = done.send(file.end(&saved).is_ok() && json.is_ok());
         });
         if wait.recv_timeout(DISK_TIMEOUT) != Ok(true) {
             eprintln!("canter: {}: the account was not written either", self.arguments.output.display());

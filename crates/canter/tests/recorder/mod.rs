@@ -153,8 +153,13 @@ impl Capture {
 
     /// `before` is a command that runs it.
     pub fn start_by(before: &[&str], arguments: &[&str]) -> Self {
+        Self::start_for("110", before, arguments)
+    }
+
+    /// `seconds` is how long it lives at most.
+    pub fn start_for(seconds: &str, before: &[&str], arguments: &[&str]) -> Self {
         let mut child = Command::new("timeout")
-            .args(["--foreground", "--signal=KILL", "110"])
+            .args(["--foreground", "--signal=KILL", seconds])
             .args(before)
             .args([env!("CARGO_BIN_EXE_canter"), "capture"])
             .args(arguments)

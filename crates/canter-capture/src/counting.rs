@@ -1,0 +1,196 @@
+//! When an interface's counting begins and ends: readings of its counters, and the stamps of the frames that they
+//! include.
+//!
+//! A driver counts a frame before or after the kernel stamps it, so that a frame close to a reading may be on either
+//! side. A reading is exact when the interface counted nothing for a while around it; buses have such gaps unless they
+//! are full.
+
+use canter_io::{Interface, clock, interface::Counters};
+use std::time::{Duration, Instant};
+
+/// The greatest difference, in ns, between a frame's stamp and the time when the interface counts the frame, should the
+/// processor be taken away in between.
+const COUNTING_NS: u64 = 1_000_000;
+/// A gap without frames is at least this long, in ns: drivers count and stamp a frame within less than half of it.
+const GAP_NS: u64 = 100_000;
+/// The longest time between two readings that are compared, in ns; otherwise the clock was set between them.
+const GAP_NS_MAX: u64 = 1_000_000_000;
+/// The pause between two readings.
+const PAUSE: Duration = Duration::from_micros(150);
+/// How long gaps are looked for; a full bus may have none. The shortest queue of a socket holds 10 ms of a full bus.
+const LOOK: Duration = Duration::from_millis(5);
+/// If the real-time clock differs from the monotonic clock by more than this, in ns, since an earlier look, it was set.
+pub const CLOCK_STEP_NS: u64 = 50_000_000;
+
+/// Real time minus monotonic time, in ns. A preemption between the two readings would look like a clock step, so the
+/// clocks are read again then.
+pub fn clock_offset_ns() -> u64 {
+    loop {
+        let before_ns = clock::monotonic_ns();
+        let offset_ns = clock::realtime_ns().wrapping_sub(before_ns);
+        if clock::monotonic_ns() - before_ns < CLOCK_STEP_NS / 2 {
+            return offset_ns;
+        }
+    }
+}
+
+/// By how much the clock was set between two values of [`clock_offset_ns`]; `None`: it was not set.
+pub fn clock_step(earlier_ns: u64, later_ns: u64) -> Option<i64> {
+    let step_ns = later_ns.wrapping_sub(earlier_ns).cast_signed();
+    (step_ns.unsigned_abs() > CLOCK_STEP_NS).then_some(step_ns)
+}
+
+/// A reading of an interface's counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// `None`: the interface does not exist.
+    pub counters: Option<Counters>,
+    /// They include no frame with a later stamp, and…
+    before_ns: u64,
+    /// …every frame with a stamp up to this one. For a frame in between, it is unknown.
+    after_ns: u64,
+}
+
+impl Reading {
+    fn now(interface: &Interface) -> Self {
+        let before_ns = clock::realtime_ns();
+        Self { counters: interface.counters().ok(), before_ns, after_ns: clock::realtime_ns() }
+    }
+
+    /// The stamp in the middle of a gap in which the interface counted nothing, if there was one since `earlier`.
+    fn middle_of_gap(&self, earlier: &Self) -> Option<u64> {
+        let moved = |reading: &Self| reading.counters.map(|now| (now.rx_frames, now.tx_frames));
+        let length_ns = self.before_ns.checked_sub(earlier.after_ns)?;
+        let long = (GAP_NS..GAP_NS_MAX).contains(&length_ns);
+        (long && moved(self) == moved(earlier)).then_some(earlier.after_ns + length_ns / 2)
+    }
+}
+
+/// Reads the counters of all interfaces, each in a gap between its frames if it has one.
+pub fn read(interfaces: &[&Interface]) -> Vec<Reading> {
+    let mut all: Vec<(Reading, bool)> =
+        interfaces.iter().map(|interface| (Reading::now(interface), false)).collect();
+    let begun = Instant::now();
+    while begun.elapsed() < LOOK && all.iter().any(|&(_, exact)| !exact) {
+        std::thread::sleep(PAUSE);
+        for ((reading, exact), interface) in all.iter_mut().zip(interfaces).filter(|((_, exact), _)| !exact) {
+            let again = Reading::now(interface);
+            let middle = again.middle_of_gap(reading);
+            *exact = middle.is_some();
+            *reading = middle.map_or(again, |ns| Reading { before_ns: ns + 1, after_ns: ns, ..again });
+        }
+    }
+    let widen = |(reading, exact): (Reading, bool)| match exact {
+        true => reading,
+        false => Reading {
+            before_ns: reading.before_ns.saturating_sub(COUNTING_NS),
+            after_ns: reading.after_ns + COUNTING_NS,
+            ..reading
+        },
+    };
+    all.into_iter().map(widen).collect()
+}
+
+/// The stamps of the frames that belong to the recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// From the first on; for those up to the second it is unknown on which side the interface counted them. Exact when
+    /// the second is below the first.
+    from_ns: (u64, u64),
+    /// Up to the second, unknown from the first on.
+    until_ns: (u64, u64),
+    /// The clock's offset when `from_ns` was set.
+    offset_ns: u64,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self { from_ns: (0, 0), until_ns: (u64::MAX, u64::MAX), offset_ns: 0 }
+    }
+}
+
+impl Span {
+    /// The frames since this reading.
+    pub fn begin(reading: &Reading) -> Self {
+        let from_ns = (reading.before_ns, reading.after_ns);
+        Self { from_ns, offset_ns: clock_offset_ns(), ..Self::default() }
+    }
+
+    /// Ends at this reading. After the clock was set, frames that wait in the kernel may have later stamps.
+    pub fn end(&mut self, reading: &Reading, clock_was_set: bool) {
+        let until_ns = if clock_was_set { u64::MAX } else { reading.after_ns };
+        self.until_ns = (reading.before_ns, until_ns);
+    }
+
+    /// Accepts all stamps: those before and after a clock step cannot be compared.
+    pub fn clock_was_set(&mut self) {
+        self.from_ns = (0, 0);
+    }
+
+    /// Whether the stamp is so close to a limit, or outside, that [`is_inside`](Self::is_inside) must decide.
+    #[inline(always)]
+    pub fn is_near_limit(&self, stamp_ns: u64) -> bool {
+        stamp_ns <= self.from_ns.1 || stamp_ns >= self.until_ns.0
+    }
+
+    /// Whether a frame with this stamp belongs to the recording. `clock_offset_ns` tells whether the clock was set.
+    pub fn is_inside(&mut self, stamp_ns: u64, clock_offset_ns: impl Fn() -> u64) -> bool {
+        if stamp_ns < self.from_ns.0 && clock_step(self.offset_ns, clock_offset_ns()).is_some() {
+            self.clock_was_set();
+        }
+        stamp_ns >= self.from_ns.0 && stamp_ns <= self.until_ns.1
+    }
+
+    /// Whether it is unknown on which side of a limit the interface counted the frame, which is inside.
+    pub fn is_ambiguous(&self, stamp_ns: u64) -> bool {
+        (self.from_ns.1 > 0 && stamp_ns <= self.from_ns.1) || stamp_ns >= self.until_ns.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(rx_frames: u64, before_ns: u64, after_ns: u64) -> Reading {
+        let counters = Some(Counters { rx_frames, ..Counters::default() });
+        Reading { counters, before_ns, after_ns }
+    }
+
+    #[test]
+    fn a_reading_in_a_gap_leaves_no_frame_in_doubt() {
+        let (earlier, later) = (reading(5, 1_000, 2_000), reading(5, 402_000, 403_000));
+        assert_eq!(later.middle_of_gap(&earlier), Some(202_000));
+        assert_eq!(reading(6, 402_000, 403_000).middle_of_gap(&earlier), None, "a frame was counted");
+        assert_eq!(reading(5, 101_000, 103_000).middle_of_gap(&earlier), None, "too short");
+        assert_eq!(reading(5, 500, 600).middle_of_gap(&earlier), None, "the clock was set back");
+        let exact = Reading { before_ns: 101, after_ns: 100, ..earlier };
+        let mut span = Span::begin(&exact);
+        let offset = clock_offset_ns;
+        let inside: Vec<bool> = [100, 101].map(|ns| span.is_inside(ns, offset)).to_vec();
+        assert_eq!(inside, [false, true]);
+        span.end(&Reading { before_ns: 201, after_ns: 200, ..earlier }, false);
+        assert!([101, 200].iter().all(|&ns| !span.is_near_limit(ns) || !span.is_ambiguous(ns)));
+        assert!(span.is_near_limit(201) && !span.is_inside(201, offset));
+    }
+
+    #[test]
+    fn frames_around_a_reading_without_a_gap_are_inside_and_in_doubt() {
+        let mut span = Span::begin(&reading(0, 100, 110));
+        span.end(&reading(0, 200, 210), false);
+        let offset = clock_offset_ns;
+        let seen = |span: &mut Span, ns| span.is_inside(ns, offset).then(|| span.is_ambiguous(ns));
+        let places: Vec<Option<bool>> =
+            [99, 100, 110, 111, 199, 200, 210, 211].map(|ns| seen(&mut span, ns)).to_vec();
+        let (doubt, sure) = (Some(true), Some(false));
+        assert_eq!(places, [None, doubt, doubt, sure, sure, doubt, doubt, None]);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_excludes_no_frame() {
+        let mut span = Span::begin(&reading(0, 1_000, 1_000));
+        assert!(!span.is_inside(10, clock_offset_ns));
+        assert!(span.is_inside(10, || clock_offset_ns().wrapping_sub(3_600_000_000_000)));
+        span.end(&reading(0, 20, 20), true);
+        assert!(span.is_inside(5_000, clock_offset_ns) && span.is_ambiguous(5_000));
+    }
+}

@@ -1,0 +1,47 @@
+//! The file of the account, `FILE.account.json`: from the start it says that the recording has not ended, and at the end
+//! the account replaces that. An earlier account is never truncated.
+
+use crate::{
+    failure::{self, Failure},
+    trouble,
+};
+use canter_capture::{Account, Error};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The file of the account; none when the recording goes to standard output.
+#[derive(Clone)]
+pub struct AccountFile {
+    output: PathBuf,
+    path: Option<PathBuf>,
+}
+
+impl AccountFile {
+    /// The file for a recording to `output`. Nothing is written yet.
+    ///
+    /// # Errors
+    /// The account of an earlier recording exists, and `overwrite` is not set.
+    pub fn new(output: &Path, overwrite: bool) -> failure::Result<Self> {
+        let path = (output != Path::new("-")).then(|| Account::path(output));
+        // Writing to a device or FIFO replaces no recording.
+        let may_replace = overwrite || output.metadata().is_ok_and(|about| !about.is_file());
+        if let Some(path) = path.as_ref().filter(|path| !may_replace && path.symlink_metadata().is_ok()) {
+            let source = io::ErrorKind::AlreadyExists.into();
+            return Err(Error::File { path: path.clone(), step: "open", source }.into());
+        }
+        Ok(Self { output: output.to_owned(), path })
+    }
+
+    /// Writes that the recording has not ended: that is what a killed process leaves.
+    pub fn begin(&self) -> failure::Result<()> {
+        self.end(&Account::unfinished(&self.output))
+    }
+
+    /// Writes the account.
+    pub fn end(&self, account: &Account) -> failure::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        account.save(path).map_err(|error: io::Error| -> Failure { trouble::of_file(path, "write", error) })
+    }
+}

@@ -1,0 +1,30 @@
+//! The signals that end a recording.
+
+use crate::failure::{self, Failure};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
+use std::{io, sync::mpsc, thread};
+
+/// Receives an item for each signal that is to end the recording.
+pub type StopSignals = mpsc::Receiver<()>;
+
+/// SIGINT and SIGTERM end the recording. SIGHUP, which a closed terminal sends, does so with `end_on_hangup`; otherwise
+/// the recording goes on.
+pub fn receive(end_on_hangup: bool) -> failure::Result<StopSignals> {
+    let failed = |error: io::Error| Failure::failed(format!("capture: signals: {error}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    let (sender, receiver) = mpsc::channel();
+    let pass_on = move || {
+        for signal in signals.forever() {
+            if signal == SIGHUP && !end_on_hangup {
+                eprintln!("canter: SIGHUP: the recording goes on (SIGTERM ends it; --end-on-hangup)");
+            } else if sender.send(()).is_err() {
+                break;
+            }
+        }
+    };
+    thread::Builder::new().name("canter-signals".to_owned()).spawn(pass_on).map_err(failed)?;
+    Ok(receiver)
+}
