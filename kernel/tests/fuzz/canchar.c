@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <linux/can.h>
+
 #include "../../uapi/canchar.h"
 #include "fuzz.h"
 
@@ -112,6 +114,7 @@ static long read_frames(struct worker *worker, const struct row *row)
 	return made(read(slot(worker, CANCHAR), place_for(worker, bytes), bytes));
 }
 
+/* Of a struct can_frame's identifier, len and 0. */
 static long write_frames(struct worker *worker, const struct row *row)
 {
 	struct canchar_frame *frames = (void *)worker->scratch;
@@ -121,11 +124,13 @@ static long write_frames(struct worker *worker, const struct row *row)
 
 	(void)row;
 	for (size_t i = 0; i < count; i++) {
-		char *frame = worker->scratch + i * size;
+		char *frame = worker->scratch + i * size, like[CAN_MTU];
 
-		fill_can_frame(worker, frame + (size == sizeof(*frames) ? 8 : 0), 14);
-		if (!one_in(worker, 8))		/* no flags */
-			frame[size == sizeof(*frames) ? 13 : 5] = 0;
+		fill_can_frame(worker, like, sizeof(like));
+		memcpy(frame, like, sizeof(like));
+		/* The stamp is first in the longer one, then the same. */
+		if (size == sizeof(*frames))
+			memcpy(frame + 8, like, 8);
 	}
 	if (one_in(worker, 16))
 		bytes -= below(worker, size);

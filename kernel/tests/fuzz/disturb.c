@@ -20,7 +20,7 @@ static long bind_one(struct worker *worker, const struct row *row)
 	unsigned int number = below(worker, 5);
 
 	(void)row;
-	return bind_card(card(number), drivers[one_in(worker, 3) ? below(worker, 5) : usual[number]]);
+	return bind_card(card(number), drivers[one_in(worker, 6) ? below(worker, 5) : usual[number]]);
 }
 
 static long unbind_one(struct worker *worker, const struct row *row)

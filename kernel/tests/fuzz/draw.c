@@ -64,9 +64,15 @@ uint64_t any_value(struct worker *worker, unsigned int bytes)
 	return bytes >= 8 ? value : value & ((1ULL << 8 * bytes) - 1);
 }
 
+/* Most calls keep to values with which something happens. */
+static bool is_careful(const struct worker *worker)
+{
+	return worker->draws.seed >> 62;
+}
+
 uint64_t value_of(struct worker *worker, const struct field *field)
 {
-	uint64_t how = below(worker, 16);
+	uint64_t how = is_careful(worker) ? 3 + below(worker, 8) : below(worker, 16);
 
 	if (!field->count || how == 0)
 		return any_value(worker, field->bytes);
@@ -143,9 +149,10 @@ void *place_for(struct worker *worker, size_t bytes)
 	}
 }
 
-/* A struct can_frame or canfd_frame with fields near what can be. */
+/* A frame that can be sent, or in a careless call one with fields near what can be. */
 void fill_can_frame(struct worker *worker, void *buffer, size_t bytes)
 {
+	static const uint8_t fd_lens[] = { 0, 1, 8, 12, 16, 20, 24, 32, 48, 64 };
 	static const uint64_t ids[] = { 0x123, 0, 0x7ff, 0x800, CAN_EFF_FLAG | 0x1fffffff,
 					CAN_RTR_FLAG | 0x42, CAN_ERR_FLAG | 4, CAN_EFF_FLAG };
 	static const uint64_t lens[] = { 8, 0, 1, 7, 9, 12, 15, 16, 48, 63, 64, 65, 255 };
@@ -156,8 +163,18 @@ void fill_can_frame(struct worker *worker, void *buffer, size_t bytes)
 		{ 4, 1, 13, NULL, lens },
 		{ 5, 1, 7, NULL, flags },
 	};
+	bool fd = bytes >= CANFD_MTU && one_in(worker, 2);
+	uint32_t id = one_in(worker, 2) ? below(worker, 0x800) :
+					  CAN_EFF_FLAG | below(worker, 0x20000000);
+	uint8_t len = fd ? fd_lens[below(worker, sizeof(fd_lens))] : below(worker, 9);
 
 	fill_bytes(worker, buffer, bytes);
+	if (bytes >= CAN_MTU && is_careful(worker)) {
+		memcpy(buffer, &id, sizeof(id));
+		memcpy((char *)buffer + 4, (uint8_t[4]){ len, fd ? CANFD_FDF | below(worker, 4) : 0 },
+		       4);
+		return;
+	}
 	for (unsigned int i = 0; i < 3; i++)
 		if (bytes >= (size_t)fields[i].at + fields[i].bytes)
 			store(buffer, &fields[i], value_of(worker, &fields[i]));

@@ -20,6 +20,7 @@
 #define CORPUS		1024
 #define TABLES		8
 #define ROWS_MAX	32
+#define ERRORS		134
 #define MAPS_MAX	4
 #define SLOTS		8
 #define SCRATCH_BYTES	(1 << 16)
@@ -95,6 +96,8 @@ struct request {
 
 #define FIELDS(array) sizeof(array) / sizeof(*(array)), (array)
 
+uint64_t now_us(void);
+
 /* draw.c */
 uint64_t mix(uint64_t a, uint64_t b);
 void draws_begin(struct draws *draws, uint64_t seed);
@@ -159,7 +162,8 @@ const char *card(unsigned int number);
 long bind_card(const char *address, const char *driver);
 
 struct count {
-	_Atomic uint64_t calls, failed;
+	_Atomic uint64_t calls, took_us;
+	_Atomic uint32_t errors[ERRORS];	/* by errno */
 };
 
 /* In memory that all processes share. */

@@ -20,13 +20,14 @@
 
 /* Named by canwire's nodes; the others are not its own. */
 static const char *const names[] = {
-	"fz0", "fz1", "fz2", "fz3", "wcan0", "wcan1", "wcan2", "fz4", "fz5", "can0", "vcan0", "lo",
+	"wcan0", "fz0", "wcan1", "fz1", "wcan2", "fz2", "fz3", "fz4", "can0", "vcan0", "lo",
 	"", "%d", "fz012345678901234", "a/b",
 };
 
 const char *node_name(struct worker *worker)
 {
-	return names[below(worker, one_in(worker, 16) ? sizeof(names) / sizeof(*names) : 7)];
+	return names[below(worker, one_in(worker, 16) ? sizeof(names) / sizeof(*names) :
+				   one_in(worker, 4) ? 8 : 4)];
 }
 
 int any_interface(struct worker *worker)
@@ -52,18 +53,6 @@ static long set_flags(struct worker *worker, int index, unsigned int flags)
 
 	begin(&message, worker, RTM_NEWLINK, index, flags, IFF_UP);
 	return message_send(&message, NETLINK_ROUTE);
-}
-
-static long up(struct worker *worker, const struct row *row)
-{
-	(void)row;
-	return set_flags(worker, any_interface(worker), IFF_UP);
-}
-
-static long down(struct worker *worker, const struct row *row)
-{
-	(void)row;
-	return set_flags(worker, any_interface(worker), 0);
 }
 
 #define FIELD_OF(type, ...) { 0, sizeof(type), VALUES(__VA_ARGS__) }
@@ -201,6 +190,20 @@ long link_up(struct worker *worker, const char *name, uint32_t bitrate)
 long link_down(struct worker *worker, const char *name)
 {
 	return set_flags(worker, if_nametoindex(name), 0);
+}
+
+static long up(struct worker *worker, const struct row *row)
+{
+	(void)row;
+	if (one_in(worker, 2))
+		return link_up(worker, node_name(worker), value_of(worker, &bitrates));
+	return set_flags(worker, any_interface(worker), IFF_UP);
+}
+
+static long down(struct worker *worker, const struct row *row)
+{
+	(void)row;
+	return set_flags(worker, any_interface(worker), 0);
 }
 
 static const struct row rows[] = {

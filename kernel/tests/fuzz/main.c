@@ -40,12 +40,17 @@ struct shared *shared;
 static uint64_t seed = 2014, seconds = 60, round_seconds = 10, patience = 60;
 const char *only;
 
-static uint64_t now_ms(void)
+uint64_t now_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_us() / 1000;
 }
 
 /* ------------------------------------------------------------- watching -- */
@@ -227,6 +232,18 @@ static int run_round(uint64_t number, uint64_t end, int log)
 	return 0;
 }
 
+static void print_row(const struct row *row, const struct count *count)
+{
+	if (!count->calls)
+		return;
+	printf("\"%s\" = { made = %llu, us_each = %llu", row->name, (unsigned long long)count->calls,
+	       (unsigned long long)(count->took_us / count->calls));
+	for (int i = 1; i < ERRORS; i++)
+		if (count->errors[i])
+			printf(", %s = %u", strerrorname_np(i) ?: "other", count->errors[i]);
+	printf(" }\n");
+}
+
 static void print_counts(uint64_t rounds, uint64_t took_ms)
 {
 	uint64_t calls = 0;
@@ -240,14 +257,8 @@ static void print_counts(uint64_t rounds, uint64_t took_ms)
 	       coverage_count());
 	for (unsigned int i = 0; i < tables_count; i++) {
 		printf("\n[calls.%s]\n", tables[i]->name);
-		for (unsigned int j = 0; j < tables[i]->count; j++) {
-			struct count *count = &shared->counts[i][j];
-
-			if (count->calls)
-				printf("\"%s\" = { made = %llu, refused = %llu }\n",
-				       tables[i]->rows[j].name, (unsigned long long)count->calls,
-				       (unsigned long long)count->failed);
-		}
+		for (unsigned int j = 0; j < tables[i]->count; j++)
+			print_row(&tables[i]->rows[j], &shared->counts[i][j]);
 	}
 }
 

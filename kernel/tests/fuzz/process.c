@@ -68,15 +68,20 @@ static void make_calls(struct worker *worker, bool disturbs)
 {
 	struct count *count;
 	const struct row *row;
+	uint64_t began;
+	long result;
 
 	for (uint64_t number = 0; !shared->stop; number++) {
 		choose(worker, number);
 		row = pick(worker, disturbs, &count);
 		worker->now = row;
+		began = now_us();
 		coverage_begin(worker);
-		if (row->call(worker, row) < 0)
-			count->failed++;
+		result = row->call(worker, row);
+		if (result < 0 && result > -ERRORS)
+			count->errors[-result]++;
 		count->calls++;
+		count->took_us += now_us() - began;
 		if (coverage_is_new(worker))
 			shared->corpus[shared->corpus_count++ % CORPUS] = worker->draws;
 		worker->now = NULL;

@@ -90,7 +90,10 @@ static long receive(struct worker *worker, const struct row *row)
 
 static long open_raw(struct worker *worker, const struct row *row)
 {
-	struct sockaddr_can at = { .can_family = AF_CAN, .can_ifindex = any_interface(worker) };
+	struct sockaddr_can at = {
+		.can_family = AF_CAN,
+		.can_ifindex = one_in(worker, 2) ? 0 : any_interface(worker),
+	};
 	int fd = socket(AF_CAN, SOCK_RAW | SOCK_NONBLOCK, CAN_RAW), one = 1;
 	can_err_mask_t errors = CAN_ERR_MASK;
 
@@ -122,6 +125,7 @@ static long send_raw(struct worker *worker, const struct row *row)
 {
 	size_t bytes = one_in(worker, 16) ? below(worker, 80) :
 					    one_in(worker, 2) ? CAN_MTU : CANFD_MTU;
+	struct sockaddr_can to = { .can_family = AF_CAN, .can_ifindex = any_interface(worker) };
 	unsigned int count = 1 + below(worker, 8);
 	int fd = slot(worker, RAW);
 	long result = 0;
@@ -129,7 +133,8 @@ static long send_raw(struct worker *worker, const struct row *row)
 	(void)row;
 	for (unsigned int i = 0; i < count && result >= 0; i++) {
 		fill_can_frame(worker, worker->scratch, bytes);
-		result = made(send(fd, worker->scratch, bytes, MSG_DONTWAIT));
+		result = made(sendto(fd, worker->scratch, bytes, MSG_DONTWAIT, (void *)&to,
+				     sizeof(to)));
 	}
 	return result;
 }
