@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,18 +74,32 @@ static long set_attribute(struct worker *worker, const struct row *row)
 	return write_text(path, texts[below(worker, sizeof(texts) / sizeof(*texts))]);
 }
 
-/* The processor that canbare uses: with canbare's image on it, Linux must not get it. */
+/*
+ * The processor that canbare uses, where Linux leaves one: with canbare's image on it, Linux must not
+ * get it. It goes off again, so one that Linux has at the beginning is none.
+ */
 static long processor(struct worker *worker, const struct row *row)
 {
-	char path[64];
+	static char path[64], was = 0;
 	long result;
+	int fd;
 
 	(void)row;
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/online",
-		 sysconf(_SC_NPROCESSORS_CONF) - 1);
+	(void)worker;
+	if (!was) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/online",
+			 sysconf(_SC_NPROCESSORS_CONF) - 1);
+		was = '1';
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0) {
+			(void)!read(fd, &was, 1);
+			close(fd);
+		}
+	}
+	if (was == '1')
+		return -ENODEV;
 	result = write_text(path, "1");
 	write_text(path, "0");
-	(void)worker;
 	return result;
 }
 

@@ -7,7 +7,7 @@
  *	fuzz --fail-nth [--seed N] [--modules FOLDER]
  *
  * As root in a machine that is for nothing else: `canter lab`. In rounds: after each all files are
- * closed, and all modules must unload. Prints the seed first, the calls made at the end; exit code 1
+ * closed, and all modules have to unload. Prints the seed first, the calls made at the end; exit code 1
  * when a module stays or a call hangs, and what to type to repeat it. The kernel's log is for the
  * caller to judge (guest.py); reports are printed here with the calls that were being made.
  */
@@ -62,8 +62,8 @@ static void print_state(void)
 			struct worker *worker = &shared->workers[i][j];
 			const struct row *row = worker->now;
 
-			printf("  process %u thread %u (%d): call %llu, %s, values %llx:%u:%llx\n", i, j,
-			       worker->thread, (unsigned long long)worker->calls,
+			printf("  process %u thread %u (%d): call %llu, %s, values %llx:%u:%llx\n",
+			       i, j, worker->thread, (unsigned long long)worker->calls,
 			       row ? row->name : "between calls",
 			       (unsigned long long)worker->draws.seed, worker->draws.altered_at,
 			       (unsigned long long)worker->draws.altered_to);
@@ -251,7 +251,8 @@ static void print_counts(uint64_t rounds, uint64_t took_ms)
 	for (unsigned int i = 0; i < tables_count; i++)
 		for (unsigned int j = 0; j < tables[i]->count; j++)
 			calls += shared->counts[i][j].calls;
-	printf("seed = %llu\nseconds = %llu\nrounds = %llu\nthreads = %u\ncalls = %llu\ncoverage = %u\n",
+	printf("seed = %llu\nseconds = %llu\nrounds = %llu\nthreads = %u\ncalls = %llu\n"
+	       "coverage = %u\n",
 	       (unsigned long long)seed, (unsigned long long)took_ms / 1000,
 	       (unsigned long long)rounds, CALLERS * THREADS + 1, (unsigned long long)calls,
 	       coverage_count());
@@ -285,7 +286,8 @@ static int run_rounds(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: fuzz [--seed N] [--seconds S] [--round S] [--patience S] [--modules FOLDER] [--only TABLES]\n"
+	fprintf(stderr, "usage: fuzz [--seed N] [--seconds S] [--round S] [--patience S]\n"
+			"            [--modules FOLDER] [--only TABLES]\n"
 			"       fuzz --fail-nth [--seed N] [--modules FOLDER]\n");
 	return 2;
 }
@@ -319,7 +321,8 @@ int main(int count, char **words)
 			return usage();
 		i++;
 	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED) {
 		perror("fuzz");
 		return 1;

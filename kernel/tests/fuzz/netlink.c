@@ -72,8 +72,8 @@ static long answer_in(char *bytes, ssize_t len)
 }
 
 /*
- * The kernel answers before sendto(2) returns, and goes on with a list in recv(2). A socket for each
- * message: what an unfinished list holds is freed when it closes.
+ * The kernel answers before sendto(2) returns, and goes on with a list in recv(2). A socket for
+ * each message: what an unfinished list holds is freed when it closes.
  */
 long message_send(struct message *message, int protocol)
 {

@@ -2,7 +2,7 @@
 /*
  * Allocations and copies that fail (CONFIG_FAULT_INJECTION): each call of a list with its first,
  * second, third ... failing, until the call comes to its end without one. The call returns an error
- * or does without; what it leaves behind is for kmemleak and for the unloading of the modules to say.
+ * or does without. What it leaves behind, kmemleak and the unloading of the modules show.
  */
 
 #include <errno.h>
@@ -333,8 +333,8 @@ static int fail_step(const struct step *step, const struct row *row)
 		if (step->after)
 			step->after(step);
 		if (!came) {
-			printf("\"%s\" = { failures = %u, refused = %u, borne = %u, without = %ld }\n",
-			       step->name, nth - 1, refused, borne, result);
+			printf("\"%s\" = { failures = %u, refused = %u, borne = %u, "
+			       "without = %ld }\n", step->name, nth - 1, refused, borne, result);
 			fflush(stdout);
 			return nth - 1;
 		}

@@ -18,6 +18,7 @@
 
 /* A thread is woken out of a call that waits. */
 #define TICK_MS		25
+#define NOBODY		65534
 
 /* ------------------------------------------------------------ a thread -- */
 
@@ -64,10 +65,20 @@ static void choose(struct worker *worker, uint64_t number)
 	worker->draws.drawn = 0;
 }
 
+/*
+ * A few calls are made without a capability. By the system call: setresuid(3) of the C library is for
+ * all threads.
+ */
+static void set_user(uid_t user)
+{
+	syscall(SYS_setresuid, -1, user, -1);
+}
+
 static void make_calls(struct worker *worker, bool disturbs)
 {
 	struct count *count;
 	const struct row *row;
+	bool unprivileged;
 	uint64_t began;
 	long result;
 
@@ -75,9 +86,14 @@ static void make_calls(struct worker *worker, bool disturbs)
 		choose(worker, number);
 		row = pick(worker, disturbs, &count);
 		worker->now = row;
+		unprivileged = !(worker->draws.seed >> 50 & 63) && !disturbs;
+		if (unprivileged)
+			set_user(NOBODY);
 		began = now_us();
 		coverage_begin(worker);
 		result = row->call(worker, row);
+		if (unprivileged)
+			set_user(0);
 		if (result < 0 && result > -ERRORS)
 			count->errors[-result]++;
 		count->calls++;
