@@ -139,7 +139,7 @@ def main():
         print("\n[fuzz]\n" + made.replace("[calls.", "[fuzz.calls.") + "\n" + nth, file=file)
     print(f"{'FAILED: ' + ', '.join(failed) if failed else 'passed'}: {len(ours)} reports of ours, "
           f"{len(found) - len(ours)} of others, {len(lost)} leaks, {grown} KiB more, "
-          f"{(re.search('^calls = ([0-9]+)', made, re.M) or [0, 0])[1]} calls")
+          f"{(re.search('^calls_made = ([0-9]+)', made, re.M) or [0, 0])[1]} calls")
     return bool(failed)
 
 

@@ -251,7 +251,7 @@ static void print_counts(uint64_t rounds, uint64_t took_ms)
 	for (unsigned int i = 0; i < tables_count; i++)
 		for (unsigned int j = 0; j < tables[i]->count; j++)
 			calls += shared->counts[i][j].calls;
-	printf("seed = %llu\nseconds = %llu\nrounds = %llu\nthreads = %u\ncalls = %llu\n"
+	printf("seed = %llu\nseconds = %llu\nrounds = %llu\nthreads = %u\ncalls_made = %llu\n"
 	       "coverage = %u\n",
 	       (unsigned long long)seed, (unsigned long long)took_ms / 1000,
 	       (unsigned long long)rounds, CALLERS * THREADS + 1, (unsigned long long)calls,
