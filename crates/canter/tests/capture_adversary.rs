@@ -231,7 +231,7 @@ impl Attack {
                 line.ip(&format!("netns {NAMESPACE}"));
                 sh(&format!("ip -n {NAMESPACE} link set {} up", line.far.name));
                 line.send(count, false, false, *any, truth);
-                sh(&format!("ip -n {NAMESPACE} link set {} netns $$", line.far.name));
+                sh(&format!("ip -n {NAMESPACE} link set {} netns 1", line.far.name));
                 line.far = Interface::find(&line.far.name).unwrap();
                 line.far.up().unwrap();
             }

@@ -59,7 +59,7 @@ impl Namespace {
     }
 
     fn give_back(&self, interface: &str) {
-        sh(&format!("ip -n {} link set {interface} netns $$ && ip link set {interface} up", self.0));
+        sh(&format!("ip -n {} link set {interface} netns 1 && ip link set {interface} up", self.0));
     }
 }
 
