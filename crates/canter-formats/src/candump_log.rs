@@ -25,7 +25,6 @@ pub(crate) const ROW: Format = Format {
     extensions: &["log"],
     recognise: Some(read::looks_like),
     read: Some(|_| Box::new(read::CandumpLog::default())),
-    read_folder: None,
     write: Some(Write::File(|output, options| {
         let log = Box::new(append::CandumpLog::new(options.ns));
         Ok(Box::new(Appended::new(output, options, log, KEEPS)))
@@ -33,4 +32,5 @@ pub(crate) const ROW: Format = Format {
     append: Some(|ns| Box::new(append::CandumpLog::new(ns))),
     grows: true,
     keeps: Some(KEEPS),
+    ..Format::PLAIN
 };
