@@ -164,8 +164,8 @@ proptest! {
         for format in all() {
             let name = if packed && format.grows && cfg!(feature = "zstd") { "file.zst" } else { "file" };
             let recording = Recording::of(format, &entries, name);
-            if format.writes_folder() && entries.is_empty() {
-                continue; // no part, no data set
+            if (format.writes_folder() || format.name == "log") && entries.is_empty() {
+                continue; // no part, no data set; a log without frames is an empty file
             }
             let seen = Seen::of(crate::open(&recording.path));
             prop_assert_eq!(seen.error, None);
@@ -187,8 +187,8 @@ proptest! {
             prop_assert!(want.starts_with(&seen.frames), "{}", format.name);
             // Without its header a file is not recognised.
             prop_assert!(seen.error.is_none() || seen.frames.is_empty() && at < 200, "{:?}", seen.error);
-            // Text may end after any line, and pcapng after any block, without a sign of the cut; an empty file is an
-            // empty log.
+            prop_assert!(at > 0 || seen.error.is_some(), "an empty file is no recording");
+            // Text may end after any line, and pcapng after any block, without a sign of the cut.
             let sign = at > 0
                 && match format.name {
                     "log" | "csv" => whole[at - 1] != b'\n',
@@ -300,6 +300,23 @@ fn an_error_names_the_line_and_the_remedy() {
         "test: line 3: a frame with less data than its length (delete the line to read the rest)"
     );
     assert!(error("hello\n").starts_with("test: read: no recording that canter reads"));
+}
+
+#[test]
+fn an_empty_file_is_no_recording() {
+    let empty_gz = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for bytes in [&b""[..], &empty_gz] {
+        let error = seen(bytes).error.unwrap_or_default();
+        assert_eq!(error, "test: read: is empty: not a recording");
+    }
+    let error = seen(&empty_gz[..5]).error.unwrap_or_default();
+    assert_eq!(error, "test: read: is cut off before its first byte is unpacked: nothing of it can be read");
+    for blank in [&b"\n"[..], b" \r\n\n"] {
+        assert!(seen(blank).error.unwrap_or_default().starts_with("test: read: no recording"), "{blank:?}");
+    }
+    // A log of comments is one without frames.
+    let comments = seen(b"# nothing was on the bus\n");
+    assert!(comments.error.is_none() && comments.frames.is_empty() && !comments.cut);
 }
 
 #[test]

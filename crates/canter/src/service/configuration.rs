@@ -9,7 +9,7 @@ use crate::{
     trouble,
 };
 use clap::{Arg, Command};
-use std::{fs, ops::Range, path::Path};
+use std::{ops::Range, path::Path};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -60,7 +60,7 @@ fn usage_failure(fault: Box<document::Fault>) -> Failure {
 impl<'p> Configuration<'p> {
     /// Reads a file.
     pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+        let text = trouble::read_text(path)?;
         let lines = line_starts(&text);
         Ok(Self { program: *program, file: path.display().to_string(), lines, text })
     }

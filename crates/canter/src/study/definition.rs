@@ -13,7 +13,7 @@ use crate::{
 };
 use canter_io::method::Pair;
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 /// An experiment.
 #[derive(Clone)]
@@ -218,7 +218,7 @@ impl Study {
     pub fn find(name: &str) -> failure::Result<Self> {
         if name.ends_with(".toml") {
             let path = Path::new(name);
-            let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+            let text = trouble::read_text(path)?;
             return Self::read(name, &text);
         }
         if let Some((name, text)) = catalogue::FILES.iter().find(|(known, _)| *known == name) {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{duration, failure, trouble};
 use canter_io::frame::{BRS, BitRate, SFF_MASK};
-use std::{fs, path::Path};
+use std::path::Path;
 
 /// A bus of the car.
 pub struct Bus {
@@ -26,7 +26,7 @@ const FRAME_KEYS: &[&str] =
 
 /// Reads a car.
 pub fn load(path: &Path) -> failure::Result<Vec<Bus>> {
-    let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+    let text = trouble::read_text(path)?;
     parse(Document { path, text: &text })
 }
 
