@@ -19,7 +19,7 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 .PHONY: study study-all test test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
-  soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
+  soak fuzz baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
 	cargo build --release --locked
@@ -42,7 +42,7 @@ test-host:
 	cargo test --workspace --locked
 
 # Independent readers and writers of recordings; no CAN needed.
-test-peers: setup target/python
+test-peers: setup target/python target/python-can target/vblf
 	cargo test --locked -p canter --test convert_peers -- --ignored
 
 # The longest first.
@@ -270,6 +270,19 @@ target/python-can: target/python
 	  $$(grep '^python-can==' tests/requirements.txt)
 	tar -xf $@/python_can-*.tar.gz -C $@ --strip-components=1
 	touch $@
+
+# Objects of Vector's files, in the tests of its source distribution.
+target/vblf: target/python
+	rm -rf $@ && mkdir -p $@
+	target/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d $@ \
+	  $$(grep '^vblf==' tests/requirements.txt)
+	tar -xf $@/vblf-*.tar.gz -C $@ --strip-components=1
+	touch $@
+
+# SECONDS of fuzzing for each reader of recordings, rule files and so on, or for READER only; fuzz/README.md has more.
+fuzz:
+	$(MAKE) setup PACKAGES=g++
+	fuzz/run.sh $(or $(SECONDS),60) $(READER)
 
 # Installs what is missing when it may, and says what to type when it may not.
 setup:

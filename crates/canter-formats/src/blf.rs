@@ -1,6 +1,7 @@
 //! Vector BLF: a header, and containers of objects, compressed by zlib.
 
 mod layout;
+mod object;
 mod read;
 mod systemtime;
 mod write;

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    format::{Context, Decode, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
+    format::{Context, Decode, Flawed, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
     table::WITHOUT,
 };
 use canter_frame::{BusId, Record};
@@ -200,6 +200,12 @@ impl Reader {
     /// Entries that are not classic or FD frames.
     pub fn skipped(&self) -> &Skipped {
         &self.context.skipped
+    }
+
+    /// Frames whose fields contradict each other, so that nobody can tell whether they are whole: a DLC of 64 bytes beside a
+    /// length of 8. They are read, and a program that must not lose data treats them like a loss.
+    pub fn flawed(&self) -> &Flawed {
+        &self.context.flawed
     }
 
     /// Frames that the recording reports as lost (candump's DROPCOUNT lines, pcapng's interface statistics).

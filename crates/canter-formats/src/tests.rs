@@ -1,5 +1,7 @@
 //! Frames written read back; a file that was cut off keeps its complete frames; no file makes a reader panic.
 
+mod lengths;
+
 use crate::{
     BusId, Direction, FORMATS, Format, Frame, Reader, Record, WriteOptions, Writer,
     format::{Directions, ErrorFrames},
@@ -91,6 +93,10 @@ struct Seen {
     frames: Vec<Kept>,
     cut: bool,
     error: Option<String>,
+    /// Entries that are not frames.
+    skipped: u64,
+    /// Frames whose fields contradict each other, by kind.
+    flawed: Vec<(&'static str, u64)>,
 }
 
 fn seen(bytes: &[u8]) -> Seen {
@@ -99,7 +105,7 @@ fn seen(bytes: &[u8]) -> Seen {
 
 impl Seen {
     fn of(reader: crate::Result<Reader>) -> Self {
-        let mut seen = Self { frames: Vec::new(), cut: false, error: None };
+        let mut seen = Self { frames: Vec::new(), cut: false, error: None, skipped: 0, flawed: Vec::new() };
         let mut reader = match reader {
             Ok(reader) => reader,
             Err(failure) => {
@@ -121,6 +127,8 @@ impl Seen {
             }
         }
         seen.cut = reader.cut().is_some();
+        seen.skipped = reader.skipped().iter().map(|(_, count)| count).sum();
+        seen.flawed = reader.flawed().iter().collect();
         seen
     }
 }
@@ -317,6 +325,19 @@ fn an_empty_file_is_no_recording() {
     // A log of comments is one without frames.
     let comments = seen(b"# nothing was on the bus\n");
     assert!(comments.error.is_none() && comments.frames.is_empty() && !comments.cut);
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_zstd_file_that_asks_for_a_large_window_is_refused_with_the_way_out() {
+    // A frame header with a window of 128 MiB, and a block of one comment.
+    let frame = |window: u8| [&[0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x11, 0, 0], &b"#\n"[..]].concat();
+    assert_eq!(seen(&frame((25 - 10) << 3)).error, None);
+    let error = seen(&frame((27 - 10) << 3)).error.unwrap_or_default();
+    assert!(
+        error.ends_with(": packed with a window above 32 MiB (unpack it with zstd -d --long=31)"),
+        "{error}"
+    );
 }
 
 #[test]

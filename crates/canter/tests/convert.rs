@@ -256,6 +256,27 @@ fn rules_are_checked_against_recordings_of_every_format() {
 }
 
 #[test]
+fn frames_whose_lengths_contradict_each_other_are_counted_and_exit_with_3() {
+    let place = Place::new();
+    let head = "date Tue Nov 14 10:13:20.500 pm 2023\nbase hex  timestamps absolute\n";
+    let text = format!("{head}   0.1 1  123  Rx   d 2 11 22 33 44\n   0.2 1  124  Rx   d 2 11 22\n");
+    let input = place.file("in.asc", text);
+    let (out, report) = (place.name("out.log"), place.name("report.json"));
+    let output = convert(&[&input, "-o", &out, "--json", &report]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let line = format!("  doubtful: 1 frames whose DLC and length differ of {input}\n");
+    assert!(said(&output).contains(&line), "{}", said(&output));
+    let report: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!(report["inputs"][0]["flawed"]["frames whose DLC and length differ"], 1);
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 2);
+    let rules = place.file("rules.toml", "[[rule]]\nfilter = [\"123\"]\n");
+    let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+    let checked = canter.args(["rules", "check", &rules, &input]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(3), "{}", said(&checked));
+    assert!(said(&checked).contains("1 frames whose DLC and length differ"), "{}", said(&checked));
+}
+
+#[test]
 fn a_drive_is_in_a_data_set_once() {
     let place = Place::new();
     let set = place.name("fleet");

@@ -139,6 +139,9 @@ impl Groups {
             true => self.buses[at],
             false => self.channels.number(logged.channel, &mut context.names)?,
         };
+        if let Some(flaw) = logged.flaw {
+            context.flawed.count(flaw);
+        }
         let (frame, direction) = (logged.frame, logged.direction);
         self.heads[at] = Record { stamp_ns, bus, frame, direction };
         self.order.push(Reverse((stamp_ns, at)));

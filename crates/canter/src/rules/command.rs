@@ -2,7 +2,7 @@
 
 mod apply;
 mod check;
-mod import;
+pub mod import;
 mod list;
 
 use super::read::routes;
@@ -21,7 +21,7 @@ Examples:
   cangw -L | canter rules import - > rules.toml
 docs/rules.md describes the file; `canter gateway --rules` routes by the same file in user space.
 Exit codes: 0 done (diff: nothing differs), 1 failed or something differs, 2 the file is wrong, 3 the recording
-is cut off, 4 can-gw cannot do it.")]
+is cut off or has doubtful frames, 4 can-gw cannot do it.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,

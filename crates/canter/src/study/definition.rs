@@ -228,7 +228,8 @@ impl Study {
         Err(Failure::new(Exit::Usage, format!("{name}: no such study (there are {})", known.join(", "))))
     }
 
-    fn read(name: &str, text: &str) -> failure::Result<Self> {
+    /// Reads a study; `name` is its name in errors.
+    pub fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
         let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
         let kind = match (file.syscalls, file.latency, file.ping, file.missing) {

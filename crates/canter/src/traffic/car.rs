@@ -27,7 +27,12 @@ const FRAME_KEYS: &[&str] =
 /// Reads a car.
 pub fn load(path: &Path) -> failure::Result<Vec<Bus>> {
     let text = trouble::read_text(path)?;
-    parse(Document { path, text: &text })
+    read(path, &text)
+}
+
+/// Reads a car from a text; `path` is its name in errors.
+pub fn read(path: &Path, text: &str) -> failure::Result<Vec<Bus>> {
+    parse(Document { path, text })
 }
 
 fn parse(document: Document<'_>) -> failure::Result<Vec<Bus>> {

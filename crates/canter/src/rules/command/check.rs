@@ -46,8 +46,8 @@ struct Route {
 #[derive(Default)]
 struct Notes {
     lines: Vec<String>,
-    /// The recording ends in the middle of an entry.
-    cut: bool,
+    /// The recording ends in the middle of an entry, or has frames that may not be whole.
+    doubtful: bool,
 }
 
 pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> failure::Result {
@@ -65,7 +65,7 @@ pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> fa
     if !common.quiet {
         notes.lines.iter().for_each(|line| eprintln!("rules: {line}"));
     }
-    Ok(if notes.cut { Exit::Lost } else { Exit::Done })
+    Ok(if notes.doubtful { Exit::Lost } else { Exit::Done })
 }
 
 /// The routes of the file; rules without a route apply to every frame.
@@ -82,7 +82,7 @@ fn routes(set: RuleSet) -> Vec<Route> {
 }
 
 /// Applies every route to the frames of its interface in the recording, and returns what to say about the recording:
-/// where it is cut off, and entries that are not frames.
+/// where it is cut off, frames that may not be whole, and entries that are not frames.
 fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<Notes> {
     let mut reader = canter_formats::open(path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -118,8 +118,10 @@ impl Notes {
         let skipped = reader.skipped().iter();
         let mut lines: Vec<String> =
             skipped.map(|(entry, count)| format!("{path}: {count} {entry}: skipped")).collect();
+        let flawed: Vec<_> = reader.flawed().iter().collect();
+        lines.extend(flawed.iter().map(|(kind, count)| format!("{path}: {count} {kind}")));
         lines.extend(reader.cut().map(|cut| format!("{cut}: the rules were applied to all frames before")));
-        Self { lines, cut: reader.cut().is_some() }
+        Self { lines, doubtful: reader.cut().is_some() || !flawed.is_empty() }
     }
 }
 
