@@ -15,7 +15,7 @@ pass='-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4'
 pass="$pass -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 pass="$pass -Cllvm-args=-sanitizer-coverage-trace-compares"
 out=$(realpath -m "${FUZZ_TARGET:-../target/fuzz}")
-[ -n "${FUZZ_BUILT:-}" ] || RUSTFLAGS="$pass --cfg fuzzing" cargo build --locked --target "$host" --target-dir "$out/build"
+[ -n "${FUZZ_BUILT:-}" ] || RUSTFLAGS="$pass --cfg fuzzing" cargo build --locked ${FEATURES:-} --target "$host" --target-dir "$out/build"
 program=$out/build/$host/debug/canter-fuzz
 revision=$(git rev-parse --short HEAD)
 

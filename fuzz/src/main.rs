@@ -5,7 +5,6 @@
 //! more memory than an empty input. With STATS=FILE, the largest values of the run are written to that file.
 #![no_main]
 
-use canter::inputs::INPUTS;
 use canter_formats::{FORMATS, Format, Reader};
 use libfuzzer_sys::fuzz_target;
 use std::{
@@ -106,9 +105,17 @@ static RUN: OnceLock<Run> = OnceLock::new();
 static SLOWEST_NS: AtomicU64 = AtomicU64::new(0);
 static LARGEST_BYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// The names and functions of what the program itself reads.
+fn others() -> Vec<(&'static str, fn(&[u8]))> {
+    #[cfg(feature = "program")]
+    return canter::inputs::INPUTS.iter().map(|input| (input.name, input.read)).collect();
+    #[cfg(not(feature = "program"))]
+    return Vec::new();
+}
+
 fn readers() -> Vec<&'static str> {
     let formats = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
-    formats.chain(["packed"]).chain(INPUTS.iter().map(|input| input.name)).collect()
+    formats.chain(["packed"]).chain(others().into_iter().map(|(name, _)| name)).collect()
 }
 
 fn target(name: &str) -> Option<Target> {
@@ -118,7 +125,7 @@ fn target(name: &str) -> Option<Target> {
     if let Some(format) = canter_formats::named(name, FORMATS) {
         return Some(Target::Recording(vec![*format]));
     }
-    INPUTS.iter().find(|input| input.name == name).map(|input| Target::Other(input.read))
+    others().into_iter().find(|(other, _)| *other == name).map(|(_, read)| Target::Other(read))
 }
 
 impl Target {

@@ -32,5 +32,11 @@ pub(crate) const ROW: Format = Format {
     append: Some(|ns| Box::new(append::CandumpLog::new(ns))),
     grows: true,
     keeps: Some(KEEPS),
+    holds_name,
     ..Format::PLAIN
 };
+
+/// The kernel's rule for names of interfaces, and no blanks, at which a reader would end the name.
+fn holds_name(name: &str) -> bool {
+    (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
+}

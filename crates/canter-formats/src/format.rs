@@ -154,6 +154,8 @@ pub struct Format {
     pub grows: bool,
     /// What it keeps of a frame; `None` if it is only read.
     pub keeps: Option<Keeps>,
+    /// Whether it can write an interface of this name so that it reads back; else the name is refused.
+    pub holds_name: fn(&str) -> bool,
 }
 
 impl Format {
@@ -170,6 +172,7 @@ impl Format {
         append: None,
         grows: false,
         keeps: None,
+        holds_name: |name| !name.contains(char::is_control),
     };
 
     /// Whether a recording of this format is a folder of files.

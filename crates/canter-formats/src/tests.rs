@@ -341,6 +341,35 @@ fn a_zstd_file_that_asks_for_a_large_window_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_name_that_a_format_cannot_hold_is_refused_and_all_others_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, name) in
+        ["a\nb", "left rear", "a-name-of-16-byte", "can0/1", "ü, \"1\"", "", "can0"].iter().enumerate()
+    {
+        for format in all() {
+            let path = folder.path().join(format!("{at}-{}", format.name));
+            let mut writer = Writer::open(&WriteOptions::new(format, &path)).unwrap();
+            let bus = match writer.interface(name) {
+                Ok(bus) => bus,
+                Err(error) => {
+                    assert!(error.to_string().contains("--interfaces OLD=NEW"), "{error}");
+                    assert_ne!(*name, "can0");
+                    continue;
+                }
+            };
+            let frame = "123#11".parse().unwrap();
+            writer
+                .frame(&Record { stamp_ns: 1_700_000_000_000_000_000, bus, frame, direction: None })
+                .unwrap();
+            writer.finish().unwrap();
+            let seen = Seen::of(crate::open(&path));
+            assert_eq!(seen.error, None, "{} {name:?}", format.name);
+            assert_eq!(seen.frames[0].1, *name, "{}", format.name);
+        }
+    }
+}
+
+#[test]
 fn dropcount_lines_are_counted_and_can_xl_frames_are_skipped() {
     let text = "\
 (1.000000) can0 123#00

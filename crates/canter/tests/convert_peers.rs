@@ -592,6 +592,8 @@ enum Reads {
     Same,
     /// The same but for fields that are stated in the words of python-can's line and of ours.
     But(&'static [(&'static str, &'static str)]),
+    /// Counts its entries as something else than frames.
+    Skips(&'static str),
     /// Refuses it with this message.
     Refuses(&'static str),
 }
@@ -609,11 +611,11 @@ const PYTHON_CANS: &[(&str, i32, Reads)] = &[
     // A classic frame with a DLC of 40 (hex), which has four bits.
     ("single_frame.asc", 1, Reads::Refuses("single_frame.asc: line 6: a frame without DLC")),
     ("single_frame_us_locale.asc", 0, Reads::Same),
-    // Fields of example values: a standard identifier of 27 bits, a DLC above 15; all data is there.
     ("test_CanErrorFrameExt.blf", 0, Reads::Same),
     ("test_CanErrorFrames.asc", 0, Reads::Same),
     ("test_CanFdMessage.asc", 0, Reads::Same),
-    ("test_CanFdMessage.blf", 3, Reads::But(&[("4444444 s", "4444444 x")])),
+    // Vector's objects of example values: their direction is 2, a request to send.
+    ("test_CanFdMessage.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
     ("test_CanFdMessage64.asc", 0, Reads::Same),
     // Marked as FD and as remote, which no frame is (ISO 11898-1). canter takes the mark with data.
     (
@@ -629,8 +631,8 @@ const PYTHON_CANS: &[(&str, i32, Reads)] = &[
     ("test_CanMessage.asc", 0, Reads::Same),
     // By its name, python-can reads it with stamps from its beginning.
     ("test_CanMessage.asc.gz", 0, Reads::Same),
-    ("test_CanMessage.blf", 3, Reads::But(&[("4444444 s d 0 0 0 51", "4444444 x d 0 0 0 8")])),
-    ("test_CanMessage2.blf", 3, Reads::But(&[("4444444 s d 0 0 0 51", "4444444 x d 0 0 0 8")])),
+    ("test_CanMessage.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
+    ("test_CanMessage2.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
     ("test_CanRemoteMessage.asc", 0, Reads::Same),
 ];
 
@@ -650,7 +652,7 @@ fn we_read_the_recordings_of_python_cans_tests_like_python_can() {
         assert_eq!(got, Some(*code), "{name}: {said}");
         assert_eq!(said.contains("doubtful"), *code == 3, "{name}: {said}");
         let but: &[_] = match reads {
-            Reads::Refuses(message) => {
+            Reads::Refuses(message) | Reads::Skips(message) => {
                 assert!(said.contains(message), "{name}: {said}");
                 continue;
             }
@@ -686,7 +688,15 @@ fn stated(line: &str, but: &[(&str, &str)]) -> String {
 #[ignore = "needs target/python"]
 fn we_read_the_frames_of_vectors_objects_between_markers_that_are_not_padded() {
     let data = root().join("target/vblf/tests/data");
-    let object = |name: &str| fs::read(data.join(format!("{name}.lobj"))).unwrap();
+    let object = |name: &str| {
+        let mut object = fs::read(data.join(format!("{name}.lobj"))).unwrap();
+        if ["CAN_MESSAGE", "CAN_MESSAGE2", "CAN_FD_MESSAGE"].contains(&name) {
+            // Of their example values, the direction is a request to send; here the frames were received.
+            assert_eq!(object[34], 0x22);
+            object[34] = 0x20;
+        }
+        object
+    };
     let frames = [
         "CAN_MESSAGE",
         "CAN_MESSAGE2",

@@ -18,6 +18,12 @@ const CAN_MESSAGE2: u32 = 86;
 const CAN_FD_MESSAGE_64: u32 = 101;
 const CAN_FD_ERROR_64: u32 = 104;
 
+/// Directions: a frame was received, sent, or given to the controller for sending; of a frame that was then sent there is
+/// another object.
+const RECEIVED: u8 = 0;
+const SENT: u8 = 1;
+const REQUESTED: u8 = 2;
+
 const LE: Order = Order::Little;
 /// Bytes of `CAN_MESSAGE2` after the data: the length of the frame in ns and in bits.
 const MESSAGE2_TAIL_BYTES: usize = 8;
@@ -56,7 +62,8 @@ pub fn read(kind: u32, body: &[u8], head_bytes: usize) -> Result<Object, Trouble
 /// The fields of a frame object.
 struct Parts<'a> {
     channel: u32,
-    sent: bool,
+    /// [`RECEIVED`], [`SENT`], [`REQUESTED`].
+    direction: u8,
     id: u32,
     remote: bool,
     /// [`FDF`], [`BRS`], [`ESI`].
@@ -71,6 +78,9 @@ struct Parts<'a> {
 impl Parts<'_> {
     /// The frame, which is never shorter than any of the fields says: where they contradict each other, it is flawed.
     fn frame(&self) -> Object {
+        if self.direction == REQUESTED {
+            return Object::Other("requests to send (TxRq)");
+        }
         let mut flaw = None;
         let mut frame = Frame::default();
         let wide = self.id & EFF_FLAG == 0 && self.id & EFF_MASK > SFF_MASK;
@@ -98,8 +108,16 @@ impl Parts<'_> {
         }
         flaw = flaw.or(wide.then_some(Flawed::IDENTIFIER));
         flaw = flaw.or((self.remote && !remote).then_some(Flawed::REMOTE_FD));
-        let direction = Some(if self.sent { Direction::Sent } else { Direction::Received });
+        let direction = Some(if self.direction == RECEIVED { Direction::Received } else { Direction::Sent });
         Object::Frame { channel: self.channel, direction, frame, flaw }
+    }
+}
+
+/// The direction in the flags of the older objects (`CAN_MSG_DIR` of Vector's header).
+fn direction_of(flags: u8) -> u8 {
+    match flags & 0x0f {
+        direction @ (RECEIVED | REQUESTED) => direction,
+        other => other & SENT,
     }
 }
 
@@ -112,10 +130,10 @@ fn classic(body: &[u8], end: usize) -> Option<Object> {
     let head: &[u8; 8] = body.first_chunk()?;
     let (channel, flags, dlc) = (LE.half(head, 0).into(), head[2], head[3]);
     let data = body.get(8..end.min(16)).unwrap_or_default();
-    let (sent, remote) = (flags & 1 != 0, flags & 0x80 != 0);
+    let (direction, remote) = (direction_of(flags), flags & 0x80 != 0);
     let parts = Parts {
         channel,
-        sent,
+        direction,
         id: LE.word(head, 4),
         remote,
         flags: 0,
@@ -131,9 +149,9 @@ fn fd_message(body: &[u8]) -> Option<Object> {
     let (channel, flags, dlc) = (LE.half(head, 0).into(), head[2], head[3]);
     let (fd, claimed) = (head[13], usize::from(head[14]));
     let data = body.get(20..).unwrap_or_default();
-    let (sent, remote) = (flags & 1 != 0, flags & 0x80 != 0);
+    let (direction, remote) = (direction_of(flags), flags & 0x80 != 0);
     let flags = fd_flags(fd & 1 != 0, fd & 2 != 0, fd & 4 != 0);
-    Some(Parts { channel, sent, id: LE.word(head, 4), remote, flags, dlc, claimed, data }.frame())
+    Some(Parts { channel, direction, id: LE.word(head, 4), remote, flags, dlc, claimed, data }.frame())
 }
 
 fn fd_message_64(body: &[u8], head_bytes: usize) -> Option<Object> {
@@ -143,9 +161,9 @@ fn fd_message_64(body: &[u8], head_bytes: usize) -> Option<Object> {
     // The offset of the extra part counts from the object's start.
     let end = if extra > 0 { extra.saturating_sub(head_bytes).min(body.len()) } else { body.len() };
     let data = body.get(40..end).unwrap_or_default();
-    let (sent, remote) = (direction != 0, flags & 0x10 != 0);
+    let remote = flags & 0x10 != 0;
     let flags = fd_flags(flags & 0x1000 != 0, flags & 0x2000 != 0, flags & 0x4000 != 0);
-    Some(Parts { channel, sent, id: LE.word(head, 4), remote, flags, dlc, claimed, data }.frame())
+    Some(Parts { channel, direction, id: LE.word(head, 4), remote, flags, dlc, claimed, data }.frame())
 }
 
 /// Reads an error frame. canter and python-can can store the kernel's error class and data in it and leave the error codes

@@ -160,6 +160,44 @@ fn mdf_records_with_any_byte_changed_are_whole_frames_or_say_so() {
     }
 }
 
+#[cfg(feature = "mdf")]
+#[test]
+fn mdf_records_behind_identifiers_are_read_and_those_of_another_group_are_refused() {
+    let frame = Frame::classic(Identifier::Sff(0x123), &[1, 2, 3]).unwrap();
+    let (mut bytes, records) = unpacked_mdf(&file_of(named("mf4", FORMATS).unwrap(), frame));
+    // The data group of these records follows their blocks.
+    let list = position(&bytes, b"##HL");
+    let group = list + position(&bytes[list..], b"##DG");
+    assert_eq!(bytes[group + 56], 0, "no identifiers");
+    bytes[group + 56] = 1;
+    bytes.insert(records.start, 0);
+    let length = (24 + 1 + records.len() as u64).to_le_bytes();
+    bytes[records.start - 16..records.start - 8].copy_from_slice(&length);
+    let read = seen(&bytes);
+    assert_eq!((read.error, read.frames.len()), (None, 1));
+    assert_eq!(read.frames[0].2, frame);
+    bytes[records.start] = 7;
+    let error = seen(&bytes).error.unwrap_or_default();
+    assert!(error.contains("a record of another group"), "{error}");
+}
+
+#[test]
+fn requests_to_send_of_a_blf_are_counted_and_not_read_as_frames() {
+    for data in [&[1, 2, 3][..], &[7; 64]] {
+        let frame = match data.len() {
+            3 => Frame::classic(Identifier::Sff(0x123), data).unwrap(),
+            _ => Frame::fd(Identifier::Sff(0x123), data, 0).unwrap(),
+        };
+        let (mut bytes, objects) = unpacked_blf(&file_of(named("blf", FORMATS).unwrap(), frame));
+        let object = objects.start + bytes[objects].windows(4).rposition(|four| four == b"LOBJ").unwrap();
+        for (direction, frames, requests) in [(0, 1, 0), (1, 1, 0), (2, 0, 1)] {
+            bytes[object + 34] = direction;
+            let read = seen(&bytes);
+            assert_eq!((read.frames.len(), read.skipped), (frames, requests), "direction {direction}");
+        }
+    }
+}
+
 proptest! {
     /// What CSV and Parquet store: no combination of columns becomes a frame with less data than the data column.
     #[test]

@@ -94,6 +94,8 @@ pub struct Group {
     /// The group's name.
     pub name: String,
     records: Data,
+    /// Bytes of the identifier before each record, and its value.
+    record_id: (usize, u64),
     record_bytes: usize,
     left: u64,
     time: Time,
@@ -200,8 +202,14 @@ impl Channel {
 }
 
 impl Group {
-    /// The group that `block` describes, with its records in `data`; `None` if they are not CAN frames.
-    pub fn open(block: &Block, data: u64, blocks: &mut Blocks) -> Result<Option<Self>, Trouble> {
+    /// The group that `block` describes, with its records in `data`, each behind an identifier of `id_bytes`; `None` if they
+    /// are not CAN frames.
+    pub fn open(
+        block: &Block,
+        id_bytes: usize,
+        data: u64,
+        blocks: &mut Blocks,
+    ) -> Result<Option<Self>, Trouble> {
         let mut all = Vec::new();
         channels(block.link(1), blocks, &mut all)?;
         let of_frame = |name: &str| {
@@ -238,6 +246,7 @@ impl Group {
             kind,
             name: blocks.text(block.link(2))?,
             records: Data::new(data),
+            record_id: (id_bytes, block.u64(0)),
             record_bytes: record_bytes as usize,
             left: block.u64(8),
             time,
@@ -261,7 +270,13 @@ impl Group {
         if self.left == 0 {
             return Ok(None);
         }
-        let record = self.records.take(self.record_bytes, blocks)?;
+        let (id_bytes, id) = self.record_id;
+        let (found, record) = self.records.take(id_bytes + self.record_bytes, blocks)?.split_at(id_bytes);
+        if id_bytes > 0 && found.iter().rev().fold(0, |id, &byte| id << 8 | u64::from(byte)) != id {
+            return wrong(
+                "a record of another group (is the file sorted? asammdf's MDF(…).save(…) sorts it)",
+            );
+        }
         self.left -= 1;
         let number = |place: Option<Place>| place.map(|place| place.of(record));
         let flag = |place| number(place).unwrap_or(0) != 0;
