@@ -36,8 +36,8 @@ for reader; do
   counts=$(field 'oom/timeout/crash:')
   ooms=${counts%%/*} rest=${counts#*/}
   largest() { cat "$work"/stats.* 2>/dev/null | awk -v at="$1" -v unit="$2" '$at > m { m = $at } END { printf "%.1f", m / unit }'; }
-  line=$(printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s' "$reader" "$(awk -v s="$(field 'time:')" 'BEGIN { printf "%.1f", s / 60 }')" \
-    "$(field '^#')" "$(field 'cov:')" "${rest#*/}" "${rest%%/*}" "$ooms" "$(largest 1 1e6)" "$(largest 2 1e6)" \
+  line=$(printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s' "$reader" "$(awk -v s="$(field ' time:')" 'BEGIN { printf "%.1f", s / 60 }')" \
+    "$(printf '%s\n' "$last" | sed -n 's/^#\([0-9]*\):.*/\1/p')" "$(field 'cov:')" "${rest#*/}" "${rest%%/*}" "$ooms" "$(largest 1 1e6)" "$(largest 2 1e6)" \
     "$(ls "$found" | wc -l)" "$revision" "$(date -u +%FT%RZ)")
   [ "$counts" = 0/0/0 ] || { failed=1; echo "fuzz: $reader: failing inputs are in $artifacts (READER=$reader $program FILE)" >&2; }
   if [ -n "${RESULT:-}" ]; then

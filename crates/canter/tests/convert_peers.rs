@@ -606,7 +606,8 @@ const PYTHON_CANS: &[(&str, i32, Reads)] = &[
     ("issue_1299.asc", 0, Reads::But(&[("s d 0 0 0 32 55AA", "s d 0 0 0 8 55AA")])),
     // The object has 48 bytes of the 64 that it claims: canter counts it.
     ("issue_1905.blf", 3, Reads::Same),
-    ("logfile.asc", 0, Reads::Same),
+    // A remote frame in a CANFD line without the mark of FD: see test_CanFdRemoteMessage.asc.
+    ("logfile.asc", 0, Reads::But(&[("x r 1 0 0 5", "x r 0 0 0 5")])),
     ("logfile_errorframes.asc", 0, Reads::Same),
     // A classic frame with a DLC of 40 (hex), which has four bits.
     ("single_frame.asc", 1, Reads::Refuses("single_frame.asc: line 6: a frame without DLC")),

@@ -20,8 +20,8 @@ use std::io::Read;
 
 const STAMP_TEN_US: u32 = 1;
 
-/// The largest container accepted, in bytes; Vector's have 128 KiB.
-const CONTAINER_BYTES_MAX: u32 = 64 << 20;
+/// The largest container accepted, in bytes, packed and unpacked; Vector's have 128 KiB.
+const CONTAINER_BYTES_MAX: u32 = 8 << 20;
 /// The longest object that is read, in bytes; longer ones are skipped.
 const OBJECT_BYTES_MAX: usize = 64 << 10;
 
@@ -120,10 +120,17 @@ impl Blf {
         match method {
             0 => self.objects.extend_from_slice(packed),
             2 => {
-                let unpacked =
-                    ZlibDecoder::new(packed).take(CONTAINER_BYTES_MAX.into()).read_to_end(&mut self.objects);
-                if let (Err(error), false) = (unpacked, self.cut) {
-                    return wrong(format!("a container that cannot be unpacked: {error} (a damaged file?)"));
+                let limit = u64::from(CONTAINER_BYTES_MAX) + 1;
+                match ZlibDecoder::new(packed).take(limit).read_to_end(&mut self.objects) {
+                    Ok(count) if count as u64 == limit => {
+                        return wrong("a container of more than 8 MiB when it is unpacked (a damaged file?)");
+                    }
+                    Err(error) if !self.cut => {
+                        return wrong(format!(
+                            "a container that cannot be unpacked: {error} (a damaged file?)"
+                        ));
+                    }
+                    _ => {}
                 }
             }
             other => {

@@ -367,7 +367,7 @@ fn read_separate(
 }
 
 /// Returns the frame of these fields, and the kind of its flaw. A missing length follows from the DLC, and a missing DLC
-/// from the length; `apart` is the length of a payload outside of the record.
+/// from the length; `apart` is the length of a payload outside of the record, which writers may pad with 0.
 fn frame(
     mut fields: Fields,
     has_dlc: bool,
@@ -390,7 +390,8 @@ fn frame(
     if data.len() < len {
         return Err(damaged("a frame with less data than its length"));
     }
-    let flawed = has_dlc && len != of_dlc(&fields) || apart.is_some_and(|apart| apart > len);
+    let flawed =
+        has_dlc && len != of_dlc(&fields) || apart.is_some() && data[len..].iter().any(|&byte| byte != 0);
     let mut bytes = [0; 64];
     bytes[..len].copy_from_slice(&data[..len]);
     if fields.fd {
