@@ -65,18 +65,27 @@ def number(message: can.Message) -> int:
     return struct.unpack("<Q", message.data)[0]
 
 
+def state(thread: int) -> str:
+    """S when a thread of this process sleeps in a call (proc_pid_stat(5))."""
+    return pathlib.Path(f"/proc/self/task/{thread}/stat").read_text().rsplit(") ", 1)[1][0]
+
+
 def shut_down_under_a_waiting_recv(node: can.BusABC) -> None:
     """Twice, while another thread waits for a message; which ends that."""
-    ended = []
+    ended, sleeper = [], []
 
     def wait() -> None:
+        sleeper.append(threading.get_native_id())
         with pytest.raises(can.CanOperationError, match="shut down"):
             node.recv()
         ended.append(True)
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    time.sleep(0.2)
+    deadline = time.monotonic() + 20
+    while not sleeper or state(sleeper[0]) != "S":
+        assert time.monotonic() < deadline, "it does not wait"
+        time.sleep(0.005)
     node.shutdown()
     node.shutdown()
     waiting.join(10)
