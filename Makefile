@@ -20,7 +20,7 @@ PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
+  miri test-bits test-kernel test-kernel-all test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -204,6 +204,7 @@ test-bits:
 
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
+	kernel/tests/fuzz/run.sh 6.12 seconds=60
 
 test-kernel-all: setup test-bits
 	cargo build --locked
@@ -216,10 +217,16 @@ deb-dkms:
 test-dkms: built
 	kernel/dkms/test.sh 6.12
 
-# On a kernel with KASAN and lockdep, which takes ten minutes to build the first time.
+# On four kernels that find mistakes (kernel/tests/debug_kernel.sh), each of which takes ten minutes to build the first time:
+# LINE=kasan, kcsan, ubsan or rt, CPUS=2 or 1; all of them unless given. What passed with the same sources is not repeated.
 test-debug-kernel: setup
 	cargo build --locked
-	kernel/tests/debug_kernel.sh
+	LINE="$(LINE)" CPUS="$(CPUS)" kernel/tests/debug_kernel.sh
+
+# MINUTES (60) of the fuzzer on the same kernels. Results: target/fuzz/results/.
+fuzz-kernel: setup
+	cargo build --locked
+	LINE="$(LINE)" CPUS="$(CPUS)" MINUTES="$(MINUTES)" SEED="$(SEED)" kernel/tests/debug_kernel.sh --fuzz
 
 # The gateway without an operating system, both programs: target/baremetal/release/.
 baremetal:
@@ -254,8 +261,8 @@ bench: setup
 	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
 
 # FRAMES frames (a million) through random rules, half of them each way: every one accounted for, and no more memory. And as
-# many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on the
-# one with KASAN and lockdep, which takes ten minutes to build the first time.
+# many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on those
+# of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
 soak: setup
 	cargo build --release --locked
@@ -263,7 +270,7 @@ soak: setup
 	  cargo test --release --locked -p canter --test rules -- --ignored --nocapture a_long_run
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --timeout 120m --canchar virtual$(COMMA)3$(COMMA)4 -- env SOAK_FRAMES=$(FRAMES)" \
 	  cargo test --release --locked -p canter --test canchar -- --ignored --nocapture a_long_run
-	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) kernel/tests/debug_kernel.sh --soak
+	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) LINE="$(LINE)" CPUS="$(or $(CPUS),2)" kernel/tests/debug_kernel.sh --soak
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt
