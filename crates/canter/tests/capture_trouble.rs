@@ -195,7 +195,7 @@ fn error_frames_are_kept_and_counted_by_kind_in_candumps_words() {
         let capture = Capture::start(&arguments);
         sh(&format!(
             "timeout 60 candump -n 81 -e -x tf0,0~0,#FFFFFFFF > {said} &
-             until grep -q tf0 /proc/net/can/rcvlist_err; do sleep 0.02; done; canplayer -t -I {list}; wait $!"
+             until grep -q ' tf0 ' /proc/net/can/rcvlist_err; do sleep 0.02; done; canplayer -t -I {list}; wait $!"
         ));
         let ended = capture.stop();
         let account = account(&file);
@@ -444,7 +444,7 @@ fn a_full_backlog_is_named_as_the_place_of_the_loss_with_the_way_out() {
     let (disk, _cables) = (Disk::new("backlog", "16M"), Cables::new("tm", 1));
     // One frame makes 40 before the processor comes to the first of them: all wait in its backlog.
     sh("modprobe -a vcan can-gw; ip link add tmin type vcan && ip link set tmin up
-        for n in $(seq 40); do cangw -A -s tmin -d tms0 -e; done");
+        for n in $(seq 40); do cangw -A -s tmin -d tms0; done");
     let limit = "/proc/sys/net/core/netdev_max_backlog";
     for frames_max in [8, 1000] {
         fs::write(limit, frames_max.to_string()).unwrap();
