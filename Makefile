@@ -15,7 +15,7 @@ TESTS := cargo test --workspace --locked
 ONLY_LAB := -- --ignored --test-threads=1
 
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
-PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
+PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
@@ -49,7 +49,7 @@ ifneq ($(origin LINES),command line)
 LINES := $(EVERYTHING)
 endif
 test-all:
-	@tests/everything.py $(TARGET)/test-all tests/skips.txt $(LINES)
+	@tests/everything.py "$(TARGET)/test-all" tests/skips.txt $(LINES)
 
 test-host: built
 	$(TESTS)
