@@ -538,7 +538,7 @@ fn measured(latency: &str) -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
+#[ignore = "needs the modules canchar and canprobe and the virtual clock: make test runs it in the lab"]
 fn every_driver_of_a_card_is_measured_in_one_run_by_the_exact_instrument() {
     // No driver of these cards polls for sockets: a method that cannot start gives its cards to the next one.
     const UNABLE: &str = "read/busy-poll+write";
