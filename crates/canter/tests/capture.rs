@@ -268,8 +268,14 @@ fn the_example_of_the_library_records_every_frame() {
     let example = Path::new(env!("CARGO_BIN_EXE_canter")).with_file_name("examples").join("record");
     assert!(example.exists(), "cargo build -p canter-capture --example record");
     let mut child = Command::new(example).args([file.as_str(), "6", "cj0", "cj1"]).spawn().unwrap();
-    // A packet socket has a row behind the heads of the columns (packet_seq_show() in net/packet/af_packet.c).
-    let listens = || fs::read_to_string("/proc/net/packet").unwrap().lines().count() > 1;
+    // The receiver's thread has begun to count, and waits for frames.
+    let tasks = format!("/proc/{}/task", child.id());
+    let waits = |task: fs::DirEntry| {
+        let is_receiver =
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "canter-capture");
+        is_receiver && state(&task.path()) == 'S'
+    };
+    let listens = || fs::read_dir(&tasks).unwrap().flatten().any(waits);
     eventually("the example listens", || {
         assert!(child.try_wait().unwrap().is_none(), "it does not start");
         listens()

@@ -7,7 +7,8 @@ mod skip;
 #[path = "../wait/mod.rs"]
 mod wait;
 
-pub use wait::eventually;
+#[allow(unused_imports, reason = "each test file uses a part")]
+pub use wait::{eventually, state};
 
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
