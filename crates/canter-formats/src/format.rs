@@ -172,7 +172,7 @@ impl Format {
         append: None,
         grows: false,
         keeps: None,
-        holds_name: |name| !name.contains(char::is_control),
+        holds_name: |name| !name.is_empty() && !name.contains(char::is_control),
     };
 
     /// Whether a recording of this format is a folder of files.
