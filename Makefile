@@ -45,6 +45,8 @@ test-lines: setup
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
 EVERYTHING := test test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+# These too, as soon as this file has them.
+EVERYTHING += $(filter test-checkpatch test-ynl fuzz,$(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile))
 ifneq ($(origin LINES),command line)
 LINES := $(EVERYTHING)
 endif
