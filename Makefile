@@ -43,7 +43,7 @@ test-lines: setup
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
-EVERYTHING := test test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+EVERYTHING := test test-checkpatch test-ynl test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
 ifneq ($(origin LINES),command line)
 LINES := $(EVERYTHING)
 endif

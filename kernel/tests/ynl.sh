@@ -26,4 +26,4 @@ folder = sys.argv[1]
 family = SpecFamily(f"{folder}/canwire.yaml", f"{folder}/genetlink.yaml")
 print(f"ok: canwire.yaml is valid: {len(family.msgs)} commands, {len(family.attr_sets['canwire'].attrs)} attributes")
 PYTHON
-exec "$tests/run.sh" "${1:-6.12}" virtual ynl.py "$share"
+exec "$tests/run.sh" "${1:-6.12}" real ynl.py "$share"
