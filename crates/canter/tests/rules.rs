@@ -327,7 +327,7 @@ fn a_recording_shows_what_the_rules_would_do() {
     let broken = file("(1.000000) can0 12#\n");
     let broken = rules(&["check", text, broken.path().to_str().unwrap()]);
     assert_eq!(broken.code, Some(1), "{broken:?}");
-    assert!(broken.complaint().contains(":1:17: expected an identifier"), "{broken:?}");
+    assert!(broken.complaint().contains(": line 1: position 16: expected an identifier"), "{broken:?}");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn new_rules_are_read_on_sighup_and_no_frame_is_lost() {
         for mark in 2..8 {
             std::fs::write(&path, text(mark)).unwrap();
             gateway.signal("HUP");
-            std::thread::sleep(Duration::from_millis(30));
+            std::thread::sleep(Duration::from_millis(30)); // the pace of the changes
         }
     });
     assert_eq!(came, (0..sent).collect::<Vec<_>>());
