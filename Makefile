@@ -20,7 +20,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
+  miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak fuzz baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -217,6 +217,13 @@ test-bits:
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
 	kernel/tests/fuzz/run.sh 6.12 seconds=60
+
+# The modules by the kernel's own rules, and canwire by the kernel's netlink client; both take files from Debian's linux-source.
+test-checkpatch:
+	kernel/tests/checkpatch.sh
+
+test-ynl: built
+	kernel/tests/ynl.sh
 
 test-kernel-all: setup test-bits
 	cargo build --locked

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 folder=$(realpath -m "${1:-../results/fuzz}")
 seconds=${SECONDS_EACH:-1200}
 mkdir -p "$folder"
-./run.sh 1 notation >/dev/null || exit 1 # builds it
+./run.sh 1 csv >/dev/null || exit 1 # builds it
 program=$(ls ../target/fuzz/build/*/debug/canter-fuzz)
 for reader in $("$program"); do
   minutes=$(awk -F '\t' -v r="$reader" '$1 == r && $2 > m { m = $2 } END { print m + 0 }' "$folder/campaign.tsv" 2>/dev/null)

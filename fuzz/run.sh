@@ -15,9 +15,13 @@ pass='-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4'
 pass="$pass -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 pass="$pass -Cllvm-args=-sanitizer-coverage-trace-compares"
 out=$(realpath -m "${FUZZ_TARGET:-../target/fuzz}")
-[ -n "${FUZZ_BUILT:-}" ] || RUSTFLAGS="$pass --cfg fuzzing" cargo build --locked ${FEATURES:-} --target "$host" --target-dir "$out/build"
+# FUZZ_BUILT: the program is that of the last run. FEATURES=--no-default-features: for recordings only, which builds sooner.
+if [ -z "${FUZZ_BUILT:-}" ]; then
+  RUSTFLAGS="$pass --cfg fuzzing" cargo build --locked ${FEATURES:-} --target "$host" --target-dir "$out/build"
+  git rev-parse --short HEAD >"$out/revision"
+fi
 program=$out/build/$host/debug/canter-fuzz
-revision=$(git rev-parse --short HEAD)
+revision=$(cat "$out/revision")
 
 [ $# -gt 0 ] || set -- $("$program")
 failed=0
