@@ -284,7 +284,8 @@ fn a_file_or_folder_that_is_removed_is_told_at_once_and_all_of_it_is_lost() {
         let folder = disk.file("folder");
         fs::create_dir_all(&folder).unwrap();
         let file = format!("{folder}/a.log");
-        let mut capture = Capture::start(&["ti0", "-o", &file, "--overwrite", "--json", "/tmp/capture-gone.json"]);
+        let mut capture =
+            Capture::start(&["ti0", "-o", &file, "--overwrite", "--json", "/tmp/capture-gone.json"]);
         send(&mut cables.senders(), 0, 100);
         wait_for_lines(&file, 100);
         sh(&format!("rm -rf {folder}/{what}"));
