@@ -195,7 +195,10 @@ fn a_full_disk_ends_the_writing_and_not_the_counting() {
     let ended = capture.stop();
     let kept: u64 = numbers(&file).values().map(|numbers| numbers.len() as u64).sum();
     assert_eq!(ended.code, Some(3), "{}", ended.said);
-    assert!(ended.said.contains("No space left on device"), "{}", ended.said);
+    for file in ["a.log", "a.log.account.json"] {
+        let line = format!("canter: {}: write: no space left on device", disk.file(file));
+        assert!(ended.said.contains(&line), "{}", ended.said);
+    }
     let account: Value =
         serde_json::from_str(&fs::read_to_string("/tmp/capture-full.json").unwrap()).unwrap();
     assert_eq!(account["frames"], kept, "{account}");
