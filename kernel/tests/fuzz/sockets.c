@@ -70,13 +70,19 @@ static long send_packet(struct worker *worker, const struct row *row)
 		.sll_ifindex = any_interface(worker),
 		.sll_halen = one_in(worker, 16) ? any_value(worker, 1) : 0,
 	};
+	unsigned int count = 1 + below(worker, 8);
+	int fd = slot(worker, PACKET);
+	long result = 0;
 
 	(void)row;
-	fill_can_frame(worker, worker->scratch, bytes);
-	if (to.sll_protocol == htons(ETH_P_CANXL) && bytes > 12 && !one_in(worker, 4))
-		make_canxl(worker->scratch, bytes);
-	return made(sendto(slot(worker, PACKET), worker->scratch, bytes, MSG_DONTWAIT, (void *)&to,
-			   sizeof(to)));
+	for (unsigned int i = 0; i < count && result >= 0; i++) {
+		fill_can_frame(worker, worker->scratch, bytes);
+		if (to.sll_protocol == htons(ETH_P_CANXL) && bytes > 12 && !one_in(worker, 4))
+			make_canxl(worker->scratch, bytes);
+		result = made(sendto(fd, worker->scratch, bytes, MSG_DONTWAIT, (void *)&to,
+				     sizeof(to)));
+	}
+	return result;
 }
 
 static long receive(struct worker *worker, const struct row *row)
