@@ -316,6 +316,7 @@ long canchar_ioctl(struct file *filp, unsigned int command, unsigned long argume
 
 /* boards */
 int canchar_virtual_init(void);
+void canchar_virtual_expose(void);
 void canchar_virtual_exit(void);
 int canchar_kvaser_init(void);
 void canchar_kvaser_exit(void);

@@ -19,9 +19,11 @@ struct cw_tap_masks {
 #define CW_TAP_RECORDS_MIN	1024
 #define CW_TAP_RECORDS_MAX	(1 << 20)
 
-/* Makes the device of bus @name. */
+/* Makes the ring of bus @name. */
 struct cw_tap *cw_tap_make(const char *name, u32 records);
-/* Removes the device. Programs that have it open keep the memory and get POLLHUP. */
+/* Makes the device, which programs may open from then on. */
+int cw_tap_expose(struct cw_tap *tap);
+/* Removes ring and device. Programs that have it open keep the memory and get POLLHUP. */
 void cw_tap_destroy(struct cw_tap *tap);
 
 /* Under the wire's lock: the attempt, its result, and its time. */
