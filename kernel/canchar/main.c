@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module: the core, and every board in turn. A module that fails to load is freed, whatever files
- * of its are open; so no device exists before the last step that can fail.
+ * The module: the core, and every board in turn. A module that fails to load is freed, whatever
+ * files of its are open; so no device exists before the last step that can fail.
  */
 
 #include <linux/module.h>
