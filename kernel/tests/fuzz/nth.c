@@ -184,7 +184,7 @@ static long do_map(const struct step *step)
 	return 0;
 }
 
-/* -------------------------------------------------------- modules, cards -- */
+/* -------------------------------------------------------- modules ------- */
 
 static long before_load(const struct step *step)
 {
@@ -199,27 +199,6 @@ static long do_load(const struct step *step)
 static void after_load(const struct step *step)
 {
 	load_module(step->name, step->data);
-}
-
-static unsigned int card_of(const struct step *step)
-{
-	return !strcmp(step->data, "canprobe") ? 0 : !strcmp(step->data, "canbare") ? 2 : 4;
-}
-
-static long before_bind(const struct step *step)
-{
-	bind_card(card(card_of(step)), "-");
-	return 0;
-}
-
-static long do_bind(const struct step *step)
-{
-	return bind_card(card(card_of(step)), step->data);
-}
-
-static void after_bind(const struct step *step)
-{
-	bind_card(card(card_of(step)), step->data);
 }
 
 static long before_bitrate(const struct step *step)
@@ -295,14 +274,15 @@ static long do_send(const struct step *step)
 	{ #name, before_command, command_of, after_command, (void *)CANWIRE_CMD_##name }
 #define OF_FILE(name, call, path) { name, open_it, call, close_it, path }
 
+/*
+ * Not the binding of cards: ACPI's search for the card's interrupt frees an object twice when an
+ * allocation fails (acpi_rs_get_prt_method_data() in 6.12), before our driver is called.
+ */
 static const struct step steps[] = {
 	{ "canwire", before_load, do_load, after_load, "nodes=wcan0:A,wcan1:A,wcan2:B" },
 	{ "canchar", before_load, do_load, after_load, "virtual=2" },
 	{ "canprobe", before_load, do_load, after_load, "" },
 	{ "canbare", before_load, do_load, after_load, "" },
-	{ "bind canchar", before_bind, do_bind, after_bind, "canchar_kvaser_pci" },
-	{ "bind canprobe", before_bind, do_bind, after_bind, "canprobe" },
-	{ "bind canbare", before_bind, do_bind, after_bind, "canbare" },
 	{ "open canchar", NULL, open_it, close_it, "/dev/canchar0" },
 	{ "open a card", NULL, open_it, close_it, "/dev/canchar2" },
 	{ "open canprobe", NULL, open_it, close_it, "/dev/canprobe" },
