@@ -182,7 +182,8 @@ impl Capture {
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        while !said.contains("Ctrl-C ends it") {
+        // A FIFO without a reader has a line that ends in `(Ctrl-C ends it)`: the recording has not begun then.
+        while !said.contains("; Ctrl-C ends it") {
             assert!(stderr.read_line(&mut said).unwrap() > 0, "it did not start: {said}");
         }
         Self { child, stderr, said: String::new() }
