@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// The greatest difference, in ns, between a frame's stamp and the time when the interface counts the frame, should the
 /// processor be taken away in between.
 const COUNTING_NS: u64 = 1_000_000;
-/// A gap without frames is at least this long, in ns: drivers count and stamp a frame within less than half of it.
-const GAP_NS: u64 = 100_000;
+/// A gap without frames is at least this long, in ns: drivers count and stamp a frame within less than half of it. Frames of
+/// eight bytes that fill a bus of 1 Mbit/s come every 110 µs.
+const GAP_NS: u64 = 60_000;
 /// The longest time between two readings that are compared, in ns; otherwise the clock was set between them.
 const GAP_NS_MAX: u64 = 1_000_000_000;
-/// The pause between two readings.
-const PAUSE: Duration = Duration::from_micros(150);
-/// How long gaps are looked for; a full bus may have none. The shortest queue of a socket holds 10 ms of a full bus.
+/// How long gaps are looked for on all interfaces together, without a pause, since a sleep would outlast the gap between two
+/// frames; a full bus may have none. The shortest queue of a socket holds 10 ms of a full bus.
 const LOOK: Duration = Duration::from_millis(5);
 /// If the real-time clock differs from the monotonic clock by more than this, in ns, since an earlier look, it was set.
 pub const CLOCK_STEP_NS: u64 = 50_000_000;
@@ -59,36 +59,44 @@ impl Reading {
 
     /// The stamp in the middle of a gap in which the interface counted nothing, if there was one since `earlier`.
     fn middle_of_gap(&self, earlier: &Self) -> Option<u64> {
-        let moved = |reading: &Self| reading.counters.map(|now| (now.rx_frames, now.tx_frames));
         let length_ns = self.before_ns.checked_sub(earlier.after_ns)?;
-        let long = (GAP_NS..GAP_NS_MAX).contains(&length_ns);
-        (long && moved(self) == moved(earlier)).then_some(earlier.after_ns + length_ns / 2)
+        (length_ns >= GAP_NS && self.continues(earlier)).then_some(earlier.after_ns + length_ns / 2)
+    }
+
+    /// Whether the interface has counted nothing since `earlier`, and the clock was not set.
+    fn continues(&self, earlier: &Self) -> bool {
+        let counts = |reading: &Self| reading.counters.map(|now| (now.rx_frames, now.tx_frames));
+        let length_ns = self.before_ns.checked_sub(earlier.after_ns);
+        length_ns.is_some_and(|ns| ns < GAP_NS_MAX) && counts(self) == counts(earlier)
     }
 }
 
 /// Reads the counters of all interfaces, each in a gap between its frames if it has one.
 pub fn read(interfaces: &[&Interface]) -> Vec<Reading> {
-    let mut all: Vec<(Reading, bool)> =
-        interfaces.iter().map(|interface| (Reading::now(interface), false)).collect();
+    let look = LOOK / interfaces.len().max(1) as u32;
+    interfaces.iter().map(|interface| read_in_gap(interface, look)).collect()
+}
+
+/// Reads until the interface has counted nothing for the length of a gap, or until `look` has passed.
+fn read_in_gap(interface: &Interface, look: Duration) -> Reading {
     let begun = Instant::now();
-    while begun.elapsed() < LOOK && all.iter().any(|&(_, exact)| !exact) {
-        std::thread::sleep(PAUSE);
-        for ((reading, exact), interface) in all.iter_mut().zip(interfaces).filter(|((_, exact), _)| !exact) {
-            let again = Reading::now(interface);
-            let middle = again.middle_of_gap(reading);
-            *exact = middle.is_some();
-            *reading = middle.map_or(again, |ns| Reading { before_ns: ns + 1, after_ns: ns, ..again });
+    let mut since = Reading::now(interface); // the first with these counts
+    loop {
+        let again = Reading::now(interface);
+        if let Some(ns) = again.middle_of_gap(&since) {
+            return Reading { before_ns: ns + 1, after_ns: ns, ..again };
+        }
+        if !again.continues(&since) {
+            since = again;
+        }
+        if begun.elapsed() >= look {
+            return Reading {
+                before_ns: again.before_ns.saturating_sub(COUNTING_NS),
+                after_ns: again.after_ns + COUNTING_NS,
+                ..again
+            };
         }
     }
-    let widen = |(reading, exact): (Reading, bool)| match exact {
-        true => reading,
-        false => Reading {
-            before_ns: reading.before_ns.saturating_sub(COUNTING_NS),
-            after_ns: reading.after_ns + COUNTING_NS,
-            ..reading
-        },
-    };
-    all.into_iter().map(widen).collect()
 }
 
 /// The stamps of the frames that belong to the recording.
@@ -161,7 +169,7 @@ mod tests {
         let (earlier, later) = (reading(5, 1_000, 2_000), reading(5, 402_000, 403_000));
         assert_eq!(later.middle_of_gap(&earlier), Some(202_000));
         assert_eq!(reading(6, 402_000, 403_000).middle_of_gap(&earlier), None, "a frame was counted");
-        assert_eq!(reading(5, 101_000, 103_000).middle_of_gap(&earlier), None, "too short");
+        assert_eq!(reading(5, 61_000, 63_000).middle_of_gap(&earlier), None, "too short");
         assert_eq!(reading(5, 500, 600).middle_of_gap(&earlier), None, "the clock was set back");
         let exact = Reading { before_ns: 101, after_ns: 100, ..earlier };
         let mut span = Span::begin(&exact);
