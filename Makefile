@@ -9,6 +9,8 @@ IN_LAB   = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) $(1) --"
 BENCH_IN_LAB = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --clock virtual --"
 # A comma that call does not take for its own.
 COMMA := ,
+# The whole workspace even for one program: with -p, Cargo chooses other features of libraries, and builds all of it again.
+TESTS := cargo test --workspace --locked
 # One after the other, those that are not for the host.
 ONLY_LAB := -- --ignored --test-threads=1
 
@@ -16,7 +18,7 @@ ONLY_LAB := -- --ignored --test-threads=1
 PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
-.PHONY: study study-all test test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
+.PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
@@ -30,20 +32,31 @@ study-all: setup
 	cargo build --release --locked
 	$(CANTER) study run --all --out target/study-all
 
-# What needs a guest runs two at a time: a guest has one processor but where its line says otherwise.
-# It ends with the number of tests that passed, failed and were skipped; a skip that tests/skips.txt does not allow fails it.
+# Two at a time: first what is built and checked, since Cargo often has work for one processor only; then the tests, since a guest
+# has one processor but where its line says otherwise. It ends with the number of tests that passed, failed and were skipped; a skip that tests/skips.txt does not allow fails it.
 test:
 	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
 
-test-lines: setup target/python lint-if-possible test-host test-peers
-	$(MAKE) --no-print-directory -j2 --output-sync=target test-python test-lab test-6.1 test-kernel
+test-lines: setup
+	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-host test-python test-lab test-6.1 test-kernel test-peers
 
-test-host:
-	cargo test --workspace --locked
+# Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
+# shell's variable of that name is the height of its terminal.
+EVERYTHING := test test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+ifneq ($(origin LINES),command line)
+LINES := $(EVERYTHING)
+endif
+test-all:
+	@tests/everything.py $(TARGET)/test-all tests/skips.txt $(LINES)
+
+test-host: built
+	$(TESTS)
 
 # Independent readers and writers of recordings; no CAN needed.
-test-peers: setup target/python
-	cargo test --locked -p canter --test convert_peers -- --ignored
+test-peers: built target/python
+	target/python/bin/python -m pytest -q -p no:cacheprovider tests
+	$(TESTS) --test convert_peers -- --ignored
 
 # The longest first.
 test-lab: lab-services lab-gateway lab-capture lab-wire lab-program lab-conformance lab-routes lab-canchar \
@@ -51,55 +64,54 @@ test-lab: lab-services lab-gateway lab-capture lab-wire lab-program lab-conforma
 
 # Every program, so that lines that run at once do not build at once.
 built: setup
-	cargo test --workspace --locked --no-run -q
+	$(TESTS) --no-run -q
 
 lab-gateway: built
-	$(call IN_LAB,) cargo test --locked -p canter --test gateway --test rules $(ONLY_LAB)
+	$(call IN_LAB,) $(TESTS) --test gateway --test rules $(ONLY_LAB)
 
 # A minute of waiting passes at once in the virtual clock.
 lab-services: built
-	$(call IN_LAB,--systemd --clock virtual) cargo test --locked -p canter --test services $(ONLY_LAB)
+	$(call IN_LAB,--systemd --clock virtual) $(TESTS) --test services $(ONLY_LAB)
 
 lab-routes: built
-	$(call IN_LAB,) cargo test --locked -p canter --test routes --test meter --test trouble $(ONLY_LAB)
-	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test doctor $(ONLY_LAB) --skip realtime
-	$(call IN_LAB,--kernel 6.12-rt) cargo test --locked -p canter --test doctor $(ONLY_LAB) realtime
+	$(call IN_LAB,) $(TESTS) --test routes --test meter --test trouble $(ONLY_LAB)
+	$(call IN_LAB,--bus wire) $(TESTS) --test doctor $(ONLY_LAB) --skip realtime
+	$(call IN_LAB,--kernel 6.12-rt) $(TESTS) --test doctor $(ONLY_LAB) realtime
 
 lab-capture: built
-	$(call IN_LAB,--cpus 2) cargo test --locked -p canter --test capture --test capture_files \
+	$(call IN_LAB,--cpus 2) $(TESTS) --test capture --test capture_files \
 	  --test capture_trouble $(ONLY_LAB)
 
 lab-wire: built
-	$(call IN_LAB,--bus wire --clock virtual) cargo test --locked -p canter --test wire \
+	$(call IN_LAB,--bus wire --clock virtual) $(TESTS) --test wire \
 	  --test capture_wire --test tour $(ONLY_LAB)
-	$(call IN_LAB,--bus wire) cargo test --locked -p canter --test gateway_wire $(ONLY_LAB)
+	$(call IN_LAB,--bus wire) $(TESTS) --test gateway_wire $(ONLY_LAB)
 
 lab-program: built
-	cargo test --locked -p canter --test lab --test bare_metal_image $(ONLY_LAB)
+	$(TESTS) --test lab --test bare_metal_image $(ONLY_LAB)
 
 lab-bare: built
-	$(call IN_LAB,--bare-metal --bus probe --clock virtual) cargo test --locked -p canter --test bare_metal $(ONLY_LAB)
+	$(call IN_LAB,--bare-metal --bus probe --clock virtual) $(TESTS) --test bare_metal $(ONLY_LAB)
 
 lab-conformance: built
-	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) cargo test --locked -p canter-io --test conformance \
-	  $(ONLY_LAB) --skip canchar
-	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) cargo test --locked -p canter-io --test conformance \
-	  $(ONLY_LAB) canchar
-	$(call IN_LAB,--fd-cards 1) cargo test --locked -p canter-io --lib --test netlink $(ONLY_LAB)
+	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) $(TESTS) --test conformance $(ONLY_LAB) --skip canchar
+	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) $(TESTS) --test conformance $(ONLY_LAB) canchar
+	$(call IN_LAB,--fd-cards 1) $(TESTS) --test netlink $(ONLY_LAB)
+	$(call IN_LAB,) $(TESTS) --lib $(ONLY_LAB) uring
 
 lab-canchar: built
-	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar $(ONLY_LAB)
+	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4) $(TESTS) --test canchar $(ONLY_LAB)
 
 lab-traffic: built
-	$(call IN_LAB,--clock virtual) cargo test --locked -p canter --test traffic $(ONLY_LAB)
+	$(call IN_LAB,--clock virtual) $(TESTS) --test traffic $(ONLY_LAB)
 
 lab-study: built
-	$(call IN_LAB,--bus wire --net --clock virtual) cargo test --locked -p canter --test study $(ONLY_LAB)
+	$(call IN_LAB,--bus wire --net --clock virtual) $(TESTS) --test study $(ONLY_LAB)
 
 test-6.1: built
-	$(call IN_LAB,--kernel 6.1) cargo test --locked -p canter --test gateway --test routes --test rules $(ONLY_LAB)
-	$(call IN_LAB,--kernel 6.1 --cpus 2) cargo test --locked -p canter --test capture $(ONLY_LAB)
-	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4) cargo test --locked -p canter --test canchar \
+	$(call IN_LAB,--kernel 6.1) $(TESTS) --test gateway --test routes --test rules $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1 --cpus 2) $(TESTS) --test capture $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4) $(TESTS) --test canchar \
 	  $(ONLY_LAB) --skip tools::
 
 # Memory that the kernel shares and pointers that it is given, under Miri (rustup component add miri --toolchain nightly):
@@ -213,6 +225,8 @@ test-debug-kernel: setup
 baremetal:
 	cd baremetal && cargo build --release --locked --target-dir "$(CURDIR)/target/baremetal"
 
+# Its own target folder: in that of the tests, Cargo would make one of two wait for the other.
+lint: export CARGO_TARGET_DIR := $(TARGET)/lint
 lint: lint-elsewhere
 	cargo fmt --all --check
 	cd baremetal && cargo fmt --check
@@ -226,12 +240,12 @@ lint-elsewhere:
 	    echo "cargo check -p canter-frame -p canter-formats --no-default-features --target $$target"; \
 	    RUSTFLAGS="-D warnings" cargo check --locked -q -p canter-frame -p canter-formats --no-default-features \
 	      --target $$target || exit 1; \
-	  else echo "lint: $$target: SKIPPED: rustup target add $$target does not work here"; fi; done
+	  else echo "SKIPPED lint: $$target: rustup target add does not work here"; fi; done
 
 # A toolchain of the minimal profile has neither.
 lint-if-possible:
 	@if cargo clippy --version >/dev/null 2>&1 && cargo fmt --version >/dev/null 2>&1; then $(MAKE) lint; \
-	else echo 'lint: SKIPPED: this toolchain has no clippy or rustfmt (rustup component add clippy rustfmt)'; fi
+	else echo 'SKIPPED lint: this toolchain has no clippy or rustfmt (rustup component add clippy rustfmt)'; fi
 
 bench: setup
 	cargo build --release --locked

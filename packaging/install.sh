@@ -2,7 +2,7 @@
 # Installs this machine's package by apt, uses what came of it, and removes it again: packaging/install.sh target/deb
 # As root, on an overlay of this machine's root: nothing of it stays.
 set -eu
-[ "$(id -u)" = 0 ] || { echo "install.sh: SKIPPED: an overlay of / needs root"; exit 0; }
+[ "$(id -u)" = 0 ] || { echo "SKIPPED packaging/install.sh: an overlay of / needs root"; exit 0; }
 export package
 package=$(readlink -f "$1"/canter_*_"$(dpkg --print-architecture)".deb)
 export over

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Virtual devices, all on one bus in memory: canchar.ko virtual=2 */
 
+#include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
@@ -31,7 +32,26 @@ static ssize_t report_store(struct device *device, struct device_attribute *attr
 }
 static DEVICE_ATTR_WO(report);
 
-static struct attribute *virtual_attrs[] = { &dev_attr_report.attr, NULL };
+/* 1: the controller does not start any more; for tests. */
+static ssize_t broken_store(struct device *device, struct device_attribute *attribute,
+			    const char *text, size_t count)
+{
+	struct canchar_device *dev = container_of(device, struct canchar_device, dev);
+	bool broken;
+	int err = kstrtobool(text, &broken);
+
+	if (err)
+		return err;
+	canchar_virtual_break(dev->chip, broken);
+	return count;
+}
+static DEVICE_ATTR_WO(broken);
+
+static struct attribute *virtual_attrs[] = {
+	&dev_attr_report.attr,
+	&dev_attr_broken.attr,
+	NULL
+};
 ATTRIBUTE_GROUPS(virtual);
 
 static int canchar_virtual_add(struct canchar_virtual *chip)

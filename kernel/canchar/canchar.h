@@ -133,7 +133,7 @@ struct canchar_device {
 	raw_spinlock_t lock;
 	bool running;		/* on the bus, or off by errors */
 	bool live;		/* running, and the chip may be accessed */
-	bool sends;		/* running, neither bus-off nor listen-only */
+	bool sends;		/* live, neither bus-off nor listen-only */
 	bool recovering;	/* started again after bus-off */
 	bool gone;		/* the board was removed */
 	bool masked;		/* a caller polls the chip, and none sleeps */
@@ -208,17 +208,19 @@ static inline int canchar_trouble(const struct canchar_device *dev)
 /* Why frames cannot be sent: the same, or -EOPNOTSUPP of a listener. */
 static inline int canchar_send_trouble(const struct canchar_device *dev)
 {
+	int err = canchar_trouble(dev);
+
 	/* The flag changes only while the device is stopped. */
 	if (unlikely(READ_ONCE(dev->timing.flags) & CANCHAR_LISTEN_ONLY))
-		return canchar_trouble(dev) ?: -EOPNOTSUPP;
-	return canchar_trouble(dev);
+		return err ?: -EOPNOTSUPP;
+	return err;
 }
 
-/* With the lock held. */
+/* After live has changed, too. With the lock held. */
 static inline void canchar_set_state(struct canchar_device *dev, enum canchar_state state)
 {
 	WRITE_ONCE(dev->state, state);
-	dev->sends = dev->running && state != CANCHAR_BUS_OFF &&
+	dev->sends = dev->live && state != CANCHAR_BUS_OFF &&
 		     !(dev->timing.flags & CANCHAR_LISTEN_ONLY);
 }
 

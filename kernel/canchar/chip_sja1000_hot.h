@@ -74,9 +74,15 @@ static __always_inline bool sja1000_receive(struct canchar_device *dev, struct c
 	return true;
 }
 
+/*
+ * In bus-off SR shows a free buffer, whose addresses are those of the acceptance filter then, and
+ * the frame before has not been sent. A card that was removed shows all bits.
+ */
 static __always_inline bool sja1000_tx_free(struct canchar_device *dev)
 {
-	return sja1000_in(dev->chip, SJA1000_SR) & SJA1000_SR_TX_FREE;
+	u8 status = sja1000_in(dev->chip, SJA1000_SR);
+
+	return (status & (SJA1000_SR_TX_FREE | SJA1000_SR_BUS_OFF)) == SJA1000_SR_TX_FREE;
 }
 
 static __always_inline void sja1000_tx_interrupt(struct canchar_device *dev, bool wanted)

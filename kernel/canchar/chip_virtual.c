@@ -91,6 +91,8 @@ static int canchar_virtual_start(struct canchar_device *dev)
 	struct canchar_virtual *chip = dev->chip;
 	unsigned long flags;
 
+	if (READ_ONCE(chip->broken))
+		return -EIO;
 	raw_spin_lock_irqsave(&chip->lock, flags);
 	chip->tail = chip->head;
 	chip->events = 0;
@@ -218,6 +220,11 @@ void canchar_virtual_report(struct canchar_virtual *chip, enum canchar_state sta
 	raw_spin_unlock(&chip->lock);
 	canchar_virtual_raise(chip, CANCHAR_EVENT_STATE);
 	local_irq_restore(flags);
+}
+
+void canchar_virtual_break(struct canchar_virtual *chip, bool broken)
+{
+	WRITE_ONCE(chip->broken, broken);
 }
 
 void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_bus *bus)

@@ -26,6 +26,7 @@ struct canchar_virtual {
 	unsigned int head, tail;
 	unsigned int events;		/* CANCHAR_EVENT_* but RX, until read */
 	bool listening;
+	bool broken;			/* its next start fails */
 	bool busy;			/* on_wire is on its way */
 	struct canchar_frame on_wire;
 	struct canchar_standing standing;
@@ -43,5 +44,7 @@ void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_
 void canchar_virtual_quiet(struct canchar_virtual *chip);
 /* Lets the controller report this state. */
 void canchar_virtual_report(struct canchar_virtual *chip, enum canchar_state state);
+/* Lets starts fail with -EIO, as those of a chip that does not leave reset mode. */
+void canchar_virtual_break(struct canchar_virtual *chip, bool broken);
 
 #endif

@@ -209,6 +209,16 @@ static __always_inline unsigned int canchar_handle(struct canchar_device *dev, u
 	return count;
 }
 
+/* Masked: only changes of state interrupt, and polling serves the rest with them. */
+static noinline bool canchar_interrupt_masked(struct canchar_device *dev)
+{
+	if (!dev->live || !dev->ops->acknowledge(dev))
+		return false;
+	dev->counts.interrupts++;
+	canchar_poll_chip(dev);
+	return true;
+}
+
 /**
  * canchar_interrupt() - the hard interrupt handler of every board
  * @irq: its line
@@ -224,18 +234,15 @@ irqreturn_t canchar_interrupt(int irq, void *data)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	while (vain < CANCHAR_PASSES_MAX && count < CANCHAR_BURST_MAX) {
+	if (unlikely(dev->masked)) {
+		bool handled = canchar_interrupt_masked(dev);
+
+		raw_spin_unlock_irqrestore(&dev->lock, flags);
+		return handled ? IRQ_HANDLED : IRQ_NONE;
+	}
+	while (dev->live && vain < CANCHAR_PASSES_MAX && count < CANCHAR_BURST_MAX) {
 		unsigned int came;
 
-		if (!dev->live)
-			break;
-		if (unlikely(dev->masked)) {
-			if (dev->ops->acknowledge(dev)) {
-				canchar_poll_chip(dev);
-				vain++;
-			}
-			break;
-		}
 		events = chip_events(dev);
 		if (!events)
 			break;

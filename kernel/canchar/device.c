@@ -18,6 +18,7 @@ static void canchar_leave_chip(struct canchar_device *dev)
 	if (dev->live)
 		dev->ops->silence(dev);
 	dev->live = false;
+	canchar_set_state(dev, dev->state);
 	dev->tx_armed = false;
 }
 

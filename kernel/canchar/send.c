@@ -155,7 +155,7 @@ void canchar_feed(struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
-	if (!dev->live || !dev->sends)
+	if (!dev->sends)
 		return;
 	if (!chip_tx_free(dev)) {
 		if (dev->tx_armed || !canchar_tx_wanted(dev))
@@ -180,7 +180,7 @@ void canchar_feed(struct canchar_device *dev)
 /* No file waits for its turn, and the controller is free. */
 static __always_inline bool canchar_may_send_at_once(struct canchar_device *dev)
 {
-	return likely(!dev->tx_armed && !canchar_senders_wait(dev) && dev->live && dev->sends) &&
+	return likely(!dev->tx_armed && !canchar_senders_wait(dev) && dev->sends) &&
 	       chip_tx_free(dev);
 }
 

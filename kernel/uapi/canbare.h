@@ -66,7 +66,7 @@ struct canbare_status {
 	struct canbare_counts counts;	/* 16 */
 };
 
-#define CANBARE_IOC		0xba
+#define CANBARE_IOC		0xc4	/* 0x30-0x3f of it: see canchar.h */
 /*
  * Starts the image on a processor that is present and not online, between the card bound
  * first and the card bound second. Returns when it forwards frames.
@@ -76,9 +76,9 @@ struct canbare_status {
  * ETIMEDOUT: the processor does not answer. EPERM: without CAP_SYS_RAWIO, or in a kernel that is
  * locked down.
  */
-#define CANBARE_START		_IOW(CANBARE_IOC, 0, struct canbare_start)
+#define CANBARE_START		_IOW(CANBARE_IOC, 0x30, struct canbare_start)
 /* Ends the gateway; the counts stay. */
-#define CANBARE_STOP		_IO(CANBARE_IOC, 1)
-#define CANBARE_GET_STATUS	_IOR(CANBARE_IOC, 2, struct canbare_status)
+#define CANBARE_STOP		_IO(CANBARE_IOC, 0x31)
+#define CANBARE_GET_STATUS	_IOR(CANBARE_IOC, 0x32, struct canbare_status)
 
 #endif

@@ -364,7 +364,11 @@ struct canchar_poll_set {
 
 /* ------------------------------------------------------------- ioctls -- */
 
-#define CANCHAR_IOC		0xca
+/*
+ * A code that Documentation/userspace-api/ioctl/ioctl-number.rst gives to nobody. canchar uses
+ * 0x00-0x1f of it, canprobe 0x20-0x2f and canbare 0x30-0x3f.
+ */
+#define CANCHAR_IOC		0xc4
 
 /* Of the device; those that change it need CAP_NET_ADMIN. */
 #define CANCHAR_GET_INFO	_IOR(CANCHAR_IOC, 0x00, struct canchar_info)

@@ -53,23 +53,23 @@ struct canprobe_state {
 /* The cards of the instrument, in order: the first sends, the second receives. ENODEV: fewer than
  * two.
  */
-#define CANPROBE_IOC		0xb9
+#define CANPROBE_IOC		0xc4	/* 0x20-0x2f of it: see canchar.h */
 /* Starts to send. EBUSY: it sends already. EINVAL: an invalid plan. EIO: a controller does not
  * start.
  */
-#define CANPROBE_START		_IOW(CANPROBE_IOC, 0, struct canprobe_plan)
+#define CANPROBE_START		_IOW(CANPROBE_IOC, 0x20, struct canprobe_plan)
 /* Stops sending. */
-#define CANPROBE_STOP		_IO(CANPROBE_IOC, 1)
-#define CANPROBE_GET_STATE	_IOR(CANPROBE_IOC, 2, struct canprobe_state)
+#define CANPROBE_STOP		_IO(CANPROBE_IOC, 0x21)
+#define CANPROBE_GET_STATE	_IOR(CANPROBE_IOC, 0x22, struct canprobe_state)
 /*
  * Measures the floor: the time from a timer's write to a card to the handler of the
  * interrupt that the write causes. EAGAIN: no frame has been sent yet. EBUSY: it sends.
  */
-#define CANPROBE_FLOOR		_IO(CANPROBE_IOC, 3)
+#define CANPROBE_FLOOR		_IO(CANPROBE_IOC, 0x23)
 /*
  * Records how long the handlers of this interrupt line run, except those of canprobe and those that
  * return IRQ_NONE; 0: stops recording. EOPNOTSUPP: a kernel without tracepoints.
  */
-#define CANPROBE_WATCH		_IOW(CANPROBE_IOC, 4, __u32)
+#define CANPROBE_WATCH		_IOW(CANPROBE_IOC, 0x24, __u32)
 
 #endif

@@ -53,10 +53,11 @@ impl Status {
         self.0 & r::SR_OVERRUN != 0
     }
 
-    /// The transmit buffer can take a frame.
+    /// The transmit buffer can take a frame. Not in bus-off: there the chip reports a free buffer, but its addresses are
+    /// those of the acceptance filter until recovery begins (6.4.15), and a frame would go out only after it.
     #[inline]
     pub fn buffer_free(self) -> bool {
-        self.0 & r::SR_BUFFER_FREE != 0
+        self.0 & (r::SR_BUFFER_FREE | r::SR_BUS_OFF) == r::SR_BUFFER_FREE
     }
 
     /// The last frame has been sent.
@@ -134,6 +135,9 @@ impl<R: Registers> Controller<R> {
     /// Goes on the bus with these settings. All frames pass the acceptance filter, no interrupt is enabled, the FIFO is
     /// empty and the error counters are 0.
     ///
+    /// A controller that was left in bus-off recovers first, as after [`recover`](Self::recover): [`Status::bus_off`]
+    /// says so until it has.
+    ///
     /// # Errors
     /// [`Error::Timing`], before any register is accessed; [`Error::NoAnswer`].
     pub fn start(&mut self, bus: &Bus) -> Result<(), Error> {
@@ -149,8 +153,11 @@ impl<R: Registers> Controller<R> {
         self.registers.write(r::BTR0, bus.timing.btr0());
         self.registers.write(r::BTR1, bus.timing.btr1());
         self.registers.write(r::OCR, bus.output);
-        self.registers.write(r::TXERR, 0);
-        self.registers.write(r::RXERR, 0);
+        // In bus-off a written TXERR would end it after 11 recessive bits instead of 128 times as many (6.4.12).
+        if !self.status().bus_off() {
+            self.registers.write(r::TXERR, 0);
+            self.registers.write(r::RXERR, 0);
+        }
         self.set_mode(if bus.listen_only { r::MOD_LISTEN_ONLY } else { 0 })?;
         // Leaving reset mode empties the FIFO (6.4.3, note 3); QEMU keeps it.
         for _ in 0..FIFO_FRAMES_MAX {

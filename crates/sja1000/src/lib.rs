@@ -67,7 +67,8 @@
 //! Every register and bit: *SJA1000 Stand-alone CAN controller, Product specification*, Philips Semiconductors,
 //! 2000-01-04; its sections are named beside them. The documentation notes where QEMU's model of the chip
 //! (hw/net/can/can_sja1000.c, seen in 7.2) behaves otherwise, because the driver must work on both. It is tested on
-//! QEMU's model and on a chip in memory that keeps the data sheet's rules, on no real card yet.
+//! QEMU's model and on a chip in memory that keeps the data sheet's rules, with bus-off and all error states, on no real
+//! card yet.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -426,6 +426,38 @@ static void frames_queued_before_bus_off(void)
 	restart_with(near_name, "0", 0);
 }
 
+static void *wait_for_one(void *argument)
+{
+	int *fd = argument;
+
+	return (void *)(wait_for(*fd, 1, 2 * SOON_MS * MS_NS) < 0 ? (long)errno : 0);
+}
+
+static void a_restart_that_fails(void)
+{
+	int fd = open_device(near_name), polled = open_device(near_name);
+	struct pollfd one = { .fd = polled, .events = POLLPRI };
+	pthread_t thread;
+	void *error;
+	long began;
+
+	write_attribute(near_name, "restart_ms", "100");
+	write_attribute(near_name, "broken", "1");
+	pthread_create(&thread, NULL, wait_for_one, &fd);
+	let_it_sleep();
+	began = now_ms();
+	write_attribute(near_name, "report", "bus-off");
+	ok(poll(&one, 1, 2 * SOON_MS) == 1 && one.revents & POLLERR && now_ms() - began < SOON_MS,
+	   "a restart that fails wakes those who poll ...");
+	pthread_join(thread, &error);
+	ok((long)error == ENETDOWN && now_ms() - began < SOON_MS, "... and readers that sleep");
+	ok(statistics_of(fd).state == CANCHAR_STOPPED, "... and leaves the device stopped");
+	write_attribute(near_name, "broken", "0");
+	close(polled);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
 /* In bus-off nothing is sent: closing many blocking files takes one linger, not one each. */
 static void closing_many_files(void)
 {
@@ -470,6 +502,7 @@ int main(int count, char **names)
 	a_stopped_device_in_a_set();
 	frames_queued_before_bus_off();
 	closing_many_files();
+	a_restart_that_fails();
 	printf("1..%d\n", number);
 	return failed != 0;
 }

@@ -1,6 +1,7 @@
 //! kernel/uapi/canbare.h: a gateway on a processor without Linux. The header documents the fields.
 #![allow(missing_docs)]
 
+use super::request;
 use std::mem::offset_of;
 
 pub const NOT_STARTED: u32 = 0;
@@ -41,13 +42,6 @@ const _: () = assert!(offset_of!(Counts, received) == 0 && offset_of!(Counts, tr
 const _: () = assert!(offset_of!(Counts, dropped) == 16 && offset_of!(Counts, overruns) == 24);
 const _: () = assert!(offset_of!(Counts, bus_offs) == 32);
 
-const TYPE: u32 = 0xba;
-
-/// `_IO`, `_IOW` and `_IOR` of asm-generic/ioctl.h.
-const fn request(direction: u32, number: u32, size: usize) -> u32 {
-    direction << 30 | (size as u32) << 16 | TYPE << 8 | number
-}
-
-pub const START: u32 = request(1, 0, size_of::<Start>());
-pub const STOP: u32 = request(0, 1, 0);
-pub const GET_STATUS: u32 = request(2, 2, size_of::<Status>());
+pub const START: u32 = request(1, 0x30, size_of::<Start>());
+pub const STOP: u32 = request(0, 0x31, 0);
+pub const GET_STATUS: u32 = request(2, 0x32, size_of::<Status>());

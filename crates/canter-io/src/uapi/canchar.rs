@@ -1,6 +1,8 @@
 //! kernel/uapi/canchar.h: CAN controllers as character devices. The header documents the fields.
 #![allow(missing_docs)]
 
+use super::request;
+
 /// `struct canchar_frame`, also a slot of a ring.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,13 +134,6 @@ const _: () = assert!(std::mem::offset_of!(Frame, data) == 16);
 const _: () = assert!(size_of::<MapHeader>() == 40 && size_of::<Options>() == 40);
 const _: () = assert!(size_of::<FilterSet>() == 24 && size_of::<Statistics>() == 112);
 const _: () = assert!(size_of::<Wait>() == 16 && size_of::<PollEntry>() == 8 && size_of::<PollSet>() == 24);
-
-const TYPE: u32 = 0xca;
-
-/// `_IO`, `_IOW` and `_IOR` of asm-generic/ioctl.h.
-const fn request(direction: u32, number: u32, size: usize) -> u32 {
-    direction << 30 | (size as u32) << 16 | TYPE << 8 | number
-}
 
 pub const GET_OPTIONS: u32 = request(2, 0x10, size_of::<Options>());
 pub const SET_OPTIONS: u32 = request(1, 0x11, size_of::<Options>());

@@ -1,6 +1,8 @@
 //! kernel/uapi/canprobe.h: the instrument on two cards. The header documents the fields.
 #![allow(missing_docs)]
 
+use super::request;
+
 pub const SENT: u8 = 0;
 pub const HANDLER: u8 = 2;
 
@@ -51,15 +53,8 @@ const _: () = assert!(size_of::<Record>() == 24 && std::mem::offset_of!(Record, 
 const _: () = assert!(size_of::<Plan>() == 56 && std::mem::offset_of!(Plan, delay_ns) == 16);
 const _: () = assert!(size_of::<State>() == 32);
 
-const TYPE: u32 = 0xb9;
-
-/// `_IO`, `_IOW` and `_IOR` of asm-generic/ioctl.h.
-const fn request(direction: u32, number: u32, size: usize) -> u32 {
-    direction << 30 | (size as u32) << 16 | TYPE << 8 | number
-}
-
-pub const START: u32 = request(1, 0, size_of::<Plan>());
-pub const STOP: u32 = request(0, 1, 0);
-pub const GET_STATE: u32 = request(2, 2, size_of::<State>());
-pub const FLOOR: u32 = request(0, 3, 0);
-pub const WATCH: u32 = request(1, 4, size_of::<u32>());
+pub const START: u32 = request(1, 0x20, size_of::<Plan>());
+pub const STOP: u32 = request(0, 0x21, 0);
+pub const GET_STATE: u32 = request(2, 0x22, size_of::<State>());
+pub const FLOOR: u32 = request(0, 0x23, 0);
+pub const WATCH: u32 = request(1, 0x24, size_of::<u32>());

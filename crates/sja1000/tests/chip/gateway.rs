@@ -1,27 +1,12 @@
 //! The gateway between two chips in memory: every frame accounted for, whatever happens to the chips.
 
-use crate::double::Chip;
+use crate::double::{RECOVERY, Shared};
 use sja1000::{
-    Controller, Registers,
+    Controller,
     boards::kvaser,
     gateway::{Counts, Gateway, Gone},
     register as r,
 };
-use std::{cell::RefCell, rc::Rc};
-
-/// A chip that the gateway drives and the test looks into meanwhile.
-#[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Chip>>);
-
-impl Registers for Shared {
-    fn read(&mut self, register: u8) -> u8 {
-        self.0.borrow_mut().read(register)
-    }
-
-    fn write(&mut self, register: u8, value: u8) {
-        self.0.borrow_mut().write(register, value);
-    }
-}
 
 impl Shared {
     fn goes_bus_off(&self) {
@@ -70,7 +55,7 @@ fn frames_come_out_in_order_and_are_counted() {
 #[test]
 fn a_frame_without_room_is_dropped_and_counted_and_the_next_one_goes_out() {
     let (ended, counts, to) = run(|times, from, to| {
-        to.0.borrow_mut().busy = times == 1;
+        to.0.borrow_mut().full = times == 1;
         from.0.borrow_mut().arrive(&frame(times as u8));
         times < 3
     });
@@ -96,10 +81,13 @@ fn a_controller_that_stays_bus_off_for_a_while_is_counted_once() {
     let (ended, counts, _) = run(|times, from, _| {
         match times {
             1 => from.goes_bus_off(),
-            2 | 3 => from.0.borrow_mut().bus_off = true, // it counts 128 times 11 recessive bits
-            4 => from.0.borrow_mut().bus_off = false,
+            2 | 3 => from.0.borrow_mut().recessive(63),
+            4 => from.0.borrow_mut().recessive(RECOVERY - 2 * 63),
             5 => from.goes_bus_off(),
-            6 => from.0.borrow_mut().arrive(&frame(1)),
+            6 => {
+                from.0.borrow_mut().recessive(RECOVERY);
+                from.0.borrow_mut().arrive(&frame(1));
+            }
             _ => {}
         }
         times < 7
@@ -113,6 +101,7 @@ fn an_output_that_is_bus_off_is_brought_back_and_sends_the_frame() {
     let (ended, counts, to) = run(|times, from, to| {
         if times == 1 {
             to.goes_bus_off();
+            to.0.borrow_mut().passing = true;
             from.0.borrow_mut().arrive(&frame(1));
         }
         times < 2

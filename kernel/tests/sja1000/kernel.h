@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * As much of the kernel as canchar's core and its SJA1000 use, for one thread in user space: locks
+ * and barriers do nothing, timers and works only remember that they were started. Included before
+ * each of canchar's files; the headers that they name are empty then.
+ */
+#ifndef SJA1000_TEST_KERNEL_H
+#define SJA1000_TEST_KERNEL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/can.h>
+#include <linux/can/error.h>
+#include <linux/types.h>
+
+#define CANTER_COMPAT_H		/* differences between kernels: none here */
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t ktime_t;
+typedef int irqreturn_t;
+
+#define BIT(n)			(1U << (n))
+#define U16_MAX			UINT16_MAX
+#define U32_MAX			UINT32_MAX
+#define NSEC_PER_MSEC		1000000L
+#define PAGE_SIZE		4096UL
+#define PAGE_ALIGN(size)	(((size) + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1))
+#define IRQ_NONE		0
+#define IRQ_HANDLED		1
+#define GFP_KERNEL		0
+#define GFP_KERNEL_ACCOUNT	0
+#define MAX_ERRNO		4095
+
+#define likely(x)		(x)
+#define unlikely(x)		(x)
+#undef __always_inline
+#define __always_inline		inline
+#define noinline
+#define __user
+#define ____cacheline_aligned
+#define fallthrough		__attribute__((__fallthrough__))
+#define min(a, b)		((a) < (b) ? (a) : (b))
+#define max(a, b)		((a) > (b) ? (a) : (b))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define clamp_t(type, x, low, high) min_t(type, max((type)(x), (type)(low)), high)
+#define container_of(at, type, member) ((type *)((char *)(at) - offsetof(type, member)))
+#define struct_size(at, member, count) (sizeof(*(at)) + (count) * sizeof((at)->member[0]))
+#define READ_ONCE(x)		(*(volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, value)	(*(volatile typeof(x) *)&(x) = (value))
+#define smp_mb()		do { } while (0)
+#define smp_wmb()		do { } while (0)
+#define smp_rmb()		do { } while (0)
+#define smp_load_acquire(at)	READ_ONCE(*(at))
+#define smp_store_release(at, value) WRITE_ONCE(*(at), value)
+#define IS_ERR(at)		((unsigned long)(at) >= (unsigned long)-MAX_ERRNO)
+#define PTR_ERR(at)		((long)(at))
+#define ERR_PTR(error)		((void *)(long)(error))
+
+/* Ports: driver.c. */
+u8 inb(unsigned long port);
+void outb(u8 value, unsigned long port);
+static inline void udelay(unsigned int us) { }
+
+/* Memory. */
+static inline void *kzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
+static inline void *kvzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
+static inline void *vmalloc_user(size_t bytes) { return calloc(1, bytes); }
+#define kfree			free
+#define kvfree			free
+#define vfree			free
+#define u64_to_user_ptr(address) ((void *)(unsigned long)(address))
+static inline int copy_from_user(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+/* Lists. */
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+static inline void INIT_LIST_HEAD(struct list_head *head) { head->next = head->prev = head; }
+static inline bool list_empty(const struct list_head *head) { return head->next == head; }
+static inline void list_add_tail(struct list_head *entry, struct list_head *head)
+{
+	entry->next = head;
+	entry->prev = head->prev;
+	head->prev->next = entry;
+	head->prev = entry;
+}
+
+static inline void list_del(struct list_head *entry)
+{
+	entry->next->prev = entry->prev;
+	entry->prev->next = entry->next;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	list_del(entry);
+	INIT_LIST_HEAD(entry);
+}
+
+static inline void list_move_tail(struct list_head *entry, struct list_head *head)
+{
+	list_del(entry);
+	list_add_tail(entry, head);
+}
+
+#define list_first_entry(head, type, member) container_of((head)->next, type, member)
+#define list_for_each_entry(at, head, member) \
+	for (at = container_of((head)->next, typeof(*at), member); &at->member != (head); \
+	     at = container_of(at->member.next, typeof(*at), member))
+
+/* Locks; there is one thread. */
+struct mutex { int unused; };
+typedef struct { int unused; } raw_spinlock_t;
+
+#define mutex_init(mutex)	((void)(mutex))
+#define mutex_lock(mutex)	((void)(mutex))
+#define mutex_unlock(mutex)	((void)(mutex))
+#define raw_spin_lock_init(lock) ((void)(lock))
+#define raw_spin_lock_irqsave(lock, flags) ((void)(lock), (void)((flags) = 0))
+#define raw_spin_unlock_irqrestore(lock, flags) ((void)(lock), (void)(flags))
+
+/* Who waits: nobody. */
+struct rcuwait { int unused; };
+typedef struct { int unused; } wait_queue_head_t;
+struct irq_work { int unused; };
+
+#define rcuwait_active(wait)	((void)(wait), false)
+#define rcuwait_wake_up(wait)	((void)(wait))
+#define waitqueue_active(queue)	((void)(queue), false)
+#define irq_work_queue(work)	((void)(work))
+
+/* Works and timers: driver.c runs those that were started. */
+struct work_struct { bool pending; };
+struct delayed_work {
+	struct work_struct work;
+	void (*function)(struct work_struct *work);
+};
+
+#define INIT_DELAYED_WORK(delayed, called) ((delayed)->function = (called))
+#define msecs_to_jiffies(ms)	(ms)
+#define schedule_delayed_work(delayed, jiffies) ((void)(jiffies), (delayed)->work.pending = true)
+#define cancel_delayed_work(delayed) ((delayed)->work.pending = false)
+#define cancel_delayed_work_sync	cancel_delayed_work
+
+enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
+enum { CLOCK_MONOTONIC_HERE, HRTIMER_MODE_REL_HARD };
+#define CLOCK_MONOTONIC		CLOCK_MONOTONIC_HERE
+
+struct hrtimer {
+	bool queued;
+	enum hrtimer_restart (*function)(struct hrtimer *timer);
+};
+
+#define hrtimer_setup(timer, called, clock, mode) ((timer)->function = (called))
+#define hrtimer_is_queued(timer) ((timer)->queued)
+#define hrtimer_start(timer, time, mode) ((void)(time), (timer)->queued = true)
+#define hrtimer_cancel(timer)	((timer)->queued = false)
+#define hrtimer_forward_now(timer, time) ((void)(timer), (void)(time))
+#define ns_to_ktime(ns)		((ktime_t)(ns))
+static inline u64 ktime_get_real_ns(void) { return 1; }
+
+/* The device model. */
+struct module;
+struct attribute_group { int unused; };
+struct file_operations { int unused; };
+struct inode;
+struct file;
+struct cdev { struct module *owner; };
+struct class {
+	const char *name;
+	const struct attribute_group **dev_groups;
+};
+
+struct device {
+	struct class *class;
+	struct device *parent;
+	dev_t devt;
+	void (*release)(struct device *device);
+};
+
+#define THIS_MODULE		NULL
+#define MKDEV(major, minor)	((dev_t)(minor))
+#define MAJOR(number)		(0)
+#define DEFINE_IDA(name)	int name
+#define ida_alloc_max(ida, most, flags) (0)
+#define ida_free(ida, number)	((void)(number))
+#define ida_destroy(ida)	((void)(ida))
+#define device_initialize(device) ((void)(device))
+#define dev_set_name(device, ...) ((void)(device))
+#define cdev_init(cdev, operations) ((void)(operations))
+#define cdev_device_add(cdev, device) (0)
+#define cdev_device_del(cdev, device) ((void)(device))
+#define put_device(device)	((void)(device))
+#define alloc_chrdev_region(number, first, count, name) (0)
+#define unregister_chrdev_region(number, count) ((void)(number))
+#define class_register(class)	((void)(class), 0)
+#define class_unregister(class)	((void)(class))
+
+#endif
