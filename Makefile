@@ -15,12 +15,12 @@ TESTS := cargo test --workspace --locked
 ONLY_LAB := -- --ignored --test-threads=1
 
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
-PACKAGES := gcc libc6-dev make qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
+PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-wheel test-arm test-arm-lab \
+  miri test-bits test-kernel test-kernel-all test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
@@ -32,8 +32,9 @@ study-all: setup
 	cargo build --release --locked
 	$(CANTER) study run --all --out target/study-all
 
-# Two at a time: first what is built and checked, since Cargo often has work for one processor only; then the tests, since a guest
-# has one processor but where its line says otherwise. It ends with the number of tests that passed, failed and were skipped; a skip that tests/skips.txt does not allow fails it.
+# Two at a time: first what is built and checked, since Cargo often has work for one processor only; then the tests, since a
+# guest has one processor but where its line says otherwise. It ends with the number of tests that passed, failed and were
+# skipped; a skip that tests/skips.txt does not allow fails it.
 test:
 	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
 
@@ -43,12 +44,14 @@ test-lines: setup
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
-EVERYTHING := test test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+EVERYTHING := test test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+# These too, as soon as this file has them.
+EVERYTHING += $(filter test-checkpatch test-ynl fuzz,$(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile))
 ifneq ($(origin LINES),command line)
 LINES := $(EVERYTHING)
 endif
 test-all:
-	@tests/everything.py $(TARGET)/test-all tests/skips.txt $(LINES)
+	@tests/everything.py "$(TARGET)/test-all" tests/skips.txt $(LINES)
 
 test-host: built
 	$(TESTS)
@@ -99,8 +102,11 @@ lab-conformance: built
 	$(call IN_LAB,--fd-cards 1) $(TESTS) --test netlink $(ONLY_LAB)
 	$(call IN_LAB,) $(TESTS) --lib $(ONLY_LAB) uring
 
+# Figures are compared in the virtual clock only.
 lab-canchar: built
-	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4) $(TESTS) --test canchar $(ONLY_LAB)
+	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4) $(TESTS) --test canchar $(ONLY_LAB) --skip every_driver
+	$(call IN_LAB,--bus probe --canchar virtual$(COMMA)3$(COMMA)4 --clock virtual) $(TESTS) --test canchar $(ONLY_LAB) \
+	  every_driver
 
 lab-traffic: built
 	$(call IN_LAB,--clock virtual) $(TESTS) --test traffic $(ONLY_LAB)
@@ -109,10 +115,16 @@ lab-study: built
 	$(call IN_LAB,--bus wire --net --clock virtual) $(TESTS) --test study $(ONLY_LAB)
 
 test-6.1: built
-	$(call IN_LAB,--kernel 6.1) $(TESTS) --test gateway --test routes --test rules $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1) $(TESTS) --test gateway $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --cpus 2) $(TESTS) --test capture $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4) $(TESTS) --test canchar \
-	  $(ONLY_LAB) --skip tools::
+	  $(ONLY_LAB) --skip tools:: --skip every_driver
+
+# What else has passed on 6.1 whenever it passed on 6.12; only make test-all runs it.
+test-6.1-more: built
+	$(call IN_LAB,--kernel 6.1) $(TESTS) --test routes --test rules $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4 --clock virtual) $(TESTS) --test canchar \
+	  $(ONLY_LAB) every_driver
 
 # Memory that the kernel shares and pointers that it is given, under Miri (rustup component add miri --toolchain nightly):
 # cursors of packet rings, canchar rings and io_uring's buffers, a tap's ring, the inbox and its control messages, each on
@@ -204,6 +216,7 @@ test-bits:
 
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
+	kernel/tests/fuzz/run.sh 6.12 seconds=60
 
 test-kernel-all: setup test-bits
 	cargo build --locked
@@ -216,10 +229,16 @@ deb-dkms:
 test-dkms: built
 	kernel/dkms/test.sh 6.12
 
-# On a kernel with KASAN and lockdep, which takes ten minutes to build the first time.
+# On four kernels that find mistakes (kernel/tests/debug_kernel.sh), each of which takes ten minutes to build the first time:
+# LINE=kasan, kcsan, ubsan or rt, CPUS=2 or 1; all of them unless given. What passed with the same sources is not repeated.
 test-debug-kernel: setup
 	cargo build --locked
-	kernel/tests/debug_kernel.sh
+	LINE="$(LINE)" CPUS="$(CPUS)" kernel/tests/debug_kernel.sh
+
+# MINUTES (60) of the fuzzer on the same kernels. Results: target/fuzz/results/.
+fuzz-kernel: setup
+	cargo build --locked
+	LINE="$(LINE)" CPUS="$(CPUS)" MINUTES="$(MINUTES)" SEED="$(SEED)" kernel/tests/debug_kernel.sh --fuzz
 
 # The gateway without an operating system, both programs: target/baremetal/release/.
 baremetal:
@@ -254,8 +273,8 @@ bench: setup
 	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
 
 # FRAMES frames (a million) through random rules, half of them each way: every one accounted for, and no more memory. And as
-# many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on the
-# one with KASAN and lockdep, which takes ten minutes to build the first time.
+# many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on those
+# of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
 soak: setup
 	cargo build --release --locked
@@ -263,7 +282,7 @@ soak: setup
 	  cargo test --release --locked -p canter --test rules -- --ignored --nocapture a_long_run
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --timeout 120m --canchar virtual$(COMMA)3$(COMMA)4 -- env SOAK_FRAMES=$(FRAMES)" \
 	  cargo test --release --locked -p canter --test canchar -- --ignored --nocapture a_long_run
-	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) kernel/tests/debug_kernel.sh --soak
+	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) LINE="$(LINE)" CPUS="$(or $(CPUS),2)" kernel/tests/debug_kernel.sh --soak
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt

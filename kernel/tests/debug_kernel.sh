@@ -1,73 +1,163 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# debug_kernel.sh [--configure | --soak]: builds Debian's 6.12 with KASAN, lockdep and what else finds mistakes in a driver
-# (debug-kernel.config), once and in the lab's cache, then puts canwire, canchar, canprobe and canbare to work on it, and some
-# frames (SOAK_FRAMES, 20000 unless given) past devices that are opened, filtered, interrupted and unbound meanwhile. Any
-# report of KASAN or lockdep in the kernel's log fails a test. --configure stops before the build, which takes ten minutes of
-# two calm processors; --soak does nothing but those frames, with a release build of the test.
+# debug_kernel.sh [--configure | --build | --soak | --fuzz]: Debian's 6.12 with what finds mistakes in a driver, and canwire,
+# canchar, canprobe and canbare at work on it. Four kernels, the lines of a matrix: debug-kernel.config is common to them,
+# debug-kernel-LINE.config says what the line finds:
+#
+#	kasan	memory used after it was freed or beyond its end; locks (KASAN, lockdep, PROVE_RAW_LOCK_NESTING)
+#	kcsan	data races (KCSAN)
+#	ubsan	undefined arithmetic, leaks, and calls whose allocations fail (UBSAN, kmemleak, fault injection)
+#	rt	PREEMPT_RT with lockdep
+#
+# LINE (all of them) and CPUS ("2 1") choose; a part that passed with the same sources and kernel is not repeated unless
+# AGAIN is set. The first run of a line builds its kernel in the lab's cache: ten minutes of two calm processors. Any report
+# in the kernel's log fails its part.
+#
+# --configure and --build stop before and after that; --soak has nothing but SOAK_FRAMES frames past devices that are opened,
+# filtered, interrupted and unbound meanwhile, by a release build of the test; --fuzz nothing but MINUTES (60) of the fuzzer,
+# from SEED.
 set -e -o pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
 canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/canter/debug-kernel
-tree=$cache/linux-source-6.12
-key=$(sha256sum <"$tests/debug-kernel.config")
-for program in flex bison bc; do
-	command -v $program >/dev/null || { echo "debug_kernel.sh: $program is missing: apt-get install flex bison bc libelf-dev" >&2; exit 1; }
+source=$cache/linux-source-6.12
+done_folder=$root/target/debug-kernel/passed
+only=$1
+lines=${LINE:-kasan kcsan ubsan rt}
+
+for line in $lines; do
+	[ -f "$tests/debug-kernel-$line.config" ] || {
+		echo "debug_kernel.sh: LINE=$line: there is kasan, kcsan, ubsan and rt" >&2
+		exit 2
+	}
 done
-if [ ! -f "$tree/Makefile" ]; then
+missing=
+for program in flex bison bc; do
+	command -v $program >/dev/null || missing="$missing $program"
+done
+for package in libelf-dev libssl-dev; do
+	dpkg-query -W -f '${Status}' $package 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+done
+[ -z "$missing" ] || {
+	echo "debug_kernel.sh: missing:$missing (apt-get install --no-install-recommends flex bison bc libelf-dev libssl-dev)" >&2
+	exit 1
+}
+
+fetch_source() {
+	[ ! -f "$source/Makefile" ] || return 0
 	mkdir -p "$cache"
 	(cd "$cache" && apt-get download -q linux-source-6.12)
-	rm -rf "$tree" "$cache/new" && mkdir "$cache/new"
+	rm -rf "$source" "$cache/new" && mkdir "$cache/new"
 	dpkg-deb --fsys-tarfile "$cache"/linux-source-6.12_*.deb |
 		tar xO ./usr/src/linux-source-6.12.tar.xz | tar xJ -C "$cache/new"
-	mv "$cache/new/linux-source-6.12" "$tree"
+	mv "$cache/new/linux-source-6.12" "$source"
 	rmdir "$cache/new"
 	rm "$cache"/linux-source-6.12_*.deb
-fi
-if [ "$(cat "$cache/key" 2>/dev/null)" != "$key" ]; then
-	make -s -C "$tree" tinyconfig
-	"$tree/scripts/kconfig/merge_config.sh" -m -O "$tree" "$tree/.config" "$tests/debug-kernel.config" >/dev/null
+}
+
+# build_kernel LINE: in a folder of its own beside the sources, once for each configuration.
+build_kernel() {
+	local tree=$cache/$1 wanted key
+	local configs=("$tests/debug-kernel.config" "$tests/debug-kernel-$1.config")
+	key=$(cat "${configs[@]}" | sha256sum)
+	[ "$(cat "$tree/key" 2>/dev/null)" != "$key" ] || return 0
+	mkdir -p "$tree"
+	make -s -C "$source" O="$tree" tinyconfig
+	(cd "$tree" && "$source/scripts/kconfig/merge_config.sh" -m -O . .config "${configs[@]}" >/dev/null)
 	make -s -C "$tree" olddefconfig
-	while read -r line; do
-		case $line in
+	cat "${configs[@]}" | while read -r wanted; do
+		case $wanted in
 		'' | '# '[^C]*) ;;
-		*) grep -qxF "$line" "$tree/.config" || echo "debug_kernel.sh: not taken over: $line" >&2 ;;
+		*) grep -qxF "$wanted" "$tree/.config" || echo "debug_kernel.sh: $1: not taken over: $wanted" >&2 ;;
 		esac
-	done <"$tests/debug-kernel.config" >/dev/null
-	[ "$1" != --configure ] || exit 0
-	make -s -C "$tree" -j"$(nproc)" bzImage modules
-	echo "$key" >"$cache/key"
-fi
+	done
+	[ "$only" != --configure ] || return 0
+	# Warnings that are the kernel's own, hundreds of them, stay in the log.
+	make -s -C "$tree" -j"$(nproc)" bzImage modules >"$tree/log" 2>&1 || { tail -20 "$tree/log" >&2; exit 1; }
+	echo "$key" >"$tree/key"
+}
+
+# What a part depends on; empty outside of a checkout: then nothing is remembered.
+sources() {
+	git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
+	(git -C "$root" ls-files -s kernel crates baremetal Cargo.lock && git -C "$root" diff HEAD -- kernel crates baremetal &&
+		cat "$cache/$line/key") | sha256sum | cut -c 1-32
+}
+
+# part NAME COMMAND...: once for these sources; a part that fails does not keep the others from running.
+failed=
+part() {
+	local name=$line-$cpus-$1 key
+	key=$(sources)
+	shift
+	if [ -z "$AGAIN" ] && [ -n "$key" ] && [ "$(cat "$done_folder/$name" 2>/dev/null)" = "$key" ]; then
+		echo "# $name: passed before with these sources (AGAIN=1 repeats it)"
+		return
+	fi
+	echo "# $name"
+	if "$@"; then
+		mkdir -p "$done_folder"
+		echo "$key" >"$done_folder/$name"
+	else
+		failed="$failed $name"
+	fi
+}
+
 # in_lab TEST OPTIONS WORDS: a test program of the command line in that kernel.
 in_lab() {
 	local test=$1 options=$2
 	shift 2
 	(cd "$root" &&
-		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --kernel $tree --timeout 180m $options -- env SLOWNESS=20 SOAK_FRAMES=${SOAK_FRAMES:-20000}" \
+		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --kernel $cache/$line --timeout 180m $options -- env SLOWNESS=20 SOAK_FRAMES=${SOAK_FRAMES:-20000}" \
 			cargo test --locked -p canter --test "$test" $profile -- --ignored --test-threads=1 "$@")
 }
-devices='--cpus 2 --bus probe --canchar virtual,3,4'
-profile=
-if [ "$1" = --soak ]; then
-	profile=--release
-	in_lab canchar "$devices" --nocapture a_long_run
-	exit
-fi
-share=$root/target/canwire/debug
-mkdir -p "$share/canwire" "$share/uapi"
-cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
-cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
-cp "$root"/kernel/compat.h "$share/"
-make -s -C "$tree" M="$share/canwire" modules
-# Some functions of the wire need one processor, mistakes between processors need two. Going under full traffic starves
-# one such processor.
+
+# functions WORDS: of canwire, one by one. One of them needs a single processor: going under full traffic starves it.
 functions() {
-	"$canter" lab --quiet --kernel "$tree" --cpus "$1" --timeout 30m --share "$root/target" -- env \
-		CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "${@:2}"
+	local share=$root/target/debug-kernel/$line
+	mkdir -p "$share/canwire" "$share/uapi"
+	cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
+	cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
+	cp "$root"/kernel/compat.h "$share/"
+	make -s -C "$cache/$line" M="$share/canwire" modules
+	"$canter" lab --quiet --kernel "$cache/$line" --cpus "$cpus" --timeout 60m --share "$root/target" -- env \
+		CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"
 }
-functions 2
-functions 1 -removal
-# Without many processes that are no more of the module, bursts that such a kernel is too slow for, and figures.
-in_lab canchar "$devices" --skip tools:: --skip of_a_burst --skip interfaces_and_devices --skip what_a_frame_costs
-in_lab bare_metal '--bare-metal --bus probe' --skip it_is_as_fast # no figure on such a kernel
+
+# fuzz SECONDS: with failing calls first where the kernel has them.
+fuzz() {
+	local nth=
+	[ "$line" != ubsan ] || nth=fail_nth=1
+	"$tests/fuzz/run.sh" "$cache/$line" line="$line" cpus="$cpus" seconds="$1" patience=600 seed="${SEED:-2014}" $nth
+}
+
+devices="--bus probe --canchar virtual,3,4"
+all_parts() {
+	part fuzz fuzz 120
+	if [ "$cpus" = 1 ]; then part functions functions -removal; else part functions functions; fi
+	# Without many processes that are no more of the module, bursts that such a kernel is too slow for, and figures.
+	part canchar in_lab canchar "--cpus $cpus $devices" \
+		--skip tools:: --skip of_a_burst --skip interfaces_and_devices --skip what_a_frame_costs
+	# Linux's one processor and canbare's are the two that these kernels take.
+	[ "$cpus" != 1 ] || part bare_metal in_lab bare_metal '--bare-metal --bus probe' --skip it_is_as_fast
+}
+
+profile=
+fetch_source
+for line in $lines; do
+	build_kernel "$line"
+	for cpus in ${CPUS:-2 1}; do
+		case $only in
+		--configure | --build) break ;;
+		--soak)
+			profile=--release
+			part soak in_lab canchar "--cpus $cpus $devices" --nocapture a_long_run
+			;;
+		--fuzz) part "fuzz-${MINUTES:-60}" fuzz $((60 * ${MINUTES:-60})) ;;
+		'') all_parts ;;
+		*) echo "debug_kernel.sh: $only: --configure, --build, --soak or --fuzz" >&2; exit 2 ;;
+		esac
+	done
+done
+[ -z "$failed" ] || { echo "debug_kernel.sh: failed:$failed" >&2; exit 1; }

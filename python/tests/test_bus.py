@@ -65,18 +65,28 @@ def number(message: can.Message) -> int:
     return struct.unpack("<Q", message.data)[0]
 
 
+def sleeps(thread: int) -> bool:
+    """Whether a thread of this process sleeps in a call (proc_pid_syscall(5)) that is not futex(2), number 202 on x86-64, by
+    which Python's threads wait for each other."""
+    return pathlib.Path(f"/proc/self/task/{thread}/syscall").read_text().split()[0] not in ("running", "202")
+
+
 def shut_down_under_a_waiting_recv(node: can.BusABC) -> None:
     """Twice, while another thread waits for a message; which ends that."""
-    ended = []
+    ended, sleeper = [], []
 
     def wait() -> None:
+        sleeper.append(threading.get_native_id())
         with pytest.raises(can.CanOperationError, match="shut down"):
             node.recv()
         ended.append(True)
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    time.sleep(0.2)
+    deadline = time.monotonic() + 20
+    while not sleeper or not sleeps(sleeper[0]):
+        assert time.monotonic() < deadline, "it does not wait"
+        time.sleep(0.005)
     node.shutdown()
     node.shutdown()
     waiting.join(10)

@@ -7,9 +7,9 @@
 mod skip;
 
 use skip::skip;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use canter_io::Filter;
 use canter_io::interface::{BitTiming, Interface, Kind, Modes, State};
@@ -226,8 +226,13 @@ fn a_frame_on_the_bus_is_counted_at_both_controllers() {
     for _ in 0..5 {
         output("cansend can0 123#1122334455667788");
     }
-    std::thread::sleep(Duration::from_millis(100));
-    let [sender, receiver] = std::array::from_fn(|at| ends[at].counters().unwrap().since(&before[at]));
+    let counted = || std::array::from_fn(|at| ends[at].counters().unwrap().since(&before[at]));
+    let [mut sender, mut receiver] = counted();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while (sender.tx_frames, receiver.rx_frames) != (5, 5) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+        [sender, receiver] = counted();
+    }
     assert_eq!((sender.tx_frames, sender.tx_bytes, receiver.rx_frames, receiver.rx_bytes), (5, 40, 5, 40));
     assert_eq!((receiver.rx_errors, receiver.rx_over_errors, receiver.bus_off), (0, 0, 0));
     for end in &mut ends {
@@ -253,10 +258,12 @@ impl Route {
         Job { echo: true, ..Job::between(self.from.0.index, self.to.0.index) }
     }
 
-    /// What candump sees on the far side after cansend on the near side; empty when nothing came.
+    /// What candump sees on the far side after cansend on the near side; empty when nothing came. A frame that comes is
+    /// there before the second of two frames sent on the far side itself, the first of which candump has seen.
     fn forwards(&self, frame: &str) -> String {
+        const LAST: &str = "1FFFFFFF#";
         let mut dump = Command::new("candump");
-        dump.args(["-L", "-n", "1", "-T", "500", "gwb"]).stdout(Stdio::piped());
+        dump.args(["-L", "gwb"]).stdout(Stdio::piped());
         let mut dump = dump.spawn().unwrap();
         let listens = || {
             let lists = std::fs::read_to_string("/proc/net/can/rcvlist_all").unwrap();
@@ -267,10 +274,21 @@ impl Route {
             std::thread::sleep(Duration::from_millis(10));
         }
         output(&format!("cansend gwa {frame}"));
-        let mut line = String::new();
-        dump.stdout.take().unwrap().read_to_string(&mut line).unwrap();
+        let mut lines = BufReader::new(dump.stdout.take().unwrap()).lines();
+        let mut came = String::new();
+        for _ in 0..2 {
+            output(&format!("cansend gwb {LAST}"));
+            loop {
+                let line = lines.next().expect("candump sees what is sent on its interface").unwrap();
+                match line.split_whitespace().nth(2).unwrap() {
+                    LAST => break,
+                    frame => came += frame,
+                }
+            }
+        }
+        dump.kill().unwrap();
         dump.wait().unwrap();
-        line.split_whitespace().nth(2).unwrap_or_default().to_owned()
+        came
     }
 }
 

@@ -31,7 +31,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use testbed::{DEADLINE, Watched, canter, eventually, ip, start};
+use testbed::{DEADLINE, Watched, asleep_in, canter, eventually, ip, start};
 
 const NEAR: &str = "/dev/canchar0";
 const FAR: &str = "/dev/canchar1";
@@ -247,9 +247,9 @@ fn a_read_waits_for_so_many_frames_or_so_long() {
     send(&near, [1, 2]);
     assert_eq!(far.read(&mut room).unwrap(), 2, "what is there when the time has passed");
     far.change(|options| options.timeout_ns = 0).unwrap();
-    let reader = std::thread::spawn(move || far.read(&mut room).unwrap());
+    let reader = asleep_in(move || far.read(&mut room).unwrap());
     send(&near, [3, 4]);
-    std::thread::sleep(Duration::from_millis(30));
+    std::thread::sleep(Duration::from_millis(30)); // in which nothing must happen
     assert!(!reader.is_finished(), "two frames ended a wait for three");
     send(&near, [5]);
     assert_eq!(reader.join().unwrap(), 3);
@@ -308,8 +308,7 @@ fn a_stopped_device_is_an_error_and_what_waited_in_it_is_lost_and_counted() {
     set_rate(20_000);
     let (near, sleeper) = (open(NEAR), blocking(NEAR));
     assert_eq!(near.write(&[frame(1); 10]).unwrap(), 10);
-    let reader = std::thread::spawn(move || sleeper.read(&mut [RawFrame::default()]).unwrap_err());
-    std::thread::sleep(Duration::from_millis(5));
+    let reader = asleep_in(move || sleeper.read(&mut [RawFrame::default()]).unwrap_err());
     Interface::find(NEAR).unwrap().down().unwrap();
     assert_eq!(reader.join().unwrap().kind(), io::ErrorKind::NetworkDown);
     assert_eq!(near.write(&[frame(1)]).unwrap_err().kind(), io::ErrorKind::NetworkDown);
@@ -346,15 +345,13 @@ fn who_sleeps_beside_one_who_polls_the_chip_is_woken() {
     send(&near, [1]);
     assert_eq!(polling.read(&mut [RawFrame::default()]).unwrap(), 1); // the interrupt is masked now
     receive(&sleeping, 1);
-    let sleeper = std::thread::spawn(move || sleeping.read(&mut [RawFrame::default()]).unwrap());
-    std::thread::sleep(Duration::from_millis(20));
+    let sleeper = asleep_in(move || sleeping.read(&mut [RawFrame::default()]).unwrap());
     send(&near, [2]);
     eventually("the sleeper wakes", || sleeper.is_finished());
     // A hybrid: it polls for a moment and sleeps then.
     polling.change(|options| options.spin_ns = 1_000_000).unwrap();
     receive(&polling, 1);
-    let hybrid = std::thread::spawn(move || polling.wait(1, FOREVER).unwrap());
-    std::thread::sleep(Duration::from_millis(50));
+    let hybrid = asleep_in(move || polling.wait(1, FOREVER).unwrap());
     send(&near, [3]);
     eventually("the hybrid wakes", || hybrid.is_finished());
     assert_eq!(hybrid.join().unwrap(), 1);
@@ -423,8 +420,7 @@ fn a_card_goes_back_to_the_kernels_driver_with_files_open_and_comes_again() {
     let _bench = Bench::new();
     start_card(CARD, 500_000);
     let (idle, sleeper) = (open(CARD), blocking(CARD));
-    let reader = std::thread::spawn(move || sleeper.read(&mut [RawFrame::default()]).unwrap_err());
-    std::thread::sleep(Duration::from_millis(20));
+    let reader = asleep_in(move || sleeper.read(&mut [RawFrame::default()]).unwrap_err());
     bind("\n");
     let gone = io::Error::from_raw_os_error(19).raw_os_error();
     assert_eq!(reader.join().unwrap().raw_os_error(), gone);
@@ -542,7 +538,7 @@ fn measured(latency: &str) -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "needs the modules canchar and canprobe: make test runs it in the lab"]
+#[ignore = "needs the modules canchar and canprobe and the virtual clock: make test runs it in the lab"]
 fn every_driver_of_a_card_is_measured_in_one_run_by_the_exact_instrument() {
     // No driver of these cards polls for sockets: a method that cannot start gives its cards to the next one.
     const UNABLE: &str = "read/busy-poll+write";

@@ -8,7 +8,7 @@ mod recorder;
 use canter_io::Interface;
 use recorder::*;
 use serde_json::Value;
-use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration};
+use std::{collections::HashMap, fs, path::Path, process::Command};
 
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
@@ -26,7 +26,6 @@ fn every_frame_of_twenty_buses_is_in_the_log_once_and_in_order() {
     let account = account(&file);
     assert_eq!(account["verdict"], "complete");
     assert_eq!(account["frames"], 20_000);
-    assert_eq!(account["late"], 0);
     assert!(account["buses"].as_array().unwrap().iter().all(|bus| bus["counted"] == 1000), "{account}");
 
     // canplayer reads it and sends it on, to a bus where candump listens (no more than its queue of 222 holds);
@@ -35,7 +34,9 @@ fn every_frame_of_twenty_buses_is_in_the_log_once_and_in_order() {
     let first = &names[0];
     sh(&format!(
         "grep ' {first} ' {file} | head -200 > {file}.one; sed -i 's/  */ /g' {file}.one
-         candump -L caplay > {peer} & sleep 1; canplayer -t -I {file}.one caplay={first}; sleep 1; kill $!
+         timeout 60 candump -n 200 -L caplay > {peer} &
+         until grep -q ' caplay ' /proc/net/can/rcvlist_all; do sleep 0.02; done
+         canplayer -t -I {file}.one caplay={first}; wait $!
          diff <(cut -d' ' -f3 {file}.one) <(cut -d' ' -f3 {peer})"
     ));
     let asc = sh(&format!("log2asc -I {file} {} | grep -c ' Rx '", names.join(" ")));
@@ -50,9 +51,10 @@ fn a_log_is_byte_for_byte_that_of_candump() {
     let file = disk.file("a.log");
     let capture = Capture::start(&["cb0", "cb1", "-o", &file]);
     sh(&format!(
-        "(cd {} && exec candump -l cb0 cb1) > /dev/null & sleep 1
+        "(cd {} && exec timeout 60 candump -n 408 -l cb0 cb1) > /dev/null &
+         until [ $(grep -c ' cb[01] ' /proc/net/can/rcvlist_all) = 2 ]; do sleep 0.02; done
          for i in cbs0 cbs1; do cansend $i 123#; cansend $i 12345678#1122334455667788; cansend $i 7FF#R3;
-         cansend $i 123##1AABBCCDD; cangen $i -g 1 -n 200 -I r -L r -D r -e; done; sleep 1; kill $!",
+         cansend $i 123##1AABBCCDD; cangen $i -g 1 -n 200 -I r -L r -D r -e; done; wait $!",
         disk.0.display()
     ));
     assert_eq!(capture.stop().code, Some(0));
@@ -137,13 +139,13 @@ fn a_full_queue_behind_a_stalled_disk_is_counted_by_bus() {
     let (disk, cables) = (Disk::new("queue", "64M"), Cables::new("ce", 2));
     let file = disk.file("fifo.log");
     sh(&format!("mkfifo {file}"));
-    // A reader that opens and does not read, for a while: a disk that stalls.
-    let mut reader = Command::new("timeout")
-        .args(["60", "bash", "-c", &format!("exec 3< {file}; sleep 3; cat <&3 > {file}.copy")])
-        .spawn()
-        .unwrap();
+    // A reader that opens and does not read until all has been sent: a disk that stalls.
+    let go = disk.file("go");
+    let reads = format!("exec 3< {file}; until [ -e {go} ]; do sleep 0.02; done; cat <&3 > {file}.copy");
+    let mut reader = Command::new("timeout").args(["60", "bash", "-c", &reads]).spawn().unwrap();
     let capture = Capture::start(&["ce0", "ce1", "-o", &file, "--format", "log", "--buffer", "64K"]);
     send(&mut cables.senders(), 0, 15_000);
+    fs::write(go, "").unwrap();
     let ended = capture.stop();
     reader.wait().unwrap();
     let account = account(&file);
@@ -155,12 +157,17 @@ fn a_full_queue_behind_a_stalled_disk_is_counted_by_bus() {
 
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
-fn killed_it_leaves_a_file_that_is_whole_up_to_the_last_second() {
+fn killed_it_leaves_a_file_that_is_whole_as_far_as_it_was_written() {
     let (disk, cables) = (Disk::new("kill", "64M"), Cables::new("cf", 2));
     for file in [disk.file("a.log"), disk.file("a.pcapng")] {
         let capture = Capture::start(&["cf0", "cf1", "-o", &file]);
         send(&mut cables.senders(), 0, 500);
-        std::thread::sleep(Duration::from_millis(1500));
+        // Within a second: capture_wire.rs has that, in the virtual clock.
+        if file.ends_with("log") {
+            wait_for_lines(&file, 1000)
+        } else {
+            wait_for_packets(&file, 1000)
+        }
         capture.signal("KILL");
         capture.wait();
         if file.ends_with("log") {
@@ -201,13 +208,12 @@ fn a_full_disk_ends_the_writing_and_not_the_counting() {
 fn an_interface_that_goes_down_and_up_is_recorded_on_both_sides_of_the_gap() {
     let (disk, mut cables) = (Disk::new("down", "16M"), Cables::new("ch", 1));
     let file = disk.file("a.log");
-    let capture = Capture::start(&["ch0", "-o", &file]);
+    let mut capture = Capture::start(&["ch0", "-o", &file]);
     send(&mut cables.senders(), 0, 100);
-    std::thread::sleep(Duration::from_millis(300));
     cables.0[0].1.down().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    capture.until_it_says(&["ch0: is down"]);
     cables.0[0].1.up().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    capture.until_it_says(&["ch0: is up"]);
     send(&mut cables.senders(), 100, 200);
     let ended = capture.stop();
     assert_eq!(ended.code, Some(0), "{}", ended.said);
@@ -262,12 +268,18 @@ fn the_example_of_the_library_records_every_frame() {
     let example = Path::new(env!("CARGO_BIN_EXE_canter")).with_file_name("examples").join("record");
     assert!(example.exists(), "cargo build -p canter-capture --example record");
     let mut child = Command::new(example).args([file.as_str(), "6", "cj0", "cj1"]).spawn().unwrap();
-    let began = std::time::Instant::now();
-    while !Path::new(&file).exists() {
-        assert!(began.elapsed() < DEADLINE && child.try_wait().unwrap().is_none(), "it does not start");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_millis(500));
+    // The receiver's thread has begun to count, and waits for frames.
+    let tasks = format!("/proc/{}/task", child.id());
+    let waits = |task: fs::DirEntry| {
+        let is_receiver =
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "canter-capture");
+        is_receiver && state(&task.path()) == 'S'
+    };
+    let listens = || fs::read_dir(&tasks).unwrap().flatten().any(waits);
+    eventually("the example listens", || {
+        assert!(child.try_wait().unwrap().is_none(), "it does not start");
+        listens()
+    });
     send(&mut cables.senders(), 0, 300);
     assert!(child.wait().unwrap().success());
     assert_all(&file, &cables.names(), 300);

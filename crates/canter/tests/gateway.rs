@@ -449,7 +449,9 @@ fn a_gateway_stopped_while_its_output_is_stuck_counts_what_it_could_not_send() {
     for (_, method) in pairs() {
         let gateway = Gateway::start("vx1", "vx2", method, &[]);
         send_at_once("vx0", &burst());
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        eventually("the output's queue is full", || {
+            !output("tc", &["-s", "qdisc", "show", "dev", "vx2"]).contains("backlog 0b 0p")
+        });
         let ended = gateway.stop("TERM");
         let [received, transmitted, _, dropped] = counts(&ended);
         assert!(received > 0 && transmitted < 64 && dropped > 0, "{ended:?}");

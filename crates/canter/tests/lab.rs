@@ -81,8 +81,8 @@ echo "version=$(canter --version)"
 echo "program=$(cp "$(command -v canter)" ./own && ./own --version)"
 for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 echo "lines=$(awk '/can[0-9]/ { print $1 $NF }' /proc/interrupts | xargs)"
-for each in 1 2 3; do timeout 2 candump -n 1 can$each > /tmp/seen$each & done
-sleep 0.7; cansend can0 123#11; cansend can4 321#22; wait
+for each in 1 2 3; do timeout 20 candump -n 1 can$each > /tmp/seen$each & done
+until [ "$(grep -c ' can[123] ' /proc/net/can/rcvlist_all)" = 3 ]; do sleep 0.02; done; cansend can0 123#11; cansend can4 321#22; wait
 echo "frames=$(cat /tmp/seen? | xargs)"
 echo kept > here.txt; echo kept > "$CANTER_LAB_SHARED/there.txt"
 echo lost > /tmp/elsewhere.txt; echo lost > /etc/canter-lab-test
@@ -294,8 +294,8 @@ const FD: &str = r#"
 for each in 5 6 7 8; do ip link set can$each up type can bitrate 500000 dbitrate 2000000 fd on; done
 echo "mtu=$(cat /sys/class/net/can[5678]/mtu | xargs)"
 echo "network=$(ip -br link | grep -c ^eth)"
-for each in 6 7 8; do timeout 2 candump -n 1 can$each > /tmp/seen$each & done
-sleep 0.7; cansend can5 123##11122334455667788; wait
+for each in 6 7 8; do timeout 20 candump -n 1 can$each > /tmp/seen$each & done
+until [ "$(grep -c ' can[678] ' /proc/net/can/rcvlist_all)" = 3 ]; do sleep 0.02; done; cansend can5 123##11122334455667788; wait
 echo "frames=$(cat /tmp/seen? | xargs)"
 "#;
 

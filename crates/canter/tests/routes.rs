@@ -168,7 +168,7 @@ fn a_full_output_costs_the_frames_that_its_policy_says() {
             let gateway = Gateway::start("vx1", "vx2", method, options);
             let routed = Candump::on("vx3");
             send_at_once("vx0", &frames);
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            gateway.until_idle();
             let ended = gateway.stop("TERM");
             let [received, transmitted, _, dropped] = counts(&ended);
             let came = routed.frames(transmitted as usize); // some are still in the interface's queue

@@ -344,7 +344,7 @@ fn new_rules_are_read_on_sighup_and_no_frame_is_lost() {
         for mark in 2..8 {
             std::fs::write(&path, text(mark)).unwrap();
             gateway.signal("HUP");
-            std::thread::sleep(Duration::from_millis(30));
+            std::thread::sleep(Duration::from_millis(30)); // the pace of the changes
         }
     });
     assert_eq!(came, (0..sent).collect::<Vec<_>>());

@@ -3,10 +3,11 @@
 
 mod testbed;
 
+use canter_io::Interface;
 use std::time::Duration;
 use testbed::{
-    Candump, DEADLINE, Ended, Gateway, PROMPT, Running, Virtual, WAITS, alone, canter, cards, counts, exists,
-    ip, output, start,
+    Candump, DEADLINE, Ended, Gateway, PROMPT, Running, Virtual, WAITS, alone, canter, cards, counts,
+    eventually, exists, ip, output, start,
 };
 
 /// A command that is refused.
@@ -332,7 +333,8 @@ fn a_measurement_whose_interface_breaks_ends_and_names_it() {
             let _gateway = Gateway::start("vx1", "vx2", "read+write", &[]);
             let options = ["latency", "--send", "vx0", "--routed", "vx3", "--count", "1000000"];
             let meter = canter(&[&options[..], &["--traffic", traffic]].concat());
-            std::thread::sleep(Duration::from_millis(700));
+            let received = || Interface::find("vx3").unwrap().counters().unwrap().rx_frames;
+            eventually("it measures", || received() > 3);
             ip(breaks);
             let ended = meter.ended(PROMPT);
             assert_eq!(ended.code, Some(1), "{ended:?}");

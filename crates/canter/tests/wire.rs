@@ -468,7 +468,9 @@ fn an_analysis_shows_and_records_what_candump_hears() {
         let mut analysis =
             canter(&["analyze", "t0", "--count", &count, "-o", &path(file), "--json", "-", "-v"]);
         let shown = canter(&["analyze", "T", "--count", &count]);
-        std::thread::sleep(Duration::from_millis(500)); // both have opened the tap
+        eventually("both read the tap", || {
+            [&analysis, &shown].iter().all(|one| one.has_mapped("/dev/canwire-T") && one.is_asleep())
+        });
         play(&frames, "t0", 1000);
         let heard = candump.frames(frames.len());
         assert_eq!(heard, frames);
@@ -511,13 +513,18 @@ fn injected_errors_are_seen_by_the_analyzer_and_by_candump_and_the_frames_go_thr
         let mut receiver = method("read/spin").open(&Interface::find("t1").unwrap(), &options).unwrap();
         done(&["wire", "fault", "inject", "T", "--error", error, "--count", "2"]);
         output("cansend", &["t0", "123#11"]);
-        eventually("the frame is through", || wire::node("t1").unwrap().stats.tx_errors == 0);
-        std::thread::sleep(Duration::from_millis(100));
-        let records: Vec<_> = std::iter::from_fn(|| tap.next_record()).collect();
+        let mut records = Vec::new();
+        eventually("the tap has three tries", || {
+            records.extend(std::iter::from_fn(|| tap.next_record()));
+            records.len() >= 3
+        });
         let names: Vec<_> = records.iter().map(|record| record.error.map_or("none", Fault::name)).collect();
         assert_eq!(names, [error, error, "none"]);
         let mut batch = Batch::new(64);
-        while receiver.receive(&mut batch).unwrap() > 0 {}
+        eventually("t1 has the frame", || {
+            receiver.receive(&mut batch).unwrap();
+            batch.frames().iter().any(|frame| !frame.is_error())
+        });
         let (errors, frames): (Vec<Frame>, Vec<Frame>) =
             batch.frames().iter().copied().partition(Frame::is_error);
         assert_eq!(frames, ["123#11".parse().unwrap()], "{error}");
@@ -529,8 +536,7 @@ fn injected_errors_are_seen_by_the_analyzer_and_by_candump_and_the_frames_go_thr
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.pcapng").to_str().unwrap().to_owned();
     let analysis = canter(&["analyze", "T", "--count", "2", "-o", &path]);
-    eventually("the file is begun", || std::path::Path::new(&path).exists());
-    std::thread::sleep(Duration::from_millis(200)); // and the tap open
+    eventually("it reads the tap", || analysis.has_mapped("/dev/canwire-T") && analysis.is_asleep());
     done(&["wire", "fault", "inject", "T", "--error", "crc", "--count", "1"]);
     output("cansend", &["t0", "123#11"]);
     assert_eq!(analysis.ended(DEADLINE).code, Some(0));
@@ -566,8 +572,7 @@ fn a_babbling_node_takes_the_bus_until_it_is_told_to_stop() {
     done(&["wire", "fault", "babble", "t0", "--frame", "001#"]);
     let candump = Candump::on("t0,123:7FF");
     output("cansend", &["t1", "123#11"]);
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(wire::node("t1").unwrap().stats.arbitration_lost > 10, "t1 wins against 001");
+    eventually("t1 loses against 001", || wire::node("t1").unwrap().stats.arbitration_lost > 10);
     assert_eq!(wire::node("t1").unwrap().stats.sent, 0);
     done(&["wire", "fault", "babble", "t0", "--stop"]);
     assert_eq!(candump.frames(1), ["123#11"]);

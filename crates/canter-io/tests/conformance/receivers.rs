@@ -280,7 +280,7 @@ fn receiving(mut receiver: Box<dyn Receive>) -> (Worker<Option<io::Error>>, mpsc
         None
     })
     .unwrap();
-    std::thread::sleep(ASLEEP);
+    std::thread::sleep(ASLEEP); // so that most of them sleep in the call by then; one that does not must work too
     (worker, told)
 }
 
@@ -290,7 +290,7 @@ fn a_frame_ends_the_wait(method: ReceiveMethod, link: &Link) {
         assert_eq!(told.try_recv().ok(), None);
         link.send(&[frame]);
         assert_eq!(told.recv_timeout(SOON).unwrap(), frame);
-        std::thread::sleep(ASLEEP);
+        std::thread::sleep(ASLEEP); // as above
     }
     assert!(worker.stop().is_none());
 }

@@ -163,7 +163,7 @@ fn a_worker_that_waits_for_room_stops_when_told(method: TransmitMethod, link: &L
         taken - transmitter.pending()
     })
     .unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(50)); // in which the thread must not end
     assert!(!worker.is_finished(), "it does not wait");
     let told = Instant::now();
     let sent = worker.stop();

@@ -266,7 +266,8 @@ impl Session<'_> {
         if account.complete {
             return Ok(Exit::Done);
         }
-        Err(Failure::new(Exit::Lost, format!("{}: {}", account.file, account.verdict)))
+        let remedy = remedy(&account);
+        Err(Failure::new(Exit::Lost, format!("{}: {}{remedy}", account.file, account.verdict)))
     }
 
     /// The same when the disk may never answer: the process waits neither for the disk nor for its threads.
@@ -286,6 +287,18 @@ impl Session<'_> {
         eprintln!("canter: {}: {}", account.file, account.verdict);
         std::process::exit(Exit::Lost as i32);
     }
+}
+
+/// The way out of losses that a setting of the kernel prevents; empty for others.
+fn remedy(account: &Account) -> String {
+    /// How many frames wait on each processor, of all drivers without NAPI: 1000 by default.
+    const LIMIT: &str = "/proc/sys/net/core/netdev_max_backlog";
+    if account.lost.backlog == 0 {
+        return String::new();
+    }
+    let limit = std::fs::read_to_string(LIMIT).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let doubled = 2 * limit.unwrap_or_default().max(1000);
+    format!(" (a longer backlog prevents this: sysctl -w net.core.netdev_max_backlog={doubled})")
 }
 
 /// Reports the progress to the service manager. It does not reset the watchdog while the receiver's thread stalls.

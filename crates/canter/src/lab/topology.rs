@@ -1,6 +1,9 @@
 //! The machine as QEMU's arguments: the slot, bus and interrupt line of each card.
 
-use super::machine::{Accel, Clock, Machine};
+use super::{
+    arch::Arch,
+    machine::{Accel, Clock, Machine},
+};
 use std::path::{Path, PathBuf};
 
 /// A CAN card: its PCI slot and the bus of each channel.
@@ -54,10 +57,14 @@ pub const PORTS: [&str; 4] = ["stdout", "stderr", "stdin", "control"];
 /// The kernel's command line. Programs in the guest read their environment from it.
 ///
 /// `noautogroup`: the command runs in a new session, which would be a scheduling group and add about 1300 instructions
-/// to every wake-up; services have no such group.
+/// to every wake-up; services have no such group. `no_timer_check`: on a PC the kernel tests at boot whether the timer's
+/// interrupt comes, and panics when it does not come soon enough, as happens to a guest whose host is busy.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     let mut words =
         vec![format!("console={} panic=-1 quiet noautogroup canter.lab=1", machine.arch.console())];
+    if machine.arch == Arch::Amd64 {
+        words.push("no_timer_check".to_owned());
+    }
     match machine.clock {
         Clock::Real => words.push("canter.clock=real".to_owned()),
         Clock::Virtual => words.push(format!("canter.clock=virtual canter.shift={}", machine.shift)),
@@ -165,7 +172,6 @@ fn escaped(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::arch::Arch;
 
     fn arguments(machine: &Machine) -> String {
         let paths = Paths {
@@ -190,7 +196,7 @@ mod tests {
         };
         let table = [
             (base(), "-accel tcg,thread=multi -cpu max -smp 1 -m 2G"),
-            (base(), "canter.lab=1 canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
+            (base(), "canter.lab=1 no_timer_check canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
             (virtual_(3), "-icount shift=3,sleep=off"),
             (virtual_(3), "canter.clock=virtual canter.shift=3"),
             (Machine { accel: Accel::Kvm, ..base() }, "-accel kvm -cpu host"),
