@@ -20,8 +20,8 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-wheel test-arm test-arm-lab \
-  miri test-bits test-kernel test-kernel-all test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
-  soak baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
+  miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
+  soak fuzz baremetal wheel deb deb-arm64 deb-armhf deb-dkms setup setup-arm
 
 study: setup
 	cargo build --release --locked
@@ -39,7 +39,7 @@ test:
 	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
 
 test-lines: setup
-	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can
+	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can target/vblf
 	$(MAKE) --no-print-directory -j2 --output-sync=target test-host test-python test-lab test-6.1 test-kernel test-peers
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
@@ -57,7 +57,7 @@ test-host: built
 	$(TESTS)
 
 # Independent readers and writers of recordings; no CAN needed.
-test-peers: built target/python
+test-peers: built target/python target/python-can target/vblf
 	target/python/bin/python -m pytest -q -p no:cacheprovider tests
 	$(TESTS) --test convert_peers -- --ignored
 
@@ -218,6 +218,13 @@ test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
 	kernel/tests/fuzz/run.sh 6.12 seconds=60
 
+# The modules by the kernel's own rules, and canwire by the kernel's netlink client; both take files from Debian's linux-source.
+test-checkpatch:
+	kernel/tests/checkpatch.sh
+
+test-ynl: built
+	kernel/tests/ynl.sh
+
 test-kernel-all: setup test-bits
 	cargo build --locked
 	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt
@@ -303,6 +310,19 @@ target/python-can: target/python
 	  $$(grep '^python-can==' tests/requirements.txt)
 	tar -xf $@/python_can-*.tar.gz -C $@ --strip-components=1
 	touch $@
+
+# Objects of Vector's files, in the tests of its source distribution.
+target/vblf: target/python
+	rm -rf $@ && mkdir -p $@
+	target/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d $@ \
+	  $$(grep '^vblf==' tests/requirements.txt)
+	tar -xf $@/vblf-*.tar.gz -C $@ --strip-components=1
+	touch $@
+
+# SECONDS of fuzzing for each reader of recordings, rule files and so on, or for READER only; fuzz/README.md has more.
+fuzz:
+	$(MAKE) setup PACKAGES=g++
+	fuzz/run.sh $(or $(SECONDS),60) $(READER)
 
 # Installs what is missing when it may, and says what to type when it may not.
 setup:

@@ -15,26 +15,50 @@
 
 #include "canchar/chip_sja1000.h"
 
+/**
+ * struct card_pair_card - one of the two cards
+ * @pdev: NULL: no card
+ * @chip: of the first channel
+ * @s5920: ports of the bridge
+ */
 struct card_pair_card {
-	struct pci_dev *pdev;		/* NULL: no card */
-	struct sja1000 chip;		/* of the first channel */
-	unsigned long s5920;		/* ports of the bridge */
+	struct pci_dev *pdev;
+	struct sja1000 chip;
+	unsigned long s5920;
 };
 
+/**
+ * struct card_pair - two cards and a file
+ * @driver: the module fills in its name
+ * @file: the module fills in its name and operations
+ * @bound: a card was bound, its interrupts are off; an error refuses it. May be NULL
+ * @unbind: a card is being unbound: the last chance to access it
+ * @lock: guards the cards and the module's file
+ * @cards: in the order in which they were bound
+ */
 struct card_pair {
-	/* The module fills in the names of driver and file, the file's operations, and: */
 	struct pci_driver driver;
 	struct miscdevice file;
-	/* A card was bound, its interrupts are off; an error refuses it. May be NULL. */
 	int (*bound)(struct pci_dev *pdev, unsigned int place);
-	/* A card is being unbound: the last chance to access it. */
 	void (*unbind)(struct pci_dev *pdev, unsigned int place);
 
-	struct mutex lock;		/* guards the cards and the module's file */
+	/* Guards the cards and the module's file. */
+	struct mutex lock;
 	struct card_pair_card cards[2];
 };
 
+/**
+ * card_pair_register() - registers driver and file
+ * @pair: the cards
+ *
+ * Return: 0 or an error
+ */
 int card_pair_register(struct card_pair *pair);
+
+/**
+ * card_pair_unregister() - unregisters file and driver
+ * @pair: the cards
+ */
 void card_pair_unregister(struct card_pair *pair);
 
 /* Whether both cards are bound. Under the lock. */

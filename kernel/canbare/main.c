@@ -14,7 +14,8 @@
 #include "canbare.h"
 
 static_assert(sizeof(struct canbare_shared) == 64 && offsetof(struct canbare_shared, counts) == 24);
-static_assert(sizeof(struct canbare_counts) == 40 && offsetof(struct canbare_counts, bus_offs) == 32);
+static_assert(sizeof(struct canbare_counts) == 40);
+static_assert(offsetof(struct canbare_counts, bus_offs) == 32);
 static_assert(sizeof(struct canbare_start) == 24 && sizeof(struct canbare_status) == 56);
 
 static struct card_pair pair;

@@ -43,7 +43,7 @@ static int canchar_kvaser_take_interrupt(struct pci_dev *pdev, struct canchar_de
 }
 
 static int canchar_kvaser_add_channel(struct pci_dev *pdev, struct kvaser *kvaser, const char *name,
-		       struct sja1000 *chip)
+				      struct sja1000 *chip)
 {
 	struct canchar_timing timing = { .bitrate = bitrate };
 	struct canchar_device *dev;

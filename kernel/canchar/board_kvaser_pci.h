@@ -12,12 +12,21 @@
 
 #include "chip_sja1000.h"
 
-/* A card is a row. */
+/**
+ * struct kvaser_card - a card is a row
+ * @vendor: PCI vendor
+ * @device: PCI device
+ * @name: its name
+ * @channels_max: chips on it
+ * @channel_ports: from one chip to the next
+ * @ocr: how the outputs are wired
+ * @cdr: the clock output
+ */
 struct kvaser_card {
 	u16 vendor, device;
 	const char *name;
 	unsigned int channels_max;
-	unsigned int channel_ports;	/* from one chip to the next */
+	unsigned int channel_ports;
 	u8 ocr, cdr;
 };
 
@@ -39,9 +48,12 @@ static inline const struct kvaser_card *kvaser_find_card(const struct pci_dev *p
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(kvaser_cards); i++)
-		if (kvaser_cards[i].vendor == pdev->vendor && kvaser_cards[i].device == pdev->device)
-			return &kvaser_cards[i];
+	for (i = 0; i < ARRAY_SIZE(kvaser_cards); i++) {
+		const struct kvaser_card *card = &kvaser_cards[i];
+
+		if (card->vendor == pdev->vendor && card->device == pdev->device)
+			return card;
+	}
 	return NULL;
 }
 

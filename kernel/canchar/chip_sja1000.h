@@ -59,15 +59,25 @@ enum sja1000_register {
 #define SJA1000_FI_DLC		0x0f
 #define SJA1000_CDR_PELICAN	BIT(7)
 
+/**
+ * struct sja1000 - a chip behind I/O ports
+ * @port: of its first register
+ * @ocr: how its outputs are wired
+ * @cdr: its clock output; PeliCAN mode is added
+ * @ier: interrupts wanted
+ * @status: the error bits of the last SR read
+ * @masked: a caller polls the chip
+ * @latched: IR reported a state change that look has not reported yet
+ */
 struct sja1000 {
-	unsigned long port;	/* of its first register */
-	u8 ocr;			/* how its outputs are wired */
-	u8 cdr;			/* its clock output; PeliCAN mode is added */
-	/* Private: */
+	unsigned long port;
+	u8 ocr;
+	u8 cdr;
+	/* Of this driver: */
 	u8 ier;
-	u8 status;		/* the error bits of the last SR read */
+	u8 status;
 	bool masked;
-	bool latched;		/* IR reported a state change that look has not reported yet */
+	bool latched;
 };
 
 static __always_inline u8 sja1000_in(const struct sja1000 *chip, unsigned int at)
@@ -209,9 +219,28 @@ static __always_inline void sja1000_read_frame(const struct sja1000 *behind,
 extern const struct canchar_chip_ops canchar_sja1000_ops;
 
 /* chip_sja1000_setup.c: fills in what is 0 in timing; -EINVAL when it cannot be made. */
+
+/**
+ * canchar_sja1000_calculate() - fills in what is 0 in the timing
+ * @timing: bit timing
+ *
+ * Return: 0, or -EINVAL when the clock cannot produce it
+ */
 int canchar_sja1000_calculate(struct canchar_timing *timing);
+
+/**
+ * canchar_sja1000_begin() - goes on the bus; all frames pass, no interrupt is enabled
+ * @chip: the chip
+ * @timing: bit timing
+ *
+ * Return: 0, -EINVAL without a timing, or -EIO when the chip does not leave reset mode
+ */
 int canchar_sja1000_begin(struct sja1000 *chip, const struct canchar_timing *timing);
-/* Sets a chip that has not been started to rest. */
+
+/**
+ * canchar_sja1000_quiet() - sets a chip that has not been started to rest
+ * @chip: the chip
+ */
 void canchar_sja1000_quiet(struct sja1000 *chip);
 
 #endif

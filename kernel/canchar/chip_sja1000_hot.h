@@ -93,7 +93,8 @@ static __always_inline void sja1000_tx_interrupt(struct canchar_device *dev, boo
 	sja1000_write_ier(chip);
 }
 
-static __always_inline void sja1000_send(struct canchar_device *dev, const struct canchar_frame *frame)
+static __always_inline void sja1000_send(struct canchar_device *dev,
+					 const struct canchar_frame *frame)
 {
 	sja1000_write_frame(dev->chip, frame);
 }

@@ -47,6 +47,7 @@ static void canchar_wake_reader(struct canchar_file *file, u32 unread)
 {
 	if (unread >= file->wake_at && rcuwait_active(&file->reader))
 		rcuwait_wake_up(&file->reader);
+	/* After the caller's barrier. */
 	if (unread >= file->poll_at && waitqueue_active(&file->pollers))
 		irq_work_queue(&file->wake_pollers);
 }
@@ -303,10 +304,13 @@ static bool canchar_somebody_sleeps(const struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
-	list_for_each_entry(file, &dev->files, node)
-		if (rcuwait_active(&file->reader) || rcuwait_active(&file->writer) ||
-		    waitqueue_active(&file->pollers))
+	list_for_each_entry(file, &dev->files, node) {
+		if (rcuwait_active(&file->reader) || rcuwait_active(&file->writer))
 			return true;
+		/* Without a barrier: canchar_mask() looks again after one. */
+		if (waitqueue_active(&file->pollers))
+			return true;
+	}
 	return false;
 }
 

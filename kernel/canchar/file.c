@@ -170,11 +170,9 @@ long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
 
 	if (waiting < min && timeout_ns) {
 		deadline = canchar_deadline(timeout_ns);
-		if (!polls) {
+		if (!polls ||
+		    (!canchar_spin(file, min, deadline) && !canchar_passed(deadline)))
 			canchar_sleep_for_frames(file, min, deadline);
-		} else if (!canchar_spin(file, min, deadline) && !canchar_passed(deadline)) {
-			canchar_sleep_for_frames(file, min, deadline);
-		}
 		waiting = canchar_ring_unread(&file->rx);
 	}
 	if (waiting)

@@ -32,6 +32,11 @@ int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 	struct canchar_map *map, *old = file->map;
 	unsigned long flags;
 
+	/*
+	 * Not charged to the process's cgroup, as its file and filters are: vmalloc_user() takes no
+	 * flags, and memory of __vmalloc() cannot be mapped by remap_vmalloc_range(). What a device
+	 * can take is bounded: CANCHAR_FILES_MAX files of 200 KiB.
+	 */
 	map = vmalloc_user(PAGE_SIZE + rx_bytes + tx_bytes);
 	if (!map)
 		return -ENOMEM;

@@ -16,13 +16,20 @@
 
 #include "../uapi/canchar.h"
 
-/* One side, or in the kernel both sides, of a ring. */
+/**
+ * struct canchar_ring_end - one side, or in the kernel both sides, of a ring
+ * @shared: the words that both sides see
+ * @slots: the frames
+ * @mask: slots less one
+ * @head: the producer's
+ * @tail: the consumer's
+ */
 struct canchar_ring_end {
 	struct canchar_ring *shared;
 	struct canchar_frame *slots;
-	u32 mask;				/* slots less one */
-	u32 head ____cacheline_aligned;		/* the producer's */
-	u32 tail ____cacheline_aligned;		/* the consumer's */
+	u32 mask;
+	u32 head ____cacheline_aligned;
+	u32 tail ____cacheline_aligned;
 };
 
 /* Word by word, because the other side may be looking. */

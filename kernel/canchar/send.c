@@ -41,6 +41,7 @@ static void canchar_wake_writer(struct canchar_file *file)
 		return;
 	file->tx_polled = false;
 	rcuwait_wake_up(&file->writer);
+	/* tx_polled was set under the lock, after the poller had joined the queue. */
 	if (waitqueue_active(&file->pollers))
 		irq_work_queue(&file->wake_pollers);
 }
@@ -91,6 +92,7 @@ static void canchar_discard(struct canchar_file *file)
 
 	file->tx_lost += waiting;
 	file->tx.tail += waiting;
+	/* C, as in canchar_ring_get() */
 	smp_store_release(&file->tx.shared->tail, file->tx.tail);
 }
 
@@ -141,7 +143,7 @@ static struct canchar_file *canchar_next_sender(struct canchar_device *dev,
  * controller.
  */
 static __always_inline void canchar_launch(struct canchar_device *dev, struct canchar_file *file,
-				   const struct canchar_frame *frame, bool more)
+					   const struct canchar_frame *frame, bool more)
 {
 	dev->in_flight = true;
 	dev->in_flight_of = file;

@@ -190,7 +190,8 @@ static void measure_fd(const struct canfd_frame *frame, struct cw_length *length
 
 	crc_bits = frame->len <= CRC17_LEN_MAX ? CRC17_BITS + CRC17_FIXED_BITS :
 						 CRC21_BITS + CRC21_FIXED_BITS;
-	total = head_bits + 5 + 8 * frame->len + whole.count + STUFF_COUNT_BITS + crc_bits + CW_END_BITS;
+	total = head_bits + 5 + 8 * frame->len + whole.count + STUFF_COUNT_BITS + crc_bits +
+		CW_END_BITS;
 	length->data = brs ? total - head_bits - first.count - (CW_END_BITS - 1) : 0;
 	length->nominal = total - length->data;
 	length->head = head_bits;

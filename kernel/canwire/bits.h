@@ -26,31 +26,62 @@
  */
 #define CW_INTEGRATION_BITS	11
 
-/* From the first bit of SOF to the last of EOF, stuff bits included. */
+/**
+ * struct cw_length - the length of a frame
+ * @nominal: bits at the nominal rate
+ * @data: at the data rate: FD frames with BRS
+ * @head: of the nominal ones, those up to the control field, as if unstuffed
+ *
+ * From the first bit of SOF to the last of EOF, stuff bits included.
+ */
 struct cw_length {
-	__u16 nominal;		/* bits at the nominal rate */
-	__u16 data;		/* at the data rate: FD frames with BRS */
-	__u16 head;		/* of the nominal ones, those up to the control field, as if unstuffed */
+	__u16 nominal;
+	__u16 data;
+	__u16 head;
 };
 
-/* Fills the tables; call it once, before all other functions here. */
+/**
+ * cw_bits_init() - fills the tables; before all other functions of bits.c
+ */
 void cw_bits_init(void);
 
-/* The bits of @frame. Its length must be valid for its format. */
+/**
+ * cw_measure() - counts the bits of a frame, whose length must be valid for its format
+ * @frame: the frame
+ * @length: filled in
+ */
 void cw_measure(const struct canfd_frame *frame, struct cw_length *length);
 
-/* The arbitration field, first bit at the top: of two nodes the one with the lower number wins. */
+/**
+ * cw_arbitration_key() - the arbitration field, its first bit at the top
+ * @frame: the frame
+ *
+ * Return: the key; of two nodes the one with the lower key wins
+ */
 __u32 cw_arbitration_key(const struct canfd_frame *frame);
 
-/* The DLC of the frame. */
+/**
+ * cw_dlc() - the DLC of a frame
+ * @frame: the frame
+ *
+ * Return: 0 to 15
+ */
 __u8 cw_dlc(const struct canfd_frame *frame);
 
-/* The length that FD has for at least @len bytes: 0 to 8, 12, 16, 20, 24, 32, 48, 64. */
+/**
+ * cw_fd_len() - the length that FD has for at least so many bytes
+ * @len: bytes
+ *
+ * Return: 0 to 8, 12, 16, 20, 24, 32, 48, or 64
+ */
 __u8 cw_fd_len(__u8 len);
 
-/*
- * Splits the first @bits of a frame of @length into those at the nominal and those at the data
- * rate.
+/**
+ * cw_split() - divides the first bits of a frame into those of the two rates
+ * @length: filled in
+ * @bits: from SOF on
+ * @nominal: of them at the nominal rate
+ * @data: what the line was requested with
  */
 void cw_split(const struct cw_length *length, __u32 bits, __u16 *nominal, __u16 *data);
 

@@ -32,7 +32,8 @@ void cw_node_choose(struct cw_node *node)
 static void cw_node_drop_next(struct cw_node *node)
 {
 	__set_bit(node->tx_next % CW_TX_RING, &node->tx_failed);
-	smp_store_release(&node->tx_next, node->tx_next + 1);	/* A, pairs with cw_node_complete() */
+	/* A, pairs with cw_node_complete() */
+	smp_store_release(&node->tx_next, node->tx_next + 1);
 	cw_node_choose(node);
 	napi_schedule(&node->napi);
 }
@@ -67,7 +68,8 @@ bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 
 	else
 		memcpy(&place->frame, frame, CAN_MTU);
 	node->rx_in += units;
-	smp_store_release(&node->rx_head, node->rx_head + 1);	/* B, pairs with cw_node_deliver() */
+	/* B, pairs with cw_node_deliver() */
+	smp_store_release(&node->rx_head, node->rx_head + 1);
 	node->stats.received++;
 	if (used > node->stats.fifo_used_max)
 		node->stats.fifo_used_max = used;

@@ -40,7 +40,8 @@ static void cw_node_complete(struct cw_node *node)
 		/*
 		 * The core returns the bytes of the frame, but 0 for a frame without an echo.
 		 */
-		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL), cw_data_bytes(frame));
+		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL),
+					   cw_data_bytes(frame));
 	}
 	if (unlikely(failed)) {
 		unsigned long flags;
@@ -49,8 +50,10 @@ static void cw_node_complete(struct cw_node *node)
 		dev->stats.tx_errors += failed;	/* cw_node_error() counts there, too */
 		cw_node_unlock(wire, flags);
 	}
-	smp_store_release(&node->tx_done, done);	/* C, pairs with cw_xmit() */
-	smp_mb();					/* tx_done before the look at the queue: D */
+	/* C, pairs with cw_xmit() */
+	smp_store_release(&node->tx_done, done);
+	/* D: tx_done before the look at the queue. */
+	smp_mb();
 	if (netif_queue_stopped(dev) && READ_ONCE(node->state) != CW_NODE_BUS_OFF)
 		netif_wake_queue(dev);
 }
@@ -94,7 +97,8 @@ static int cw_node_deliver(struct cw_node *node, int budget)
 		struct sk_buff *skb;
 		u32 tail = node->rx_tail;
 
-		if (tail == smp_load_acquire(&node->rx_head))	/* B, pairs with cw_node_receive() */
+		/* B, pairs with cw_node_receive() */
+		if (tail == smp_load_acquire(&node->rx_head))
 			break;
 		place = &node->ring[tail & (node->ring_size - 1)];
 		skb = cw_skb_of(node, &place->frame);

@@ -36,6 +36,7 @@ static uint tap_records = CW_TAP_RECORDS_DEFAULT;
 module_param(tap_records, uint, 0444);
 MODULE_PARM_DESC(tap_records, "frames that a tap remembers, a power of two (default 16384)");
 
+/* Of the lists of buses and nodes; taken outside of RTNL. */
 DEFINE_MUTEX(cw_mutex);
 /* Of cw_nodes, for cw_bus_is_visible(), which runs where cw_mutex must not be taken. */
 static DEFINE_SPINLOCK(cw_nodes_lock);
@@ -211,7 +212,8 @@ static int cw_add_from_parameter(void)
 
 static int cw_check_parameters(void)
 {
-	bool bytes = !fifo_bytes || (fifo_bytes >= CW_FIFO_BYTES_MIN && fifo_bytes <= CW_FIFO_BYTES_MAX);
+	bool bytes = !fifo_bytes ||
+		     (fifo_bytes >= CW_FIFO_BYTES_MIN && fifo_bytes <= CW_FIFO_BYTES_MAX);
 
 	if (!bytes || fifo_frames > CW_FIFO_FRAMES_MAX || (fifo_bytes && fifo_frames)) {
 		pr_err("fifo_bytes is %d to %d, or fifo_frames 1 to %d, not both\n",

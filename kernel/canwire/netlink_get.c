@@ -138,7 +138,8 @@ int cw_cmd_bus_get(struct sk_buff *skb, struct genl_info *info)
 	bus = cw_bus_of(info);
 	err = PTR_ERR_OR_ZERO(bus);
 	if (!err && !cw_may_see(skb, bus)) {
-		NL_SET_ERR_MSG(info->extack, "it has no node in this network namespace (CAP_NET_ADMIN sees all)");
+		NL_SET_ERR_MSG(info->extack,
+			       "no node in this network namespace (CAP_NET_ADMIN sees all)");
 		err = -EPERM;
 	}
 	if (!err)

@@ -61,7 +61,8 @@ static void cw_mark_sender(const struct sk_buff *skb, const struct cw_node *node
 #endif
 }
 
-static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer, const struct sk_buff *skb)
+static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
+			   const struct sk_buff *skb)
 {
 	struct canfd_frame *frame = &buffer->frame;
 

@@ -41,7 +41,8 @@ static void cw_randomize_format(struct cw_source *source, struct canfd_frame *fr
 	frame->can_id = r & 1 ? frame->can_id | CAN_EFF_FLAG : frame->can_id & CAN_SFF_MASK;
 	frame->can_id &= ~CAN_RTR_FLAG;
 	if (frame->flags & CANFD_FDF)
-		frame->flags = CANFD_FDF | (r >> 1 & 1 ? CANFD_BRS : 0) | (r >> 2 & 1 ? CANFD_ESI : 0);
+		frame->flags = CANFD_FDF | (r >> 1 & 1 ? CANFD_BRS : 0) |
+			       (r >> 2 & 1 ? CANFD_ESI : 0);
 	else if (!(r >> 3 & 7))
 		frame->can_id |= CAN_RTR_FLAG;
 }
@@ -122,7 +123,7 @@ static void cw_schedule_advance(struct cw_source *source)
 		u64 length = source->plan.period_ns;
 
 		source->position = 0;
-		source->round += 2 * (length ? length : source->schedule[source->entries - 1].at_ns);
+		source->round += 2 * (length ?: source->schedule[source->entries - 1].at_ns);
 		if (!source->plan.endless)
 			source->left--;
 	}
@@ -232,8 +233,8 @@ void cw_source_destroy(struct cw_source *source)
 	kvfree(source->schedule);
 }
 
-int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry *entries, u32 count,
-		   bool reset)
+int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry *entries,
+		   u32 count, bool reset)
 {
 	u32 have = reset ? 0 : source->entries, capacity, i;
 	u64 before = have ? source->schedule[have - 1].at_ns : 0;

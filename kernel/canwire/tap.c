@@ -109,6 +109,7 @@ void cw_tap_end(struct cw_tap *tap, const struct cw_attempt *a, const struct cw_
 	smp_store_release(&tap->ring->head, tap->ring->head + 1);
 	/* F: the head before the look for waiters, and before the next record overwrites one. */
 	smp_mb();
+	/* After the barrier F. */
 	if (waitqueue_active(&tap->readers))
 		irq_work_queue(&tap->wake);
 }

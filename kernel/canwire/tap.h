@@ -8,7 +8,11 @@
 
 #include "wire.h"
 
-/* The result of a frame at each slot. */
+/**
+ * struct cw_tap_masks - the result of a frame at each slot
+ * @received: slots that took it
+ * @overrun: slots that lost it to a full FIFO
+ */
 struct cw_tap_masks {
 	u64 received;
 	u64 overrun;
@@ -17,20 +21,63 @@ struct cw_tap_masks {
 /* Records of each ring, from the module parameter: a power of two. */
 #define CW_TAP_RECORDS_DEFAULT	16384
 #define CW_TAP_RECORDS_MIN	1024
-#define CW_TAP_RECORDS_MAX	(1 << 20)
+#define CW_TAP_RECORDS_MAX	1048576
 
-/* Makes the device of bus @name. */
+/**
+ * cw_tap_make() - makes the tap's device
+ * @name: its name
+ * @records: of the ring, a power of two
+ *
+ * Return: the tap or an error pointer
+ */
 struct cw_tap *cw_tap_make(const char *name, u32 records);
-/* Removes the device. Programs that have it open keep the memory and get POLLHUP. */
+
+/**
+ * cw_tap_destroy() - removes the device; programs that have it open keep the memory and get
+ *	POLLHUP
+ * @tap: the tap
+ */
 void cw_tap_destroy(struct cw_tap *tap);
 
-/* Under the wire's lock: the attempt, its result, and its time. */
+/**
+ * cw_tap_begin() - a frame begins; under the wire's lock
+ * @tap: the tap
+ * @attempt: the attempt
+ * @now_ns: now
+ */
 void cw_tap_begin(struct cw_tap *tap, const struct cw_attempt *attempt, u64 now_ns);
+
+/**
+ * cw_tap_end() - a frame ended or was destroyed: writes its record; under the wire's lock
+ * @tap: the tap
+ * @attempt: the attempt
+ * @masks: what became of it at each slot
+ * @slip_ns: for how long the wire slipped before it
+ */
 void cw_tap_end(struct cw_tap *tap, const struct cw_attempt *attempt,
 		const struct cw_tap_masks *masks, u64 slip_ns);
+
+/**
+ * cw_tap_account() - counts a run of the wire's timer; under the wire's lock
+ * @tap: the tap
+ * @callback_ns: how long the timer ran
+ */
 void cw_tap_account(struct cw_tap *tap, u64 callback_ns);
 
+/**
+ * cw_tap_size() - the size of the tap's memory
+ * @tap: the tap
+ *
+ * Return: bytes
+ */
 u32 cw_tap_size(const struct cw_tap *tap);
+
+/**
+ * cw_tap_stats() - the counters in the tap's header
+ * @tap: the tap
+ *
+ * Return: the counters
+ */
 const struct canwire_bus_stats *cw_tap_stats(const struct cw_tap *tap);
 
 #endif

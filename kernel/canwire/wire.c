@@ -202,7 +202,8 @@ static void cw_arbitrate(struct cw_wire *wire, u64 earliest)
 
 		if (ready > sof || ready == U64_MAX)
 			continue;
-		if (ready < sof) {	/* the others still wait: suspended, or not yet on the bus */
+		/* Then the others still wait: suspended, or not yet on the bus. */
+		if (ready < sof) {
 			a->pending = 0;
 			a->marks = 0;
 			best = NULL;
@@ -411,8 +412,11 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 		cw_attempt_deliver(wire, a, &masks);
 
 	/* At the sender's rate; for a removed sender the wire has only the length of its bits. */
-	interframe = sender ? cw_halves(sender, CW_INTERFRAME_BITS, 0) :
-		CW_INTERFRAME_BITS * div64_u64(a->end - a->sof, max_t(u32, a->nominal + a->data, 1));
+	if (sender)
+		interframe = cw_halves(sender, CW_INTERFRAME_BITS, 0);
+	else
+		interframe = CW_INTERFRAME_BITS *
+			     div64_u64(a->end - a->sof, max_t(u32, a->nominal + a->data, 1));
 	slips = unlikely(cw_wire_slips(wire, a, now));
 	wire->free_at = a->end + interframe;
 	if (slips)
@@ -424,7 +428,8 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 		a->marks |= CANWIRE_MARK_BABBLE;
 	if (unlikely(wire->slipped))
 		a->marks |= CANWIRE_MARK_SLIPPED;
-	if (unlikely(a->pending & (a->pending - 1) || (a->marks & CANWIRE_MARK_SOURCE && a->pending)))
+	if (unlikely(a->pending & (a->pending - 1) ||
+		     (a->marks & CANWIRE_MARK_SOURCE && a->pending)))
 		cw_attempt_losers(wire, a);
 
 	if (wire->tap)

@@ -26,19 +26,23 @@ void canprobe_put(struct canprobe_ring *ring, const struct canprobe_record *reco
 {
 	u32 head = ring->head;
 
+	/* Pairs with the release of the tail: the reader has done with the slot. */
 	if (head - smp_load_acquire(&ring->tail) >= CANPROBE_RECORDS) {
 		ring->lost++;
 		return;
 	}
 	ring->records[head % CANPROBE_RECORDS] = *record;
+	/* Publishes the record; pairs with the acquire in canprobe_get(). */
 	smp_store_release(&ring->head, head + 1);
 }
 
 static bool canprobe_get(struct canprobe_ring *ring, struct canprobe_record *record)
 {
+	/* Pairs with the release of the head in canprobe_put(). */
 	if (ring->tail == smp_load_acquire(&ring->head))
 		return false;
 	*record = ring->records[ring->tail % CANPROBE_RECORDS];
+	/* Hands the slot back; pairs with the acquire in canprobe_put(). */
 	smp_store_release(&ring->tail, ring->tail + 1);
 	return true;
 }

@@ -203,7 +203,8 @@ static int __init canprobe_init(void)
 
 	canprobe_instrument_init(&probe);
 	for (side = 0; side < CANPROBE_SIDES; side++) {
-		probe.rings[side].records = vcalloc(CANPROBE_RECORDS, sizeof(struct canprobe_record));
+		probe.rings[side].records = vcalloc(CANPROBE_RECORDS,
+						    sizeof(struct canprobe_record));
 		if (!probe.rings[side].records)
 			goto free;
 	}

@@ -33,36 +33,69 @@
 #define CANBARE_GONE		6	/* a controller no longer answers */
 #define CANBARE_PANICKED	7	/* the image has failed */
 
-/* The account of the frames: received = transmitted + dropped. */
+/**
+ * struct canbare_counts - the account of the frames
+ * @received: taken out of the first controller
+ * @transmitted: given to the second controller
+ * @dropped: dropped, because the second controller had no room
+ * @overruns: the first FIFO was full; one frame or more each
+ * @bus_offs: times that a bus-off controller was restarted
+ *
+ * The account of the frames: received = transmitted + dropped.
+ */
 struct canbare_counts {
-	__u64 received;		/* 0: taken out of the first controller */
-	__u64 transmitted;	/* 8: given to the second controller */
-	__u64 dropped;		/* 16: dropped, because the second controller had no room */
-	__u64 overruns;		/* 24: the first FIFO was full; one frame or more each */
-	__u64 bus_offs;		/* 32: times that a bus-off controller was restarted */
+	__u64 received;		/* 0 */
+	__u64 transmitted;	/* 8 */
+	__u64 dropped;		/* 16 */
+	__u64 overruns;		/* 24 */
+	__u64 bus_offs;		/* 32 */
 };
 
-/* The shared page. The image writes state and counts, Linux the rest. */
+/**
+ * struct canbare_shared - the shared page
+ * @stop: not 0: the image must stop
+ * @state: the state
+ * @port: of the first register of the first and the second controller
+ * @bitrate: bit/s
+ * @counts: counters
+ *
+ * The shared page. The image writes state and counts, Linux the rest.
+ */
 struct canbare_shared {
-	__u32 stop;		/* 0: not 0: the image must stop */
+	__u32 stop;		/* 0 */
 	__u32 state;		/* 4 */
-	__u32 port[2];		/* 8: of the first register of the first and the second controller */
-	__u32 bitrate[2];	/* 16: bit/s */
+	__u32 port[2];		/* 8 */
+	__u32 bitrate[2];	/* 16 */
 	struct canbare_counts counts;	/* 24 */
 };
 
+/**
+ * struct canbare_start - what CANBARE_START is given
+ * @image: its address
+ * @image_len: bytes, at most CANBARE_SHARED
+ * @bitrate: bit/s of the first and the second controller
+ * @reserved: 0
+ */
 struct canbare_start {
-	__u64 image;		/* 0: its address */
-	__u32 image_len;	/* 8: bytes, at most CANBARE_SHARED */
-	__u32 bitrate[2];	/* 12: bit/s of the first and the second controller */
-	__u32 reserved;		/* 20: 0 */
+	__u64 image;		/* 0 */
+	__u32 image_len;	/* 8 */
+	__u32 bitrate[2];	/* 12 */
+	__u32 reserved;		/* 20 */
 };
 
+/**
+ * struct canbare_status - what CANBARE_GET_STATUS returns
+ * @state: the state
+ * @processor: the processor for the image; -1: Linux uses all
+ * @memory: 1: CANBARE_MEMORY is reserved; 0: Linux uses it
+ * @cards: number of cards of the module, of two
+ * @counts: counters
+ */
 struct canbare_status {
 	__u32 state;		/* 0 */
-	__s32 processor;	/* 4: the processor for the image; -1: Linux uses all */
-	__u32 memory;		/* 8: 1: CANBARE_MEMORY is reserved; 0: Linux uses it */
-	__u32 cards;		/* 12: number of cards of the module, of two */
+	__s32 processor;	/* 4 */
+	__u32 memory;		/* 8 */
+	__u32 cards;		/* 12 */
 	struct canbare_counts counts;	/* 16 */
 };
 

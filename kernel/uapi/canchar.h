@@ -18,22 +18,22 @@
 
 /* ------------------------------------------------------------- frames -- */
 
-/*
+/**
+ * struct canchar_frame - a frame, also a slot of a mapped ring
+ * @stamp_ns: (0, 8 bytes) when the interrupt handler (or a polling caller) read it, ns of
+ *	CLOCK_REALTIME; ignored in write(2)
+ * @can_id: (8, 4 bytes) as in struct can_frame: identifier and, in the upper bits, EFF
+ *	0x80000000, RTR 0x40000000, ERR 0x20000000
+ * @len: (12, 1 bytes) bytes of data, 0...8; of an RTR frame the requested ones
+ * @flags: (13, 1 bytes) CANCHAR_FRAME_*; must be 0 in write(2)
+ * @lost: (14, 2 bytes) frames this queue lost just before this one, 65535 for more; ignored in
+ *	write(2)
+ * @data: (16, 8 bytes) bytes after len are 0 on receipt
+ *
  * A frame, 24 bytes; also a slot of a mapped ring.
  *
- * offset size
- *      0    8  stamp_ns  when the interrupt handler (or a polling caller) read it, ns of
- *                        CLOCK_REALTIME; ignored in write(2)
- *      8    4  can_id    as in struct can_frame: identifier and, in the upper
- *                        bits, EFF 0x80000000, RTR 0x40000000, ERR 0x20000000
- *     12    1  len       bytes of data, 0...8; of an RTR frame the requested ones
- *     13    1  flags     CANCHAR_FRAME_*; must be 0 in write(2)
- *     14    2  lost      frames this queue lost just before this one, 65535 for
- *                        more; ignored in write(2)
- *     16    8  data      bytes after len are 0 on receipt
- *
- * An error frame (ERR set) has the classes of linux/can/error.h in can_id, len
- * 8, and its details in data. Error frames cannot be written.
+ * An error frame (ERR set) has the classes of linux/can/error.h in can_id, len 8, and its details
+ * in data. Error frames cannot be written.
  */
 struct canchar_frame {
 	__u64 stamp_ns;
@@ -49,17 +49,16 @@ struct canchar_frame {
 /* ... or through this one. */
 #define CANCHAR_FRAME_OWN	0x02
 
-/*
- * The same in 20 bytes, for a file with frame_size 20 in its options: no hole,
- * a stamp of 32 bits.
+/**
+ * struct canchar_short_frame - a frame in 20 bytes
+ * @can_id: (0, 4 bytes)
+ * @len: (4, 1 bytes)
+ * @flags: (5, 1 bytes)
+ * @lost: (6, 2 bytes)
+ * @stamp_us: (8, 4 bytes) us of CLOCK_REALTIME, modulo 2^32
+ * @data: (12, 8 bytes)
  *
- * offset size
- *      0    4  can_id
- *      4    1  len
- *      5    1  flags
- *      6    2  lost
- *      8    4  stamp_us  us of CLOCK_REALTIME, modulo 2^32
- *     12    8  data
+ * The same in 20 bytes, for a file with frame_size 20 in its options: no hole, a stamp of 32 bits.
  */
 struct canchar_short_frame {
 	__u32 can_id;
@@ -72,21 +71,21 @@ struct canchar_short_frame {
 
 /* -------------------------------------------------------- mapped rings -- */
 
-/*
- * mmap(2) of a file, MAP_SHARED from offset 0, up to canchar_map.bytes: this
- * page, then the receive ring, then the transmit ring, each from a page on.
- * From then on read(2) and write(2) return EBUSY and the ring sizes are fixed.
+/**
+ * struct canchar_map - the first page of a mapping
+ * @magic: (0, 4 bytes) CANCHAR_MAP_MAGIC
+ * @version: (4, 4 bytes) CANCHAR_MAP_VERSION
+ * @slot_size: (8, 4 bytes) 24
+ * @reserved: (12, 4 bytes)
+ * @rx_offset: (16, 4 bytes) of the receive ring, in bytes from the map's start
+ * @rx_slots: (20, 4 bytes) a power of two
+ * @tx_offset: (24, 4 bytes)
+ * @tx_slots: (28, 4 bytes) a power of two
+ * @bytes: (32, 8 bytes) of the whole map
  *
- * offset size
- *      0    4  magic      CANCHAR_MAP_MAGIC
- *      4    4  version    CANCHAR_MAP_VERSION
- *      8    4  slot_size  24
- *     12    4  reserved
- *     16    4  rx_offset  of the receive ring, in bytes from the map's start
- *     20    4  rx_slots   a power of two
- *     24    4  tx_offset
- *     28    4  tx_slots   a power of two
- *     32    8  bytes      of the whole map
+ * mmap(2) of a file, MAP_SHARED from offset 0, up to canchar_map.bytes: this page, then the
+ * receive ring, then the transmit ring, each from a page on. From then on read(2) and write(2)
+ * return EBUSY and the ring sizes are fixed.
  */
 struct canchar_map {
 	__u32 magic;
@@ -103,19 +102,26 @@ struct canchar_map {
 #define CANCHAR_MAP_MAGIC	0x52434843	/* "CHCR" in memory, little endian */
 #define CANCHAR_MAP_VERSION	1
 
-/*
- * A ring: three cache lines, then the slots. head and tail count slots and wrap around; slot n lies
- * at index n & (slots - 1). In the receive ring the kernel writes head and the process tail; in the
- * transmit ring the reverse.
+/**
+ * struct canchar_ring - the words before the slots of a mapped ring
+ * @head: (0, 4 bytes) slots that were filled
+ * @reserved0: 0
+ * @tail: (64, 4 bytes) slots that were taken
+ * @reserved1: 0
+ * @need_wakeup: (128, 4 bytes) 1: nothing moves without a call; see below
+ * @lost: (132, 4 bytes) receive: frames lost since open, modulo 2^32
+ * @reserved2: 0
  *
- * Consumer: load head with acquire, copy slot tail, store tail + 1 with release.
- * Producer: load tail with acquire, and while head - tail < slots: fill slot
- * head, store head + 1 with release.
+ * A ring: three cache lines, then the slots. head and tail count slots and wrap around; slot n
+ * lies at index n & (slots - 1). In the receive ring the kernel writes head and the process tail;
+ * in the transmit ring the reverse.
  *
- * CANCHAR_OVERWRITE: the kernel ignores tail. The consumer copies slot
- * tail, then (after a read barrier) loads head again: if head - tail >= slots
- * the copy is not valid, head - tail - (slots - 1) frames are lost, and it continues at tail = head
- * - (slots - 1).
+ * Consumer: load head with acquire, copy slot tail, store tail + 1 with release. Producer: load
+ * tail with acquire, and while head - tail < slots: fill slot head, store head + 1 with release.
+ *
+ * CANCHAR_OVERWRITE: the kernel ignores tail. The consumer copies slot tail, then (after a read
+ * barrier) loads head again: if head - tail >= slots the copy is not valid, head - tail - (slots -
+ * 1) frames are lost, and it continues at tail = head - (slots - 1).
  *
  * need_wakeup, written by the kernel: in the receive ring 1 while frames arrive only by
  * CANCHAR_WAIT (the chip is polled); in the transmit ring 1 while frames are sent only by
@@ -125,12 +131,7 @@ struct canchar_map {
  * The kernel trusts none of these words: it has a private copy of its index, and treats a distance
  * greater than slots as a full ring (receiving) or an empty one (sending).
  *
- * offset size
- *      0    4  head
- *     64    4  tail
- *    128    4  need_wakeup
- *    132    4  lost      receive: frames lost since open, modulo 2^32
- *    192       slots
+ * 192       slots
  */
 struct canchar_ring {
 	__u32 head;
@@ -152,14 +153,14 @@ enum canchar_state {
 	CANCHAR_STOPPED = 4,
 };
 
-/*
- * offset size
- *      0    4  version    1
- *      4    4  clock_hz   clock of the bit timing; 0: no bit timing
- *      8    4  state      enum canchar_state
- *     12    4  reserved
- *     16   16  chip       "sja1000", "virtual"; ends with a NUL
- *     32   16  board      "kvaser-pci", "virtual"
+/**
+ * struct canchar_info - what CANCHAR_GET_INFO returns
+ * @version: (0, 4 bytes) 1
+ * @clock_hz: (4, 4 bytes) clock of the bit timing; 0: no bit timing
+ * @state: (8, 4 bytes) enum canchar_state
+ * @reserved: (12, 4 bytes)
+ * @chip: (16, 16 bytes) "sja1000", "virtual"; ends with a NUL
+ * @board: (32, 16 bytes) "kvaser-pci", "virtual"
  */
 struct canchar_info {
 	__u32 version;
@@ -170,20 +171,20 @@ struct canchar_info {
 	char board[16];
 };
 
-/*
- * Bit timing. Setting: bitrate only (and sample_point, sjw, or 0), from which the kernel calculates
- * the rest; or brp and the following fields, from which it calculates bitrate. Getting: all of
- * them.
+/**
+ * struct canchar_timing - bit timing
+ * @bitrate: (0, 4 bytes) bit/s
+ * @sample_point: (4, 4 bytes) in tenths of a per cent; 0: as CiA 301 recommends for bitrate
+ * @brp: (8, 4 bytes) clock cycles in a time quantum
+ * @tseg1: (12, 4 bytes) quanta before the sample point, without the first
+ * @tseg2: (16, 4 bytes) quanta after it
+ * @sjw: (20, 4 bytes) quanta a resynchronization may move; 0: 1
+ * @restart_ms: (24, 4 bytes) from bus-off to the next start; 0: no automatic restart
+ * @flags: (28, 4 bytes) CANCHAR_LISTEN_ONLY
  *
- * offset size
- *      0    4  bitrate       bit/s
- *      4    4  sample_point  in tenths of a per cent; 0: as CiA 301 recommends for bitrate
- *      8    4  brp           clock cycles in a time quantum
- *     12    4  tseg1         quanta before the sample point, without the first
- *     16    4  tseg2         quanta after it
- *     20    4  sjw           quanta a resynchronization may move; 0: 1
- *     24    4  restart_ms    from bus-off to the next start; 0: no automatic restart
- *     28    4  flags         CANCHAR_LISTEN_ONLY
+ * Bit timing. Setting: bitrate only (and sample_point, sjw, or 0), from which the kernel
+ * calculates the rest; or brp and the following fields, from which it calculates bitrate. Getting:
+ * all of them.
  */
 struct canchar_timing {
 	__u32 bitrate;
@@ -201,23 +202,22 @@ struct canchar_timing {
 
 /* ----------------------------------------------------------- the file -- */
 
-/*
- * How one open file behaves. Slots can be changed until the file is mapped;
- * waiting frames are lost then, and counted.
+/**
+ * struct canchar_options - how an open file behaves
+ * @frame_size: (0, 4 bytes) 24 or 20
+ * @flags: (4, 4 bytes) CANCHAR_*; below
+ * @rx_slots: (8, 4 bytes) a power of two, 2...4096; 64 by default
+ * @tx_slots: (12, 4 bytes) a power of two, 1...4096; 64 by default
+ * @priority: (16, 4 bytes) of frames that it sends, 0...2: as long as a file of a higher one has
+ *	frames, those of lower ones wait; among equals in turn
+ * @read_min: (20, 4 bytes) frames that end the wait of read(2), poll(2) and CANCHAR_WAIT,
+ *	1...rx_slots - 1; 1 by default
+ * @timeout_ns: (24, 8 bytes) after which read(2) returns the waiting frames, or EAGAIN; 0: never
+ * @spin_ns: (32, 8 bytes) CANCHAR_POLL_CHIP: how long a wait polls before it sleeps; 0: it never
+ *	sleeps
  *
- * offset size
- *      0    4  frame_size  24 or 20
- *      4    4  flags       CANCHAR_*; below
- *      8    4  rx_slots    a power of two, 2...4096; 64 by default
- *     12    4  tx_slots    a power of two, 1...4096; 64 by default
- *     16    4  priority    of frames that it sends, 0...2: as long as a file of a higher
- *                          one has frames, those of lower ones wait; among equals
- *                          in turn
- *     20    4  read_min    frames that end the wait of read(2), poll(2) and
- *                          CANCHAR_WAIT, 1...rx_slots - 1; 1 by default
- *     24    8  timeout_ns  after which read(2) returns the waiting frames, or EAGAIN; 0: never
- *     32    8  spin_ns     CANCHAR_POLL_CHIP: how long a wait polls before it
- *                          sleeps; 0: it never sleeps
+ * How one open file behaves. Slots can be changed until the file is mapped; waiting frames are
+ * lost then, and counted.
  */
 struct canchar_options {
 	__u32 frame_size;
@@ -245,28 +245,31 @@ struct canchar_options {
  */
 #define CANCHAR_POLL_CHIP	0x08
 
-/*
- * Every frame is compared with all filters of all files in the interrupt handler, so their number
- * is bounded: 64 files of a device may be open (open(2) returns EUSERS), and their filters are at
- * most 2048 (CANCHAR_SET_FILTERS returns ENOSPC and changes nothing).
- *
- * The frames that the receive queue accepts, with the meaning of CAN_RAW_FILTER, CAN_RAW_ERR_FILTER
- * and CAN_RAW_JOIN_FILTERS. count 0: all but error frames. At first: count 0, error_mask 0.
- *
- * struct canchar_filter: as struct can_filter; 0x20000000 in id inverts.
- *
- * offset size
- *      0    4  count       0...CANCHAR_FILTERS_MAX
- *      4    4  error_mask  accepted classes of error frames
- *      8    4  join        1: a frame must match all of them
- *     12    4  reserved
- *     16    8  filters     address of count struct canchar_filter
+/**
+ * struct canchar_filter - a filter
+ * @id: (0, 4 bytes) as in struct can_filter; 0x20000000 in it inverts
+ * @mask: (4, 4 bytes) as in struct can_filter
  */
 struct canchar_filter {
 	__u32 id;
 	__u32 mask;
 };
 
+/**
+ * struct canchar_filters - the frames that a receive queue accepts
+ * @count: (0, 4 bytes) 0...CANCHAR_FILTERS_MAX; 0: all but error frames
+ * @error_mask: (4, 4 bytes) accepted classes of error frames
+ * @join: (8, 4 bytes) 1: a frame must match all of them
+ * @reserved: (12, 4 bytes)
+ * @filters: (16, 8 bytes) address of count struct canchar_filter
+ *
+ * With the meaning of CAN_RAW_FILTER, CAN_RAW_ERR_FILTER and CAN_RAW_JOIN_FILTERS. At first count
+ * and error_mask are 0.
+ *
+ * Every frame is compared with all filters of all files in the interrupt handler, so their number
+ * is bounded: 64 files of a device may be open (open(2) returns EUSERS), and their filters are at
+ * most 2048 (CANCHAR_SET_FILTERS returns ENOSPC and changes nothing).
+ */
 struct canchar_filters {
 	__u32 count;
 	__u32 error_mask;
@@ -277,28 +280,28 @@ struct canchar_filters {
 
 #define CANCHAR_FILTERS_MAX	512
 
-/*
+/**
+ * struct canchar_statistics - counters
+ * @rx_frames: (0, 8 bytes) taken from the controller
+ * @rx_overruns: (8, 8 bytes) events: the controller's FIFO was full
+ * @tx_frames: (16, 8 bytes) that were on the bus
+ * @tx_aborted: (24, 8 bytes) that were in the controller when it stopped
+ * @interrupts: (32, 8 bytes) handled
+ * @error_frames: (40, 8 bytes) made for state changes and overruns
+ * @bus_off: (48, 8 bytes) events
+ * @restarts: (56, 8 bytes) events
+ * @file_rx_frames: (64, 8 bytes) put into this file's receive queue
+ * @file_rx_lost: (72, 8 bytes) not put there, or overwritten, because it was full
+ * @file_tx_frames: (80, 8 bytes) taken from this file's transmit queue
+ * @file_tx_lost: (88, 8 bytes) of them malformed (in a mapped ring), or discarded because the
+ *	device stopped or went bus-off
+ * @state: (96, 4 bytes) enum canchar_state
+ * @rx_errors: (100, 4 bytes) the controller's receive error counter, now
+ * @tx_errors: (104, 4 bytes) its transmit error counter, now
+ * @reserved: (108, 4 bytes)
+ *
  * Counters: of the device since it appeared, of the file since it was opened. In frames unless
  * noted.
- *
- * offset size
- *      0    8  rx_frames      taken from the controller
- *      8    8  rx_overruns    events: the controller's FIFO was full
- *     16    8  tx_frames      that were on the bus
- *     24    8  tx_aborted     that were in the controller when it stopped
- *     32    8  interrupts     handled
- *     40    8  error_frames   made for state changes and overruns
- *     48    8  bus_off        events
- *     56    8  restarts       events
- *     64    8  file_rx_frames put into this file's receive queue
- *     72    8  file_rx_lost   not put there, or overwritten, because it was full
- *     80    8  file_tx_frames taken from this file's transmit queue
- *     88    8  file_tx_lost   of them malformed (in a mapped ring), or discarded
- *                             because the device stopped or went bus-off
- *     96    4  state          enum canchar_state
- *    100    4  rx_errors      the controller's receive error counter, now
- *    104    4  tx_errors      its transmit error counter, now
- *    108    4  reserved
  */
 struct canchar_statistics {
 	__u64 rx_frames;
@@ -319,13 +322,11 @@ struct canchar_statistics {
 	__u32 reserved;
 };
 
-/*
- * A wait for received frames.
- *
- * offset size
- *      0    8  timeout_ns  0: check once; CANCHAR_FOREVER: until frames, a signal or an error
- *      8    4  min         frames that end it, 1...rx_slots - 1
- *     12    4  reserved
+/**
+ * struct canchar_wait - a wait for received frames
+ * @timeout_ns: (0, 8 bytes) 0: check once; CANCHAR_FOREVER: until frames, a signal or an error
+ * @min: (8, 4 bytes) frames that end it, 1...rx_slots - 1
+ * @reserved: (12, 4 bytes)
  */
 struct canchar_wait {
 	__u64 timeout_ns;
@@ -335,24 +336,24 @@ struct canchar_wait {
 
 #define CANCHAR_FOREVER		0xffffffffffffffffULL
 
-/*
- * Checks many files once, or waits for them.
- *
- * struct canchar_poll_entry: fd of a canchar file; ready is written: frames that
- * wait in its receive queue. A file without CANCHAR_POLL_CHIP is only checked.
- *
- * offset size
- *      0    8  timeout_ns  as above; the wait polls and never sleeps. With no frame in any file it
- *                          ends with ENETDOWN or ENODEV when a device has stopped or is gone
- *      8    4  count       1...CANCHAR_POLL_SET_MAX
- *     12    4  reserved
- *     16    8  entries     address of count struct canchar_poll_entry
+/**
+ * struct canchar_poll_entry - a file of a set
+ * @fd: (0, 4 bytes) of a canchar file; one without CANCHAR_POLL_CHIP is only checked
+ * @ready: (4, 4 bytes) written: frames that wait in its receive queue
  */
 struct canchar_poll_entry {
 	__s32 fd;
 	__u32 ready;
 };
 
+/**
+ * struct canchar_poll_set - checks many files once, or waits for them
+ * @timeout_ns: (0, 8 bytes) as in struct canchar_wait; the wait polls and never sleeps. With no
+ *	frame in any file it ends with ENETDOWN or ENODEV when a device has stopped or is gone
+ * @count: (8, 4 bytes) 1...CANCHAR_POLL_SET_MAX
+ * @reserved: (12, 4 bytes)
+ * @entries: (16, 8 bytes) address of count struct canchar_poll_entry
+ */
 struct canchar_poll_set {
 	__u64 timeout_ns;
 	__u32 count;

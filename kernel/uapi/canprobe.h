@@ -12,42 +12,79 @@
 /* Sides of a record. */
 #define CANPROBE_SENT		0	/* stamped before the command to send it */
 #define CANPROBE_RECEIVED	1	/* stamped when the interrupt handler began */
-#define CANPROBE_HANDLER	2	/* no frame: a handler of the line can_id began, and ran data as a __u64 of ns */
+/* No frame: a handler of the line can_id began, and ran data as a __u64 of ns. */
+#define CANPROBE_HANDLER	2
 
-/* The records of read(2): 24 bytes each, those of one side in order. */
+/**
+ * struct canprobe_record - the records of read(2)
+ * @stamp_ns: CLOCK_MONOTONIC
+ * @can_id: as in struct can_frame
+ * @len: bytes of data
+ * @side: CANPROBE_SENT, CANPROBE_RECEIVED or CANPROBE_HANDLER
+ * @reserved: 0
+ * @data: the data
+ *
+ * The records of read(2): 24 bytes each, those of one side in order.
+ */
 struct canprobe_record {
-	__u64 stamp_ns;		/* 0: CLOCK_MONOTONIC */
-	__u32 can_id;		/* 8: as in struct can_frame */
+	__u64 stamp_ns;		/* 0 */
+	__u32 can_id;		/* 8 */
 	__u8 len;		/* 12 */
 	__u8 side;		/* 13 */
 	__u16 reserved;		/* 14 */
 	__u8 data[8];		/* 16 */
 };
 
-/* The plan of frames to send. 56 bytes. */
+/**
+ * struct canprobe_plan - the plan of frames to send
+ * @can_id: as in struct can_frame
+ * @len: 0...8
+ * @numbered: the first two bytes of data count the frames, the low byte first
+ * @reserved: 0
+ * @data: the data
+ * @delay_ns: from the call to the first frame
+ * @period_ns: between bursts, at least 1000
+ * @count: frames, at least 1
+ * @burst: frames at a time, at least 1
+ * @bitrate: bit/s of both controllers
+ * @reserved2: 0
+ *
+ * The plan of frames to send. 56 bytes.
+ */
 struct canprobe_plan {
 	__u32 can_id;		/* 0 */
-	__u8 len;		/* 4: 0...8 */
-	__u8 numbered;		/* 5: the first two bytes of data count the frames, the low byte first */
-	__u16 reserved;		/* 6: 0 */
+	__u8 len;		/* 4 */
+	__u8 numbered;		/* 5 */
+	__u16 reserved;		/* 6 */
 	__u8 data[8];		/* 8 */
-	__u64 delay_ns;		/* 16: from the call to the first frame */
-	__u64 period_ns;	/* 24: between bursts, at least 1000 */
-	__u32 count;		/* 32: frames, at least 1 */
-	__u32 burst;		/* 36: frames at a time, at least 1 */
-	__u32 bitrate;		/* 40: bit/s of both controllers */
-	__u32 reserved2[3];	/* 44: 0 */
+	__u64 delay_ns;		/* 16 */
+	__u64 period_ns;	/* 24 */
+	__u32 count;		/* 32 */
+	__u32 burst;		/* 36 */
+	__u32 bitrate;		/* 40 */
+	__u32 reserved2[3];	/* 44 */
 };
 
-/* Counters since the file was opened. 32 bytes. */
+/**
+ * struct canprobe_state - counters since the file was opened
+ * @running: frames remain to be sent
+ * @sent: frames
+ * @received: frames
+ * @unread: records lost, because they were not read in time
+ * @overruns: of the receiving controller's FIFO
+ * @late: frames that found the transmit buffer full and waited
+ * @floor_ns: the floor; 0: CANPROBE_FLOOR was not called
+ *
+ * Counters since the file was opened. 32 bytes.
+ */
 struct canprobe_state {
-	__u32 running;		/* 0: frames remain to be sent */
+	__u32 running;		/* 0 */
 	__u32 sent;		/* 4 */
 	__u32 received;		/* 8 */
-	__u32 unread;		/* 12: records lost, because they were not read in time */
-	__u32 overruns;		/* 16: of the receiving controller's FIFO */
-	__u32 late;		/* 20: frames that found the transmit buffer full and waited */
-	__u64 floor_ns;		/* 24: the floor; 0: CANPROBE_FLOOR was not called */
+	__u32 unread;		/* 12 */
+	__u32 overruns;		/* 16 */
+	__u32 late;		/* 20 */
+	__u64 floor_ns;		/* 24 */
 };
 
 /* The cards of the instrument, in order: the first sends, the second receives. ENODEV: fewer than

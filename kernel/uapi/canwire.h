@@ -29,8 +29,8 @@
 #define CANWIRE_SLOT_SOURCE	255
 
 /*
- * Commands. All but the two GETs need CAP_NET_ADMIN and answer with an acknowledgement (NLM_F_ACK)
- * or an error, whose extended acknowledgement explains the error in a sentence. "needs" and "may"
+ * Commands. All but the two GETs need CAP_NET_ADMIN and answer with an acknowledgment (NLM_F_ACK)
+ * or an error, whose extended acknowledgment explains the error in a sentence. "needs" and "may"
  * name attributes (CANWIRE_A_...).
  *
  * A node is found by NODE (its interface name) in the caller's network namespace; it is created
@@ -79,7 +79,7 @@ enum canwire_command {
 	 * Destroys frames on the bus: each one with PROBABILITY, COUNT of them at most (absent: no
 	 * end). Replaces an earlier injection; COUNT 0 ends it. needs BUS, ERROR unless COUNT is
 	 * 0; may PROBABILITY (absent: every frame), COUNT, NODE (the affected node: for a bit or
-	 * acknowledgement error only frames that NODE sends are affected; for others NODE is the
+	 * acknowledgment error only frames that NODE sends are affected; for others NODE is the
 	 * receiver that detects the error first).
 	 */
 	CANWIRE_CMD_INJECT = 8,
@@ -245,85 +245,159 @@ enum canwire_error {
 	CANWIRE_ERROR_ABORTED = 7,
 };
 
-/* One frame of a schedule: 80 bytes. */
+/**
+ * struct canwire_schedule_entry - one frame of a schedule
+ * @at_ns: start of frame after the start of the round; never less than the one before
+ * @frame: as CANWIRE_A_FRAME
+ *
+ * One frame of a schedule: 80 bytes.
+ */
 struct canwire_schedule_entry {
-	__u64 at_ns;			/* start of frame after the start of the round; never less than the one before */
-	struct canfd_frame frame;	/* as CANWIRE_A_FRAME */
+	__u64 at_ns;
+	struct canfd_frame frame;
 };
 
-/* Counters of a bus since it was made: 96 bytes. */
+/**
+ * struct canwire_bus_stats - counters of a bus since it was made
+ * @frames: sent successfully
+ * @errors: that were destroyed or not acknowledged
+ * @busy_ns: SOF to end of EOF (or of the error delimiter), interframe space not included
+ * @bits: in that time, of either rate
+ * @slips: times that the wire waited because its timer was late
+ * @slip_ns: for that long in total, lateness and rest
+ * @late_ns_max: the timer's worst lateness
+ * @late_ns_sum: over frames and errors
+ * @overruns: frames that a receiver lost to a full FIFO, over all nodes
+ * @callbacks: runs of the wire's timer
+ * @callback_ns: time spent in them, measured inside
+ * @first_sof_ns: start of the first frame, 0 when there was none
+ *
+ * Counters of a bus since it was made: 96 bytes.
+ */
 struct canwire_bus_stats {
-	__u64 frames;		/* 0: sent successfully */
-	__u64 errors;		/* 8: that were destroyed or not acknowledged */
-	__u64 busy_ns;		/* 16: SOF to end of EOF (or of the error delimiter), interframe space not included */
-	__u64 bits;		/* 24: in that time, of either rate */
-	__u64 slips;		/* 32: times that the wire waited because its timer was late */
-	__u64 slip_ns;		/* 40: for that long in total, lateness and rest */
-	__u64 late_ns_max;	/* 48: the timer's worst lateness */
-	__u64 late_ns_sum;	/* 56: over frames and errors */
-	__u64 overruns;		/* 64: frames that a receiver lost to a full FIFO, over all nodes */
-	__u64 callbacks;	/* 72: runs of the wire's timer */
-	__u64 callback_ns;	/* 80: time spent in them, measured inside */
-	__u64 first_sof_ns;	/* 88: start of the first frame, 0 when there was none */
+	__u64 frames;		/* 0 */
+	__u64 errors;		/* 8 */
+	__u64 busy_ns;		/* 16 */
+	__u64 bits;		/* 24 */
+	__u64 slips;		/* 32 */
+	__u64 slip_ns;		/* 40 */
+	__u64 late_ns_max;	/* 48 */
+	__u64 late_ns_sum;	/* 56 */
+	__u64 overruns;		/* 64 */
+	__u64 callbacks;	/* 72 */
+	__u64 callback_ns;	/* 80 */
+	__u64 first_sof_ns;	/* 88 */
 };
 
-/* Counters of a node since it was made: 96 bytes. */
+/**
+ * struct canwire_node_stats - counters of a node since it was made
+ * @sent: frames sent, including those of babbling
+ * @received: frames taken into the FIFO
+ * @overruns: frames lost because it was full
+ * @arbitration_lost: arbitrations lost with a frame ready at SOF
+ * @errors_sent: errors while it was the sender, missing acknowledgements included
+ * @errors_received: errors while it was not
+ * @bus_offs: times that it went bus-off
+ * @tx_errors: error counter, 0 to 256
+ * @rx_errors: error counter, 0 to 135
+ * @fifo_used: now, in the FIFO's unit
+ * @fifo_used_max: worst
+ * @handed_over: frames that the stack took
+ * @dropped: frames lost because the stack had no memory
+ * @error_events_limited: errors without an error frame: by mode or limit
+ *
+ * Counters of a node since it was made: 96 bytes.
+ */
 struct canwire_node_stats {
-	__u64 sent;		/* 0: frames sent, including those of babbling */
-	__u64 received;		/* 8: frames taken into the FIFO */
-	__u64 overruns;		/* 16: frames lost because it was full */
-	__u64 arbitration_lost;	/* 24: arbitrations lost with a frame ready at SOF */
-	__u64 errors_sent;	/* 32: errors while it was the sender, missing acknowledgements included */
-	__u64 errors_received;	/* 40: errors while it was not */
+	__u64 sent;		/* 0 */
+	__u64 received;		/* 8 */
+	__u64 overruns;		/* 16 */
+	__u64 arbitration_lost;	/* 24 */
+	__u64 errors_sent;	/* 32 */
+	__u64 errors_received;	/* 40 */
 	__u64 bus_offs;		/* 48 */
-	__u32 tx_errors;	/* 56: error counter, 0 to 256 */
-	__u32 rx_errors;	/* 60: error counter, 0 to 135 */
-	__u32 fifo_used;	/* 64: now, in the FIFO's unit */
-	__u32 fifo_used_max;	/* 68: worst */
-	__u64 handed_over;	/* 72: frames that the stack took */
-	__u64 dropped;		/* 80: frames lost because the stack had no memory */
-	__u64 error_events_limited; /* 88: errors without an error frame: by mode or limit */
+	__u32 tx_errors;	/* 56 */
+	__u32 rx_errors;	/* 60 */
+	__u32 fifo_used;	/* 64 */
+	__u32 fifo_used_max;	/* 68 */
+	__u64 handed_over;	/* 72 */
+	__u64 dropped;		/* 80 */
+	__u64 error_events_limited; /* 88 */
 };
 
-/* The source: 64 bytes. */
+/**
+ * struct canwire_source_stats - the source
+ * @running: 0 or 1
+ * @flags: as it was started
+ * @due: frames that became due since the start command
+ * @sent: of them, through
+ * @errors: attempts that failed (the frame is sent again)
+ * @waited: frames due while the wire was busy or others waited
+ * @waited_ns_max: the longest wait from due time to SOF
+ * @late_ns_max: the greatest delay of the source's timer
+ * @schedule_entries: loaded
+ * @reserved: 0
+ *
+ * The source: 64 bytes.
+ */
 struct canwire_source_stats {
-	__u32 running;		/* 0: 0 or 1 */
+	__u32 running;		/* 0 */
 	__u32 flags;		/* 4 */
-	__u64 due;		/* 8: frames that became due since the start command */
-	__u64 sent;		/* 16: of them, through */
-	__u64 errors;		/* 24: attempts that failed (the frame is sent again) */
-	__u64 waited;		/* 32: frames due while the wire was busy or others waited */
-	__u64 waited_ns_max;	/* 40: the longest wait from due time to SOF */
-	__u64 late_ns_max;	/* 48: the greatest delay of the source's timer */
+	__u64 due;		/* 8 */
+	__u64 sent;		/* 16 */
+	__u64 errors;		/* 24 */
+	__u64 waited;		/* 32 */
+	__u64 waited_ns_max;	/* 40 */
+	__u64 late_ns_max;	/* 48 */
 	__u32 schedule_entries;	/* 56 */
 	__u32 reserved;		/* 60 */
 };
 
-/*
+/**
+ * struct canwire_record - one record of the tap
+ * @sof_ns: start of SOF
+ * @end_ns: end of EOF; of an error: end of the error delimiter
+ * @pending: bit per slot: nodes that had a frame to send at SOF, the sender included
+ * @received: bit per slot: nodes that put it into their FIFO
+ * @overrun: bit per slot: nodes that lost it because their FIFO was full
+ * @id: with CAN_EFF_FLAG and CAN_RTR_FLAG
+ * @sender: interface index (in its own network namespace), 0: the source
+ * @late_ns: delay of the timer, which delivers the frame first
+ * @nominal_bits: on the wire from SOF to end_ns at the nominal rate, stuff bits included
+ * @data_bits: at the data rate
+ * @len: bytes of data (of an RTR frame: by its DLC)
+ * @dlc: the raw code, 0 to 15
+ * @flags: CANFD_BRS, CANFD_ESI, CANFD_FDF
+ * @error: enum canwire_error
+ * @error_bit: bits from SOF to where the error flag started, 0 when there was none
+ * @slot: of the sender, or CANWIRE_SLOT_SOURCE
+ * @marks: CANWIRE_MARK_...
+ * @data: the rest of it is 0
+ *
  * One record of the tap: a frame, or an attempt at one. 128 bytes.
  *
  * The times are those of an ideal wire: without slips, end_ns - sof_ns is the exact number of
  * bits, and successive frames of a busy bus are exactly 3 nominal bits apart.
  */
 struct canwire_record {
-	__u64 sof_ns;		/* 0: start of SOF */
-	__u64 end_ns;		/* 8: end of EOF; of an error: end of the error delimiter */
-	__u64 pending;		/* 16: bit per slot: nodes that had a frame to send at SOF, the sender included */
-	__u64 received;		/* 24: bit per slot: nodes that put it into their FIFO */
-	__u64 overrun;		/* 32: bit per slot: nodes that lost it because their FIFO was full */
-	__u32 id;		/* 40: with CAN_EFF_FLAG and CAN_RTR_FLAG */
-	__u32 sender;		/* 44: interface index (in its own network namespace), 0: the source */
-	__u32 late_ns;		/* 48: delay of the timer, which delivers the frame first */
-	__u16 nominal_bits;	/* 52: on the wire from SOF to end_ns at the nominal rate, stuff bits included */
-	__u16 data_bits;	/* 54: at the data rate */
-	__u8 len;		/* 56: bytes of data (of an RTR frame: by its DLC) */
-	__u8 dlc;		/* 57: the raw code, 0 to 15 */
-	__u8 flags;		/* 58: CANFD_BRS, CANFD_ESI, CANFD_FDF */
-	__u8 error;		/* 59: enum canwire_error */
-	__u16 error_bit;	/* 60: bits from SOF to where the error flag started, 0 when there was none */
-	__u8 slot;		/* 62: of the sender, or CANWIRE_SLOT_SOURCE */
-	__u8 marks;		/* 63: CANWIRE_MARK_... */
-	__u8 data[64];		/* 64: the rest of it is 0 */
+	__u64 sof_ns;		/* 0 */
+	__u64 end_ns;		/* 8 */
+	__u64 pending;		/* 16 */
+	__u64 received;		/* 24 */
+	__u64 overrun;		/* 32 */
+	__u32 id;		/* 40 */
+	__u32 sender;		/* 44 */
+	__u32 late_ns;		/* 48 */
+	__u16 nominal_bits;	/* 52 */
+	__u16 data_bits;	/* 54 */
+	__u8 len;		/* 56 */
+	__u8 dlc;		/* 57 */
+	__u8 flags;		/* 58 */
+	__u8 error;		/* 59 */
+	__u16 error_bit;	/* 60 */
+	__u8 slot;		/* 62 */
+	__u8 marks;		/* 63 */
+	__u8 data[64];		/* 64 */
 };
 
 /* The source had a frame to send at SOF. */
@@ -339,7 +413,19 @@ struct canwire_record {
 
 #define CANWIRE_RING_MAGIC	0x50415457 /* "WTAP" read as bytes */
 
-/*
+/**
+ * struct canwire_ring - the header of a tap
+ * @magic: CANWIRE_RING_MAGIC
+ * @version: CANWIRE_GENL_VERSION
+ * @record_size: 128
+ * @record_offset: 4096
+ * @records: a power of two
+ * @bus: name of the bus
+ * @reserved: 0
+ * @head: records written since the bus was made
+ * @reserved2: 0
+ * @stats: written after the record and before head
+ *
  * The start of the mapping; the records begin at record_offset. To map it all: size is
  * record_offset + records * record_size, PROT_READ, MAP_SHARED, offset 0.
  *
@@ -353,24 +439,21 @@ struct canwire_record {
  * are still in the mapping.
  */
 struct canwire_ring {
-	__u32 magic;		/* 0: CANWIRE_RING_MAGIC */
-	__u16 version;		/* 4: CANWIRE_GENL_VERSION */
-	__u16 record_size;	/* 6: 128 */
-	__u32 record_offset;	/* 8: 4096 */
-	__u32 records;		/* 12: a power of two */
+	__u32 magic;		/* 0 */
+	__u16 version;		/* 4 */
+	__u16 record_size;	/* 6 */
+	__u32 record_offset;	/* 8 */
+	__u32 records;		/* 12 */
 	char bus[CANWIRE_BUS_NAME_SIZE]; /* 16 */
 	__u8 reserved[32];	/* 32 */
-	__u64 head;		/* 64: records written since the bus was made */
+	__u64 head;		/* 64 */
 	__u64 reserved2[7];	/* 72 */
-	struct canwire_bus_stats stats; /* 128: written after the record and before head */
+	struct canwire_bus_stats stats; /* 128 */
 };
 
-/* The numbers that other languages' mirrors of this header assert too. */
-#if defined(__cplusplus)
-#define CANWIRE_ASSERT(what) static_assert(what, #what)
-#else
-#define CANWIRE_ASSERT(what) _Static_assert(what, #what)
-#endif
+/* The numbers that other languages' mirrors of this header assert too: no array has -1 elements. */
+#define CANWIRE_ASSERT(what) extern char canwire_assert[(what) ? 1 : -1]
+
 CANWIRE_ASSERT(sizeof(struct canfd_frame) == 72);
 CANWIRE_ASSERT(sizeof(struct canwire_schedule_entry) == 80);
 CANWIRE_ASSERT(sizeof(struct canwire_bus_stats) == 96);

@@ -13,9 +13,7 @@ pub(crate) const ROW: Format = Format {
     extensions: &["asc"],
     recognise: Some(read::looks_like),
     read: Some(|_| Box::new(read::Asc::default())),
-    read_folder: None,
     write: Some(Write::File(|output, options| Ok(Box::new(write::Asc::new(output, options.ns))))),
-    append: None,
     grows: true,
     keeps: Some(Keeps {
         stamps: Stamps::UsFromFirst,
@@ -25,4 +23,5 @@ pub(crate) const ROW: Format = Format {
         dlc_above_8: false,
         hardware_stamps: false,
     }),
+    ..Format::PLAIN
 };

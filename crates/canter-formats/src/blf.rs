@@ -1,6 +1,7 @@
 //! Vector BLF: a header, and containers of objects, compressed by zlib.
 
 mod layout;
+mod object;
 mod read;
 mod systemtime;
 mod write;
@@ -15,10 +16,7 @@ pub(crate) const ROW: Format = Format {
     extensions: &["blf"],
     recognise: Some(|head| head.starts_with(b"LOGG")),
     read: Some(|_| Box::new(read::Blf::default())),
-    read_folder: None,
     write: Some(Write::File(|output, _| Ok(Box::new(write::Blf::new(output)?)))),
-    append: None,
-    grows: false,
     keeps: Some(Keeps {
         stamps: Stamps::Ns,
         bus: BusLabel::Channel,
@@ -27,4 +25,5 @@ pub(crate) const ROW: Format = Format {
         dlc_above_8: true,
         hardware_stamps: false,
     }),
+    ..Format::PLAIN
 };

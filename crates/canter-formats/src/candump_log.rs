@@ -25,7 +25,6 @@ pub(crate) const ROW: Format = Format {
     extensions: &["log"],
     recognise: Some(read::looks_like),
     read: Some(|_| Box::new(read::CandumpLog::default())),
-    read_folder: None,
     write: Some(Write::File(|output, options| {
         let log = Box::new(append::CandumpLog::new(options.ns));
         Ok(Box::new(Appended::new(output, options, log, KEEPS)))
@@ -33,4 +32,11 @@ pub(crate) const ROW: Format = Format {
     append: Some(|ns| Box::new(append::CandumpLog::new(ns))),
     grows: true,
     keeps: Some(KEEPS),
+    holds_name,
+    ..Format::PLAIN
 };
+
+/// The kernel's rule for names of interfaces, and no blanks, at which a reader would end the name.
+fn holds_name(name: &str) -> bool {
+    (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
+}

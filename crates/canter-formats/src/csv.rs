@@ -3,10 +3,7 @@
 
 use crate::{
     fields::Fields,
-    format::{
-        BusLabel, Context, Decode, Directions, ErrorFrames, Format, Keeps, LINE_BYTES_MAX, NotKept, Output,
-        Sink, Source, Stamps, Write, Written,
-    },
+    format::{Context, Decode, Format, Keeps, LINE_BYTES_MAX, NotKept, Output, Sink, Source, Write, Written},
     hex,
     trouble::{Trouble, wrong},
 };
@@ -21,18 +18,10 @@ pub(crate) const ROW: Format = Format {
     extensions: &["csv"],
     recognise: Some(looks_like),
     read: Some(|_| Box::new(Decoder::default())),
-    read_folder: None,
     write: Some(Write::File(|output, _| Ok(Box::new(Encoder::new(output))))),
-    append: None,
     grows: true,
-    keeps: Some(Keeps {
-        stamps: Stamps::Ns,
-        bus: BusLabel::Name,
-        direction: Directions::All,
-        error_frames: ErrorFrames::All,
-        dlc_above_8: true,
-        hardware_stamps: false,
-    }),
+    keeps: Some(Keeps::ALL),
+    ..Format::PLAIN
 };
 
 /// The first line: the columns' names.

@@ -53,8 +53,10 @@ impl Fields {
             _ if self.id > id_max => return Err("an identifier that is too large"),
             _ if self.dlc > 15 => return Err("a DLC above 15"),
             _ if data.len() != len => return Err("data that is shorter or longer than the length"),
+            Self { error: true, rtr: true, .. } => return Err("an error frame that is a remote frame"),
+            Self { error: true, fd: true, .. } => return Err("an error frame that is FD"),
             Self { rtr: true, fd: true, .. } => return Err("a remote frame that is FD"),
-            Self { rtr: true, error: false, .. } if len > 0 => return Err("a remote frame with data"),
+            Self { rtr: true, .. } if len > 0 => return Err("a remote frame with data"),
             Self { fd: true, .. } if len != len_of_dlc(self.dlc) => {
                 return Err("a length that does not match the DLC");
             }

@@ -154,6 +154,8 @@ pub struct Format {
     pub grows: bool,
     /// What it keeps of a frame; `None` if it is only read.
     pub keeps: Option<Keeps>,
+    /// Whether it can write an interface of this name so that it reads back; else the name is refused.
+    pub holds_name: fn(&str) -> bool,
 }
 
 impl Format {
@@ -170,6 +172,7 @@ impl Format {
         append: None,
         grows: false,
         keeps: None,
+        holds_name: |name| !name.is_empty() && !name.contains(char::is_control),
     };
 
     /// Whether a recording of this format is a folder of files.
@@ -227,6 +230,8 @@ pub struct Context {
     pub names: Names,
     /// Entries that are not frames.
     pub skipped: Skipped,
+    /// Frames whose fields contradict each other.
+    pub flawed: Flawed,
     /// Frames that the recording reports as lost.
     pub lost: u64,
 }
@@ -237,6 +242,33 @@ pub struct Skipped(Vec<(&'static str, u64)>);
 
 impl Skipped {
     /// Counts one of this kind; the kind is a noun in plural: `CAN XL frames`.
+    pub fn count(&mut self, kind: &'static str) {
+        count(&mut self.0, kind);
+    }
+
+    /// How many of each kind.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// Frames whose fields contradict each other, by kind: nobody can tell whether such a frame is whole.
+#[derive(Clone, Debug, Default)]
+pub struct Flawed(Vec<(&'static str, u64)>);
+
+impl Flawed {
+    /// The DLC and the number of data bytes belong to frames of different lengths.
+    pub const LENGTH: &'static str = "frames whose DLC and length differ";
+    /// The file has fewer bytes of data than the frame had.
+    pub const DATA: &'static str = "frames with less data than their length (missing bytes are read as 00)";
+    /// A wide identifier in a frame with a standard identifier.
+    pub const IDENTIFIER: &'static str = "frames with a standard identifier above 7FF (read as extended)";
+    /// Behind a header of unusual length, fields may be in other places.
+    pub const HEADER: &'static str = "frames behind a header of an unusual length";
+    /// There are no remote FD frames.
+    pub const REMOTE_FD: &'static str = "remote frames marked as FD (read as data frames)";
+
+    /// Counts a frame of this kind; the kind is a noun in plural, and says how the frame is read.
     pub fn count(&mut self, kind: &'static str) {
         count(&mut self.0, kind);
     }

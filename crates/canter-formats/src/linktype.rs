@@ -10,7 +10,7 @@ use crate::{
 };
 use canter_frame::{
     BusId, Direction, Record,
-    frame::{BRS, CANFD_MTU, ESI, FDF},
+    frame::{BRS, CANFD_MTU, ERR_FLAG, ESI, FDF},
 };
 
 const CAN_SOCKETCAN: u16 = 227;
@@ -122,14 +122,15 @@ fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<(),
     let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk() else {
         return wrong("a frame shorter than its header (recorded with a snapshot length?)");
     };
-    // Before Linux 6.1, only the size identifies an FD frame.
-    let fd = fd || flags & FDF != 0 || bytes.len() == CANFD_MTU;
+    let can_id = order.u32([a, b, c, d]);
+    // Before Linux 6.1, only the size identifies an FD frame. Error frames are classic, whatever interface they come from.
+    let fd = (fd || flags & FDF != 0 || bytes.len() == CANFD_MTU) && can_id & ERR_FLAG == 0;
     let len = usize::from(len);
     if if fd { len > 64 } else { len > 8 } {
         return wrong(format!("a frame of {len} bytes (a damaged file?)"));
     }
     let frame = &mut entry.frame;
-    frame.can_id = order.u32([a, b, c, d]);
+    frame.can_id = can_id;
     frame.flags = if fd { flags & (BRS | ESI) | FDF } else { 0 };
     frame.len8_dlc = if !fd && len == 8 && (9..=15).contains(&len8_dlc) { len8_dlc } else { 0 };
     let payload = if frame.is_rtr() { &[][..] } else { bytes.get(8..8 + len).unwrap_or_default() };

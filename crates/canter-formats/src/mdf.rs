@@ -13,10 +13,7 @@ pub(crate) const ROW: Format = Format {
     extensions: &["mf4"],
     recognise: Some(read::looks_like),
     read: Some(|_| Box::new(read::Mdf::default())),
-    read_folder: None,
     write: Some(Write::File(|output, _| Ok(Box::new(write::Mdf::new(output)?)))),
-    append: None,
-    grows: false,
     keeps: Some(Keeps {
         stamps: Stamps::Float,
         bus: BusLabel::ChannelAndName,
@@ -25,4 +22,5 @@ pub(crate) const ROW: Format = Format {
         dlc_above_8: true,
         hardware_stamps: false,
     }),
+    ..Format::PLAIN
 };

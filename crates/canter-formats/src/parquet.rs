@@ -3,7 +3,7 @@
 mod read;
 mod write;
 
-use crate::format::{BusLabel, Directions, ErrorFrames, Format, Keeps, Stamps, Write};
+use crate::format::{Format, Keeps, Write};
 
 /// The row of this format.
 pub(crate) const ROW: Format = Format {
@@ -15,14 +15,6 @@ pub(crate) const ROW: Format = Format {
     read: Some(|path| Box::new(read::Parquet::file(path))),
     read_folder: Some(read::Parquet::folder),
     write: Some(Write::Folder(|options| Ok(Box::new(write::DataSet::new(options)?)))),
-    append: None,
-    grows: false,
-    keeps: Some(Keeps {
-        stamps: Stamps::Ns,
-        bus: BusLabel::Name,
-        direction: Directions::All,
-        error_frames: ErrorFrames::All,
-        dlc_above_8: true,
-        hardware_stamps: false,
-    }),
+    keeps: Some(Keeps::ALL),
+    ..Format::PLAIN
 };

@@ -16,11 +16,8 @@ pub(crate) const ROW: Format = Format {
     extensions: &["pcap"],
     recognise: Some(is_magic),
     read: Some(|_| Box::new(Pcap::default())),
-    read_folder: None,
-    write: None,
-    append: None,
     grows: true,
-    keeps: None,
+    ..Format::PLAIN
 };
 
 /// The longest packet accepted, in bytes.

@@ -25,11 +25,11 @@ pub(crate) const ROW: Format = Format {
     extensions: &["pcapng"],
     recognise: Some(|head| head.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a])),
     read: Some(|_| Box::new(read::Pcapng::default())),
-    read_folder: None,
     write: Some(Write::File(|output, options| {
         Ok(Box::new(Appended::new(output, options, Box::new(append::Pcapng::default()), KEEPS)))
     })),
     append: Some(|_ns| Box::new(append::Pcapng::default())),
     grows: true,
     keeps: Some(KEEPS),
+    ..Format::PLAIN
 };

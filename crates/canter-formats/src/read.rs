@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    format::{Context, Decode, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
+    format::{Context, Decode, Flawed, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
     table::WITHOUT,
 };
 use canter_frame::{BusId, Record};
@@ -35,7 +35,7 @@ impl Reader {
     /// Opens a recording; `-` is the standard input, a folder is a data set.
     ///
     /// # Errors
-    /// When it cannot be opened, or is in none of these formats.
+    /// When it cannot be opened, is empty, or is in none of these formats.
     pub fn open(path: impl AsRef<Path>, formats: &[Format]) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -89,20 +89,25 @@ impl Reader {
     /// Recognises the format by the beginning of the source.
     fn recognise(name: &str, mut source: Source, formats: &[Format]) -> Result<Self> {
         let path = Path::new(name);
-        let head = match source.want(SNIFF_BYTES) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => source.buffered(),
-            head => head.map_err(|error| Error::io(path, "read", error))?,
+        let (head, cut) = match source.want(SNIFF_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => (source.buffered(), true),
+            head => (head.map_err(|error| Error::io(path, "read", error))?, false),
         };
         let found = formats.iter().find(|format| format.recognise.is_some_and(|recognise| recognise(head)));
         if let Some((format, read)) = found.and_then(|format| Some((format, format.read?))) {
             return Ok(Self::new(name, *format, source, read(path)));
         }
-        let titles: Vec<_> = formats.iter().filter(|row| row.read.is_some()).map(|row| row.title).collect();
-        let titles = titles.join(", ");
-        let packed = if cfg!(feature = "zstd") { ".zst or .gz" } else { ".gz" };
-        let reason =
-            format!("read: no recording that canter reads ({titles}; each also as {packed}{WITHOUT})");
-        Err(Error::Unknown { thing: name.to_owned(), reason })
+        let reason = match head {
+            [] if cut => "is cut off before its first byte is unpacked: nothing of it can be read".to_owned(),
+            [] => "is empty: not a recording".to_owned(),
+            _ => {
+                let titles = formats.iter().filter(|row| row.read.is_some()).map(|row| row.title);
+                let titles = titles.collect::<Vec<_>>().join(", ");
+                let packed = if cfg!(feature = "zstd") { ".zst or .gz" } else { ".gz" };
+                format!("no recording that canter reads ({titles}; each also as {packed}{WITHOUT})")
+            }
+        };
+        Err(Error::Unknown { thing: name.to_owned(), reason: format!("read: {reason}") })
     }
 
     fn new(name: &str, format: Format, source: Source, decoder: Box<dyn Decode>) -> Self {
@@ -195,6 +200,12 @@ impl Reader {
     /// Entries that are not classic or FD frames.
     pub fn skipped(&self) -> &Skipped {
         &self.context.skipped
+    }
+
+    /// Frames whose fields contradict each other, so that nobody can tell whether they are whole: a DLC of 64 bytes beside a
+    /// length of 8. They are read, and a program that must not lose data treats them like a loss.
+    pub fn flawed(&self) -> &Flawed {
+        &self.context.flawed
     }
 
     /// Frames that the recording reports as lost (candump's DROPCOUNT lines, pcapng's interface statistics).

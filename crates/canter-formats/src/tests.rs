@@ -1,5 +1,7 @@
 //! Frames written read back; a file that was cut off keeps its complete frames; no file makes a reader panic.
 
+mod lengths;
+
 use crate::{
     BusId, Direction, FORMATS, Format, Frame, Reader, Record, WriteOptions, Writer,
     format::{Directions, ErrorFrames},
@@ -91,6 +93,10 @@ struct Seen {
     frames: Vec<Kept>,
     cut: bool,
     error: Option<String>,
+    /// Entries that are not frames.
+    skipped: u64,
+    /// Frames whose fields contradict each other, by kind.
+    flawed: Vec<(&'static str, u64)>,
 }
 
 fn seen(bytes: &[u8]) -> Seen {
@@ -99,7 +105,7 @@ fn seen(bytes: &[u8]) -> Seen {
 
 impl Seen {
     fn of(reader: crate::Result<Reader>) -> Self {
-        let mut seen = Self { frames: Vec::new(), cut: false, error: None };
+        let mut seen = Self { frames: Vec::new(), cut: false, error: None, skipped: 0, flawed: Vec::new() };
         let mut reader = match reader {
             Ok(reader) => reader,
             Err(failure) => {
@@ -121,6 +127,8 @@ impl Seen {
             }
         }
         seen.cut = reader.cut().is_some();
+        seen.skipped = reader.skipped().iter().map(|(_, count)| count).sum();
+        seen.flawed = reader.flawed().iter().collect();
         seen
     }
 }
@@ -164,8 +172,8 @@ proptest! {
         for format in all() {
             let name = if packed && format.grows && cfg!(feature = "zstd") { "file.zst" } else { "file" };
             let recording = Recording::of(format, &entries, name);
-            if format.writes_folder() && entries.is_empty() {
-                continue; // no part, no data set
+            if (format.writes_folder() || format.name == "log") && entries.is_empty() {
+                continue; // no part, no data set; a log without frames is an empty file
             }
             let seen = Seen::of(crate::open(&recording.path));
             prop_assert_eq!(seen.error, None);
@@ -187,8 +195,8 @@ proptest! {
             prop_assert!(want.starts_with(&seen.frames), "{}", format.name);
             // Without its header a file is not recognised.
             prop_assert!(seen.error.is_none() || seen.frames.is_empty() && at < 200, "{:?}", seen.error);
-            // Text may end after any line, and pcapng after any block, without a sign of the cut; an empty file is an
-            // empty log.
+            prop_assert!(at > 0 || seen.error.is_some(), "an empty file is no recording");
+            // Text may end after any line, and pcapng after any block, without a sign of the cut.
             let sign = at > 0
                 && match format.name {
                     "log" | "csv" => whole[at - 1] != b'\n',
@@ -300,6 +308,65 @@ fn an_error_names_the_line_and_the_remedy() {
         "test: line 3: a frame with less data than its length (delete the line to read the rest)"
     );
     assert!(error("hello\n").starts_with("test: read: no recording that canter reads"));
+}
+
+#[test]
+fn an_empty_file_is_no_recording() {
+    let empty_gz = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for bytes in [&b""[..], &empty_gz] {
+        let error = seen(bytes).error.unwrap_or_default();
+        assert_eq!(error, "test: read: is empty: not a recording");
+    }
+    let error = seen(&empty_gz[..5]).error.unwrap_or_default();
+    assert_eq!(error, "test: read: is cut off before its first byte is unpacked: nothing of it can be read");
+    for blank in [&b"\n"[..], b" \r\n\n"] {
+        assert!(seen(blank).error.unwrap_or_default().starts_with("test: read: no recording"), "{blank:?}");
+    }
+    // A log of comments is one without frames.
+    let comments = seen(b"# nothing was on the bus\n");
+    assert!(comments.error.is_none() && comments.frames.is_empty() && !comments.cut);
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_zstd_file_that_asks_for_a_large_window_is_refused_with_the_way_out() {
+    // A frame header with a window of 128 MiB, and a block of one comment.
+    let frame = |window: u8| [&[0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x11, 0, 0], &b"#\n"[..]].concat();
+    assert_eq!(seen(&frame((25 - 10) << 3)).error, None);
+    let error = seen(&frame((27 - 10) << 3)).error.unwrap_or_default();
+    assert!(
+        error.ends_with(": packed with a window above 32 MiB (unpack it with zstd -d --long=31)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_name_that_a_format_cannot_hold_is_refused_and_all_others_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, name) in
+        ["a\nb", "left rear", "a-name-of-16-byte", "can0/1", "ü, \"1\"", "", "can0"].iter().enumerate()
+    {
+        for format in all() {
+            let path = folder.path().join(format!("{at}-{}", format.name));
+            let mut writer = Writer::open(&WriteOptions::new(format, &path)).unwrap();
+            let bus = match writer.interface(name) {
+                Ok(bus) => bus,
+                Err(error) => {
+                    assert!(error.to_string().contains("--interfaces OLD=NEW"), "{error}");
+                    assert_ne!(*name, "can0");
+                    continue;
+                }
+            };
+            let frame = "123#11".parse().unwrap();
+            writer
+                .frame(&Record { stamp_ns: 1_700_000_000_000_000_000, bus, frame, direction: None })
+                .unwrap();
+            writer.finish().unwrap();
+            let seen = Seen::of(crate::open(&path));
+            assert_eq!(seen.error, None, "{} {name:?}", format.name);
+            assert_eq!(seen.frames[0].1, *name, "{}", format.name);
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    format::{Output, Sink, Write, WriteOptions, Written},
+    format::{Format, Output, Sink, Write, WriteOptions, Written},
     output,
 };
 use canter_frame::{BusId, Record};
@@ -12,6 +12,7 @@ use std::{io, path::PathBuf};
 /// leaves no file. Pipes and devices receive bytes immediately.
 pub struct Writer {
     path: PathBuf,
+    format: &'static Format,
     sink: Box<dyn Sink>,
     buses: u32,
 }
@@ -53,7 +54,7 @@ impl Writer {
 
     fn new(options: &WriteOptions, sink: io::Result<Box<dyn Sink>>) -> Result<Self> {
         let sink = sink.map_err(|error| Error::io(&options.path, "open", error))?;
-        Ok(Self { path: options.path.clone(), sink, buses: 0 })
+        Ok(Self { path: options.path.clone(), format: options.format, sink, buses: 0 })
     }
 
     /// Adds a bus by its interface's name, and returns the [`BusId`] for its frames; the ids count from 0.
@@ -81,8 +82,14 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// What the operating system reports.
+    /// What the operating system reports, or that the format cannot hold the name.
     pub fn interface(&mut self, name: &str) -> Result<BusId> {
+        if !(self.format.holds_name)(name) {
+            let thing = self.path.display().to_string();
+            let way_out = "give the interface another one: canter convert --interfaces OLD=NEW";
+            let reason = format!("write: a {} cannot hold the name {name:?} ({way_out})", self.format.title);
+            return Err(Error::Unsuitable { thing, reason });
+        }
         self.sink.interface(name).map_err(|error| self.failed(error))?;
         self.buses += 1;
         Ok(BusId(self.buses - 1))

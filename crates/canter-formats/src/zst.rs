@@ -10,9 +10,29 @@ mod with {
     /// libzstd's default.
     const LEVEL: i32 = 3;
 
+    /// The largest window that is unpacked, as a power of two: 32 MiB. The window is memory that unpacking takes, and a few
+    /// bytes of a file can ask for 128 MiB. zstd's levels 1 to 20 stay below.
+    const WINDOW_LOG_MAX: u32 = 25;
+
     /// Decompresses the input.
     pub fn unpack(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(zstd::stream::read::Decoder::new(input)?))
+        let mut decoder = zstd::stream::read::Decoder::new(input)?;
+        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        Ok(Box::new(Unpacked(decoder)))
+    }
+
+    /// Names the way out of a window that is too large.
+    struct Unpacked<R>(R);
+
+    impl<R: Read> Read for Unpacked<R> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buffer).map_err(|error| match error.to_string().contains("too much memory") {
+                true => {
+                    io::Error::other("packed with a window above 32 MiB (unpack it with zstd -d --long=31)")
+                }
+                false => error,
+            })
+        }
     }
 
     /// Compresses a stream.

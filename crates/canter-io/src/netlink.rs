@@ -74,6 +74,20 @@ fn exchange(protocol: Protocol, request: Request) -> Result<Option<Vec<Answer>>,
     }
 }
 
+/// Decodes the messages of a datagram as every kind of answer that this crate reads. For fuzzers: an answer is decoded by
+/// the request that it belongs to.
+#[doc(hidden)]
+pub fn decode_any(datagram: &[u8]) {
+    for message in Messages::new(datagram) {
+        let _ = message.end();
+        let _ = link::Link::decode(message.payload);
+        can_gw::decode_any(message.payload);
+        traffic_control::decode_any(message.payload);
+        generic::decode_any(message.payload);
+        wire::decode_any(message.payload);
+    }
+}
+
 /// The way out when the kernel requires `CAP_NET_ADMIN`.
 const NEEDS_CAP_NET_ADMIN: &str = "needs CAP_NET_ADMIN: run as root, or setcap cap_net_admin,cap_net_raw+ep on \
                                    the program, or run in canter lab";

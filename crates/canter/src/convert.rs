@@ -54,7 +54,8 @@ Examples:
   canter convert fleet/vehicle=V17 -o v17.pcapng     all recordings of one vehicle in a data set
   canter convert drive.blf -o - --format log | canplayer vcan0=can0
 canter detects the formats of inputs by their content and decompresses .zst and .gz. docs/formats.md lists what each
-format stores. Exit code 0; 3 when an input was cut off: canter converts all frames before the cut.")]
+format stores. Exit code 0; 3 when an input was cut off (canter converts all frames before the cut), or when lengths in
+it contradict each other.")]
 pub struct Arguments {
     /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
@@ -251,6 +252,6 @@ impl Conversion<'_> {
             eprint!("{report}");
         }
         common.write_json(report)?;
-        Ok(if report.cut_off.is_empty() { Exit::Done } else { Exit::Lost })
+        Ok(if report.is_doubtful() { Exit::Lost } else { Exit::Done })
     }
 }

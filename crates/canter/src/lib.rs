@@ -15,6 +15,8 @@ mod failure;
 mod format_names;
 mod gateway;
 mod generate;
+#[doc(hidden)]
+pub mod inputs;
 mod interrupt;
 mod lab;
 mod manual;

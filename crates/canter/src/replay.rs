@@ -51,7 +51,8 @@ Examples:
   canter replay drive.log --max-error 1ms --json -  exit code 1 when a frame was more than 1 ms late
 Each frame is due at an absolute time of CLOCK_MONOTONIC. Its timing error is the delay until the kernel has it; a late
 frame does not delay the next one. A frame that finds no room within --wait is refused and counted; meanwhile the other
-buses continue. Exit code 0; 1 beyond --max-error; 3 when frames were refused; 130 when interrupted.")]
+buses continue. Exit code 0; 1 beyond --max-error; 3 when frames were refused, or their
+lengths contradict each other; 130 when interrupted.")]
 pub struct Arguments {
     /// Recordings (- is the standard input), and DESTINATION=SOURCE for interfaces
     #[arg(value_name = "FILE|DEST=SOURCE", required_unless_present = "input")]
@@ -310,6 +311,7 @@ impl Document {
                 );
                 Err(Failure::failed(message))
             }
+            _ if self.tally.doubtful => Ok(Exit::Lost),
             _ => Ok(Exit::Done),
         }
     }

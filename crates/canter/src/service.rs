@@ -2,7 +2,7 @@
 //! (`configuration`); each start of a recording writes to a new file (`runs`); can-gw's jobs are installed again when
 //! their interfaces appear (`rules`).
 
-mod configuration;
+pub mod configuration;
 mod rules;
 mod runs;
 

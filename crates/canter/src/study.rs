@@ -7,7 +7,7 @@ mod campaign;
 mod cards;
 mod catalogue;
 mod ceiling;
-mod definition;
+pub mod definition;
 mod ethernet;
 mod inside;
 mod journal;

@@ -18,6 +18,17 @@ pub fn explain(name: &str, step: &'static str, error: io::Error) -> Error {
     Error::moving(name, step, deleted.map_or(error, |deleted| deleted.source))
 }
 
+/// Reads a file that must be text.
+pub fn read_text(path: &Path) -> failure::Result<String> {
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            let reason = "is not UTF-8 text (is it the right file? canter convert reads recordings)";
+            Failure::failed(format!("{}: read: {reason}", path.display()))
+        }
+        _ => of_file(path, "read", error),
+    })
+}
+
 /// A file that cannot be opened, read or written.
 pub fn of_file(path: &Path, step: &'static str, error: io::Error) -> Failure {
     Failure::failed(Error::new(path.display().to_string(), step, error).to_string())

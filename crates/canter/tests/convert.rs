@@ -194,6 +194,89 @@ fn what_goes_wrong_is_one_line_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_empty_file_is_no_recording_to_any_command() {
+    let place = Place::new();
+    let (empty, rules) =
+        (place.file("empty.log", ""), place.file("rules.toml", "[[rule]]\nfilter = [\"123\"]\n"));
+    let canter = |arguments: &[&str]| {
+        let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+        canter.args(arguments).output().unwrap()
+    };
+    let out = place.name("out.csv");
+    let commands: [&[&str]; 3] =
+        [&["convert", &empty, "-o", &out], &["replay", &empty], &["rules", "check", &rules, &empty]];
+    for arguments in commands {
+        let output = canter(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", said(&output));
+        let told = said(&output);
+        assert!(told.contains("empty.log: read: is empty: not a recording"), "{arguments:?}: {told}");
+        assert_eq!((told.lines().count(), output.stdout.len()), (1, 0), "{arguments:?}: {told}");
+    }
+    assert_eq!(place.names(), ["empty.log", "rules.toml"]);
+}
+
+#[test]
+fn rules_are_checked_against_recordings_of_every_format() {
+    let place = Place::new();
+    let rules = place.file("rules.toml", "[[rule]]\nfilter = [\"000-7FF\"]\n");
+    let check = |rules: &str, recording: &str| {
+        let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+        let output = canter.args(["rules", "check", rules, recording, "--frames"]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), said(&output))
+    };
+    let input = place.file("in.log", two_days());
+    let (code, want, told) = check(&rules, &input);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    assert!(want.lines().count() > 3, "{want}");
+    let without_directions = |text: &str| text.replace(" R\n", "\n").replace(" T\n", "\n");
+    for name in ["a.pcapng", "a.blf", "a.mf4", "a.csv.zst"] {
+        let path = place.name(name);
+        converted(&[&input, "-o", &path]);
+        let (code, frames, told) = check(&rules, &path);
+        assert_eq!(
+            (code, without_directions(&frames)),
+            (Some(0), without_directions(&want)),
+            "{name}: {told}"
+        );
+    }
+    let whole = fs::read(place.path("a.pcapng")).unwrap();
+    let cut = place.file("cut.pcapng", &whole[..whole.len() - 300]);
+    let (code, _, told) = check(&rules, &cut);
+    assert!(
+        code == Some(3) && told.contains("cut.pcapng: byte ") && told.contains("cut off after"),
+        "{told}"
+    );
+    // A recording in the place of the rules.
+    let (code, _, told) = check(&cut, &cut);
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains("is not UTF-8 text (is it the right file? canter convert reads recordings)"),
+        "{told}"
+    );
+}
+
+#[test]
+fn frames_whose_lengths_contradict_each_other_are_counted_and_exit_with_3() {
+    let place = Place::new();
+    let head = "date Tue Nov 14 10:13:20.500 pm 2023\nbase hex  timestamps absolute\n";
+    let text = format!("{head}   0.1 1  123  Rx   d 2 11 22 33 44\n   0.2 1  124  Rx   d 2 11 22\n");
+    let input = place.file("in.asc", text);
+    let (out, report) = (place.name("out.log"), place.name("report.json"));
+    let output = convert(&[&input, "-o", &out, "--json", &report]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let line = format!("  doubtful: 1 frames whose DLC and length differ of {input}\n");
+    assert!(said(&output).contains(&line), "{}", said(&output));
+    let report: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!(report["inputs"][0]["flawed"]["frames whose DLC and length differ"], 1);
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 2);
+    let rules = place.file("rules.toml", "[[rule]]\nfilter = [\"123\"]\n");
+    let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+    let checked = canter.args(["rules", "check", &rules, &input]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(3), "{}", said(&checked));
+    assert!(said(&checked).contains("1 frames whose DLC and length differ"), "{}", said(&checked));
+}
+
+#[test]
 fn a_drive_is_in_a_data_set_once() {
     let place = Place::new();
     let set = place.name("fleet");

@@ -566,3 +566,179 @@ fn the_documented_question_finds_the_lost_periods_of_a_fleet() {
     let longest: f64 = rows[0][4].parse().unwrap();
     assert!((39.0..41.0).contains(&longest), "{answer}");
 }
+
+/// Converts a recording that canter may find fault with; returns the exit code, the log and what it said.
+fn converted_with_code(from: &Path, to: &Path) -> (Option<i32>, String, String) {
+    let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+    let done =
+        canter.arg("convert").arg(from).arg("-o").arg(to).args(["--direction", "--ns"]).output().unwrap();
+    let text = fs::read_to_string(to).unwrap_or_default();
+    (done.status.code(), text, String::from_utf8(done.stderr).unwrap())
+}
+
+/// The lines of a log whose interfaces are `can` and a channel's number, as our lines with that number.
+fn lines_by_channel(log: &str) -> Vec<Seen> {
+    let line = |line: &str| {
+        let LogLine { stamp_ns, interface, frame, direction } = LogLine::parse(line).unwrap().unwrap();
+        let bus = interface.strip_prefix("can").unwrap().to_owned();
+        Seen { bus, ..Seen::of(&Sample { stamp_ns, bus: 0, frame, direction }) }
+    };
+    log.lines().map(line).collect()
+}
+
+/// What canter does otherwise than python-can with one of its files.
+enum Reads {
+    /// The same, every frame.
+    Same,
+    /// The same but for fields that are stated in the words of python-can's line and of ours.
+    But(&'static [(&'static str, &'static str)]),
+    /// Counts its entries as something else than frames.
+    Skips(&'static str),
+    /// Refuses it with this message.
+    Refuses(&'static str),
+}
+
+/// python-can's recordings, how canter ends, and what it reads otherwise. What python-can calls the length of a classic
+/// frame is its DLC, as if it were FD's.
+const PYTHON_CANS: &[(&str, i32, Reads)] = &[
+    ("issue_1256.asc", 0, Reads::Same),
+    // A DLC of D has 8 bytes in a classic frame (ISO 11898-1); python-can says 32.
+    ("issue_1299.asc", 0, Reads::But(&[("s d 0 0 0 32 55AA", "s d 0 0 0 8 55AA")])),
+    // The object has 48 bytes of the 64 that it claims: canter counts it.
+    ("issue_1905.blf", 3, Reads::Same),
+    // A remote frame in a CANFD line without the mark of FD: see test_CanFdRemoteMessage.asc.
+    ("logfile.asc", 0, Reads::But(&[("x r 1 0 0 5", "x r 0 0 0 5")])),
+    ("logfile_errorframes.asc", 0, Reads::Same),
+    // A classic frame with a DLC of 40 (hex), which has four bits.
+    ("single_frame.asc", 1, Reads::Refuses("single_frame.asc: line 6: a frame without DLC")),
+    ("single_frame_us_locale.asc", 0, Reads::Same),
+    ("test_CanErrorFrameExt.blf", 0, Reads::Same),
+    ("test_CanErrorFrames.asc", 0, Reads::Same),
+    ("test_CanFdMessage.asc", 0, Reads::Same),
+    // Vector's objects of example values: their direction is 2, a request to send.
+    ("test_CanFdMessage.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
+    ("test_CanFdMessage64.asc", 0, Reads::Same),
+    // Marked as FD and as remote, which no frame is (ISO 11898-1). canter takes the mark with data.
+    (
+        "test_CanFdMessage64.blf",
+        3,
+        Reads::But(&[(
+            "15555555 s r 1 1 1 64 - T",
+            "15555555 x d 1 1 1 64 000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F T",
+        )]),
+    ),
+    // Its flags have the mark of a remote frame and not that of FD; python-can takes every CANFD line for FD.
+    ("test_CanFdRemoteMessage.asc", 0, Reads::But(&[("r 1 0 1 5", "r 0 0 0 5")])),
+    ("test_CanMessage.asc", 0, Reads::Same),
+    // By its name, python-can reads it with stamps from its beginning.
+    ("test_CanMessage.asc.gz", 0, Reads::Same),
+    ("test_CanMessage.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
+    ("test_CanMessage2.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
+    ("test_CanRemoteMessage.asc", 0, Reads::Same),
+];
+
+#[test]
+#[ignore = "needs target/python"]
+fn we_read_the_recordings_of_python_cans_tests_like_python_can() {
+    let folder = root().join("target/python-can/test/data");
+    let ours = |name: &String| [".asc", ".blf", ".gz"].iter().any(|end| name.ends_with(end));
+    let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(ours).collect();
+    names.sort();
+    assert_eq!(names, PYTHON_CANS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+    let place = tempfile::tempdir().unwrap();
+    for (name, code, reads) in PYTHON_CANS {
+        let (got, log, said) =
+            converted_with_code(&folder.join(name), &place.path().join(format!("{name}.log")));
+        assert_eq!(got, Some(*code), "{name}: {said}");
+        assert_eq!(said.contains("doubtful"), *code == 3, "{name}: {said}");
+        let but: &[_] = match reads {
+            Reads::Refuses(message) | Reads::Skips(message) => {
+                assert!(said.contains(message), "{name}: {said}");
+                continue;
+            }
+            Reads::Same => &[],
+            Reads::But(but) => but,
+        };
+        let mut frames = lines_by_channel(&log);
+        frames.iter_mut().filter(|frame| frame.kind == 'e').for_each(Seen::bare_error);
+        let frames: Vec<String> = frames.iter().map(Seen::to_string).collect();
+        // It reads an unpacked file with dates, as ours.
+        let theirs = match name.strip_suffix(".gz") {
+            Some(unpacked) => read("python_can", &folder.join(unpacked)),
+            None => read("python_can", &folder.join(name)),
+        };
+        let theirs: Vec<String> = theirs.iter().map(|line| stated(line, but)).collect();
+        assert!(!theirs.is_empty(), "{name}");
+        assert_same(name, &to_the_us(&frames), &to_the_us(&theirs));
+    }
+}
+
+/// A line of python-can as canter reads it: of an error frame only that it is one.
+fn stated(line: &str, but: &[(&str, &str)]) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    if words[4] == "e" {
+        return format!("{} {} 0 x e 0 0 0 0 - R", words[0], words[1]);
+    }
+    but.iter().fold(line.to_owned(), |line, (theirs, ours)| line.replace(theirs, ours))
+}
+
+/// Objects of Vector's own files, which vblf's tests hold one by one, and between any two of them a global marker, whose
+/// length of 81 bytes nothing pads.
+#[test]
+#[ignore = "needs target/python"]
+fn we_read_the_frames_of_vectors_objects_between_markers_that_are_not_padded() {
+    let data = root().join("target/vblf/tests/data");
+    let object = |name: &str| {
+        let mut object = fs::read(data.join(format!("{name}.lobj"))).unwrap();
+        if ["CAN_MESSAGE", "CAN_MESSAGE2", "CAN_FD_MESSAGE"].contains(&name) {
+            // Of their example values, the direction is a request to send; here the frames were received.
+            assert_eq!(object[34], 0x22);
+            object[34] = 0x20;
+        }
+        object
+    };
+    let frames = [
+        "CAN_MESSAGE",
+        "CAN_MESSAGE2",
+        "CAN_FD_MESSAGE",
+        "CAN_FD_MESSAGE_64",
+        "CAN_ERROR",
+        "CAN_ERROR_EXT",
+        "CAN_FD_ERROR_64",
+    ];
+    let marker = object("GLOBAL_MARKER");
+    assert_eq!(marker.len(), 81);
+    let objects: Vec<u8> = frames.iter().flat_map(|name| [object(name), marker.clone()].concat()).collect();
+    let mut head = vec![0; 144];
+    head[..4].copy_from_slice(b"LOGG");
+    head[4] = 144;
+    let mut container =
+        [&b"LOBJ\x10\0\x01\0"[..], &(32 + objects.len() as u32).to_le_bytes(), &[10, 0, 0, 0]].concat();
+    container.extend([0; 8]);
+    container.extend((objects.len() as u32).to_le_bytes());
+    container.extend([0; 4]);
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("objects.blf");
+    fs::write(&file, [head, container, objects].concat()).unwrap();
+
+    let (code, log, said) = converted_with_code(&file, &place.path().join("objects.log"));
+    // Three of the frames have example values that contradict each other.
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("skipped: 7 other objects") && said.contains("doubtful: "), "{said}");
+    let line = |frame: &Seen| match frame {
+        Seen { kind: 'e', stamp_ns, bus, .. } => {
+            format!("{stamp_ns} {} error", bus.parse::<u32>().unwrap() + 1)
+        }
+        Seen { stamp_ns, bus, id, data, direction, .. } => {
+            format!("{stamp_ns} {} {id:X} {data} {direction}", bus.parse::<u32>().unwrap() + 1)
+        }
+    };
+    let mut frames: Vec<String> = lines_by_channel(&log).iter().map(line).collect();
+    let mut theirs = read("vector", &file);
+    assert_eq!(theirs.len(), 7);
+    // All have the same stamps but one.
+    frames.sort();
+    theirs.sort();
+    assert_same("vblf", &frames, &theirs);
+}

@@ -327,7 +327,7 @@ fn a_recording_shows_what_the_rules_would_do() {
     let broken = file("(1.000000) can0 12#\n");
     let broken = rules(&["check", text, broken.path().to_str().unwrap()]);
     assert_eq!(broken.code, Some(1), "{broken:?}");
-    assert!(broken.complaint().contains(":1:17: expected an identifier"), "{broken:?}");
+    assert!(broken.complaint().contains(": line 1: position 16: expected an identifier"), "{broken:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use crate::{
     channels::{self, BusOfChannel},
     fields::{error_frame, fd_length},
-    format::{Context, Decode, LINE_BYTES_MAX, Line, Source},
+    format::{Context, Decode, Flawed, LINE_BYTES_MAX, Line, Source},
     trouble::{Trouble, wrong},
 };
 use canter_frame::{
@@ -20,6 +20,8 @@ use std::str::SplitAsciiWhitespace;
 /// Flags of a `CANFD` line.
 const ASC_RTR: u32 = 1 << 4;
 const ASC_EDL: u32 = 1 << 12;
+/// Words of a `CANFD` line after the data: durations, flags, CRC, bit timing.
+const WORDS_AFTER_DATA: usize = 8;
 
 /// The decoder.
 pub struct Asc {
@@ -30,6 +32,8 @@ pub struct Asc {
     /// The stamp of the last event, from the start.
     last_ns: u64,
     channels: BusOfChannel,
+    /// The kind of the last frame's flaw, if it has one.
+    flaw: Option<&'static str>,
 }
 
 impl Default for Asc {
@@ -41,6 +45,7 @@ impl Default for Asc {
             start_ns: 0,
             last_ns: 0,
             channels: BusOfChannel::default(),
+            flaw: None,
         }
     }
 }
@@ -140,7 +145,7 @@ impl Asc {
 
     fn event(&mut self, line: &str) -> Result<Event, Trouble> {
         let mut words = line.split_ascii_whitespace();
-        let Some(stamp) = words.next().and_then(stamp_ns) else { return Ok(Event::Nothing) };
+        let Some(stamp) = words.next().and_then(stamp_ns) else { return Ok(Event::Other("other events")) };
         self.last_ns = if self.relative { self.last_ns.saturating_add(stamp) } else { stamp };
         match words.next() {
             Some("CANFD") => self.fd(words),
@@ -184,7 +189,7 @@ impl Asc {
 
     /// Reads `1  123x  Rx   d 8 01 02 03 04 05 06 07 08`, or `1  ErrorFrame`.
     fn classic(
-        &self,
+        &mut self,
         channel: u32,
         mut words: SplitAsciiWhitespace<'_>,
         line: &str,
@@ -211,12 +216,17 @@ impl Asc {
                 frame.len8_dlc = if dlc > 8 { dlc as u8 } else { 0 };
                 let len = usize::from(frame.len);
                 self.data(&mut words, &mut frame.data[..len])?;
+                // What follows the data is text: `Length = …`.
+                if words.next().is_some_and(|word| self.number(Some(word)).is_some()) {
+                    self.flaw = Some(Flawed::LENGTH);
+                }
             }
             Some("r" | "R") => {
                 frame.can_id |= RTR_FLAG;
                 let dlc = self.number(words.next()).unwrap_or(0);
                 frame.len = dlc.min(8) as u8;
                 frame.len8_dlc = if (9..=15).contains(&dlc) { dlc as u8 } else { 0 };
+                self.flaw = (dlc > 15).then_some(Flawed::LENGTH);
             }
             _ => return Ok(Event::Other("other events")),
         }
@@ -224,7 +234,7 @@ impl Asc {
     }
 
     /// `CANFD 1 Rx 123 [name] 1 0 9 12 01 … 0c duration length flags …`: bit rate switch, error state, DLC, bytes.
-    fn fd(&self, mut words: SplitAsciiWhitespace<'_>) -> Result<Event, Trouble> {
+    fn fd(&mut self, mut words: SplitAsciiWhitespace<'_>) -> Result<Event, Trouble> {
         let bad =
             || Trouble::Wrong("a CANFD line that ends too early (delete it to read the rest)".to_owned());
         let Some(Ok(channel)) = words.next().map(str::parse) else { return Ok(Event::Other("other events")) };
@@ -241,26 +251,36 @@ impl Asc {
         let name_or_brs = words.next().ok_or_else(bad)?;
         let brs =
             if matches!(name_or_brs, "0" | "1") { name_or_brs } else { words.next().ok_or_else(bad)? };
-        let esi = words.next().ok_or_else(bad)?;
+        let esi = words.next().filter(|esi| matches!(*esi, "0" | "1")).ok_or_else(bad)?;
         let dlc = self.number(words.next()).filter(|&dlc| dlc <= 15).ok_or_else(bad)?;
         let len: usize = words.next().and_then(|len| len.parse().ok()).ok_or_else(bad)?;
         if len > 64 {
             return wrong(format!("a frame of {len} bytes (delete the line to read the rest)"));
         }
         self.data(&mut words, &mut frame.data[..len])?;
+        self.flaw = (words.clone().count() > WORDS_AFTER_DATA).then_some(Flawed::LENGTH);
         let flags = words.nth(2).and_then(|flags| u32::from_str_radix(flags, 16).ok());
         let flags = flags.unwrap_or(ASC_EDL);
-        if flags & ASC_EDL != 0 {
+        // More than 8 bytes are an FD frame, marked as one or not.
+        if flags & ASC_EDL != 0 || len > 8 {
             frame.flags = FDF | if brs == "1" { BRS } else { 0 } | if esi == "1" { ESI } else { 0 };
-            frame.len = fd_length(len);
-        } else {
-            // A classic frame on an FD channel; a remote one has a DLC and no data.
-            frame.len = len.min(8) as u8;
-            if flags & ASC_RTR != 0 {
-                frame.can_id |= RTR_FLAG;
-                frame.len = len_of_dlc(dlc as u8).min(8) as u8;
-            }
+            frame.len = fd_length(len.max(len_of_dlc(dlc as u8)));
+            self.flaw = self.flaw.or((len != len_of_dlc(dlc as u8)).then_some(Flawed::LENGTH));
+            return Ok(Event::Frame(channel, Some(direction), frame));
         }
+        // A classic frame on an FD channel; a remote one has a DLC and no data.
+        let of_dlc = dlc.min(8) as u8;
+        if flags & ASC_RTR != 0 {
+            frame.can_id |= RTR_FLAG;
+        }
+        if frame.is_rtr() && len == 0 {
+            frame.len = of_dlc;
+        } else {
+            frame.len = of_dlc.max(len as u8);
+            let differ = frame.is_rtr() || len != usize::from(of_dlc);
+            self.flaw = self.flaw.or(differ.then_some(Flawed::LENGTH));
+        }
+        frame.len8_dlc = if frame.len == 8 && dlc > 8 { dlc as u8 } else { 0 };
         Ok(Event::Frame(channel, Some(direction), frame))
     }
 }
@@ -312,6 +332,9 @@ impl Decode for Asc {
                         return wrong("a stamp outside of 1970…2554");
                     };
                     let bus = self.channels.number(channel, &mut context.names)?;
+                    if let Some(flaw) = self.flaw.take() {
+                        context.flawed.count(flaw);
+                    }
                     *entry = Record { stamp_ns, bus, frame, direction };
                     return Ok(true);
                 }

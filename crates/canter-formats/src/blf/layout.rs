@@ -11,3 +11,5 @@ pub const CAN_FD_MESSAGE: u32 = 100;
 pub const OBJECT_BASE: usize = 16;
 /// Bytes of a header with a stamp.
 pub const OBJECT_HEAD: usize = 32;
+/// Bytes of a header of version 2, which has a second stamp.
+pub const OBJECT_HEAD_2: usize = 40;

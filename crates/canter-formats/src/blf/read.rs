@@ -4,32 +4,24 @@
 //! Channels are numbers from 1, named as in ASC; canter's names are in an APP_TEXT object.
 
 use super::{
-    layout::{APP_TEXT, CAN_ERROR_EXT, CAN_FD_MESSAGE, CAN_MESSAGE, LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD},
+    layout::{LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD, OBJECT_HEAD_2},
+    object::{self, Object},
     systemtime,
 };
 use crate::{
-    channels::{self, BusOfChannel},
-    fields::{error_frame, fd_length},
-    format::{Context, Decode, Source},
+    channels::BusOfChannel,
+    format::{Context, Decode, Flawed, Source},
     linktype::Order,
     trouble::{Trouble, wrong},
 };
-use canter_frame::{
-    Direction, Frame, Record,
-    frame::{BRS, EFF_FLAG, EFF_MASK, ERR_FLAG, ESI, FDF, RTR_FLAG, len_of_dlc},
-};
+use canter_frame::Record;
 use flate2::read::ZlibDecoder;
 use std::io::Read;
 
-const CAN_ERROR: u32 = 2;
-const CAN_MESSAGE2: u32 = 86;
-const CAN_FD_MESSAGE_64: u32 = 101;
-const CAN_FD_ERROR_64: u32 = 104;
-
 const STAMP_TEN_US: u32 = 1;
 
-/// The largest container accepted, in bytes; Vector's have 128 KiB.
-const CONTAINER_BYTES_MAX: u32 = 64 << 20;
+/// The largest container accepted, in bytes, packed and unpacked; Vector's have 128 KiB.
+const CONTAINER_BYTES_MAX: u32 = 8 << 20;
 /// The longest object that is read, in bytes; longer ones are skipped.
 const OBJECT_BYTES_MAX: usize = 64 << 10;
 
@@ -128,10 +120,17 @@ impl Blf {
         match method {
             0 => self.objects.extend_from_slice(packed),
             2 => {
-                let unpacked =
-                    ZlibDecoder::new(packed).take(CONTAINER_BYTES_MAX.into()).read_to_end(&mut self.objects);
-                if let (Err(error), false) = (unpacked, self.cut) {
-                    return wrong(format!("a container that cannot be unpacked: {error} (a damaged file?)"));
+                let limit = u64::from(CONTAINER_BYTES_MAX) + 1;
+                match ZlibDecoder::new(packed).take(limit).read_to_end(&mut self.objects) {
+                    Ok(count) if count as u64 == limit => {
+                        return wrong("a container of more than 8 MiB when it is unpacked (a damaged file?)");
+                    }
+                    Err(error) if !self.cut => {
+                        return wrong(format!(
+                            "a container that cannot be unpacked: {error} (a damaged file?)"
+                        ));
+                    }
+                    _ => {}
                 }
             }
             other => {
@@ -197,120 +196,10 @@ impl Blf {
     }
 }
 
-/// The content of an object; a frame with its channel and direction.
-enum Object {
-    Frame(u32, Option<Direction>, Frame),
-    Name(u32, String),
-    Other(&'static str),
-    Nothing,
-}
-
 /// Returns the padding before the next object, in bytes: writers align to 4 or 8 bytes, counted from the object or from
 /// the file's start.
 fn padding(bytes: &[u8]) -> Option<usize> {
     bytes[..11].windows(4).position(|four| four == b"LOBJ")
-}
-
-fn sent(bit: bool) -> Option<Direction> {
-    Some(if bit { Direction::Sent } else { Direction::Received })
-}
-
-fn can_id(id: u32, remote: bool) -> u32 {
-    let extended = if id & EFF_FLAG != 0 { EFF_FLAG } else { 0 };
-    id & EFF_MASK | extended | if remote { RTR_FLAG } else { 0 }
-}
-
-/// Reads `CAN_MESSAGE`, or `CAN_MESSAGE2`, which has the same fields and more after them.
-fn classic(body: &[u8]) -> Option<Object> {
-    let head: &[u8; 16] = body.first_chunk()?;
-    let (channel, flags, dlc) = (LE.half(head, 0), head[2], head[3]);
-    let mut frame = Frame::default();
-    frame.can_id = can_id(LE.word(head, 4), flags & 0x80 != 0);
-    frame.len = dlc.min(8);
-    frame.len8_dlc = if (9..=15).contains(&dlc) { dlc } else { 0 };
-    if flags & 0x80 == 0 {
-        frame.data[..8].copy_from_slice(&head[8..]);
-    }
-    Some(Object::Frame(channel.into(), sent(flags & 1 != 0), frame))
-}
-
-fn fd_flags(edl: bool, brs: bool, esi: bool) -> u8 {
-    if edl { FDF | if brs { BRS } else { 0 } | if esi { ESI } else { 0 } } else { 0 }
-}
-
-/// Fills a frame from an FD object, which holds an FD or a classic frame.
-fn fill(frame: &mut Frame, dlc: u8, data: &[u8]) {
-    let len = data.len().min(64);
-    frame.data[..len].copy_from_slice(&data[..len]);
-    frame.len = match (frame.is_fd(), frame.is_rtr()) {
-        (true, _) => fd_length(len.max(len_of_dlc(dlc & 15))),
-        (_, true) => dlc.min(8),
-        _ => len.min(8) as u8,
-    };
-}
-
-fn fd_message(body: &[u8]) -> Option<Object> {
-    let head: &[u8; 20] = body.first_chunk()?;
-    let (channel, flags, dlc) = (LE.half(head, 0), head[2], head[3]);
-    let (fd, valid) = (head[13], usize::from(head[14]));
-    let mut frame = Frame::default();
-    frame.can_id = can_id(LE.word(head, 4), flags & 0x80 != 0);
-    frame.flags = fd_flags(fd & 1 != 0, fd & 2 != 0, fd & 4 != 0);
-    let data = body.get(20..).unwrap_or_default();
-    fill(&mut frame, dlc, &data[..valid.min(data.len())]);
-    Some(Object::Frame(channel.into(), sent(flags & 1 != 0), frame))
-}
-
-fn fd_message_64(body: &[u8], head_bytes: usize) -> Option<Object> {
-    let head: &[u8; 40] = body.first_chunk()?;
-    let (channel, dlc, valid) = (head[0], head[1], usize::from(head[2]));
-    let (flags, direction, extra) = (LE.word(head, 12), head[34], usize::from(head[35]));
-    let mut frame = Frame::default();
-    frame.can_id = can_id(LE.word(head, 4), flags & 0x10 != 0);
-    frame.flags = fd_flags(flags & 0x1000 != 0, flags & 0x2000 != 0, flags & 0x4000 != 0);
-    // The offset of the extra part counts from the object's start.
-    let end = if extra > 0 { extra.saturating_sub(head_bytes).min(body.len()) } else { body.len() };
-    let data = body.get(40..end).unwrap_or_default();
-    fill(&mut frame, dlc, &data[..valid.min(data.len())]);
-    Some(Object::Frame(channel.into(), sent(direction != 0), frame))
-}
-
-/// Reads an error frame. canter and python-can store the kernel's error class and data in it and leave the error codes
-/// 0; then class and data are read.
-fn error(body: &[u8]) -> Option<Object> {
-    let head: &[u8; 32] = body.first_chunk()?;
-    let channel = LE.half(head, 0);
-    let plain = LE.word(head, 4) == 0 && head[8] == 0 && head[9] == 0;
-    let mut frame = error_frame();
-    if plain {
-        frame.can_id = ERR_FLAG | LE.word(head, 16) & EFF_MASK;
-        frame.len = head[10].min(8);
-        frame.data[..8].copy_from_slice(&head[24..]);
-    }
-    Some(Object::Frame(channel.into(), None, frame))
-}
-
-fn app_text(body: &[u8]) -> Option<Object> {
-    let length = LE.word(body, 8) as usize;
-    let text = String::from_utf8_lossy(body.get(16..)?.get(..length)?).into_owned();
-    let (channel, name) = channels::parse_note(text.trim_end_matches('\0'))?;
-    Some(Object::Name(channel, name.to_owned()))
-}
-
-fn object(kind: u32, body: &[u8], head_bytes: usize) -> Result<Object, Trouble> {
-    let found = match kind {
-        CAN_MESSAGE | CAN_MESSAGE2 => classic(body),
-        CAN_FD_MESSAGE => fd_message(body),
-        CAN_FD_MESSAGE_64 => fd_message_64(body, head_bytes),
-        CAN_ERROR_EXT => error(body),
-        CAN_ERROR => Some(Object::Frame(LE.half(body, 0).into(), None, error_frame())),
-        CAN_FD_ERROR_64 => {
-            Some(Object::Frame(body.first().copied().unwrap_or_default().into(), None, error_frame()))
-        }
-        APP_TEXT => return Ok(app_text(body).unwrap_or(Object::Nothing)),
-        _ => Some(Object::Other("other objects")),
-    };
-    found.map_or_else(|| wrong(format!("an object of type {kind} that is too short (a damaged file?)")), Ok)
 }
 
 impl Decode for Blf {
@@ -344,11 +233,14 @@ impl Decode for Blf {
             };
             let units = u64::from(LE.word(bytes, 28)) << 32 | u64::from(LE.word(bytes, 24));
             let ns = units.saturating_mul(if LE.word(bytes, 16) == STAMP_TEN_US { 10_000 } else { 1 });
-            match object(kind, body, head_bytes.max(OBJECT_HEAD))? {
-                Object::Nothing => {}
+            match object::read(kind, body, head_bytes.max(OBJECT_HEAD))? {
                 Object::Other(kind) => context.skipped.count(kind),
                 Object::Name(channel, name) => self.channels.name(channel, &name, &mut context.names)?,
-                Object::Frame(channel, direction, frame) => {
+                Object::Frame { channel, direction, frame, flaw } => {
+                    let unusual = head_bytes != if version == 1 { OBJECT_HEAD } else { OBJECT_HEAD_2 };
+                    if let Some(flaw) = flaw.or(unusual.then_some(Flawed::HEADER)) {
+                        context.flawed.count(flaw);
+                    }
                     let bus = self.channels.number(channel, &mut context.names)?;
                     let stamp_ns = self.start_ns.saturating_add(ns);
                     *entry = Record { stamp_ns, bus, frame, direction };

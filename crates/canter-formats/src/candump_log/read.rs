@@ -13,15 +13,17 @@ pub struct CandumpLog {
     line: u64,
 }
 
-/// Whether the text begins with a frame, or with comments and then a frame; an empty file is a log without frames.
+/// Whether the text begins with a frame, or with comments and then a frame. Comments alone are a log without frames;
+/// blank lines alone are no log.
 pub fn looks_like(head: &[u8]) -> bool {
+    let blank = head.trim_ascii().is_empty();
     let text = head.iter().all(|&byte| byte == b'\n' || byte == b'\r' || byte == b'\t' || byte >= b' ');
     let frame = |line: &[u8]| {
         let rest = line.strip_prefix(b"(").unwrap_or_default();
         rest.first().is_some_and(u8::is_ascii_digit)
     };
     let comment = |line: &&[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b"DROPCOUNT");
-    text && head.split(|&byte| byte == b'\n').find(|line| !comment(line)).is_none_or(frame)
+    !blank && text && head.split(|&byte| byte == b'\n').find(|line| !comment(line)).is_none_or(frame)
 }
 
 /// Reads the 12 of `DROPCOUNT: dropped 12 CAN frames on 'can0' socket (total drops 34)`.

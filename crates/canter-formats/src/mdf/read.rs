@@ -108,10 +108,13 @@ impl Groups {
                 continue;
             }
             let channel_group = blocks.block(data_group.link(1), b"CG")?;
-            if data_group.u8(0) > 0 && channel_group.link(0) != 0 {
-                return wrong("is not sorted (asammdf's MDF(…).save(…) sorts it)");
-            }
-            match Group::open(&channel_group, data_group.link(2), blocks)? {
+            let record_id = match (data_group.u8(0), channel_group.link(0)) {
+                (0, _) => 0,
+                (size @ (1 | 2 | 4 | 8), 0) => usize::from(size),
+                (size, 0) => return wrong(format!("record identifiers of {size} bytes (a damaged file?)")),
+                _ => return wrong("is not sorted (asammdf's MDF(…).save(…) sorts it)"),
+            };
+            match Group::open(&channel_group, record_id, data_group.link(2), blocks)? {
                 Some(group) => groups.push(group),
                 None if channel_group.u64(8) > 0 => context.skipped.count("groups that are no CAN frames"),
                 None => {}
@@ -139,6 +142,9 @@ impl Groups {
             true => self.buses[at],
             false => self.channels.number(logged.channel, &mut context.names)?,
         };
+        if let Some(flaw) = logged.flaw {
+            context.flawed.count(flaw);
+        }
         let (frame, direction) = (logged.frame, logged.direction);
         self.heads[at] = Record { stamp_ns, bus, frame, direction };
         self.order.push(Reverse((stamp_ns, at)));

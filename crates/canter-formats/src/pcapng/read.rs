@@ -13,6 +13,10 @@ const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
+const NAMES: u32 = 4;
+const SECRETS: u32 = 10;
+const CUSTOM: u32 = 0xbad;
+const CUSTOM_LOCAL: u32 = 0x4000_0bad;
 
 const OPT_END: u16 = 0;
 const IF_NAME: u16 = 2;
@@ -227,7 +231,8 @@ impl Decode for Pcapng {
                     SIMPLE_PACKET => context.skipped.count("packets without stamp"),
                     PACKET | OLD_PACKET => context.skipped.count("packets of other networks"),
                     INTERFACE => return wrong("an interface block of more than 1 MB (a damaged file?)"),
-                    _ => {}
+                    STATISTICS | NAMES | SECRETS | CUSTOM | CUSTOM_LOCAL => {}
+                    _ => context.skipped.count("other blocks"),
                 }
                 if !source.skip(length as u64)? {
                     return Err(Trouble::Cut);

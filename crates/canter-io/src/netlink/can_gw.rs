@@ -175,6 +175,11 @@ fn flush_request() -> Request {
     request
 }
 
+/// As [`super::decode_any`]: a job, and the request that deletes it.
+pub(super) fn decode_any(message: &[u8]) {
+    let _ = Installed::decode(message.to_vec()).map(|job| job.deletion().finish(1));
+}
+
 impl Installed {
     /// `None` for a route of another family, or a gateway of another kind than CAN to CAN.
     fn decode(message: Vec<u8>) -> Option<Self> {

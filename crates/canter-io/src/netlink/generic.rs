@@ -74,6 +74,11 @@ pub fn attributes(payload: &[u8]) -> Attributes<'_> {
     Attributes::behind(payload, HEADER_BYTES)
 }
 
+/// As [`super::decode_any`].
+pub(super) fn decode_any(payload: &[u8]) {
+    let _ = family_id(payload);
+}
+
 fn family_id(payload: &[u8]) -> Option<u16> {
     u16_at(attributes(payload).get(CTRL_ATTR_FAMILY_ID)?, 0)
 }

@@ -113,6 +113,11 @@ pub fn queue_drops(interface: u32) -> Result<u32, Refusal> {
     Ok(answers.iter().find_map(|(_, message)| drops_of(message, interface)).unwrap_or_default())
 }
 
+/// As [`super::decode_any`].
+pub(super) fn decode_any(message: &[u8]) {
+    let _ = drops_of(message, u32_at(message, 4).unwrap_or_default());
+}
+
 /// `None`: another interface's, or not the outermost.
 fn drops_of(message: &[u8], interface: u32) -> Option<u32> {
     let ours = u32_at(message, 4)? == interface && u32_at(message, 12)? == ROOT;

@@ -104,6 +104,12 @@ fn each(answers: &[Answer]) -> impl Iterator<Item = Attributes<'_>> {
     answers.iter().map(|(_, payload)| generic::attributes(payload))
 }
 
+/// As [`super::decode_any`]: a node, and a bus with its source.
+pub(super) fn decode_any(payload: &[u8]) {
+    let attributes = generic::attributes(payload);
+    let _ = (Node::decode(attributes), Bus::decode(attributes));
+}
+
 fn byte(attributes: Attributes<'_>, kind: u16) -> Option<u8> {
     attributes.get(kind)?.first().copied()
 }

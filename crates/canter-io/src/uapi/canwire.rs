@@ -162,4 +162,45 @@ mod tests {
             theirs.keys().copied().filter(|name| name.starts_with("CANWIRE_A_") && !ours.contains_key(name));
         assert_eq!(missing.collect::<Vec<_>>(), ["CANWIRE_A_PAD", "CANWIRE_A_UNSPEC"]);
     }
+
+    /// The names of a list in the family's description, in order: `name:` at this depth, between two lines.
+    fn listed(text: &str, from: &str, to: &str, indent: &str) -> Vec<String> {
+        let begin = text.find(from).unwrap();
+        let end = text[begin..].find(to).map_or(text.len(), |at| begin + at);
+        let names =
+            text[begin..end].lines().filter_map(|line| line.strip_prefix(indent)?.strip_prefix("name: "));
+        names.map(|name| name.to_uppercase().replace('-', "_")).collect()
+    }
+
+    /// `entries: [ a, b ]` of a definition.
+    fn entries<'a>(text: &'a str, definition: &str) -> Vec<&'a str> {
+        let after = &text[text.find(definition).unwrap()..];
+        let line = after.lines().find_map(|line| line.trim().strip_prefix("entries: [ ")).unwrap();
+        line.trim_end_matches(" ]").split(", ").collect()
+    }
+
+    #[test]
+    fn every_number_of_the_description_for_ynl_is_that_of_the_header() {
+        let theirs = constants(include_str!("../../../../kernel/uapi/canwire.h"));
+        let text = include_str!("../../../../kernel/uapi/canwire.yaml");
+        let attributes = listed(text, "attribute-sets:", "operations:", "        ");
+        let commands = listed(text, "operations:", "the end of the file", "      ");
+        for (prefix, names) in [("CANWIRE_A_", attributes), ("CANWIRE_CMD_", commands)] {
+            // They count from 1; the header has one without a name, 0.
+            let of_header =
+                theirs.keys().filter(|name| name.starts_with(prefix) && !name.ends_with("_UNSPEC"));
+            assert_eq!(of_header.count(), names.len(), "{prefix}");
+            for (number, name) in (1..).zip(&names) {
+                assert_eq!(theirs.get(format!("{prefix}{name}").as_str()), Some(&number), "{name}");
+            }
+        }
+        for (number, name) in (0..).zip(entries(text, "name: error\n")) {
+            let name = format!("CANWIRE_ERROR_{}", name.to_uppercase());
+            assert_eq!(theirs.get(name.as_str()), Some(&number), "{name}");
+        }
+        for (bit, name) in entries(text, "name: source-flags\n").iter().enumerate() {
+            let name = format!("CANWIRE_SOURCE_{}", name.to_uppercase().replace('-', "_"));
+            assert_eq!(theirs.get(name.as_str()), Some(&(1 << bit)), "{name}");
+        }
+    }
 }

@@ -42,6 +42,8 @@ struct Input {
     frames: u64,
     /// Entries that are neither classic nor FD frames.
     skipped: BTreeMap<&'static str, u64>,
+    /// Frames whose fields contradict each other.
+    flawed: BTreeMap<&'static str, u64>,
     /// Lost frames that the recording reports.
     lost: u64,
 }
@@ -100,6 +102,7 @@ impl Report {
             format: reader.format().name,
             frames: reader.frames(),
             skipped: reader.skipped().iter().collect(),
+            flawed: reader.flawed().iter().collect(),
             lost: reader.lost(),
         };
         self.inputs = readers.iter().map(input).collect();
@@ -111,6 +114,11 @@ impl Report {
         self.last_ns = buses.iter().filter_map(|bus| Some(bus.range_ns?.1)).max();
         buses.iter_mut().zip(channels).for_each(|(bus, &channel)| bus.channel = channel);
         self.buses = buses;
+    }
+
+    /// Whether frames are missing, or may not be whole.
+    pub fn is_doubtful(&self) -> bool {
+        !self.cut_off.is_empty() || self.inputs.iter().any(|input| !input.flawed.is_empty())
     }
 
     /// One row per bus.
@@ -175,6 +183,9 @@ impl fmt::Display for Report {
         for input in &self.inputs {
             for (entry, count) in &input.skipped {
                 writeln!(f, "  skipped: {count} {entry} of {}", input.file)?;
+            }
+            for (kind, count) in &input.flawed {
+                writeln!(f, "  doubtful: {count} {kind} of {}", input.file)?;
             }
             if input.lost > 0 {
                 writeln!(f, "  {} reports {} frames lost during recording", input.file, input.lost)?;

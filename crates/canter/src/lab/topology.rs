@@ -60,11 +60,9 @@ pub const PORTS: [&str; 4] = ["stdout", "stderr", "stdin", "control"];
 /// to every wake-up; services have no such group. `no_timer_check`: on a PC the kernel tests at boot whether the timer's
 /// interrupt comes, and panics when it does not come soon enough, as happens to a guest whose host is busy.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
+    let timer = if machine.arch == Arch::Amd64 { " no_timer_check" } else { "" };
     let mut words =
-        vec![format!("console={} panic=-1 quiet noautogroup canter.lab=1", machine.arch.console())];
-    if machine.arch == Arch::Amd64 {
-        words.push("no_timer_check".to_owned());
-    }
+        vec![format!("console={} panic=-1{timer} quiet noautogroup canter.lab=1", machine.arch.console())];
     match machine.clock {
         Clock::Real => words.push("canter.clock=real".to_owned()),
         Clock::Virtual => words.push(format!("canter.clock=virtual canter.shift={}", machine.shift)),
@@ -196,7 +194,11 @@ mod tests {
         };
         let table = [
             (base(), "-accel tcg,thread=multi -cpu max -smp 1 -m 2G"),
-            (base(), "canter.lab=1 no_timer_check canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
+            (
+                base(),
+                "panic=-1 no_timer_check quiet noautogroup canter.lab=1 canter.clock=real canter.accel=tcg",
+            ),
+            (base(), "canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
             (virtual_(3), "-icount shift=3,sleep=off"),
             (virtual_(3), "canter.clock=virtual canter.shift=3"),
             (Machine { accel: Accel::Kvm, ..base() }, "-accel kvm -cpu host"),

@@ -37,8 +37,12 @@ pub struct ResultFile {
 impl ResultFile {
     /// Reads a result file. The error names the file and the remedy.
     pub fn load(path: &Path) -> failure::Result<Self> {
+        Self::read(path, fs::read(path).map_err(|error| trouble::of_file(path, "read", error))?)
+    }
+
+    /// Reads the bytes of a result file; `path` is its name in errors.
+    pub fn read(path: &Path, bytes: Vec<u8>) -> failure::Result<Self> {
         let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
-        let bytes = fs::read(path).map_err(|error| trouble::of_file(path, "read", error))?;
         let text = String::from_utf8(bytes).map_err(|_| fail(format!("{NO_RESULT}: it is not text")))?;
         if text.trim().is_empty() {
             return Err(fail("is empty (measure it again)".to_owned()));

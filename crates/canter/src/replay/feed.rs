@@ -68,6 +68,8 @@ pub struct Tally {
     pub buses: Vec<String>,
     /// Remarks about the files.
     pub notes: Vec<String>,
+    /// Whether a file has frames that may not be whole.
+    pub doubtful: bool,
 }
 
 /// Reads until the end, or until the player has ended.
@@ -147,6 +149,7 @@ impl Feed {
             }
         }
         self.tally.notes = recordings.notes();
+        self.tally.doubtful = recordings.is_doubtful();
         self.tally.buses = recordings.buses;
         Ok(Ok(self.tally.passed - before))
     }

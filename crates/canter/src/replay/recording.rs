@@ -53,11 +53,17 @@ impl Recordings {
             notes.extend(
                 reader.skipped().iter().map(|(entry, count)| format!("{path}: {count} {entry}: not sent")),
             );
+            notes.extend(reader.flawed().iter().map(|(kind, count)| format!("{path}: {count} {kind}")));
             if reader.lost() > 0 {
                 notes.push(format!("{path}: {} frames were lost during the recording", reader.lost()));
             }
         }
         notes
+    }
+
+    /// Whether a file has frames that may not be whole.
+    pub fn is_doubtful(&self) -> bool {
+        self.readers.iter().any(|reader| reader.flawed().iter().next().is_some())
     }
 
     fn read(&mut self, at: usize) -> failure::Result<()> {

@@ -2,7 +2,7 @@
 
 mod apply;
 mod check;
-mod import;
+pub mod import;
 mod list;
 
 use super::read::routes;
@@ -20,8 +20,8 @@ Examples:
   canter rules check rules.toml drive.log     apply the rules to a recording, and count
   cangw -L | canter rules import - > rules.toml
 docs/rules.md describes the file; `canter gateway --rules` routes by the same file in user space.
-Exit codes: 0 done (diff: nothing differs), 1 failed or something differs, 2 the file is wrong, 4 can-gw
-cannot do it.")]
+Exit codes: 0 done (diff: nothing differs), 1 failed or something differs, 2 the file is wrong, 3 the recording
+is cut off or has doubtful frames, 4 can-gw cannot do it.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -42,11 +42,12 @@ enum Command {
     List,
     /// Delete all of can-gw's jobs
     Clear,
-    /// Apply the rules to a log: count forwarded, changed and dropped frames, and report rules that are never used
+    /// Apply the rules to a recording: count forwarded, changed and dropped frames, and report rules that are never used
     Check {
         file: PathBuf,
-        /// A log in the format of candump -L or -l; without it, check only the file, and whether can-gw supports it
-        log: Option<PathBuf>,
+        /// A recording in any format that canter convert reads; without it, check only the file, and whether can-gw
+        /// supports it
+        recording: Option<PathBuf>,
         /// Print the resulting frames as a log
         #[arg(long)]
         frames: bool,
@@ -61,7 +62,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         Command::Diff { file } => apply::diff(&file, &routes(&file)?, common),
         Command::List => list::run(common),
         Command::Clear => apply::clear(common),
-        Command::Check { file, log, frames } => check::run(&file, log.as_deref(), frames, common),
+        Command::Check { file, recording, frames } => check::run(&file, recording.as_deref(), frames, common),
         Command::Import { file } => import::run(&file, common),
     }
 }

@@ -16,7 +16,7 @@ use canter_io::{
     frame::{EFF_FLAG, ERR_FLAG},
     netlink::can_gw::{Crc8, Modification, Profile, Span, Xor},
 };
-use std::{fs, ops::Range, path::Path, sync::LazyLock};
+use std::{ops::Range, path::Path, sync::LazyLock};
 use toml::de::DeValue;
 
 const FILE: &[&str] = &["route", "rule", "match"];
@@ -51,7 +51,7 @@ const CRC8: &[&str] =
 
 /// Reads a file from disk.
 pub fn file(path: &Path) -> crate::failure::Result<RuleSet> {
-    let text = fs::read_to_string(path).map_err(|error| crate::trouble::of_file(path, "read", error))?;
+    let text = crate::trouble::read_text(path)?;
     parse(&path.display().to_string(), &text).map_err(|fault| Failure::from(*fault))
 }
 

@@ -9,7 +9,7 @@ use crate::{
     trouble,
 };
 use clap::{Arg, Command};
-use std::{fs, ops::Range, path::Path};
+use std::{ops::Range, path::Path};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -60,9 +60,12 @@ fn usage_failure(fault: Box<document::Fault>) -> Failure {
 impl<'p> Configuration<'p> {
     /// Reads a file.
     pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
-        let lines = line_starts(&text);
-        Ok(Self { program: *program, file: path.display().to_string(), lines, text })
+        Ok(Self::of(path, trouble::read_text(path)?, program))
+    }
+
+    /// Takes a text; `path` is its name in errors.
+    pub fn of(path: &Path, text: String, program: &Program<'p>) -> Self {
+        Self { program: *program, file: path.display().to_string(), lines: line_starts(&text), text }
     }
 
     fn source(&self) -> Source<'_> {

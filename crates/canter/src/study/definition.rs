@@ -13,7 +13,7 @@ use crate::{
 };
 use canter_io::method::Pair;
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 /// An experiment.
 #[derive(Clone)]
@@ -218,7 +218,7 @@ impl Study {
     pub fn find(name: &str) -> failure::Result<Self> {
         if name.ends_with(".toml") {
             let path = Path::new(name);
-            let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+            let text = trouble::read_text(path)?;
             return Self::read(name, &text);
         }
         if let Some((name, text)) = catalogue::FILES.iter().find(|(known, _)| *known == name) {
@@ -228,7 +228,8 @@ impl Study {
         Err(Failure::new(Exit::Usage, format!("{name}: no such study (there are {})", known.join(", "))))
     }
 
-    fn read(name: &str, text: &str) -> failure::Result<Self> {
+    /// Reads a study; `name` is its name in errors.
+    pub fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
         let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
         let kind = match (file.syscalls, file.latency, file.ping, file.missing) {

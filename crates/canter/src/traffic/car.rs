@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{duration, failure, trouble};
 use canter_io::frame::{BRS, BitRate, SFF_MASK};
-use std::{fs, path::Path};
+use std::path::Path;
 
 /// A bus of the car.
 pub struct Bus {
@@ -26,8 +26,13 @@ const FRAME_KEYS: &[&str] =
 
 /// Reads a car.
 pub fn load(path: &Path) -> failure::Result<Vec<Bus>> {
-    let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
-    parse(Document { path, text: &text })
+    let text = trouble::read_text(path)?;
+    read(path, &text)
+}
+
+/// Reads a car from a text; `path` is its name in errors.
+pub fn read(path: &Path, text: &str) -> failure::Result<Vec<Bus>> {
+    parse(Document { path, text })
 }
 
 fn parse(document: Document<'_>) -> failure::Result<Vec<Bus>> {

@@ -14,10 +14,7 @@ use canter_io::{
     netlink::wire::{self, Random, Source},
 };
 use clap::{Args, Subcommand, ValueEnum};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Send traffic from the kernel: a schedule without the jitter of a process
 #[derive(Args)]
@@ -185,7 +182,7 @@ fn wait(bus: &str, common: &Common) -> failure::Result {
 
 /// The frames of a log with their times since the first one, without error frames, which cannot be sent.
 fn schedule(path: &Path, from: Option<&str>) -> failure::Result<Vec<(u64, Frame)>> {
-    let text = fs::read_to_string(path).map_err(|error| trouble::of_file(path, "read", error))?;
+    let text = trouble::read_text(path)?;
     let mut frames = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let failure = |error: String| {

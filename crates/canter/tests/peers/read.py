@@ -50,6 +50,23 @@ def vblf(path):
                  b"" if remote else o.data[:length], "T" if o.flags & 1 else "R")
 
 
+def vector(path):
+    """Objects as Vector's files have them, by vblf: stamp, channel, identifier, data, direction; or that it is an error."""
+    from vblf.can import CanErrorFrame, CanErrorFrameExt, CanFdErrorFrame64, CanFdMessage, CanFdMessage64, CanMessage
+    from vblf.can import CanMessage2
+    from vblf.reader import BlfReader
+
+    with BlfReader(path) as reader:
+        for o in reader:
+            if isinstance(o, (CanErrorFrame, CanErrorFrameExt, CanFdErrorFrame64)):
+                print(o.header.object_time_stamp, o.channel, "error")
+            elif isinstance(o, (CanMessage, CanMessage2, CanFdMessage, CanFdMessage64)):
+                length = o.valid_data_bytes if isinstance(o, (CanFdMessage, CanFdMessage64)) else min(o.dlc, 8)
+                sent = o.dir == 1 if isinstance(o, CanFdMessage64) else o.flags & 1
+                data = bytes(o.data[:length]).hex().upper() or "-"
+                print(o.header.object_time_stamp, o.channel, f"{o.frame_id & 0x1FFFFFFF:X}", data, "T" if sent else "R")
+
+
 def mdf(path):
     """By asammdf's own channels; each group's name is its bus."""
     from asammdf import MDF

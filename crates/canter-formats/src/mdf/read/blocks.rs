@@ -10,7 +10,7 @@ use std::collections::HashSet;
 pub const LE: Order = Order::Little;
 const HEAD_BYTES: u64 = 24;
 /// The largest block that is read into memory, in bytes; writers split data into blocks of up to 4 MB.
-pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
+const BLOCK_BYTES_MAX: u64 = 64 << 20;
 
 /// The file, and the offsets of the blocks read.
 pub struct Blocks {

@@ -1,12 +1,14 @@
 //! The bytes of a group, which may be in one block (`DT`, `SD`), deflated (`DZ`), or in lists of these (`DL`, `HL`).
 
-use super::blocks::{BLOCK_BYTES_MAX, Blocks};
+use super::blocks::Blocks;
 use crate::trouble::{Trouble, wrong};
 use flate2::read::ZlibDecoder;
 use std::{collections::VecDeque, io::Read};
 
 /// The size of one read from a block that is not deflated, in bytes.
 const READ_BYTES: u64 = 256 << 10;
+/// The largest block that is unpacked into memory, in bytes; the standard allows 4 MB.
+const UNPACKED_BYTES_MAX: u64 = 8 << 20;
 
 /// The bytes of a group, read from beginning to end.
 #[derive(Default)]
@@ -89,7 +91,7 @@ fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
         |at: usize| head[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
     let (length, packed_length) = (number(8), number(16));
     let width = number(0) >> 32;
-    if length > BLOCK_BYTES_MAX {
+    if length > UNPACKED_BYTES_MAX {
         return Err(damaged("a block that is too large"));
     }
     let packed = usize::try_from(packed_length).ok().and_then(|length| packed.get(..length));

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     fields::{Fields, error_frame, fd_length},
+    format::Flawed,
     trouble::{Trouble, wrong},
 };
 use canter_frame::{
@@ -93,6 +94,8 @@ pub struct Group {
     /// The group's name.
     pub name: String,
     records: Data,
+    /// Bytes of the identifier before each record, and its value.
+    record_id: (usize, u64),
     record_bytes: usize,
     left: u64,
     time: Time,
@@ -114,6 +117,8 @@ pub struct Logged {
     pub channel: u32,
     pub frame: Frame,
     pub direction: Option<Direction>,
+    /// Its kind, if the frame's fields contradict each other.
+    pub flaw: Option<&'static str>,
 }
 
 /// Reads all channels of a list, and the members of each channel.
@@ -197,8 +202,14 @@ impl Channel {
 }
 
 impl Group {
-    /// The group that `block` describes, with its records in `data`; `None` if they are not CAN frames.
-    pub fn open(block: &Block, data: u64, blocks: &mut Blocks) -> Result<Option<Self>, Trouble> {
+    /// The group that `block` describes, with its records in `data`, each behind an identifier of `id_bytes`; `None` if they
+    /// are not CAN frames.
+    pub fn open(
+        block: &Block,
+        id_bytes: usize,
+        data: u64,
+        blocks: &mut Blocks,
+    ) -> Result<Option<Self>, Trouble> {
         let mut all = Vec::new();
         channels(block.link(1), blocks, &mut all)?;
         let of_frame = |name: &str| {
@@ -235,6 +246,7 @@ impl Group {
             kind,
             name: blocks.text(block.link(2))?,
             records: Data::new(data),
+            record_id: (id_bytes, block.u64(0)),
             record_bytes: record_bytes as usize,
             left: block.u64(8),
             time,
@@ -258,7 +270,13 @@ impl Group {
         if self.left == 0 {
             return Ok(None);
         }
-        let record = self.records.take(self.record_bytes, blocks)?;
+        let (id_bytes, id) = self.record_id;
+        let (found, record) = self.records.take(id_bytes + self.record_bytes, blocks)?.split_at(id_bytes);
+        if id_bytes > 0 && found.iter().rev().fold(0, |id, &byte| id << 8 | u64::from(byte)) != id {
+            return wrong(
+                "a record of another group (is the file sorted? asammdf's MDF(…).save(…) sorts it)",
+            );
+        }
         self.left -= 1;
         let number = |place: Option<Place>| place.map(|place| place.of(record));
         let flag = |place| number(place).unwrap_or(0) != 0;
@@ -270,17 +288,22 @@ impl Group {
         let raw_id = self.id.of(record) as u32;
         let id = raw_id & EFF_MASK;
         // Without the member IDE, bit 31 or an identifier above 7FF means extended.
-        let extended = number(self.extended).map_or(raw_id > SFF_MASK, |flag| flag != 0);
+        let wide = id > SFF_MASK;
+        let marked = number(self.extended).map_or(raw_id > SFF_MASK, |flag| flag != 0);
+        let extended = marked || wide;
+        let len = number(self.len).map(|len| len.min(255) as u8);
         let fields = Fields {
             id,
             extended,
             rtr: self.kind == Kind::Remote,
-            fd: flag(self.fd) && self.kind == Kind::Data,
+            // Without the member EDL, more than 8 bytes are an FD frame.
+            fd: self.kind == Kind::Data
+                && number(self.fd).map_or(len.is_some_and(|len| len > 8), |fd| fd != 0),
             brs: flag(self.brs),
             esi: flag(self.esi),
             error: self.kind == Kind::Error,
             dlc: number(self.dlc).or(number(self.len)).unwrap_or(0).min(255) as u8,
-            len: number(self.len).unwrap_or(u64::MAX).min(255) as u8,
+            len: len.unwrap_or(u8::MAX),
         };
         let channel = number(self.channel).unwrap_or(1) as u32;
         let direction = match number(self.direction) {
@@ -290,17 +313,24 @@ impl Group {
             Some(_) => Some(Direction::Sent),
         };
         let mut bytes = [0; 64];
+        let mut apart = None;
         let count = match &mut self.payload {
             Payload::None => 0,
             Payload::Inside(start, room) => copy(&mut bytes, &record[*start..*start + *room]),
             Payload::Separate { place, data, passed } => {
                 let at = place.of(record);
-                read_separate(at, data, passed, &mut bytes, blocks)?
+                let length = read_separate(at, data, passed, &mut bytes, blocks)?;
+                apart = Some(length);
+                length.min(bytes.len())
             }
         };
-        let frame =
-            if fields.error && !kernel_classes { error_frame() } else { frame(fields, &bytes[..count])? };
-        Ok(Some(Logged { seconds, channel, frame, direction }))
+        if fields.error && !kernel_classes {
+            return Ok(Some(Logged { seconds, channel, frame: error_frame(), direction, flaw: None }));
+        }
+        let has_dlc = self.dlc.is_some();
+        let (frame, flaw) = frame(fields, has_dlc, &bytes[..count], apart)?;
+        let flaw = flaw.or((!marked && wide && !fields.error).then_some(Flawed::IDENTIFIER));
+        Ok(Some(Logged { seconds, channel, frame, direction, flaw }))
     }
 }
 
@@ -314,7 +344,8 @@ fn copy(to: &mut [u8; 64], from: &[u8]) -> usize {
     count
 }
 
-/// Reads a payload that is outside of the record: its length and its bytes, which follow the previous record's.
+/// Reads a payload that is outside of the record, which follows the previous record's, and returns its length: `bytes` gets
+/// its beginning.
 fn read_separate(
     at: u64,
     data: &mut Data,
@@ -331,18 +362,25 @@ fn read_separate(
         return wrong(format!("a payload of {length} bytes (a damaged file?)"));
     }
     *passed = at + 4 + u64::from(length);
-    Ok(copy(bytes, data.take(length as usize, blocks)?))
+    copy(bytes, data.take(length as usize, blocks)?);
+    Ok(length as usize)
 }
 
-/// Returns the frame of these fields. A missing length follows from the DLC, and a missing DLC from the length.
-fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
+/// Returns the frame of these fields, and the kind of its flaw. A missing length follows from the DLC, and a missing DLC
+/// from the length; `apart` is the length of a payload outside of the record, which writers may pad with 0.
+fn frame(
+    mut fields: Fields,
+    has_dlc: bool,
+    data: &[u8],
+    apart: Option<usize>,
+) -> Result<(Frame, Option<&'static str>), Trouble> {
     let damaged = |reason: &str| Trouble::Wrong(format!("{reason} (a damaged file?)"));
     if fields.rtr {
         fields.len = 0;
-        return fields.frame(&[]).map_err(damaged);
+        return Ok((fields.frame(&[]).map_err(damaged)?, None));
     }
     let of_dlc = |fields: &Fields| match fields.fd {
-        true => len_of_dlc(fields.dlc & 15),
+        true => len_of_dlc(fields.dlc.min(15)),
         false => usize::from(fields.dlc.min(8)),
     };
     let len = if fields.len == u8::MAX { of_dlc(&fields) } else { fields.len.into() };
@@ -352,6 +390,8 @@ fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
     if data.len() < len {
         return Err(damaged("a frame with less data than its length"));
     }
+    let flawed =
+        has_dlc && len != of_dlc(&fields) || apart.is_some() && data[len..].iter().any(|&byte| byte != 0);
     let mut bytes = [0; 64];
     bytes[..len].copy_from_slice(&data[..len]);
     if fields.fd {
@@ -361,5 +401,6 @@ fn frame(mut fields: Fields, data: &[u8]) -> Result<Frame, Trouble> {
         fields.len = len as u8;
         fields.dlc = if len == 8 && (9..=15).contains(&fields.dlc) { fields.dlc } else { fields.len };
     }
-    fields.frame(&bytes[..fields.len.into()]).map_err(damaged)
+    let frame = fields.frame(&bytes[..fields.len.into()]).map_err(damaged)?;
+    Ok((frame, flawed.then_some(Flawed::LENGTH)))
 }

@@ -8,11 +8,12 @@ use crate::{
 };
 use canter_frame::{Direction, Record};
 use parquet::{
-    basic::{LogicalType, TimeUnit, TimestampType, Type},
+    basic::{ConvertedType, LogicalType, TimeUnit, TimestampType, Type},
     column::reader::{ColumnReaderImpl, get_typed_column_reader},
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
     errors::ParquetError,
     file::reader::{FileReader, RowGroupReader, SerializedFileReader},
+    schema::types::ColumnDescriptor,
 };
 use std::{fs::File, io};
 
@@ -104,6 +105,17 @@ fn check_ends(file: &File) -> Result<(), Trouble> {
     if end == *MAGIC { Ok(()) } else { Err(Trouble::Cut) }
 }
 
+/// The unit of a column of stamps, in ns. Old writers state it by a converted type alone.
+fn unit_ns(column: &ColumnDescriptor) -> u64 {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(TimestampType { unit: TimeUnit::MICROS, .. })), _) => 1000,
+        (Some(LogicalType::Timestamp(TimestampType { unit: TimeUnit::MILLIS, .. })), _) => 1_000_000,
+        (None, ConvertedType::TIMESTAMP_MICROS) => 1000,
+        (None, ConvertedType::TIMESTAMP_MILLIS) => 1_000_000,
+        _ => 1,
+    }
+}
+
 impl Places {
     fn of(file: &SerializedFileReader<File>) -> Result<Self, Trouble> {
         let schema = file.metadata().file_metadata().schema_descr();
@@ -127,11 +139,7 @@ impl Places {
             }
         };
         let stamp = place("stamp", Type::INT64)?;
-        let unit_ns = match schema.column(stamp).logical_type_ref() {
-            Some(LogicalType::Timestamp(TimestampType { unit: TimeUnit::MICROS, .. })) => 1000,
-            Some(LogicalType::Timestamp(TimestampType { unit: TimeUnit::MILLIS, .. })) => 1_000_000,
-            _ => 1,
-        };
+        let unit_ns = unit_ns(&schema.column(stamp));
         let mut flags = [0; 6];
         for (flag, name) in flags.iter_mut().zip(FLAGS) {
             *flag = place(name, Type::BOOLEAN)?;
@@ -299,5 +307,26 @@ impl Columns {
     /// Rows read so far.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::schema::{parser::parse_message_type, types::SchemaDescriptor};
+    use std::sync::Arc;
+
+    #[test]
+    fn stamps_of_old_writers_have_the_unit_of_their_converted_type() {
+        let unit = |stamp: &str| {
+            let schema =
+                parse_message_type(&format!("message frames {{ required int64 stamp {stamp}; }}")).unwrap();
+            unit_ns(&SchemaDescriptor::new(Arc::new(schema)).column(0))
+        };
+        assert_eq!(unit("(TIMESTAMP_MICROS)"), 1000);
+        assert_eq!(unit("(TIMESTAMP_MILLIS)"), 1_000_000);
+        assert_eq!(unit("(TIMESTAMP(NANOS,true))"), 1);
+        assert_eq!(unit("(TIMESTAMP(MICROS,true))"), 1000);
+        assert_eq!(unit(""), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! `check`: applies the rules to a recording, by the gateway's engine and with the recording's stamps as its clock.
 
 use crate::{
-    failure::{self, Exit, Failure},
+    failure::{self, Exit},
     options::Common,
     rules::{
         RouteRules, RuleSet,
@@ -12,13 +12,10 @@ use crate::{
     },
     trouble,
 };
+use canter_formats::Reader;
 use canter_io::{Batch, LogLine, Meta};
 use serde::Serialize;
-use std::{
-    fs::File,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 /// The effect of a route's rules on the recording.
 #[derive(Serialize)]
@@ -45,18 +42,30 @@ struct Route {
     counts: Counts,
 }
 
+/// What to say about the recording.
+#[derive(Default)]
+struct Notes {
+    lines: Vec<String>,
+    /// The recording ends in the middle of an entry, or has frames that may not be whole.
+    doubtful: bool,
+}
+
 pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> failure::Result {
     let mut routes = routes(read::file(file)?);
     let mut batch = Batch::new(1);
-    if let Some(log) = log {
-        apply(log, &mut routes, &mut batch, frames)?;
-    }
+    let notes = match log {
+        Some(log) => apply(log, &mut routes, &mut batch, frames)?,
+        None => Notes::default(),
+    };
     let checked: Vec<_> = routes.into_iter().map(Checked::of).collect();
     common.write_json(&checked)?;
     if common.shows_table() && !frames {
         checked.iter().for_each(|route| print(route, log.is_some()));
     }
-    Ok(Exit::Done)
+    if !common.quiet {
+        notes.lines.iter().for_each(|line| eprintln!("rules: {line}"));
+    }
+    Ok(if notes.doubtful { Exit::Lost } else { Exit::Done })
 }
 
 /// The routes of the file; rules without a route apply to every frame.
@@ -72,40 +81,48 @@ fn routes(set: RuleSet) -> Vec<Route> {
     set.routes.into_iter().chain(loose).map(route).collect()
 }
 
-/// Applies every route to the frames of its interface in the log.
-fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<()> {
-    let file = File::open(path).map_err(|error| trouble::of_file(path, "open", error))?;
+/// Applies every route to the frames of its interface in the recording, and returns what to say about the recording:
+/// where it is cut off, frames that may not be whole, and entries that are not frames.
+fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<Notes> {
+    let mut reader = canter_formats::open(path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    for (at, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.map_err(|error| trouble::of_file(path, "read", error))?;
-        let parsed = LogLine::parse(&line).map_err(|error| {
-            Failure::failed(format!(
-                "{}:{}:{}: expected {}",
-                path.display(),
-                at + 1,
-                error.position + 1,
-                error.expected
-            ))
-        })?;
-        let Some(parsed) = parsed.filter(|parsed| !parsed.frame.is_error()) else { continue };
-        for route in
-            routes.iter_mut().filter(|route| [parsed.interface, "any"].contains(&route.rules.from.as_str()))
+    let unwritten = |error| trouble::of_file(Path::new("standard output"), "write", error);
+    while let Some(record) = reader.next_record()? {
+        if record.frame.is_error() {
+            continue;
+        }
+        let interface = reader.name(record.bus);
+        for route in routes.iter_mut().filter(|route| [interface, "any"].contains(&route.rules.from.as_str()))
         {
             batch.clear();
-            batch.push(&parsed.frame, Meta::default());
-            route.engine.apply(batch, |_| parsed.stamp_ns);
+            batch.push(&record.frame, Meta::default());
+            route.engine.apply(batch, |_| record.stamp_ns);
             route.counts.received += 1;
             route.counts.transmitted += route.engine.ready() as u64;
             if frames {
                 for frame in route.engine.outgoing(batch) {
-                    let line = LogLine { interface: &route.rules.to, frame: *frame, ..parsed };
-                    writeln!(out, "{line}")
-                        .map_err(|error| trouble::of_file(Path::new("standard output"), "write", error))?;
+                    let (stamp_ns, direction) = (record.stamp_ns, record.direction);
+                    let line = LogLine { stamp_ns, interface: &route.rules.to, frame: *frame, direction };
+                    writeln!(out, "{line}").map_err(unwritten)?;
                 }
             }
         }
     }
-    out.flush().map_err(|error| trouble::of_file(Path::new("standard output"), "write", error))
+    out.flush().map_err(unwritten)?;
+    Ok(Notes::of(&reader))
+}
+
+impl Notes {
+    fn of(reader: &Reader) -> Self {
+        let path = reader.path();
+        let skipped = reader.skipped().iter();
+        let mut lines: Vec<String> =
+            skipped.map(|(entry, count)| format!("{path}: {count} {entry}: skipped")).collect();
+        let flawed: Vec<_> = reader.flawed().iter().collect();
+        lines.extend(flawed.iter().map(|(kind, count)| format!("{path}: {count} {kind}")));
+        lines.extend(reader.cut().map(|cut| format!("{cut}: the rules were applied to all frames before")));
+        Self { lines, doubtful: reader.cut().is_some() || !flawed.is_empty() }
+    }
 }
 
 impl Checked {

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# checkpatch.sh: the modules against the kernel's own rules: checkpatch.pl --strict without a complaint, for all but compat.h,
+# which is about versions; kernel-doc without a warning; every function and structure of a shared header with kernel-doc; and
+# ioctl numbers that the kernel's list gives to nobody.
+tests=$(cd "$(dirname "$0")" && pwd)
+source=$("$tests/source.sh") || exit 1
+cd "$tests/.." || exit 1
+command -v perl >/dev/null || { echo "checkpatch.sh: perl is missing: apt-get install perl" >&2; exit 1; }
+failed=0
+fail() {
+	echo "checkpatch.sh: $*" >&2
+	failed=1
+}
+mapfile -t files < <(find . -name '*.[ch]' -not -path './tests/*' -not -name compat.h | sort)
+mapfile -t headers < <(printf '%s\n' "${files[@]}" | grep '\.h$')
+
+for file in "${files[@]}"; do
+	complaints=$(perl "$source/scripts/checkpatch.pl" --strict --no-tree --terse --show-types -f "$file" 2>&1 |
+		grep -v '^total: 0 errors, 0 warnings, 0 checks')
+	[ -z "$complaints" ] || fail "$complaints"
+done
+
+complaints=$(perl "$source/scripts/kernel-doc" -none -Werror "${files[@]}" 2>&1) || fail "$complaints"
+# What has kernel-doc, by its name; static inline functions of one header are documented where that helps.
+documented=$(perl "$source/scripts/kernel-doc" -man "${files[@]}" 2>/dev/null |
+	sed -n 's/^\.TH "[^"]*" [0-9] "\([^"]*\)".*/\1/p' | sed 's/^\(struct\|enum\|union\) //' | sort -u)
+for header in "${headers[@]}"; do
+	# Prototypes, which begin in the first column, and structures with a body.
+	names=$(sed -n -e 's/^struct \([a-z0-9_]*\) {$/\1/p' \
+		-e '/^\(static\|#\|\t\|extern\|typedef\|CANWIRE_ASSERT\|static_assert\)/d' \
+		-e '/^[a-z_0-9]/s/^[a-z_0-9 ]*[ *]\([a-z0-9_]*\)(.*/\1/p' "$header")
+	for name in $names; do
+		grep -qx "$name" <<<"$documented" || fail "$header: $name: no kernel-doc"
+	done
+done
+
+# Our code and the ranges of numbers, as uapi/canchar.h says.
+code=$(sed -n 's/^#define CANCHAR_IOC[\t ]*0x\(..\).*/\1/p' uapi/canchar.h)
+taken=$(grep -i "^0x$code " "$source/Documentation/userspace-api/ioctl/ioctl-number.rst")
+[ -n "$code" ] || fail "uapi/canchar.h: no ioctl code found"
+[ -z "$taken" ] || fail "ioctl code 0x$code is taken: $taken"
+[ $failed = 0 ] && echo "checkpatch.sh: ${#files[@]} files: checkpatch --strict, kernel-doc and ioctl numbers: ok"
+exit $failed
