@@ -2,8 +2,8 @@
 # Fuzzes each reader for SECONDS (1200) that has no line of this length in the kept table yet; so it goes on after an
 # interruption, reader by reader. campaign.sh [FOLDER]: the table is FOLDER/campaign.tsv (results/fuzz).
 set -u
+folder=$(realpath -m "${1:-results/fuzz}")
 cd "$(dirname "$0")"
-folder=$(realpath -m "${1:-../results/fuzz}")
 seconds=${SECONDS_EACH:-1200}
 mkdir -p "$folder"
 ./run.sh 1 csv >/dev/null || exit 1 # builds it

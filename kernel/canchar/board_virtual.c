@@ -54,59 +54,19 @@ static struct attribute *virtual_attrs[] = {
 };
 ATTRIBUTE_GROUPS(virtual);
 
-static int canchar_virtual_add(struct canchar_virtual *chip)
-{
-	struct canchar_device *dev = canchar_alloc(NULL, "virtual", &canchar_virtual_ops, chip);
-	int err;
-
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	dev->dev.groups = virtual_groups;
-	chip->dev = dev;
-	err = canchar_register(dev);
-	if (err) {
-		put_device(&dev->dev);
-		return err;
-	}
-	return canchar_start(dev);
-}
-
 /* A stopped device gets no new frames; frames on their way still arrive. */
 static void canchar_virtual_drop(struct canchar_virtual *chip)
 {
 	struct device *device = &chip->dev->dev;
 
 	get_device(device);
-	canchar_unregister(chip->dev);
+	/* One whose registration failed has nothing but its memory. */
+	if (device_is_registered(device))
+		canchar_unregister(chip->dev);
+	else
+		put_device(device);
 	canchar_virtual_quiet(chip);
 	put_device(device);
-}
-
-int canchar_virtual_init(void)
-{
-	unsigned int i, count = min_t(unsigned int, virtual, CANCHAR_VIRTUAL_MAX);
-	int err;
-
-	if (!count)
-		return 0;
-	bus.chips = kcalloc(count, sizeof(*bus.chips), GFP_KERNEL);
-	if (!bus.chips)
-		return -ENOMEM;
-	for (i = 0; i < count; i++)
-		canchar_virtual_setup(&bus.chips[i], &bus);
-	for (i = 0; i < count; i++) {
-		err = canchar_virtual_add(&bus.chips[i]);
-		if (err)
-			goto undo;
-	}
-	bus.count = count;
-	return 0;
-
-undo:
-	while (i--)
-		canchar_virtual_drop(&bus.chips[i]);
-	kfree(bus.chips);
-	return err;
 }
 
 void canchar_virtual_exit(void)
@@ -116,4 +76,48 @@ void canchar_virtual_exit(void)
 	for (i = 0; i < bus.count; i++)
 		canchar_virtual_drop(&bus.chips[i]);
 	kfree(bus.chips);
+}
+
+/* All that can fail; nobody can open a device yet. */
+int canchar_virtual_init(void)
+{
+	unsigned int i, count = min_t(unsigned int, virtual, CANCHAR_VIRTUAL_MAX);
+
+	if (!count)
+		return 0;
+	bus.chips = kcalloc(count, sizeof(*bus.chips), GFP_KERNEL);
+	if (!bus.chips)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		struct canchar_virtual *chip = &bus.chips[i];
+		struct canchar_device *dev;
+
+		canchar_virtual_setup(chip, &bus);
+		dev = canchar_alloc(NULL, "virtual", &canchar_virtual_ops, chip);
+		if (IS_ERR(dev)) {
+			canchar_virtual_exit();
+			return PTR_ERR(dev);
+		}
+		dev->dev.groups = virtual_groups;
+		chip->dev = dev;
+		bus.count++;
+	}
+	return 0;
+}
+
+/* From here on the module must not fail to load: a program may have opened the first device. */
+void canchar_virtual_expose(void)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < bus.count; i++) {
+		struct canchar_device *dev = bus.chips[i].dev;
+
+		err = canchar_register(dev);
+		if (!err)
+			err = canchar_start(dev);
+		if (err)
+			pr_err("canchar: virtual device %d: error %d\n", dev->number, err);
+	}
 }

@@ -627,11 +627,17 @@ long canchar_ioctl(struct file *filp, unsigned int command, unsigned long argume
 /* boards */
 
 /**
- * canchar_virtual_init() - makes the virtual devices of the module parameter
+ * canchar_virtual_init() - makes the virtual devices of the module parameter, not yet visible
  *
  * Return: 0 or an error
  */
 int canchar_virtual_init(void);
+
+/**
+ * canchar_virtual_expose() - makes the virtual devices visible; the module must not fail to load
+ *	after it
+ */
+void canchar_virtual_expose(void);
 
 /**
  * canchar_virtual_exit() - removes the virtual devices

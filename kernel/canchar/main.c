@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The module: the core, and every board in turn. */
+/*
+ * The module: the core, and every board in turn. A module that fails to load is freed, whatever
+ * files of its are open; so no device exists before the last step that can fail.
+ */
 
 #include <linux/module.h>
 
@@ -17,6 +20,7 @@ static int __init canchar_init(void)
 	err = canchar_kvaser_init();
 	if (err)
 		goto virtual;
+	canchar_virtual_expose();
 	return 0;
 
 virtual:

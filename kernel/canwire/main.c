@@ -40,6 +40,11 @@ MODULE_PARM_DESC(tap_records, "frames that a tap remembers, a power of two (defa
 DEFINE_MUTEX(cw_mutex);
 /* Of cw_nodes, for cw_bus_is_visible(), which runs where cw_mutex must not be taken. */
 static DEFINE_SPINLOCK(cw_nodes_lock);
+/*
+ * Whether taps have their devices. Not before the module is sure to stay: one that fails to load is
+ * freed, whatever files of its are open. Under cw_mutex.
+ */
+static bool cw_taps_exposed;
 LIST_HEAD(cw_buses);
 LIST_HEAD(cw_nodes);
 
@@ -93,6 +98,7 @@ static bool cw_bus_name_is_valid(const char *name)
 static struct cw_bus *cw_bus_make(const char *name)
 {
 	struct cw_bus *bus;
+	int err;
 
 	if (!cw_bus_name_is_valid(name))
 		return ERR_PTR(-EINVAL);
@@ -104,16 +110,23 @@ static struct cw_bus *cw_bus_make(const char *name)
 	strscpy(bus->name, name, sizeof(bus->name));
 	bus->tap = cw_tap_make(name, tap_records);
 	if (IS_ERR(bus->tap)) {
-		void *err = bus->tap;
-
-		kfree(bus);
-		return err;
+		err = PTR_ERR(bus->tap);
+		goto free_bus;
 	}
+	err = cw_taps_exposed ? cw_tap_expose(bus->tap) : 0;
+	if (err)
+		goto destroy_tap;
 	cw_wire_init(&bus->wire, &bus->source, bus->tap);
 	bus->wire.slip = slip_ns == ULONG_MAX ? U64_MAX : 2 * (u64)slip_ns;
 	cw_source_init(&bus->source, &bus->wire);
 	list_add_tail(&bus->list, &cw_buses);
 	return bus;
+
+destroy_tap:
+	cw_tap_destroy(bus->tap);
+free_bus:
+	kfree(bus);
+	return ERR_PTR(err);
 }
 
 static void cw_bus_destroy(struct cw_bus *bus)
@@ -233,6 +246,22 @@ static int cw_check_parameters(void)
 	return 0;
 }
 
+/* From here on the module must not fail to load. */
+static void cw_expose_taps(void)
+{
+	struct cw_bus *bus;
+	int err;
+
+	mutex_lock(&cw_mutex);
+	cw_taps_exposed = true;
+	list_for_each_entry(bus, &cw_buses, list) {
+		err = cw_tap_expose(bus->tap);
+		if (err)
+			pr_err("bus '%s' has no tap: error %d\n", bus->name, err);
+	}
+	mutex_unlock(&cw_mutex);
+}
+
 static int __init cw_init(void)
 {
 	int err;
@@ -247,6 +276,7 @@ static int __init cw_init(void)
 	err = cw_netlink_register();
 	if (err)
 		goto remove;
+	cw_expose_taps();
 	return 0;
 
 remove:

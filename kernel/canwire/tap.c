@@ -40,6 +40,7 @@ struct cw_tap {
 	char device_name[CANWIRE_BUS_NAME_SIZE + 8];
 	wait_queue_head_t readers;
 	struct irq_work wake;		/* wake-ups are illegal in a hard timer on PREEMPT_RT */
+	bool exposed;			/* the device exists; cw_mutex */
 	bool gone;
 	struct kref users;		/* the bus, and each open file */
 };
@@ -217,15 +218,16 @@ static const struct file_operations cw_tap_fops = {
 struct cw_tap *cw_tap_make(const char *name, u32 records)
 {
 	struct cw_tap *tap;
-	int err = -ENOMEM;
 
 	tap = kzalloc(sizeof(*tap), GFP_KERNEL);
 	if (!tap)
 		return ERR_PTR(-ENOMEM);
 	tap->mask = records - 1;
 	tap->ring = vmalloc_user(PAGE_ALIGN(cw_tap_size(tap)));
-	if (!tap->ring)
-		goto free_tap;
+	if (!tap->ring) {
+		kfree(tap);
+		return ERR_PTR(-ENOMEM);
+	}
 	tap->records = (void *)tap->ring + CW_TAP_HEADER_BYTES;
 	tap->ring->magic = CANWIRE_RING_MAGIC;
 	tap->ring->version = CANWIRE_GENL_VERSION;
@@ -242,21 +244,21 @@ struct cw_tap *cw_tap_make(const char *name, u32 records)
 	tap->misc.name = tap->device_name;
 	tap->misc.fops = &cw_tap_fops;
 	tap->misc.mode = 0444;
-	err = misc_register(&tap->misc);
-	if (err)
-		goto free_ring;
 	return tap;
+}
 
-free_ring:
-	vfree(tap->ring);
-free_tap:
-	kfree(tap);
-	return ERR_PTR(err);
+int cw_tap_expose(struct cw_tap *tap)
+{
+	int err = misc_register(&tap->misc);
+
+	tap->exposed = !err;
+	return err;
 }
 
 void cw_tap_destroy(struct cw_tap *tap)
 {
-	misc_deregister(&tap->misc);
+	if (tap->exposed)
+		misc_deregister(&tap->misc);
 	WRITE_ONCE(tap->gone, true);
 	wake_up_interruptible(&tap->readers);
 	kref_put(&tap->users, cw_tap_free);

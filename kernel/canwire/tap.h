@@ -24,8 +24,8 @@ struct cw_tap_masks {
 #define CW_TAP_RECORDS_MAX	1048576
 
 /**
- * cw_tap_make() - makes the tap's device
- * @name: its name
+ * cw_tap_make() - makes the tap's ring
+ * @name: the bus's name
  * @records: of the ring, a power of two
  *
  * Return: the tap or an error pointer
@@ -33,7 +33,15 @@ struct cw_tap_masks {
 struct cw_tap *cw_tap_make(const char *name, u32 records);
 
 /**
- * cw_tap_destroy() - removes the device; programs that have it open keep the memory and get
+ * cw_tap_expose() - makes the tap's device, which programs may open from then on
+ * @tap: the tap
+ *
+ * Return: 0 or an error
+ */
+int cw_tap_expose(struct cw_tap *tap);
+
+/**
+ * cw_tap_destroy() - removes ring and device; programs that have it open keep the memory and get
  *	POLLHUP
  * @tap: the tap
  */

@@ -62,7 +62,7 @@ static struct found points;
 /* Waits for running handlers to end. */
 void canprobe_watch_end(struct canprobe *probe)
 {
-	if (!probe->watched)
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS) || !probe->watched)
 		return;
 	tracepoint_probe_unregister(points.entry, canprobe_handler_begins, probe);
 	tracepoint_probe_unregister(points.exit, canprobe_handler_ended, probe);
@@ -80,6 +80,8 @@ int canprobe_watch(struct canprobe *probe, u32 line)
 		return 0;
 	if (line > INT_MAX)
 		return -EINVAL;
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		return -EOPNOTSUPP;
 	for_each_kernel_tracepoint(canprobe_find, &points);
 	if (!points.entry || !points.exit)
 		return -EOPNOTSUPP;

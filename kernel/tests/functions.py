@@ -772,6 +772,39 @@ def parameters():
             guest.load()
 
 
+# Keeps what it could open.
+OPENER = """
+import os
+kept = []
+while True:
+    try:
+        kept.append(os.open("/dev/canwire-A", os.O_RDONLY))
+    except OSError:
+        pass
+"""
+
+
+@test
+def refused_with_open_tap():
+    """A module that is refused leaves no open tap behind, whoever opens it meanwhile"""
+    equal("rmmod", guest.unload(), 0)
+    openers = [subprocess.Popen([sys.executable, "-c", OPENER]) for _ in range(2)]
+    try:
+        # The second node fails when the first and its bus exist.
+        for _ in range(50):
+            try:
+                guest.load("nodes=w0:A,w0:A")
+                raise ValueError("it was taken")
+            except AssertionError:
+                pass
+    finally:
+        for opener in openers:
+            opener.kill()
+            opener.wait()
+    equal("complaints", guest.trouble(), [])
+    guest.load()
+
+
 @test
 def quiet_kernel():
     """The kernel's log has no complaint after all that"""

@@ -174,9 +174,13 @@ fn a_toy_that_was_written_reads_back_compressed_or_not_and_counts_what_it_cannot
 #[test]
 fn a_recording_is_created_by_its_extension_and_an_unknown_one_is_refused_with_those_that_there_are() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("drive.log");
+    let path = folder.path().join("drive.csv");
     canter_formats::create(&path).unwrap().finish().unwrap();
     assert!(canter_formats::open(&path).unwrap().next_record().unwrap().is_none());
+    // A candump log has no header: without frames it is an empty file, which is no recording.
+    let log = folder.path().join("drive.log");
+    canter_formats::create(&log).unwrap().finish().unwrap();
+    assert!(matches!(canter_formats::open(&log), Err(Error::Unknown { .. })));
     let exists = canter_formats::create(&path).err().unwrap();
     assert!(matches!(exists, Error::Io { .. }), "{exists}");
     let unknown = canter_formats::create(folder.path().join("drive.toy")).err().unwrap().to_string();

@@ -185,6 +185,9 @@ void run_process(unsigned int process) __attribute__((noreturn));
 int fail_each(uint64_t seed);
 
 /* The tables. */
+/* canprobe: a plan of one frame. */
+extern const struct request probe_START;
+
 extern const struct table canchar_table, canprobe_table, canbare_table, canwire_table, tap_table,
 	link_table, socket_table, disturb_table;
 extern const struct table *const tables[];
@@ -192,7 +195,7 @@ extern const unsigned int tables_count;
 
 /* For nth.c: calls that do something. */
 long netlink_command(struct worker *worker, uint8_t command);
-long link_up(struct worker *worker, const char *name, uint32_t bitrate);
+long link_up(struct worker *worker, const char *name, uint32_t bitrate, bool fd);
 long link_down(struct worker *worker, const char *name);
 long load_module(const char *name, const char *parameters);
 long unload_module(const char *name);

@@ -171,8 +171,9 @@ static long set_threaded(struct worker *worker, const struct row *row)
 	return write_text(path, one_in(worker, 2) ? "1" : "0");
 }
 
-long link_up(struct worker *worker, const char *name, uint32_t bitrate)
+long link_up(struct worker *worker, const char *name, uint32_t bitrate, bool fd)
 {
+	struct can_ctrlmode mode = { .mask = CAN_CTRLMODE_FD, .flags = fd ? CAN_CTRLMODE_FD : 0 };
 	struct can_bittiming timing = { .bitrate = bitrate };
 	unsigned int info, data;
 	struct message message;
@@ -182,6 +183,9 @@ long link_up(struct worker *worker, const char *name, uint32_t bitrate)
 	message_attribute(&message, IFLA_INFO_KIND, "can", 4);
 	data = message_nest(&message, IFLA_INFO_DATA);
 	message_attribute(&message, IFLA_CAN_BITTIMING, &timing, sizeof(timing));
+	message_attribute(&message, IFLA_CAN_CTRLMODE, &mode, sizeof(mode));
+	if (fd)
+		message_attribute(&message, IFLA_CAN_DATA_BITTIMING, &timing, sizeof(timing));
 	message_nest_end(&message, data);
 	message_nest_end(&message, info);
 	return message_send(&message, NETLINK_ROUTE);
@@ -196,7 +200,8 @@ static long up(struct worker *worker, const struct row *row)
 {
 	(void)row;
 	if (one_in(worker, 2))
-		return link_up(worker, node_name(worker), value_of(worker, &bitrates));
+		return link_up(worker, node_name(worker), value_of(worker, &bitrates),
+			       one_in(worker, 2));
 	return set_flags(worker, any_interface(worker), IFF_UP);
 }
 

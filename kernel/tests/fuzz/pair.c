@@ -31,7 +31,10 @@ static const struct field line_fields[] = { { 0, 4, VALUES(10, 11, 0, 1, 16, 0x7
 #define PROBE(name, bytes, ...) \
 	static const struct request probe_##name = { CANPROBE_##name, CANPROBE, bytes, __VA_ARGS__ }
 
-PROBE(START, sizeof(struct canprobe_plan), FIELDS(plan_fields));
+const struct request probe_START = {
+	CANPROBE_START, CANPROBE, sizeof(struct canprobe_plan), FIELDS(plan_fields)
+};
+
 PROBE(STOP, 0, NONE);
 PROBE(GET_STATE, sizeof(struct canprobe_state), NONE);
 PROBE(FLOOR, 0, NONE);

@@ -148,9 +148,9 @@ static void set_up_process(unsigned int process)
 		perror("fuzz: unshare");
 	if (process == 0 && make_scratch(worker)) {
 		draws_begin(&worker->draws, worker->seed);
-		link_up(worker, "wcan0", 1000000);
-		link_up(worker, "wcan1", 1000000);
-		link_up(worker, "wcan2", 1000000);
+		link_up(worker, "wcan0", 1000000, false);
+		link_up(worker, "wcan1", 1000000, false);
+		link_up(worker, "wcan2", 1000000, false);
 	}
 }
 

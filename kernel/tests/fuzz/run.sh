@@ -65,7 +65,7 @@ for module in canwire canchar probe canbare; do
 done
 
 # One processor more, which Linux leaves to canbare, where the kernel takes so many.
-processors=$cpus words='kasan_multi_shot log_buf_len=16M panic_on_warn=0'
+processors=$cpus words='kasan_multi_shot log_buf_len=16M loglevel=5'
 limit=$(sed -n 's/^CONFIG_NR_CPUS=//p' "$build/.config")
 if [ "$cpus" -lt "${limit:-64}" ]; then
 	processors=$((cpus + 1))

@@ -50,27 +50,39 @@ static long open_packet(struct worker *worker, const struct row *row)
 	return keep(worker, PACKET, fd);
 }
 
+/* Of a struct canxl_frame: flags with CANXL_XLF, and a len that agrees with the packet's. */
+static void make_canxl(char *frame, size_t bytes)
+{
+	uint16_t len = bytes - 12;
+
+	frame[4] |= 0x80;
+	memcpy(frame + 6, &len, sizeof(len));
+}
+
 static long send_packet(struct worker *worker, const struct row *row)
 {
 	static const size_t sizes[] = { 16, 72, 0, 1, 8, 12, 13, 14, 15, 17, 64, 71, 73, 76, 2060,
 					2061, 2072, 4096 };
-	size_t bytes = sizes[one_in(worker, 2) ? below(worker, 2) : below(worker, 18)];
+	size_t bytes = sizes[one_in(worker, 3) ? below(worker, 2) : below(worker, 18)];
 	struct sockaddr_ll to = {
 		.sll_family = AF_PACKET,
-		.sll_protocol = htons(protocols[below(worker, 6)]),
+		.sll_protocol = htons(protocols[below(worker, one_in(worker, 4) ? 6 : 3)]),
 		.sll_ifindex = any_interface(worker),
 		.sll_halen = one_in(worker, 16) ? any_value(worker, 1) : 0,
 	};
+	unsigned int count = 1 + below(worker, 8);
+	int fd = slot(worker, PACKET);
+	long result = 0;
 
 	(void)row;
-	fill_can_frame(worker, worker->scratch, bytes);
-	if (to.sll_protocol == htons(ETH_P_CANXL) && bytes > 6 && !one_in(worker, 4)) {
-		worker->scratch[4] |= 0x80;		/* CANXL_XLF */
-		worker->scratch[6] = below(worker, 256);
-		worker->scratch[7] = below(worker, 8);
+	for (unsigned int i = 0; i < count && result >= 0; i++) {
+		fill_can_frame(worker, worker->scratch, bytes);
+		if (to.sll_protocol == htons(ETH_P_CANXL) && bytes > 12 && !one_in(worker, 4))
+			make_canxl(worker->scratch, bytes);
+		result = made(sendto(fd, worker->scratch, bytes, MSG_DONTWAIT, (void *)&to,
+				     sizeof(to)));
 	}
-	return made(sendto(slot(worker, PACKET), worker->scratch, bytes, MSG_DONTWAIT, (void *)&to,
-			   sizeof(to)));
+	return result;
 }
 
 static long receive(struct worker *worker, const struct row *row)

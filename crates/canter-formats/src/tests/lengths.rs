@@ -1,12 +1,7 @@
 //! No reader shortens a frame in silence: whatever a length field says, the frame is whole, or its flaw is counted.
 
 use super::{Recording, Seen, seen};
-use crate::{
-    BusId, FORMATS, Format, Frame, Record,
-    fields::Fields,
-    format::{Flawed, Keeps},
-    named,
-};
+use crate::{BusId, FORMATS, Format, Frame, Record, fields::Fields, format::Flawed, named};
 use canter_frame::{Identifier, frame::len_of_dlc};
 use flate2::read::ZlibDecoder;
 use proptest::prelude::*;
@@ -269,5 +264,4 @@ fn the_rows_of_the_table_are_all_checked_here() {
         // The columns of Parquet are those of `Fields`; a packet of pcap is one of pcapng.
         assert!(keeps.is_some() || *name == "pcap", "{name}");
     }
-    assert!(Keeps::ALL.dlc_above_8);
 }
