@@ -95,12 +95,12 @@ class CanterBus(BusABC):
         self._task_guard = threading.Lock()
         self._native = _native.Bus(
             names,
-            own_frames=receive_own_messages,
-            echo=local_loopback,
-            fd=fd,
+            own_frames=bool(receive_own_messages),  # python-can's own back-end takes 0 and 1, too
+            echo=bool(local_loopback),
+            fd=bool(fd),
             error_frames=self._error_frames,
             queue_bytes=rcvbuf,
-            hardware_stamps=can_hardware_timestamps,
+            hardware_stamps=bool(can_hardware_timestamps),
         )
         for name, *has in self._native.bit_rates():
             _refuse_other_rate(name, "bitrate", bitrate, has[0])
@@ -134,9 +134,11 @@ class CanterBus(BusABC):
         return messages
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages, without end; receives several at a time."""
+        """All messages, without end. One after the other, so that none is lost when the loop ends early."""
         while True:
-            yield from self.recv_many(timeout=1.0)
+            message = self.recv(timeout=1.0)
+            if message is not None:
+                yield message
 
     def fileno(self) -> int:
         """A descriptor for select, poll and asyncio: readable while :meth:`recv` would not wait."""
@@ -216,10 +218,14 @@ class CanterBus(BusABC):
         raise NotImplementedError("the state is set by ip link set … type can …, or in /sys/class/canchar")
 
     def shutdown(self) -> None:
-        """Ends all periodic tasks and all waiting. It may be called twice.
+        """Ends all periodic tasks and all waiting, and closes all channels. It may be called twice.
 
-        A device is closed when all frames have been sent, or after a second.
+        A device is closed when all frames have been sent, or after a second. In a process that was forked it ends
+        nothing: the channels and the tasks are those of the process that opened the bus.
         """
+        if self._native.is_forked():
+            self._is_shutdown = True
+            return
         super().shutdown()
         self._native.close()
         for bcm_socket in self._bcm_sockets.values():

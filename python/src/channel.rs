@@ -5,7 +5,10 @@ use canter_io::{
     interface::{Counters, Kind},
     node::{Node, NodeOptions},
 };
-use std::{io, sync::atomic::AtomicI32};
+use std::{
+    io,
+    sync::{Mutex, PoisonError, atomic::AtomicI32},
+};
 
 /// A socket or a device's file, and the interface behind it.
 pub struct Channel {
@@ -14,6 +17,8 @@ pub struct Channel {
     pub interface: Option<Interface>,
     /// The interface's counters when the bus was opened.
     pub before: Counters,
+    /// The last ones that could be read.
+    last: Mutex<Counters>,
     /// The reported errno of a device that is stopped or removed; otherwise 0.
     pub trouble: AtomicI32,
 }
@@ -24,7 +29,16 @@ impl Channel {
         let interface = if name.is_empty() { None } else { Some(Interface::find(name)?) };
         let node = Node::open(interface.as_ref(), options)?;
         let before = node.counters()?;
-        Ok(Self { node, interface, before, trouble: AtomicI32::new(0) })
+        Ok(Self { node, interface, before, last: Mutex::new(before), trouble: AtomicI32::new(0) })
+    }
+
+    /// The interface's counters; the last ones once it has gone.
+    pub fn counters(&self) -> Counters {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(now) = self.node.counters() {
+            *last = now;
+        }
+        *last
     }
 
     pub fn name(&self) -> &str {

@@ -3,7 +3,9 @@
 mod bus;
 mod channel;
 mod exception;
+mod fork;
 mod message;
+mod open;
 mod waiting;
 
 use pyo3::prelude::*;

@@ -83,6 +83,12 @@ impl Batch {
         &mut self.frames[..self.len]
     }
 
+    /// The same, and what is known about each frame.
+    #[inline]
+    pub fn frames_mut_and_meta(&mut self) -> (&mut [Frame], &[Meta]) {
+        (&mut self.frames[..self.len], &self.meta[..self.len])
+    }
+
     /// What is known about each frame, in the same order.
     #[inline]
     pub fn meta(&self) -> &[Meta] {

@@ -19,7 +19,7 @@ pub mod table;
 mod uring;
 
 use crate::{Batch, Error, Filters, Frame, Interface, Result, carrier::Carrier};
-use std::{fmt, io, os::fd::BorrowedFd};
+use std::{fmt, io, os::fd::BorrowedFd, time::Duration};
 
 /// Receives frames from one interface.
 pub trait Receive: Send {
@@ -71,6 +71,16 @@ pub trait Transmit: Send {
     fn lost(&self) -> u64 {
         0
     }
+
+    /// Gives up the frames that wait for `flush`, and returns how many; they will not be sent. Frames that the kernel has
+    /// are not affected.
+    fn abandon(&mut self) -> usize {
+        0
+    }
+
+    /// Switches waiting for room off, and on again; see [`TransmitOptions::patience`]. Without effect on a transmitter that
+    /// was opened not to wait.
+    fn set_waiting(&mut self, _waits: bool) {}
 
     /// The file descriptor for poll(2), to wait for room; `None` when the method has none.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
@@ -143,9 +153,28 @@ pub struct TransmitOptions {
     pub echo: Echo,
     /// Mark the sent frames (`SO_MARK`), so that receivers of this program can ignore their echoes.
     pub marked: bool,
-    /// When a queue is full, return a short count at once instead of waiting for room. Waiting uses a send buffer that
-    /// is smaller than the interface's queue.
-    pub no_wait: bool,
+    /// The longest that a call waits for room when a queue is full, before it returns a short count; zero: it never waits.
+    /// `None`: as long as it takes, which is forever on a bus where no node acknowledges. The kernel rounds it up to its
+    /// timer's ticks. Waiting uses a send buffer that is smaller than the interface's queue.
+    pub patience: Option<Duration>,
+}
+
+impl TransmitOptions {
+    /// These options with a transmitter that never waits for room.
+    #[must_use]
+    pub fn without_waiting(self) -> Self {
+        Self { patience: Some(Duration::ZERO), ..self }
+    }
+
+    /// Whether calls may wait for room.
+    pub(crate) fn waits(&self) -> bool {
+        self.patience != Some(Duration::ZERO)
+    }
+
+    /// The patience of one wait, for poll(2).
+    pub(crate) fn patience_ns(&self) -> Option<u64> {
+        self.patience.map(|patience| u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX))
+    }
 }
 
 /// The capabilities of a method.

@@ -8,8 +8,8 @@ use canter_io::{
     method::{TransmitMethod, TransmitOptions, table::PAPER_PAIRS},
 };
 use testbed::{
-    Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, counts, eventually, ip, output, play,
-    start,
+    Candump, DEADLINE, Gateway, Virtual, WAITS, alone, canter, cards, cards_up, counts, eventually, ip,
+    output, play, program, start,
 };
 
 /// The pairs that work on a driver without NAPI, by their names in the 2014 paper and by ours; and one of today's.
@@ -478,4 +478,20 @@ fn frames_that_the_gateways_own_queue_lost_are_counted() {
         assert_eq!(received + overrun, 256, "{ended:?}");
         assert_eq!(ended.code, Some(3), "{ended:?}");
     }
+}
+
+#[test]
+#[ignore = "needs CAN cards: make test runs it in the lab"]
+fn error_frames_go_to_virtual_buses_and_never_onto_a_real_one() {
+    let _alone = alone();
+    cards_up(&["can3", "can4"]);
+    let _cables = Virtual::cables(16);
+    let refused = start(program(), &["gateway", "vx1", "can4", "--filter", "#1FFFFFFF"]).ended(DEADLINE);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.complaint().starts_with("can4: error frames cannot be sent on a bus"), "{refused:?}");
+    let candump = Candump::on("vx3,0:0,#FFFFFFFF");
+    let gateway = Gateway::start("vx1", "vx2", "read+write", &["--filter", "#1FFFFFFF"]);
+    output("cansend", &["vx0", "20000004#0004000000000000"]);
+    assert_eq!(candump.frames(1), ["20000004#0004000000000000"]);
+    gateway.stop("TERM");
 }

@@ -13,7 +13,8 @@ use canter_io::{
 };
 use std::time::Duration;
 use testbed::{
-    DEADLINE, Gateway, Nodes, Virtual, WAITS, alone, canter, cards, counts, eventually, output, start,
+    DEADLINE, Gateway, Nodes, Virtual, WAITS, alone, canter, cards, counts, eventually, output, program,
+    start,
 };
 
 /// The gateway's two interfaces, and those of the two that are joined by it.
@@ -188,6 +189,62 @@ fn bpf_hands_on_classic_and_fd_frames_in_order_and_fd_frames_into_fd_interfaces_
 fn wires() -> [Nodes; 2] {
     let megabit = BitTiming::classic(1_000_000);
     [("T", ["t0", "t3"]), ("U", ["t1", "t2"])].map(|(bus, names)| Nodes::up(&names, bus, &megabit))
+}
+
+/// Received, transmitted and dropped for want of room, as `--stats` printed them last.
+fn last_counts(said: &str) -> Option<[u64; 3]> {
+    let line = said.lines().rfind(|line| line.contains(" received = "))?;
+    let before = |word: &str| {
+        line.split_once(word).and_then(|(text, _)| text.rsplit([' ', '(']).next()?.parse().ok()).unwrap_or(0)
+    };
+    Some([before(" received"), before(" transmitted"), before(" no room")])
+}
+
+/// The number in a frame.
+fn number(frame: &str) -> u32 {
+    u32::from_str_radix(frame.split_once('#').unwrap().1, 16).unwrap()
+}
+
+#[test]
+#[ignore = "needs canwire: make test runs it in the lab"]
+fn an_output_without_acknowledgement_drops_after_a_second_and_sends_nothing_old_when_it_is_back() {
+    let _alone = alone();
+    for method in ["read+write", "recvmmsg+sendmmsg", "ring+ring", "ring/spin+write", "io-uring+io-uring"] {
+        let _wires = wires();
+        let (near, mut far) = (Side::on("t3"), Side::on("t2"));
+        let numbered = |number: u32| Frame::classic(Identifier::Sff(0x100), &number.to_be_bytes()).unwrap();
+        let mut gateway =
+            canter(&["gateway", "t0", "t1", "--method", method, "--stats", "100ms", "--json", "-"]);
+        gateway.until_it_says("gateway: ");
+        near.node.send(&numbered(0), 0).unwrap();
+        eventually("it routes", || far.listen() == 1);
+        output(program(), &["wire", "fault", "disconnect", "t1"]);
+        // For so long that it drops frames at once.
+        let mut sent = 0;
+        eventually("it drops", || {
+            sent += 1;
+            near.node.send(&numbered(sent), 0).unwrap();
+            let counted = last_counts(&gateway.said());
+            counted.is_some_and(|[received, _, no_room]| no_room > 500 && received + 20 > sent.into())
+        });
+        let old = sent;
+        far.forget();
+        output(program(), &["wire", "fault", "connect", "t1"]);
+        eventually("it routes again", || {
+            sent += 1;
+            near.node.send(&numbered(sent), 0).unwrap();
+            far.listen();
+            far.heard.iter().any(|frame| number(frame) + 5 > sent)
+        });
+        gateway.signal("TERM");
+        let ended = gateway.ended(DEADLINE);
+        let overrun = ended.json()["counts"]["overrun"].as_u64().unwrap();
+        assert_eq!(counts(&ended)[0] + overrun, u64::from(sent) + 1, "{ended:?}");
+        // What the kernel has nobody can take back: the interface's queue, and a frame in the controller.
+        let late = far.heard.iter().filter(|frame| number(frame) <= old).count();
+        let queue = Interface::find("t1").unwrap().tx_queue_len as usize;
+        assert!(late <= queue + 1, "{method}: {late} old frames went out: {:?}", far.heard);
+    }
 }
 
 #[test]

@@ -66,6 +66,9 @@ pub fn sending(interface: &Interface, options: &TransmitOptions) -> Result<Socke
         socket.set(libc::SOL_SOCKET, libc::SO_MARK, mark(interface)).map_err(step("SO_MARK"))?;
     }
     set_send_buffer(&socket, interface).map_err(step("SO_SNDBUF"))?;
+    if let Some(patience) = options.patience {
+        socket.set_send_timeout(patience).map_err(step("SO_SNDTIMEO"))?;
+    }
     bind(&socket, interface)?;
     Ok(socket)
 }

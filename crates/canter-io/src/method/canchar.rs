@@ -85,7 +85,7 @@ fn receive_nothing(device: &Device) -> io::Result<()> {
 
 /// Opens and configures a device for a transmitter.
 pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Device> {
-    let device = open(interface, options.no_wait)?;
+    let device = open(interface, !options.waits())?;
     // A transmitter receives nothing, so it should add no work to the interrupt handler.
     receive_nothing(&device).map_err(|error| Error::new(&interface.name, "set filters", error))?;
     if options.echo == Echo::On {
@@ -197,12 +197,19 @@ impl Receive for Reader {
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let device = open_transmitter(interface, options)?;
     let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
-    Ok(Box::new(Writer { device, frames }))
+    let patience_ns = options.patience_ns();
+    if patience_ns.is_some() {
+        device.set_nonblocking(true).map_err(|error| Error::new(&interface.name, "O_NONBLOCK", error))?;
+    }
+    Ok(Box::new(Writer { device, frames, waits: options.waits(), patience_ns }))
 }
 
 struct Writer {
     device: Device,
     frames: Box<[RawFrame]>,
+    /// Whether a call waits for room, and how long (`None`: as long as it takes, in write(2) itself).
+    waits: bool,
+    patience_ns: Option<u64>,
 }
 
 impl Writer {
@@ -227,6 +234,11 @@ impl Transmit for Writer {
         while sent < frames.len() {
             match self.write(&frames[sent..]) {
                 Ok(count) => sent += count,
+                Err(error) if self.waits && error.kind() == io::ErrorKind::WouldBlock => {
+                    if poll::writable(self.device.as_fd(), self.patience_ns)? == 0 {
+                        return Ok(sent); // a signal, or the patience has ended
+                    }
+                }
                 Err(error) => return short_count(sent, error),
             }
         }
@@ -237,8 +249,21 @@ impl Transmit for Writer {
         self.device.statistics().map_or(0, |counted| counted.file_tx_lost)
     }
 
+    fn set_waiting(&mut self, waits: bool) {
+        self.waits = waits && self.patience_ns != Some(0);
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.device.as_fd())
+    }
+}
+
+impl Drop for Writer {
+    /// The driver sends the frames that wait before it closes a file that may wait.
+    fn drop(&mut self) {
+        if self.patience_ns.is_some_and(|ns| ns > 0) {
+            let _ = self.device.set_nonblocking(false); // without it the frames are lost, and nothing else goes wrong
+        }
     }
 }
 

@@ -106,17 +106,20 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     set.map_err(|error| Error::new(&interface.name, "set options", error))?;
     let ring = Ring::map(&device, Direction::Transmit).map(Producer::new);
     let ring = ring.map_err(|error| Error::new(&interface.name, "mmap", error))?;
-    Ok(Box::new(RingTransmitter { ring, device, wait: !options.no_wait }))
+    let (waits, patience_ns) = (options.waits(), options.patience_ns());
+    Ok(Box::new(RingTransmitter { ring, device, waits, patience_ns }))
 }
 
 struct RingTransmitter {
     ring: Producer,
     device: Device,
-    wait: bool,
+    /// Whether a call waits for room, and how long (`None`: as long as it takes).
+    waits: bool,
+    patience_ns: Option<u64>,
 }
 
 impl RingTransmitter {
-    /// Waits for a free slot; false after a signal.
+    /// Waits for a free slot; false after a signal or the patience.
     fn wait_for_room(&mut self) -> io::Result<bool> {
         if self.pending() > 0 {
             self.flush()?;
@@ -124,7 +127,7 @@ impl RingTransmitter {
         if !self.ring.is_full() {
             return Ok(true);
         }
-        Ok(poll::writable(self.device.as_fd(), None)? > 0)
+        Ok(poll::writable(self.device.as_fd(), self.patience_ns)? > 0)
     }
 }
 
@@ -136,7 +139,7 @@ impl Transmit for RingTransmitter {
                 Err(error) => return short_count(taken, error),
             };
             while !self.ring.put(raw) {
-                if !self.wait {
+                if !self.waits {
                     return Ok(taken);
                 }
                 match self.wait_for_room() {
@@ -158,6 +161,10 @@ impl Transmit for RingTransmitter {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.waits = waits && self.patience_ns != Some(0);
     }
 
     /// Makes the driver send the frames that it would not fetch without a call.

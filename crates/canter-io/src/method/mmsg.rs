@@ -3,7 +3,10 @@
 //!
 //! recvmmsg's own time-out is never used: it is looked at only after a frame has come, so it does not end a wait.
 
-use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw, read_write::short_count};
+use super::{
+    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw,
+    read_write::{sending_flags, short_count},
+};
 use crate::{
     Batch, Frame, Interface, Meta, Result,
     batch::BATCH_FRAMES,
@@ -90,13 +93,16 @@ impl Receiver {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
-    let flags = if options.no_wait { libc::MSG_DONTWAIT } else { 0 };
-    Ok(Box::new(Sender { socket, flags, headers: Headers::new(CALL_FRAMES, Wanted::default()) }))
+    let headers = Headers::new(CALL_FRAMES, Wanted::default());
+    let waits = options.waits();
+    Ok(Box::new(Sender { socket, flags: sending_flags(waits), waits, headers }))
 }
 
 struct Sender {
     socket: Socket,
     flags: libc::c_int,
+    /// It was opened to wait for room.
+    waits: bool,
     headers: Headers,
 }
 
@@ -110,6 +116,10 @@ impl Transmit for Sender {
             }
         }
         Ok(sent)
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.flags = sending_flags(waits && self.waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -196,8 +196,9 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     // Protocol 0: the socket receives nothing, so receiving does not pay for it.
     socket.bind_packet(interface.index, 0).map_err(|error| Error::moving(&interface.name, "bind", error))?;
     let (index, fd) = (interface.index, interface.supports_fd());
-    let wait = !options.no_wait;
-    Ok(Box::new(RingTransmitter { ring: Outgoing::new(slots), socket, index, fd, wait, protocol: 0 }))
+    let (waits, patience_ns) = (options.waits(), options.patience_ns());
+    let ring = Outgoing::new(slots);
+    Ok(Box::new(RingTransmitter { ring, socket, index, fd, waits, patience_ns, protocol: 0 }))
 }
 
 struct RingTransmitter {
@@ -205,7 +206,9 @@ struct RingTransmitter {
     socket: Socket,
     index: u32,
     fd: bool,
-    wait: bool,
+    /// Whether a call waits for room, and how long (`None`: as long as it takes).
+    waits: bool,
+    patience_ns: Option<u64>,
     /// Of the frames in slots that wait.
     protocol: u16,
 }
@@ -237,9 +240,9 @@ impl Transmit for RingTransmitter {
                 Ok(()) => break,
                 // The slots that were not taken stay to be sent again: nothing is lost.
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN) if self.wait => {
-                        if poll::writable(self.socket.as_fd(), None)? == 0 {
-                            break; // a signal
+                    Some(libc::EAGAIN) if self.waits => {
+                        if poll::writable(self.socket.as_fd(), self.patience_ns)? == 0 {
+                            break; // a signal, or the patience has ended
                         }
                     }
                     Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => break,
@@ -256,6 +259,14 @@ impl Transmit for RingTransmitter {
 
     fn lost(&self) -> u64 {
         self.ring.lost()
+    }
+
+    fn abandon(&mut self) -> usize {
+        self.ring.abandon()
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.waits = waits && self.patience_ns != Some(0);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

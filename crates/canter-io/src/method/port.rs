@@ -97,19 +97,26 @@ impl Drop for Receiver {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let channel = open(interface)?;
-    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, wait: !options.no_wait }))
+    Ok(Box::new(Transmitter {
+        channel,
+        echo: options.echo == Echo::On,
+        waits: options.waits(),
+        may_wait: options.waits(),
+    }))
 }
 
 struct Transmitter {
     channel: Shared,
     echo: bool,
-    wait: bool,
+    waits: bool,
+    /// It was opened to wait for room.
+    may_wait: bool,
 }
 
 impl Transmitter {
     /// Gives one frame to the controller; false when the previous frame is still in its buffer after all polls.
     fn send(&self, frame: &Frame) -> io::Result<bool> {
-        for _ in 0..if self.wait { POLLS_MAX } else { 1 } {
+        for _ in 0..if self.waits { POLLS_MAX } else { 1 } {
             if self.channel.lock()?.transmit(frame, self.echo)? {
                 return Ok(true);
             }
@@ -129,6 +136,10 @@ impl Transmit for Transmitter {
             }
         }
         Ok(frames.len())
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.waits = waits && self.may_wait;
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -289,13 +289,19 @@ enum Again {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
-    let flags = if options.no_wait { libc::MSG_DONTWAIT } else { 0 };
-    Ok(Box::new(Writer { socket, flags }))
+    Ok(Box::new(Writer { socket, flags: sending_flags(options.waits()), waits: options.waits() }))
 }
 
 struct Writer {
     socket: Socket,
     flags: libc::c_int,
+    /// It was opened to wait for room.
+    waits: bool,
+}
+
+/// The flags of a sending call that waits for room, or does not.
+pub(super) fn sending_flags(waits: bool) -> libc::c_int {
+    if waits { 0 } else { libc::MSG_DONTWAIT }
 }
 
 impl Transmit for Writer {
@@ -310,6 +316,10 @@ impl Transmit for Writer {
             }
         }
         Ok(frames.len())
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.flags = sending_flags(waits && self.waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -30,6 +30,16 @@ impl Device {
         OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self::from)
     }
 
+    /// Whether a call returns at once instead of waiting. Closing a file that waits sends its waiting frames first.
+    ///
+    /// # Errors
+    /// The error of fcntl(2).
+    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        let flags = if on { libc::O_NONBLOCK } else { 0 };
+        // SAFETY: no memory is passed. fcntl(2): F_SETFL ignores the access mode.
+        super::check(unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+    }
+
     /// Changes the file's options by `change`.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use crate::{Filter, packet_filter::Instruction};
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    time::Duration,
 };
 
 /// `ETH_P_CAN`, the protocol that a packet socket must set for a classic frame: with 0, drivers drop the frame without
@@ -32,6 +33,9 @@ unsafe impl OptionValue for Filter {}
 unsafe impl OptionValue for libc::tpacket_req {}
 // SAFETY: as above.
 unsafe impl OptionValue for libc::tpacket_req3 {}
+// SAFETY: two numbers of one size, socket(7): SO_SNDTIMEO.
+unsafe impl OptionValue for libc::timeval {}
+const _: () = assert!(size_of::<libc::timeval>() == 2 * size_of::<libc::time_t>());
 const _: () = assert!(size_of::<Filter>() == 8 && size_of::<libc::tpacket_req>() == 16);
 const _: () = assert!(size_of::<libc::tpacket_req3>() == 28);
 
@@ -159,6 +163,16 @@ impl Socket {
         let bytes = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX);
         self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
             .or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+    }
+
+    /// Sets how long a sending call waits for room; zero: as long as it takes.
+    ///
+    /// # Errors
+    /// The error of setsockopt(2).
+    pub fn set_send_timeout(&self, timeout: Duration) -> io::Result<()> {
+        let tv_sec = libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX);
+        let timeout = libc::timeval { tv_sec, tv_usec: timeout.subsec_micros().cast_signed().into() };
+        self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, timeout)
     }
 
     /// Frames lost in this socket's receive queue since it was opened, up to date at each call (`SK_MEMINFO_DROPS`);

@@ -20,6 +20,7 @@ pub const SENTENCES: &[Sentence<TransmitMethod>] = crate::sentences![
     has_queue: every_frame_is_taken_over_or_the_callers_when_the_queue_is_full,
     has_queue: waiting_for_room_loses_nothing_and_takes_as_long_as_the_queue,
     has_queue: a_worker_that_waits_for_room_stops_when_told,
+    has_queue: patience_ends_a_wait_and_abandoned_frames_are_never_sent,
     with_kernel: an_interface_that_is_down_is_an_error_and_loses_nothing,
     is_virtual: an_interface_that_has_gone_is_an_error,
     classic_with_kernel: an_fd_frame_on_a_classic_interface_is_an_error,
@@ -29,8 +30,8 @@ pub const SENTENCES: &[Sentence<TransmitMethod>] = crate::sentences![
 /// How long anything may take; the machine may be slow.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-fn no_wait() -> TransmitOptions {
-    TransmitOptions { no_wait: true, ..TransmitOptions::default() }
+fn without_waiting() -> TransmitOptions {
+    TransmitOptions::default().without_waiting()
 }
 
 /// Hands all frames over, not faster than the link carries them, and gives them to the kernel.
@@ -50,7 +51,7 @@ pub fn transmit_all(link: &Link, transmitter: &mut dyn Transmit, frames: &[Frame
 }
 
 fn frames_of_every_shape_arrive_once_in_order_and_unchanged(method: TransmitMethod, link: &Link) {
-    for options in [TransmitOptions::default(), no_wait()] {
+    for options in [TransmitOptions::default(), without_waiting()] {
         let mut listener = link.listen();
         let mut transmitter = link.transmitter(method, &options);
         let frames = every_shape(link);
@@ -91,7 +92,7 @@ fn what_several_threads_hand_over_arrives_once_and_in_order(method: TransmitMeth
 
 fn a_full_queue_is_a_short_count_and_the_rest_stays_the_callers(method: TransmitMethod, link: &Link) {
     let mut listener = link.listen();
-    let mut transmitter = link.transmitter(method, &no_wait());
+    let mut transmitter = link.transmitter(method, &without_waiting());
     let frames = sequence(link, 40);
     let taken = transmitter.transmit(&frames).unwrap();
     assert!(taken > 0 && taken < frames.len(), "{taken} of {} taken over", frames.len());
@@ -104,7 +105,7 @@ fn a_full_queue_is_a_short_count_and_the_rest_stays_the_callers(method: Transmit
 fn every_frame_is_taken_over_or_the_callers_when_the_queue_is_full(method: TransmitMethod, link: &Link) {
     let slow = link.slow("256kbit", 160);
     let mut listener = link.listen();
-    let mut transmitter = link.transmitter(method, &no_wait());
+    let mut transmitter = link.transmitter(method, &without_waiting());
     let frames = sequence(link, 120);
     let (mut taken, mut full, deadline) = (0, 0, Instant::now() + DEADLINE);
     let mut heard = Vec::new();
@@ -169,6 +170,31 @@ fn a_worker_that_waits_for_room_stops_when_told(method: TransmitMethod, link: &L
     assert!(told.elapsed() < Duration::from_secs(1), "stopped {:?} after it was told to", told.elapsed());
     assert!(sent < 100, "all frames were sent through a queue that hardly drains");
     drop(slow);
+}
+
+fn patience_ends_a_wait_and_abandoned_frames_are_never_sent(method: TransmitMethod, link: &Link) {
+    let slow = link.slow("64bit", 1000); // a frame in two seconds
+    let patience = Duration::from_millis(30);
+    let mut transmitter =
+        link.transmitter(method, &TransmitOptions { patience: Some(patience), ..TransmitOptions::default() });
+    let frames = sequence(link, 100);
+    // It returns at all: without patience it would wait for 200 seconds.
+    let mut taken = transmitter.transmit(&frames).unwrap();
+    transmitter.flush().unwrap();
+    transmitter.set_waiting(false);
+    let asked = Instant::now();
+    taken += transmitter.transmit(&frames[taken..]).unwrap();
+    transmitter.flush().unwrap();
+    let pending = transmitter.pending();
+    assert!(taken - pending < frames.len(), "all frames were sent through a queue that hardly drains");
+    assert!(asked.elapsed() < Duration::from_secs(1), "it waited though told not to");
+    assert_eq!((transmitter.abandon(), transmitter.pending()), (pending, 0));
+    drop(slow); // and what is in its queue
+    let mut listener = link.listen();
+    transmitter.set_waiting(true);
+    let last = numbered(999);
+    transmit_all(link, transmitter.as_mut(), &[last]);
+    assert_frames(&listener.hear(1), &[last]);
 }
 
 fn an_interface_that_is_down_is_an_error_and_loses_nothing(method: TransmitMethod, link: &Link) {

@@ -75,37 +75,57 @@ impl Jobs {
     }
 }
 
+/// A job's counters since its start. The kernel's have 32 bits: on a full bus they wrap within three days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    handled: u64,
+    dropped: u64,
+    deleted: u64,
+    last: JobCounters,
+}
+
+impl Progress {
+    /// Adds what has been counted since the last call, at most 2³² − 1 of each.
+    fn note(&mut self, now: JobCounters) {
+        self.handled += u64::from(now.handled.wrapping_sub(self.last.handled));
+        self.dropped += u64::from(now.dropped.wrapping_sub(self.last.dropped));
+        self.deleted += u64::from(now.deleted.wrapping_sub(self.last.deleted));
+        self.last = now;
+    }
+}
+
 impl Detached for Jobs {
     /// The counters of each job.
-    type Progress = Vec<JobCounters>;
+    type Progress = Vec<Progress>;
 
     const ENDING: &'static str = "deleting its jobs";
 
     /// The kernel deletes jobs with their interfaces; it keeps them when an interface goes down.
     fn check(&self, progress: &mut Self::Progress) -> Result<(), String> {
-        progress.resize(self.gateways.len(), JobCounters::default());
+        progress.resize(self.gateways.len(), Progress::default());
         let now = CanGateway::counters_of(&self.gateways).map_err(|error| error.to_string())?;
         for ((gateway, counters), now) in self.gateways.iter().zip(progress).zip(now) {
-            *counters = now.ok_or_else(|| gateway.gone().to_string())?;
+            counters.note(now.ok_or_else(|| gateway.gone().to_string())?);
         }
         Ok(())
     }
 
     fn status(&self, progress: &Self::Progress) -> String {
-        let handled = progress.iter().map(|counters| u64::from(counters.handled)).sum::<u64>();
+        let handled = progress.iter().map(|counters| counters.handled).sum::<u64>();
         format!("{handled} frames forwarded by can-gw")
     }
 
     fn end(self, mut progress: Self::Progress, directions: usize) -> failure::Result<(Vec<Counts>, Ended)> {
-        progress.resize(self.gateways.len(), JobCounters::default());
+        progress.resize(self.gateways.len(), Progress::default());
         let mut counts = vec![Counts::default(); directions];
         let last = CanGateway::counters_of(&self.gateways)?;
         let gone = self.gateways.iter().zip(&last).find(|(_, last)| last.is_none());
         let gone = gone.map(|(gateway, _)| gateway.gone());
         let deleted = CanGateway::delete_all(self.gateways);
-        for ((last, earlier), (direction, job)) in last.into_iter().zip(progress).zip(&self.jobs) {
+        for ((last, mut progress), (direction, job)) in last.into_iter().zip(progress).zip(&self.jobs) {
             // The kernel deletes a job's counters with the job.
-            add(&mut counts[*direction], job, last.unwrap_or(earlier));
+            last.into_iter().for_each(|last| progress.note(last));
+            add(&mut counts[*direction], job, progress);
         }
         let failed = gone.or(deleted.err());
         Ok((counts, failed.map_or(Ok(()), |error| Err(error.to_string()))))
@@ -113,13 +133,13 @@ impl Detached for Jobs {
 }
 
 /// Adds a job's counters. can-gw does not count frames that its filter excludes.
-fn add(counts: &mut Counts, job: &Job, counters: JobCounters) {
-    counts.transmitted += u64::from(counters.handled);
-    counts.drop_as(counters.dropped.into(), |drops| &mut drops.no_room);
+fn add(counts: &mut Counts, job: &Job, counters: Progress) {
+    counts.transmitted += counters.handled;
+    counts.drop_as(counters.dropped, |drops| &mut drops.no_room);
     if only_hops_delete(job) {
-        counts.filtered += u64::from(counters.deleted);
+        counts.filtered += counters.deleted;
     } else {
-        counts.drop_as(counters.deleted.into(), |drops| &mut drops.too_long);
+        counts.drop_as(counters.deleted, |drops| &mut drops.too_long);
     }
     counts.received = counts.transmitted + counts.filtered + counts.dropped;
 }
@@ -147,4 +167,19 @@ fn jobs(request: &Request<'_>) -> failure::Result<Vec<(usize, Job)>> {
         all.extend(jobs.into_iter().map(|(_, job)| (at, job)));
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_go_on_where_the_kernels_wrap() {
+        let mut progress = Progress::default();
+        for (handled, dropped) in [(5, 0), (u32::MAX, 3), (4, 3), (4, 2)] {
+            progress.note(JobCounters { handled, dropped, deleted: 7 });
+        }
+        let sum = 1 << 32;
+        assert_eq!((progress.handled, progress.dropped, progress.deleted), (sum + 4, sum + 2, 7));
+    }
 }

@@ -39,7 +39,8 @@ impl Control {
         self.0.has_new_rules.store(true, Ordering::Release); // pairs with the Acquire in renew
     }
 
-    /// Called by the route: takes new rules, if any, and adds the counts of the old rules to `counts`.
+    /// Called by the route: takes new rules, if any, which inherit from the old ones, and adds the outcome of the old rules
+    /// to `counts`.
     #[inline]
     pub fn renew(&self, engine: &mut Engine, counts: &mut Counts) {
         if !self.0.has_new_rules.load(Ordering::Acquire) {
@@ -48,7 +49,8 @@ impl Control {
         self.0.has_new_rules.store(false, Ordering::Relaxed);
         if let Some(new) = self.0.engine.lock().unwrap_or_else(PoisonError::into_inner).take() {
             counts.take(&mut engine.outcome);
-            *engine = new;
+            let mut old = std::mem::replace(engine, new);
+            engine.inherit(&mut old);
         }
     }
 

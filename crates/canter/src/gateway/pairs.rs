@@ -7,11 +7,11 @@ use super::{
     control::Control,
     kind::{Ended, Kind, Outcome, Place, Request},
     plan::{self, Direction},
-    route::{Route, Side},
+    route::{ROOM_WAIT, Route, Side},
     watch,
 };
 use crate::{
-    failure::{self, Failure},
+    failure::{self, Exit, Failure},
     reminder::Reminder,
     rules::{counts::Counts, engine::Engine},
     supervisor::Supervisor,
@@ -32,6 +32,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 /// Period at which a route tries to open interfaces that it waits for.
@@ -184,12 +185,30 @@ fn renew(request: &Request<'_>, controls: &[(String, Control)]) {
             "gateway: {path}: its routes have changed; the rules stay unchanged (restart the gateway)"
         );
     }
+    if new.iter().zip(request.directions).any(|(new, old)| new.ways() != old.ways()) {
+        return eprintln!(
+            "gateway: {path}: `hops` or `echo` has changed; the rules stay unchanged (restart the gateway)"
+        );
+    }
+    for (new, old) in new.iter().zip(request.directions) {
+        if new.has_limits() && !old.has_limits() {
+            let label = new.label();
+            eprintln!(
+                "gateway: {path}: {label}: limits count by the time at which frames are read (by that of their reception after a restart)"
+            );
+        }
+    }
     for (direction, (_, control)) in new.iter().zip(controls) {
         if let Some(policy) = &direction.policy {
             control.set_rules(Engine::new(policy, request.settings.batch));
         }
     }
     eprintln!("gateway: {path}: read again");
+}
+
+/// A controller would send an error frame as a data frame.
+fn refuse_error_frames(output: &str, way_out: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("{output}: error frames cannot be sent on a bus ({way_out})"))
 }
 
 impl Job {
@@ -199,6 +218,7 @@ impl Job {
             filters: request.filters(),
             queue_frames: settings.queue,
             deaf_to_marked: direction.deaf,
+            stamps: direction.has_limits(),
             ..ReceiveOptions::default()
         };
         Ok(Self {
@@ -220,6 +240,10 @@ impl Job {
         for interface in [&from, &to] {
             refuse_down(interface)?;
         }
+        if self.options.filters.error_mask != 0 && to.controller.is_some() {
+            let way_out = "leave error frames out of --filter; a vcan or vxcan can carry them";
+            return Err(refuse_error_frames(&to.name, way_out));
+        }
         self.pair.receive.check(&from)?;
         self.pair.transmit.check(&to)?;
         let receive = self.pair.receive.open(&from, &self.options)?;
@@ -228,7 +252,7 @@ impl Job {
         let options = TransmitOptions {
             echo: self.direction.echo(),
             marked: self.direction.marked,
-            no_wait: backlog.is_some(),
+            patience: Some(if backlog.is_some() { Duration::ZERO } else { ROOM_WAIT }),
         };
         let transmit = self.pair.transmit.open(&to, &options)?;
         let mut route = Route::new(receive, transmit, self.batch, self.pair.receive.wait == Wait::Spin);
@@ -297,14 +321,12 @@ impl Job {
     }
 
     fn account(&self, counts: Counts, engine: Option<&Engine>) -> RouteAccount {
-        let policy = self.direction.policy.iter().flat_map(|policy| &policy.rules);
-        let labels = policy.enumerate().map(|(at, rule)| rule.label(at));
         let rules = engine.map(Engine::counts).unwrap_or_default();
         RouteAccount {
             from: self.direction.from.clone(),
             to: self.direction.to.clone(),
             counts,
-            rules: labels.zip(rules).map(|(name, counts)| RuleAccount { name, counts }).collect(),
+            rules: rules.into_iter().map(|(name, counts)| RuleAccount { name, counts }).collect(),
         }
     }
 }

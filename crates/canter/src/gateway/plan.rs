@@ -38,6 +38,30 @@ impl Direction {
         choices.max().map_or(Echo::Auto, |on| if on { Echo::On } else { Echo::Off })
     }
 
+    /// Whether a rule limits a rate.
+    pub fn has_limits(&self) -> bool {
+        self.policy.iter().flat_map(|policy| &policy.rules).any(|rule| rule.limit.is_some())
+    }
+
+    /// What its rules say of both its sockets, which stay open when the rules are read again.
+    pub fn ways(&self) -> (bool, bool, Echo) {
+        (self.deaf, self.marked, self.echo())
+    }
+
+    /// What a user-space pair can do for all frames of a route only, and its rules want for some.
+    fn differs_by_rule(&self) -> Option<&'static str> {
+        let rules = self.policy.as_ref().map_or(&[][..], |policy| &policy.rules);
+        let forwarding = || rules.iter().filter(|rule| !rule.drop);
+        let differ = |key: fn(&Rule) -> Option<u8>| {
+            let mut keys = forwarding().map(key);
+            keys.next().is_some_and(|first| keys.any(|other| other != first))
+        };
+        if differ(|rule| rule.hops.filter(|hops| *hops == 1)) {
+            return Some("hops");
+        }
+        differ(|rule| rule.echo.map(u8::from)).then_some("echo")
+    }
+
     /// The same as a route of rules, for can-gw.
     pub fn rules(&self) -> RouteRules {
         let hops = self.deaf.then_some(1);
@@ -93,7 +117,18 @@ pub fn directions(arguments: &Ends, takes_hops: bool) -> failure::Result<Vec<Dir
         let way_out = "hops = 1, or --method can-gw";
         return Err(usage(format!("{label}: a user-space pair cannot count more than one hop ({way_out})")));
     }
+    if !takes_hops && let Some((label, key)) = mixed(&routes) {
+        let way_out = format!("give all rules of the route the same `{key}`, or use --method can-gw");
+        return Err(usage(format!(
+            "{label}: `{key}` differs between rules: a user-space pair has one for all ({way_out})"
+        )));
+    }
     Ok(routes)
+}
+
+/// The first route whose rules differ in what a user-space pair has once.
+fn mixed(routes: &[Direction]) -> Option<(String, &'static str)> {
+    routes.iter().find_map(|route| Some((route.label(), route.differs_by_rule()?)))
 }
 
 fn usage(message: impl Into<String>) -> Failure {
@@ -158,4 +193,39 @@ fn counts_hops(routes: &[Direction]) -> Option<String> {
     };
     let continues = |route: &&Direction| routes.iter().any(|other| other.from == route.to);
     routes.iter().filter(several).find(continues).map(Direction::label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(rules: &str, takes_hops: bool) -> failure::Result<Vec<Direction>> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), rules).unwrap();
+        let (from, to) = (Some("vcan0".to_owned()), Some("vcan1".to_owned()));
+        directions(&Ends { from, to, rules: Some(file.path().to_owned()), both: false }, takes_hops)
+    }
+
+    #[test]
+    fn what_a_pair_has_once_for_a_route_must_not_differ_between_its_rules() {
+        for (key, other) in
+            [("hops = 1", ""), ("hops = 1", "hops = 2"), ("echo = true", "echo = false"), ("echo = true", "")]
+        {
+            let rules =
+                format!("[[rule]]\nfilter = [\"100\"]\n{key}\n[[rule]]\nfilter = [\"101\"]\n{other}\n");
+            let refused = planned(&rules, false).unwrap_err();
+            let name = key.split(' ').next().unwrap();
+            assert_eq!(refused.exit, Exit::Usage);
+            assert!(
+                refused.message.starts_with(&format!("vcan0 → vcan1: `{name}` differs between rules")),
+                "{refused}"
+            );
+            assert!(planned(&rules, true).is_ok(), "can-gw has them for each job");
+            let same = format!("[[rule]]\nfilter = [\"100\"]\n{key}\n[[rule]]\nfilter = [\"101\"]\n{key}\n");
+            assert!(planned(&same, false).is_ok(), "{same}");
+            let dropped =
+                format!("[[rule]]\nfilter = [\"100\"]\n{key}\n[[rule]]\nfilter = [\"101\"]\ndrop = true\n");
+            assert!(planned(&dropped, false).is_ok(), "{dropped}");
+        }
+    }
 }

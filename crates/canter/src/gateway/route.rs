@@ -2,7 +2,7 @@
 //! loop, too.
 
 use super::{backlog::Backlog, control::Control};
-use crate::rules::{counts::Counts, engine::Engine};
+use crate::rules::{counts::Counts, engine::Engine, limit::Arrivals};
 use canter_io::{
     Batch, Frame, clock,
     method::{Receive, Transmit},
@@ -17,6 +17,9 @@ use std::{
 /// Timeout of a full output. After it, the frames that wait for the output are dropped and counted.
 pub const ROOM_TIMEOUT_NS: u64 = 1_000_000_000;
 
+/// How long a sending call waits for room, so that the route stays responsive. One tick of the slowest kernel, at least.
+pub const ROOM_WAIT: Duration = Duration::from_millis(10);
+
 /// Delay before a full output is tried again, when the kernel cannot wait for room (`ENOBUFS`). Doubles each time.
 pub const ROOM_RETRY_NS: u64 = 50_000;
 
@@ -25,6 +28,10 @@ const ROOM_RETRY_NS_MAX: u64 = 5_000_000;
 
 /// How long a route that is stopped continues to receive frames that have arrived.
 const DRAIN_RECEIVE_NS: u64 = 500_000_000;
+
+/// The most frames that a route collects before it makes the kernel send them, and so how long it collects: a receiver that
+/// spins finds as many in as many looks.
+pub const GATHERED_MAX: usize = 64;
 
 /// The side on which a route failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +55,7 @@ pub enum Step {
 pub struct Route {
     pub receive: Box<dyn Receive>,
     pub transmit: Box<dyn Transmit>,
-    /// Collect frames until no more arrive, and only then make the kernel send them. For receivers that spin, as in the
+    /// Collect frames until no more arrive, at most [`GATHERED_MAX`], and only then make the kernel send them. For receivers that spin, as in the
     /// 2014 paper's mmap and readnb gateways; a receiver that blocks would block while frames are unsent.
     pub gather: bool,
     pub batch: Batch,
@@ -67,6 +74,9 @@ pub struct Route {
     flushing: bool,
     /// Since when the output has been full, in the caller's clock.
     full_since_ns: Option<u64>,
+    /// The output has been full for [`ROOM_TIMEOUT_NS`] and has accepted no frame since: frames that find no room are
+    /// dropped at once, so that none is old when the output recovers.
+    stuck: bool,
     /// Delay before the next attempt to send.
     retry_ns: u64,
 }
@@ -91,6 +101,7 @@ impl Route {
             accepted: 0,
             flushing: false,
             full_since_ns: None,
+            stuck: false,
             retry_ns: ROOM_RETRY_NS,
         }
     }
@@ -171,7 +182,8 @@ impl Route {
         }
         if self.accepted == self.ready && !self.flushing {
             let count = self.receive_batch()?;
-            self.flushing = (count == 0 || !self.gather) && (self.ready > 0 || self.transmit.pending() > 0);
+            let gathers = self.gather && count > 0 && self.transmit.pending() + self.ready < GATHERED_MAX;
+            self.flushing = !gathers && (self.ready > 0 || self.transmit.pending() > 0);
             if self.ready == 0 && !self.flushing {
                 return Ok(Step::Idle); // a receiver that spins has already executed a pause
             }
@@ -198,8 +210,8 @@ impl Route {
             if let Some(control) = &self.control {
                 control.renew(engine, &mut self.counts);
             }
-            let now_ns = if engine.needs_time() { clock::monotonic_ns() } else { 0 };
-            engine.apply(&mut self.batch, now_ns);
+            let arrivals = engine.needs_time().then(Arrivals::now);
+            engine.apply(&mut self.batch, |meta| arrivals.map_or(0, |arrivals| arrivals.of(meta)));
             self.ready = engine.ready();
         }
         Ok(count)
@@ -220,7 +232,7 @@ impl Route {
                 Taken::Some(count) => {
                     self.accepted += count;
                     self.counts.transmitted += count as u64;
-                    self.note_room(count > 0);
+                    self.note_room(count > 0 && self.transmit.pending() == 0);
                 }
                 Taken::RefusedFirst => {
                     self.accepted += 1;
@@ -246,7 +258,6 @@ impl Route {
             return Ok(Step::Full);
         }
         self.flushing = false;
-        self.note_room(true);
         Ok(Step::Moved)
     }
 
@@ -255,19 +266,31 @@ impl Route {
         self.control.as_ref().is_some_and(Control::is_bus_off)
     }
 
-    /// Notes whether the output accepted a frame.
+    /// Notes whether the kernel accepted a frame.
     fn note_room(&mut self, room: bool) {
         if room {
             self.full_since_ns = None;
             self.retry_ns = ROOM_RETRY_NS;
+            if self.stuck {
+                self.set_stuck(false);
+            }
         }
     }
 
-    /// Whether to try again after the output was full at `now_ns`. Drops the waiting frames after [`ROOM_TIMEOUT_NS`].
+    fn set_stuck(&mut self, stuck: bool) {
+        self.stuck = stuck;
+        self.transmit.set_waiting(!stuck);
+    }
+
+    /// Whether to try again after the output was full at `now_ns`. Drops the waiting frames after [`ROOM_TIMEOUT_NS`], and
+    /// from then on at once, until the output accepts a frame.
     pub fn try_again(&mut self, now_ns: u64) -> bool {
         let since_ns = *self.full_since_ns.get_or_insert(now_ns);
-        let in_time = now_ns.saturating_sub(since_ns) <= ROOM_TIMEOUT_NS;
+        let in_time = !self.stuck && now_ns.saturating_sub(since_ns) <= ROOM_TIMEOUT_NS;
         if !in_time {
+            if !self.stuck {
+                self.set_stuck(true);
+            }
             self.drop_rest();
         }
         in_time
@@ -294,9 +317,12 @@ impl Route {
         wait_ns
     }
 
-    /// Drops the frames that the transmitter has not taken over.
+    /// Drops the frames that the kernel has not got.
     fn drop_rest(&mut self) {
-        self.counts.drop_as((self.ready - self.accepted) as u64, |drops| &mut drops.no_room);
+        let abandoned = self.transmit.abandon();
+        self.counts.transmitted -= abandoned as u64;
+        let dropped = abandoned + self.ready - self.accepted;
+        self.counts.drop_as(dropped as u64, |drops| &mut drops.no_room);
         self.accepted = self.ready;
         self.flushing = false;
         self.full_since_ns = None;

@@ -7,19 +7,23 @@ use crate::{
     trouble::refuse_down,
 };
 use canter_io::{
-    Error, Interface,
+    Error, Interface, clock,
     interface::{State, remedy},
     monitor::{Change, Monitor},
     poll,
     thread::Worker,
 };
 use std::{
+    io,
     os::fd::AsFd,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 /// Period at which the states of canchar devices are read.
 const DEVICE_PERIOD_NS: u64 = 100_000_000;
+
+/// Period at which a monitor is opened again after an error.
+const REOPEN_PERIOD_NS: u64 = 1_000_000_000;
 
 /// A controller, and the routes into it.
 struct Watched {
@@ -55,7 +59,7 @@ pub fn refuse_unusable(interfaces: &mut [Interface]) -> failure::Result<()> {
 /// Monitors until stopped. `controls` are those of the directions, in the same order, or empty. `None`: there are no
 /// controllers.
 pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<Option<Worker<()>>> {
-    let monitor = Monitor::open()?; // first, so that no change is missed
+    let mut monitor = Monitor::open()?; // first, so that no change is missed
     let mut names: Vec<_> = directions.iter().flat_map(|route| [&route.from, &route.to]).collect();
     names.sort();
     names.dedup();
@@ -76,33 +80,59 @@ pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<
     if watched.is_empty() {
         return Ok(None);
     }
-    let work = move |stop: &AtomicBool| follow(monitor, &mut watched, stop);
+    let work = move |stop: &AtomicBool| {
+        while let Err(error) = follow(&mut monitor, &mut watched, stop) {
+            eprintln!("gateway: monitor the controllers: {error}; starting again");
+            match reopen(&mut watched, stop) {
+                Some(opened) => monitor = opened,
+                None => return,
+            }
+        }
+    };
     let started = Worker::start("watch", work);
     started.map(Some).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
 }
 
-fn follow(mut monitor: Monitor, watched: &mut [Watched], stop: &AtomicBool) {
+/// Opens a monitor after the last one has failed; `None`: stopped. Meanwhile no route waits for a recovery that nobody
+/// would report.
+fn reopen(watched: &mut [Watched], stop: &AtomicBool) -> Option<Monitor> {
+    while !stop.load(Ordering::Acquire) {
+        if let Ok(monitor) = Monitor::open() {
+            watched.iter_mut().for_each(Watched::refresh);
+            return Some(monitor);
+        }
+        watched.iter_mut().for_each(Watched::forget);
+        clock::sleep_until_ns(clock::monotonic_ns() + REOPEN_PERIOD_NS);
+    }
+    None
+}
+
+/// Follows the changes until stopped.
+fn follow(monitor: &mut Monitor, watched: &mut [Watched], stop: &AtomicBool) -> io::Result<()> {
     let has_devices = watched.iter().any(|one| one.is_device);
     let timeout_ns = has_devices.then_some(DEVICE_PERIOD_NS);
     while !stop.load(Ordering::Acquire) {
-        let followed = poll::readable(&[monitor.as_fd()], timeout_ns).and_then(|_| {
-            watched.iter_mut().filter(|one| one.is_device).for_each(Watched::refresh);
-            monitor.changes(|change| match change {
-                Change::Is(interface, _) => {
-                    let changed = watched.iter_mut().filter(|one| one.name == interface.name);
-                    changed.for_each(|one| one.update(&interface));
-                }
-                Change::Missed => watched.iter_mut().for_each(Watched::refresh),
-                Change::Gone(..) => {} // its route reports that
-            })
-        });
-        if let Err(error) = followed {
-            return eprintln!("gateway: monitor the controllers: {error}");
-        }
+        poll::readable(&[monitor.as_fd()], timeout_ns)?;
+        watched.iter_mut().filter(|one| one.is_device).for_each(Watched::refresh);
+        monitor.changes(|change| match change {
+            Change::Is(interface, _) => {
+                let changed = watched.iter_mut().filter(|one| one.name == interface.name);
+                changed.for_each(|one| one.update(&interface));
+            }
+            Change::Missed => watched.iter_mut().for_each(Watched::refresh),
+            Change::Gone(..) => {} // its route reports that
+        })?;
     }
+    Ok(())
 }
 
 impl Watched {
+    /// Takes the controller for one that is not bus-off.
+    fn forget(&mut self) {
+        self.bus_off = false;
+        self.routes.iter().for_each(|control| control.set_bus_off(false));
+    }
+
     fn refresh(&mut self) {
         let refreshed = self.found.take().and_then(|mut found| found.refresh_state().ok().map(|()| found));
         if let Some(interface) = refreshed.or_else(|| Interface::find(&self.name).ok()) {

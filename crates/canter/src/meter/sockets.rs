@@ -80,7 +80,7 @@ impl Instrument for Interfaces {
         let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
         let wire = wire(setup, &self.routed);
         let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
-        let to = TransmitOptions { echo, no_wait: true, ..TransmitOptions::default() };
+        let to = TransmitOptions { echo, ..TransmitOptions::default() }.without_waiting();
         let experiment = Experiment {
             send: Sending::Frames(sender.open(&self.send, &to)?),
             direct: receiver(self.reference())?.open(self.reference(), &options)?,

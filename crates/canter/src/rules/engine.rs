@@ -8,7 +8,7 @@ use super::{
     lookup::{Found, Lookup},
 };
 use canter_io::{
-    Batch, Frame,
+    Batch, Frame, Meta,
     frame::{BRS, FDF},
 };
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,10 @@ pub struct RuleCounts {
 
 /// A rule, prepared for the frame path.
 struct Action {
+    /// Its name in reports.
+    label: String,
+    /// The rule has a name of its own, not that of its place in the file.
+    is_named: bool,
     drop: bool,
     limiter: Option<Limiter>,
     classic: Option<Edit>,
@@ -53,6 +57,8 @@ pub struct Engine {
     lookup: Lookup,
     actions: Vec<Action>,
     limits: bool,
+    /// Counts of rules that [`inherit`](Self::inherit) found no heir for.
+    replaced: Vec<(String, RuleCounts)>,
     /// The outgoing frames when a frame may become several; empty otherwise.
     copies: Vec<Frame>,
     copies_max: usize,
@@ -72,7 +78,9 @@ impl Engine {
     /// An engine for batches of up to `batch_frames`.
     pub fn new(policy: &Policy, batch_frames: usize) -> Self {
         let lookup = Lookup::new(policy);
-        let action = |rule: &super::Rule| Action {
+        let action = |(at, rule): (usize, &super::Rule)| Action {
+            label: rule.label(at),
+            is_named: !rule.name.is_empty(),
             drop: rule.drop,
             limiter: rule.limit.map(Limiter::new),
             classic: Edit::new(&rule.change, false),
@@ -84,8 +92,9 @@ impl Engine {
         let copies = if copies_max > 1 { Vec::with_capacity(batch_frames * copies_max) } else { Vec::new() };
         Self {
             lookup,
-            actions: policy.rules.iter().map(action).collect(),
+            actions: policy.rules.iter().enumerate().map(action).collect(),
             limits: policy.rules.iter().any(|rule| rule.limit.is_some()),
+            replaced: Vec::new(),
             copies,
             copies_max,
             ready: 0,
@@ -98,22 +107,42 @@ impl Engine {
         self.limits
     }
 
-    /// The counts of each rule, in the order of the policy.
-    pub fn counts(&self) -> Vec<RuleCounts> {
-        self.actions.iter().map(|action| action.counts).collect()
+    /// The name and counts of each rule: those of the policy in its order, then those of replaced rules.
+    pub fn counts(&self) -> Vec<(String, RuleCounts)> {
+        let rules = self.actions.iter().map(|action| (action.label.clone(), action.counts));
+        rules.chain(self.replaced.iter().cloned()).collect()
     }
 
-    /// Applies the rules to all frames of a batch, which arrived at `now_ns`. [`outgoing`](Self::outgoing) returns the
-    /// frames to send.
-    pub fn apply(&mut self, batch: &mut Batch, now_ns: u64) {
-        if self.copies_max > 1 {
-            return self.apply_with_copies(batch, now_ns);
+    /// Takes over the counts of another engine's rules, and how much of their limits is used up. A rule is the same when
+    /// it has the same name, or the same place and no name.
+    pub fn inherit(&mut self, old: &mut Self) {
+        self.replaced.append(&mut old.replaced);
+        for gone in old.actions.drain(..) {
+            let heir = self.actions.iter_mut().find(|action| action.is_heir_of(&gone));
+            let Some(heir) = heir else {
+                add_counts(&mut self.replaced, gone.label + " (replaced)", gone.counts);
+                continue;
+            };
+            heir.counts.add(gone.counts);
+            if let (Some(limiter), Some(used)) = (&mut heir.limiter, gone.limiter) {
+                limiter.inherit(used);
+            }
         }
-        let frames = batch.frames_mut();
+    }
+
+    /// Applies the rules to all frames of a batch, received at the time that `arrival` returns, which is asked only for
+    /// rules with limits. [`outgoing`](Self::outgoing) returns the frames to send.
+    pub fn apply(&mut self, batch: &mut Batch, arrival: impl Fn(&Meta) -> u64) {
+        if self.copies_max > 1 {
+            return self.apply_with_copies(batch, arrival);
+        }
+        let (frames, meta) = batch.frames_mut_and_meta();
         let mut ready = 0;
         for at in 0..frames.len() {
             let forwarded = match self.lookup.find(&frames[at]) {
-                Found::One(rule) => self.actions[usize::from(rule)].apply(&mut frames[at], now_ns),
+                Found::One(rule) => {
+                    self.actions[usize::from(rule)].apply(&mut frames[at], || arrival(&meta[at]))
+                }
                 _ => Err(Kept::Filtered),
             };
             match forwarded {
@@ -129,9 +158,9 @@ impl Engine {
         self.ready = ready;
     }
 
-    fn apply_with_copies(&mut self, batch: &Batch, now_ns: u64) {
+    fn apply_with_copies(&mut self, batch: &Batch, arrival: impl Fn(&Meta) -> u64) {
         self.copies.clear();
-        for frame in batch.frames() {
+        for (frame, meta) in batch.iter() {
             let found = self.lookup.find(frame);
             let one;
             let rules = match found {
@@ -148,7 +177,7 @@ impl Engine {
             self.outcome.copied += rules.len().saturating_sub(1) as u64;
             for &rule in rules {
                 let mut copy = *frame;
-                match self.actions[usize::from(rule)].apply(&mut copy, now_ns) {
+                match self.actions[usize::from(rule)].apply(&mut copy, || arrival(meta)) {
                     Ok(()) => self.copies.push(copy),
                     Err(kept) => self.outcome.count(kept),
                 }
@@ -180,15 +209,35 @@ impl Outcome {
     }
 }
 
+impl RuleCounts {
+    fn add(&mut self, other: Self) {
+        self.matched += other.matched;
+        self.forwarded += other.forwarded;
+        self.changed += other.changed;
+    }
+}
+
+/// Adds counts to those of this label.
+fn add_counts(list: &mut Vec<(String, RuleCounts)>, label: String, counts: RuleCounts) {
+    match list.iter_mut().find(|(name, _)| *name == label) {
+        Some((_, sum)) => sum.add(counts),
+        None => list.push((label, counts)),
+    }
+}
+
 impl Action {
+    fn is_heir_of(&self, other: &Self) -> bool {
+        (&self.label, self.is_named) == (&other.label, other.is_named)
+    }
+
     #[inline]
-    fn apply(&mut self, frame: &mut Frame, now_ns: u64) -> Result<(), Kept> {
+    fn apply(&mut self, frame: &mut Frame, arrival: impl Fn() -> u64) -> Result<(), Kept> {
         self.counts.matched += 1;
         if self.drop {
             return Err(Kept::Filtered);
         }
         if let Some(limiter) = &mut self.limiter
-            && !limiter.passes(frame, now_ns)
+            && !limiter.passes(frame, arrival())
         {
             return Err(Kept::OverLimit);
         }
@@ -221,14 +270,14 @@ fn convert(frame: &mut Frame, kind: Convert) -> Result<(), Kept> {
 mod tests {
     use super::super::{Change, Limit, Matching, Rule, select};
     use super::*;
-    use canter_io::{Meta, netlink::can_gw::Modification};
+    use canter_io::netlink::can_gw::Modification;
     use proptest::prelude::*;
 
     fn through(policy: &Policy, frames: &[&str]) -> (Vec<String>, Outcome) {
         let mut engine = Engine::new(policy, 16);
         let mut batch = Batch::new(16);
         frames.iter().for_each(|frame| batch.push(&frame.parse().unwrap(), Meta::default()));
-        engine.apply(&mut batch, 0);
+        engine.apply(&mut batch, |_| 0);
         assert_eq!(engine.ready(), engine.outgoing(&batch).len());
         (engine.outgoing(&batch).iter().map(Frame::to_string).collect(), engine.outcome)
     }
@@ -285,6 +334,31 @@ mod tests {
         assert_eq!(outcome, Outcome { over_limit: 2, too_long: 1, ..Outcome::default() });
     }
 
+    #[test]
+    fn rules_that_are_read_again_keep_their_counts_and_limits() {
+        let limit = Some(Limit { period_ns: 1000, burst: 1 });
+        let named = |name: &str, filter| Rule { name: name.to_owned(), ..rule(filter) };
+        let policy = |rules| Policy { rules, ..Policy::default() };
+        let old = vec![Rule { limit, ..named("motor", "100") }, named("gone", "101"), rule("102")];
+        let new = vec![rule("102"), Rule { limit, ..named("motor", "100-10F") }, named("new", "103")];
+        let mut engine = Engine::new(&policy(old), 16);
+        let mut batch = Batch::new(16);
+        for frame in ["100#", "101#", "101#", "102#"] {
+            batch.push(&frame.parse().unwrap(), Meta::default());
+        }
+        engine.apply(&mut batch, |_| 5000);
+        let mut renewed = Engine::new(&policy(new), 16);
+        renewed.inherit(&mut engine);
+        batch.clear();
+        batch.push(&"100#".parse().unwrap(), Meta::default());
+        renewed.apply(&mut batch, |_| 5100);
+        assert_eq!(renewed.outcome.over_limit, 1, "the limit was used up before");
+        let counts: Vec<_> = renewed.counts().into_iter().map(|(name, rule)| (name, rule.matched)).collect();
+        let expected =
+            [("rule 1", 0), ("motor", 2), ("new", 0), ("gone (replaced)", 2), ("rule 3 (replaced)", 1)];
+        assert_eq!(counts, expected.map(|(name, count)| (name.to_owned(), count)));
+    }
+
     fn any_rule() -> impl Strategy<Value = Rule> {
         const FILTERS: &[&str] = &["100", "100-103", "~101", "00000100", "100:700"];
         const CONVERSIONS: &[Option<Convert>] =
@@ -319,7 +393,7 @@ mod tests {
                     let frame: Frame = format!("{:03X}{}", 0x0ff + id, BODIES[*body]).parse().unwrap();
                     batch.push(&frame, Meta::default());
                 }
-                engine.apply(&mut batch, now_ns);
+                engine.apply(&mut batch, |_| now_ns);
                 let outgoing = engine.outgoing(&batch);
                 prop_assert_eq!(engine.ready(), outgoing.len());
                 let fits = outgoing.iter().all(|frame| usize::from(frame.len) <= frame.mtu() - 8);
@@ -331,8 +405,8 @@ mod tests {
             let ends = sent + filtered + over_limit + too_long + unconvertible;
             prop_assert_eq!(frames.len() as u64 + copied, ends, "{:?}", engine.outcome);
             let counts = engine.counts();
-            prop_assert_eq!(counts.iter().map(|rule| rule.forwarded).sum::<u64>(), sent);
-            prop_assert!(counts.iter().all(|rule| rule.matched >= rule.forwarded));
+            prop_assert_eq!(counts.iter().map(|(_, rule)| rule.forwarded).sum::<u64>(), sent);
+            prop_assert!(counts.iter().all(|(_, rule)| rule.matched >= rule.forwarded));
         }
     }
 }

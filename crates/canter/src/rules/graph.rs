@@ -27,7 +27,7 @@ fn endless_loop(routes: &[RouteRules]) -> Option<(Place, String)> {
     let endless: Vec<&RouteRules> = routes.iter().filter(endless).collect();
     endless.iter().find_map(|first| {
         let mut path = vec![*first];
-        let ring = walk(&endless, &mut path, &mut vec![first.from.as_str()])?;
+        let ring = walk(&endless, &mut path, &mut Vec::new())?;
         let names: Vec<_> = ring.iter().map(|route| route.from.as_str()).chain([first.from.as_str()]).collect();
         let message = format!(
             "{}: a loop that frames never leave (set hops = 1 in its routes, or both = true for two directions)",
@@ -48,11 +48,11 @@ fn walk<'a>(
     if last.to == first.from {
         return Some(path.clone());
     }
+    if seen.contains(&last.to.as_str()) {
+        return None;
+    }
+    seen.push(&last.to);
     for &next in routes.iter().filter(|route| route.from == last.to) {
-        if seen.contains(&next.from.as_str()) && next.to != first.from {
-            continue;
-        }
-        seen.push(&next.from);
         path.push(next);
         if let Some(ring) = walk(routes, path, seen) {
             return Some(ring);
@@ -91,6 +91,8 @@ mod tests {
                 .starts_with("a → b → c → a")
         );
         assert_eq!(message(&[("a", "b", Some(1)), ("b", "a", None)]), "");
+        let behind_a_dead_end = [("c", "d", None), ("d", "a", None), ("d", "e", None), ("e", "c", None)];
+        assert!(message(&behind_a_dead_end).starts_with("c → d → e → c: a loop"));
         assert!(message(&[("a", "a", None)]).starts_with("a → a: a loop"));
         assert!(message(&[("a", "b", None), ("a", "b", None)]).contains("already"));
     }

@@ -1,15 +1,50 @@
 //! Rate limits of each identifier, by the generic cell rate algorithm: each frame advances its identifier's theoretical
-//! arrival time by one period. A frame that arrives earlier than this time minus the allowed burst is over the limit.
+//! arrival time by one period. A frame that arrives earlier than this time minus the allowed burst and the tolerance is
+//! over the limit.
+//!
+//! The tolerance is half a period: frames sent at exactly the limit's rate pass, as long as they jitter by less. Without
+//! it every second of them would be dropped. The mean rate stays that of the limit.
 
 use super::Limit;
 use canter_io::{
-    Frame,
+    Frame, Meta,
+    batch::Clock,
+    clock,
     frame::{EFF_FLAG, SFF_MASK},
 };
 use std::collections::HashMap;
 
 /// Extended identifiers with their own limit. Further ones share one limit until some have been quiet.
 const EXTENDED_MAX: usize = 4096;
+
+/// The tolerance as a part of the period.
+const TOLERANCE_PART: u64 = 2;
+
+/// A stamp older than this was read from a clock that has been set since.
+const AGE_NS_MAX: u64 = 10_000_000_000;
+
+/// Converts stamps of reception to the monotonic clock, which nobody sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals {
+    monotonic_ns: u64,
+    realtime_ns: u64,
+}
+
+impl Arrivals {
+    /// For frames that have been received just now.
+    pub fn now() -> Self {
+        Self { monotonic_ns: clock::monotonic_ns(), realtime_ns: clock::realtime_ns() }
+    }
+
+    /// When a frame was received; now, when it has no stamp of the real-time clock or that clock has been set since.
+    pub fn of(&self, meta: &Meta) -> u64 {
+        let age_ns = match meta.clock {
+            Clock::Software => self.realtime_ns.saturating_sub(meta.stamp_ns),
+            Clock::None | Clock::Hardware | Clock::Simulated => 0,
+        };
+        self.monotonic_ns.saturating_sub(if age_ns > AGE_NS_MAX { 0 } else { age_ns })
+    }
+}
 
 /// When the next frame of each identifier is due, in ns.
 #[derive(Debug)]
@@ -35,11 +70,18 @@ impl Limiter {
         } else {
             self.extended_due(frame.can_id, now_ns)
         };
-        if now_ns + u64::from(burst - 1) * period_ns < *due_ns {
+        if now_ns + u64::from(burst - 1) * period_ns + period_ns / TOLERANCE_PART < *due_ns {
             return false;
         }
         *due_ns = now_ns.max(*due_ns) + period_ns;
         true
+    }
+
+    /// Takes over how much of the allowance another limiter has used up, if its limit is the same.
+    pub fn inherit(&mut self, used: Self) {
+        if self.limit == used.limit {
+            *self = used;
+        }
     }
 
     fn extended_due(&mut self, can_id: u32, now_ns: u64) -> &mut u64 {
@@ -66,7 +108,7 @@ mod tests {
     fn each_identifier_has_its_own_allowance() {
         let mut limiter = Limiter::new(Limit { period_ns: 100, burst: 2 });
         let passed: Vec<_> =
-            [0, 0, 0, 50, 100, 199, 200, 1000, 1000, 1000].map(|at| limiter.passes(&frame("123"), at)).into();
+            [0, 0, 0, 49, 50, 149, 150, 1000, 1000, 1000].map(|at| limiter.passes(&frame("123"), at)).into();
         assert_eq!(passed, [true, true, false, false, true, false, true, true, true, false]);
         assert!(limiter.passes(&frame("124"), 0) && limiter.passes(&frame("00000123"), 0));
     }
@@ -79,7 +121,27 @@ mod tests {
         assert!(limiter.passes(&frame("1FFFFFFF"), 1000), "quiet identifiers make room");
     }
 
+    #[test]
+    fn arrivals_follow_the_stamps_and_survive_a_clock_that_is_set() {
+        let arrivals = Arrivals { monotonic_ns: 50_000_000_000, realtime_ns: 1_000_000_000_000 };
+        let of = |clock, stamp_ns| arrivals.of(&Meta { clock, stamp_ns, ..Meta::default() });
+        assert_eq!(of(Clock::Software, 999_999_999_000), 49_999_999_000);
+        assert_eq!(of(Clock::Software, 1_000_000_000_001), 50_000_000_000, "set back since");
+        assert_eq!(of(Clock::Software, 900_000_000_000), 50_000_000_000, "set forward since");
+        assert_eq!(of(Clock::None, 0), 50_000_000_000);
+    }
+
     proptest! {
+        #[test]
+        fn frames_at_the_limits_rate_pass_though_they_jitter(
+            jitter in prop::collection::vec(0u64..=50, 1..200), burst in 1u32..5,
+        ) {
+            let mut limiter = Limiter::new(Limit { period_ns: 100, burst });
+            for (number, late) in jitter.iter().enumerate() {
+                prop_assert!(limiter.passes(&frame("123"), 100 * number as u64 + late), "frame {number}");
+            }
+        }
+
         #[test]
         fn no_window_has_more_than_the_limit_allows(
             gaps in prop::collection::vec(0u64..200, 1..100), period_ns in 1u64..100, burst in 1u32..5,
@@ -95,7 +157,7 @@ mod tests {
             }
             for (from, first) in passed.iter().enumerate() {
                 for (to, last) in passed.iter().enumerate().skip(from) {
-                    let most = u64::from(burst) + (last - first) / period_ns;
+                    let most = u64::from(burst) + (last - first + period_ns / 2) / period_ns;
                     prop_assert!((to - from + 1) as u64 <= most);
                 }
             }

@@ -109,7 +109,7 @@ mod tests {
                 let frame: Frame = text.parse().unwrap();
                 let mut batch = Batch::new(1);
                 batch.push(&frame, Meta::default());
-                engine.apply(&mut batch, 0);
+                engine.apply(&mut batch, |_| 0);
                 let of_kind = |rule: &&redirect::Rule| if frame.is_fd() { rule.fd } else { rule.classic };
                 let first = program.iter().filter(of_kind).find(|rule| rule.filters.matches(&frame));
                 prop_assert_eq!(first.is_some_and(|rule| rule.pass), engine.ready() == 1, "{}", text);

@@ -73,7 +73,7 @@ impl Sender {
         setup: &Setup,
     ) -> canter_io::Result<Self> {
         let method = method.map_or_else(|| TransmitMethod::usual(&interface.name), Ok)?;
-        let options = TransmitOptions { echo: setup.echo, no_wait: true, ..TransmitOptions::default() };
+        let options = TransmitOptions { echo: setup.echo, ..TransmitOptions::default() }.without_waiting();
         let transmit = method.open(interface, &options)?;
         Ok(Self {
             rate: setup.rate.or_else(|| own_rate(interface)),

@@ -481,7 +481,7 @@ pub fn listeners(interface: &str) -> usize {
     let list = |kind| fs::read_to_string(format!("/proc/net/can/rcvlist_{kind}")).unwrap_or_default();
     let on =
         |text: String| text.lines().filter(|line| line.split_whitespace().next() == Some(interface)).count();
-    ["all", "fil", "inv", "sff", "eff"].into_iter().map(|kind| on(list(kind))).sum()
+    ["all", "fil", "inv", "sff", "eff", "err"].into_iter().map(|kind| on(list(kind))).sum()
 }
 
 /// canplayer sends `frames` on `interface`, `gap_us` apart.

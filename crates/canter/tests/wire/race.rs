@@ -101,8 +101,7 @@ fn race(queues: &[Vec<Frame>]) -> (Vec<Record>, u64) {
     let mut senders = Vec::new();
     for (name, frames) in names.iter().zip(queues) {
         let interface = Interface::find(name).unwrap();
-        let mut sender =
-            write.open(&interface, &TransmitOptions { no_wait: true, ..Default::default() }).unwrap();
+        let mut sender = write.open(&interface, &TransmitOptions::default().without_waiting()).unwrap();
         assert_eq!(sender.transmit(frames).unwrap(), FRAMES, "{name} takes them all");
         senders.push(sender); // closed only when all has been sent
     }

@@ -210,6 +210,18 @@ impl Outgoing {
         true
     }
 
+    /// Takes back the slots that the kernel has not taken, and returns how many. The kernel takes slots only in a call of
+    /// sendto(2), and none is under way.
+    pub fn abandon(&mut self) -> usize {
+        self.look();
+        let abandoned = self.waiting;
+        for at in std::iter::successors(Some(self.oldest), |at| Some(self.slots.after(*at))).take(abandoned) {
+            self.slots.status(at).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+        }
+        (self.next, self.waiting) = (self.oldest, 0);
+        abandoned
+    }
+
     /// Counts anew how many offered slots the kernel has not taken.
     pub fn look(&mut self) {
         while self.waiting > 0 {

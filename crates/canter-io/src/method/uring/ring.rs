@@ -4,7 +4,7 @@
 use super::buffers::BUFFERS;
 use io_uring::{
     IoUring, cqueue, squeue,
-    types::{CancelBuilder, Timespec},
+    types::{CancelBuilder, SubmitArgs, Timespec},
 };
 use std::{
     io,
@@ -75,6 +75,19 @@ impl Ring {
         // SAFETY: the requests' memory stays (see `push`), and no argument is passed. io_uring_enter(2).
         let submitted =
             unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, want, GET_EVENTS, None) }?;
+        self.in_flight += submitted;
+        Ok(())
+    }
+
+    /// Submits queued requests and waits for `want` completions, at least one, for at most `patience`. It returns early
+    /// after a signal, and when the kernel did not submit all requests.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter); `EINTR` and `ETIME` only when nothing was submitted.
+    pub fn enter_within(&mut self, want: u32, patience: Duration) -> io::Result<()> {
+        let timeout = Timespec::from(patience);
+        let arguments = SubmitArgs::new().timespec(&timeout);
+        let submitted = self.ring.submitter().submit_with_args(want as usize, &arguments)?;
         self.in_flight += submitted;
         Ok(())
     }

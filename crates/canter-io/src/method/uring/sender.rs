@@ -4,13 +4,17 @@
 use super::{Ring, refused};
 use crate::{
     Frame, Interface, Result,
-    method::{Transmit, TransmitOptions, can_raw, read_write::short_count},
+    method::{
+        Transmit, TransmitOptions, can_raw,
+        read_write::{sending_flags, short_count},
+    },
     sys::{array::Array, socket::Socket},
 };
 use io_uring::{opcode, squeue, types::Fd};
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::Duration,
 };
 
 /// Sends in one chain.
@@ -22,8 +26,9 @@ pub(in crate::method) fn transmitter(
 ) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
     let ring = Ring::new(CHAIN).map_err(|error| refused(interface, error))?;
-    let flags = if options.no_wait { libc::MSG_DONTWAIT } else { 0 };
-    Ok(Box::new(Sender { ring: Some(ring), frames: places(), socket, flags }))
+    let (waits, patience) = (options.waits(), options.patience);
+    let flags = sending_flags(waits);
+    Ok(Box::new(Sender { ring: Some(ring), frames: places(), socket, flags, waits, patience }))
 }
 
 fn places() -> Array<Frame> {
@@ -37,6 +42,10 @@ struct Sender {
     frames: Array<Frame>,
     socket: Socket,
     flags: libc::c_int,
+    /// It was opened to wait for room.
+    waits: bool,
+    /// How long a chain waits for room; `None`: as long as it takes.
+    patience: Option<Duration>,
 }
 
 impl Transmit for Sender {
@@ -54,6 +63,10 @@ impl Transmit for Sender {
             }
         }
         Ok(sent)
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.flags = sending_flags(waits && self.waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -92,8 +105,15 @@ impl Sender {
         }
         while outcome.completed < frames.len() {
             let missing = frames.len() - outcome.completed;
-            match ring.enter(missing as u32) {
+            let entered = match self.patience {
+                Some(patience) if self.flags == 0 => ring.enter_within(missing as u32, patience),
+                _ => ring.enter(missing as u32),
+            };
+            match entered {
                 Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ETIME) => {
+                    let _ = ring.cancel_all();
+                }
                 // After a signal, the requests are cancelled; this waits for one that cannot be cancelled.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                     let _ = ring.cancel_all();
@@ -160,7 +180,8 @@ mod tests {
         let (near, far) = UnixDatagram::pair().unwrap();
         far.set_nonblocking(true).unwrap();
         let ring = Some(Ring::new(CHAIN).unwrap());
-        (Sender { ring, frames: places(), socket: Socket::from(near), flags: libc::MSG_DONTWAIT }, far)
+        let (socket, flags) = (Socket::from(near), libc::MSG_DONTWAIT);
+        (Sender { ring, frames: places(), socket, flags, waits: false, patience: None }, far)
     }
 
     fn identifiers(far: &UnixDatagram) -> Vec<u32> {

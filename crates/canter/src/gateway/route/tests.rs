@@ -24,6 +24,7 @@ enum Call {
     Received(usize),
     Transmitted(usize),
     Flushed,
+    Waiting(bool),
 }
 
 type Shared = Arc<Mutex<Log>>;
@@ -63,6 +64,8 @@ enum Act {
     Send(usize),
     /// Takes over up to this number of frames, which wait for a flush. A flush sends up to this number.
     Keep(usize),
+    /// Takes over up to this number of frames; a flush sends none.
+    Hold(usize),
     /// As `Keep`, and the kernel refuses one of the waiting frames.
     Lose(usize),
     Fail,
@@ -89,7 +92,7 @@ impl Transmit for Sink {
                 room.min(frames.len())
             }
             Act::Send(_) => 0, // after the waiting frames
-            Act::Keep(room) | Act::Lose(room) => {
+            Act::Keep(room) | Act::Hold(room) | Act::Lose(room) => {
                 log.pending.extend(numbers.take(room));
                 room.min(frames.len())
             }
@@ -109,6 +112,7 @@ impl Transmit for Sink {
                 let numbers: Vec<_> = log.pending.drain(..room).collect();
                 log.sent.extend(numbers);
             }
+            Act::Hold(_) => {}
             Act::Lose(_) => log.lost += u64::from(log.pending.pop_front().is_some()),
             Act::Fail => return Err(io::ErrorKind::NetworkDown.into()),
         }
@@ -121,6 +125,14 @@ impl Transmit for Sink {
 
     fn lost(&self) -> u64 {
         self.2.lock().unwrap().lost
+    }
+
+    fn abandon(&mut self) -> usize {
+        self.2.lock().unwrap().pending.drain(..).count()
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.2.lock().unwrap().calls.push(Call::Waiting(waits));
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -173,6 +185,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         8 => (0usize..10).prop_map(Act::Send),
         8 => (0usize..10).prop_map(Act::Keep),
+        2 => (0usize..10).prop_map(Act::Hold),
         2 => (0usize..10).prop_map(Act::Lose),
         1 => Just(Act::Fail),
     ];
@@ -237,6 +250,35 @@ fn a_frame_waits_a_second_for_room_and_is_dropped_then() {
     scripted.run(ROOM_RETRY_NS).unwrap();
     assert_eq!(scripted.waits, ROOM_TIMEOUT_NS / ROOM_RETRY_NS + 2); // from the first to one after the timeout
     assert_eq!(scripted.route.counts.dropped, 2);
+}
+
+#[test]
+fn after_a_second_without_room_frames_are_dropped_at_once_until_the_output_accepts_one() {
+    for act in [Act::Send(0), Act::Hold(8)] {
+        let mut scripted = Scripted::new(&[2, 2, 2], &[act], false);
+        scripted.run(ROOM_RETRY_NS).unwrap();
+        let counts = scripted.route.counts;
+        assert_eq!((counts.drops.no_room, counts.transmitted), (6, 0), "{act:?}");
+        // The first batch waits for a second, the others not at all.
+        assert_eq!(scripted.waits, ROOM_TIMEOUT_NS / ROOM_RETRY_NS + 2 + 2, "{act:?}");
+    }
+}
+
+#[test]
+fn an_output_that_recovers_is_waited_for_again() {
+    let waits = ROOM_TIMEOUT_NS / ROOM_RETRY_NS + 2;
+    let stuck = std::iter::repeat_n(Act::Send(0), waits as usize);
+    let acts: Vec<_> = stuck.chain([Act::Send(8), Act::Send(0), Act::Send(8)]).collect();
+    let mut scripted = Scripted::new(&[2, 2, 2], &acts, false);
+    scripted.run(ROOM_RETRY_NS).unwrap();
+    let log = scripted.log.lock().unwrap();
+    assert_eq!(log.sent, [2, 3, 4, 5]);
+    let switched = log.calls.iter().filter_map(|call| match call {
+        Call::Waiting(waits) => Some(*waits),
+        _ => None,
+    });
+    assert_eq!(switched.collect::<Vec<_>>(), [false, true]);
+    assert_eq!(scripted.waits, waits + 1);
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> 
         {
             batch.clear();
             batch.push(&record.frame, Meta::default());
-            route.engine.apply(batch, record.stamp_ns);
+            route.engine.apply(batch, |_| record.stamp_ns);
             route.counts.received += 1;
             route.counts.transmitted += route.engine.ready() as u64;
             if frames {
@@ -131,11 +131,13 @@ impl Checked {
         route.counts.assert_balance();
         let RouteRules { from, to, policy, .. } = route.rules;
         let faults = jobs::inexpressible(&policy);
-        let rules = policy.rules.iter().zip(route.engine.counts()).enumerate().map(|(at, (rule, counts))| {
-            let faults = faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.reason.as_str());
-            let not_by_can_gw = faults.collect::<Vec<_>>().join("; ");
-            CheckedRule { name: rule.label(at), line: rule.place.line, counts, not_by_can_gw }
-        });
+        let rules =
+            policy.rules.iter().zip(route.engine.counts()).enumerate().map(|(at, (rule, (_, counts)))| {
+                let faults =
+                    faults.iter().filter(|fault| fault.rule == at).map(|fault| fault.reason.as_str());
+                let not_by_can_gw = faults.collect::<Vec<_>>().join("; ");
+                CheckedRule { name: rule.label(at), line: rule.place.line, counts, not_by_can_gw }
+            });
         Self { from, to, counts: route.counts, rules: rules.collect() }
     }
 }
