@@ -74,7 +74,7 @@ lab-gateway: built
 
 # A minute of waiting passes at once in the virtual clock.
 lab-services: built
-	$(call IN_LAB,--systemd --clock virtual) $(TESTS) --test services $(ONLY_LAB)
+	$(call IN_LAB,--systemd --clock virtual --canchar virtual) $(TESTS) --test services $(ONLY_LAB)
 
 lab-routes: built
 	$(call IN_LAB,) $(TESTS) --test routes --test meter --test trouble $(ONLY_LAB)

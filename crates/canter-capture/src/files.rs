@@ -1,7 +1,9 @@
-//! The files of a recording: one file, or with rotation numbered files, of which the oldest may be deleted.
+//! The files of a recording: one file, or with rotation numbered files, of which the oldest may be deleted. After a disk
+//! error, a recording continues in a numbered file, too.
 
 use crate::account::{Deleted, Written};
 use crate::{Error, Result};
+use canter_io::file;
 use std::{
     collections::VecDeque,
     fs::{self, File},
@@ -16,10 +18,10 @@ const DIGITS: usize = 6;
 /// The current file, and the list of the files written before it.
 pub struct Files {
     target: PathBuf,
-    numbered: bool,
     keep: usize,
     number: u64,
-    file: File,
+    /// `None`: closed or left.
+    file: Option<File>,
     path: PathBuf,
     /// The size of the current file in bytes.
     bytes: u64,
@@ -28,7 +30,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the first file. With `numbered`, more files follow, and at most `keep` of them are kept.
+    /// Creates the first file. With `numbered`, it has a number as those that follow, of which at most `keep` are kept.
     ///
     /// # Errors
     /// When it cannot be created, or exists and `overwrite` is not set.
@@ -47,10 +49,9 @@ impl Files {
         let file = open(&path, may_replace).map_err(|error| Error::file(&path, "open", error))?;
         Ok(Self {
             target: target.to_owned(),
-            numbered,
             keep: keep.unwrap_or(usize::MAX),
             number: 1,
-            file,
+            file: Some(file),
             path,
             bytes: 0,
             closed: VecDeque::new(),
@@ -70,7 +71,8 @@ impl Files {
     /// Writes until all bytes are written or an error occurs, and returns how many were written. The caller removes an
     /// incomplete entry with `cut`.
     pub fn write(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
-        let (taken, error) = write_counting(&mut self.file, bytes);
+        let Some(file) = &mut self.file else { return (0, Some(io::ErrorKind::BrokenPipe.into())) };
+        let (taken, error) = write_counting(file, bytes);
         self.bytes += taken as u64;
         (taken, error)
     }
@@ -78,7 +80,9 @@ impl Files {
     /// Removes the last `bytes`, which a reader could not use.
     pub fn cut(&mut self, bytes: usize) {
         self.bytes -= bytes as u64;
-        let _ = self.file.set_len(self.bytes);
+        if let Some(file) = &self.file {
+            let _ = file.set_len(self.bytes);
+        }
     }
 
     /// Whether the path still names the file that is being written: it was neither removed nor replaced.
@@ -90,7 +94,7 @@ impl Files {
             let (named, open) = (fs::metadata(path)?, file.metadata()?);
             io::Result::Ok((named.dev(), named.ino()) == (open.dev(), open.ino()))
         };
-        same(&self.path, &self.file).unwrap_or(false)
+        self.file.as_ref().is_some_and(|file| same(&self.path, file).unwrap_or(false))
     }
 
     /// Syncs the file to the disk, and adds it to the list.
@@ -98,34 +102,72 @@ impl Files {
     /// # Errors
     /// The error of fdatasync(2).
     pub fn close(&mut self, mut about: Written) -> io::Result<()> {
+        let Some(file) = self.file.take() else { return Ok(()) };
         about.name = self.path.display().to_string();
         about.bytes = self.bytes;
         self.closed.push_back(about);
-        let plain = self.file.metadata().is_ok_and(|about| about.is_file());
-        if plain { self.file.sync_data().and_then(|()| sync_folder_of(&self.path)) } else { Ok(()) }
+        let plain = file.metadata().is_ok_and(|about| about.is_file());
+        if plain { file.sync_data().and_then(|()| sync_folder_of(&self.path)) } else { Ok(()) }
     }
 
-    /// Creates the next file after the current one was closed, and deletes the oldest files above the limit.
+    /// Leaves a file as an error left it. One without frames that continues a recording is removed.
+    pub fn leave(&mut self, about: Written) {
+        if !self.is_in_place() {
+            self.file = None;
+        } else if about.frames > 0 || self.number == 1 {
+            let _ = self.close(about); // the disk has failed already
+        } else {
+            let _ = fs::remove_file(&self.path);
+            self.file = None;
+        }
+    }
+
+    /// Whether the recording can continue in another file: it does not go to a device or a pipe.
+    pub fn may_continue(&self) -> bool {
+        !is_stdout(&self.target) && self.target.metadata().map_or(true, |about| about.is_file())
+    }
+
+    /// Whether `bytes` of room are on the disk. If only a limited number of files is kept, deletes the oldest files first
+    /// until there is room.
+    pub fn make_room(&mut self, bytes: u64) -> bool {
+        let folder = folder_of(&self.target).to_owned();
+        let has_room = || file::room(&folder).is_ok_and(|room| room >= bytes);
+        while self.keep < usize::MAX && !has_room() && !self.closed.is_empty() {
+            if self.delete_oldest().is_err() {
+                break;
+            }
+        }
+        has_room()
+    }
+
+    fn delete_oldest(&mut self) -> Result<()> {
+        let Some(oldest) = self.closed.pop_front() else { return Ok(()) };
+        let path = Path::new(&oldest.name);
+        match fs::remove_file(path) {
+            // A file that was moved away is not deleted, but counts as deleted here.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file(path, "remove", error)),
+            _ => {
+                self.deleted.add(&oldest);
+                Ok(())
+            }
+        }
+    }
+
+    /// Creates the next file after the current one was closed or left, and deletes the oldest files above the limit.
     ///
     /// # Errors
     /// When a file cannot be deleted or created.
     pub fn next(&mut self) -> Result<()> {
-        assert!(self.numbered, "a single file has no successor");
         while self.closed.len() >= self.keep {
-            let Some(oldest) = self.closed.pop_front() else { break };
-            let path = Path::new(&oldest.name);
-            // A file that was moved away is not deleted, but counts as deleted here.
-            if let Err(error) = fs::remove_file(path)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                return Err(Error::file(path, "remove", error));
-            }
-            self.deleted.add(&oldest);
+            self.delete_oldest()?;
         }
-        self.number += 1;
-        self.path = numbered_path(&self.target, self.number);
-        self.file = open(&self.path, false).map_err(|error| Error::file(&self.path, "open", error))?;
-        self.bytes = 0;
+        let path = numbered_path(&self.target, self.number + 1);
+        let created = open(&path, false);
+        if created.as_ref().err().is_none_or(is_taken) {
+            self.number += 1; // a name that is taken stays so: the next attempt takes the next
+        }
+        self.file = Some(created.map_err(|error| Error::file(&path, "open", error))?);
+        (self.path, self.bytes) = (path, 0);
         Ok(())
     }
 
@@ -140,13 +182,20 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+fn is_taken(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AlreadyExists
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Syncs the folder of a file, so that the file's name outlives a power cut.
 ///
 /// # Errors
 /// The error of open(2) or fsync(2).
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match File::open(folder)?.sync_all() {
+    match File::open(folder_of(path))?.sync_all() {
         // A file system without folders that can be synced.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
@@ -183,12 +232,11 @@ fn numbered_path(target: &Path, number: u64) -> PathBuf {
 /// The existing files with numbered names of this target.
 fn numbered_files(target: &Path) -> Vec<PathBuf> {
     let (stem, end) = split_name(target);
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let numbered = |name: &str| {
         let middle = name.strip_prefix(&stem)?.strip_prefix('-')?.strip_suffix(&end)?;
         (middle.len() >= DIGITS && middle.bytes().all(|byte| byte.is_ascii_digit())).then_some(())
     };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = fs::read_dir(folder_of(target)).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .filter(|entry| entry.file_name().to_str().and_then(numbered).is_some())
         .map(|entry| entry.path())

@@ -70,4 +70,4 @@ pub use canter_frame::{InterfaceFilters, TextError};
 pub use error::{Error, Result};
 pub use live::Busy;
 pub use recording::Recording;
-pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, Settings};
+pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, Settings, default_sizes};

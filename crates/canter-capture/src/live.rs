@@ -42,7 +42,7 @@ pub struct Progress {
     pub late: u64,
     /// The size of all files in bytes.
     pub bytes: u64,
-    /// Why it stopped writing.
+    /// Why it does not write.
     pub error: Option<String>,
     /// The files that exist.
     pub files: Vec<Written>,
@@ -136,9 +136,11 @@ impl Live {
         (events.kept.clone(), events.left_out)
     }
 
-    /// Frames lost so far in the ring, the sockets and the RAM queue; other losses are known at the end only.
+    /// Frames lost so far in the ring, the sockets, the RAM queue and at the disk; other losses are known at the end only.
     pub fn lost(&self) -> u64 {
-        self.ring_lost.load(Ordering::Relaxed) + self.queue_lost.load(Ordering::Relaxed)
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_disk: u64 = written.lost.iter().sum();
+        self.ring_lost.load(Ordering::Relaxed) + self.queue_lost.load(Ordering::Relaxed) + at_disk
     }
 }
 

@@ -93,8 +93,8 @@ impl Recording {
         self.shared.live.rounds.load(Ordering::Relaxed)
     }
 
-    /// Frames lost so far in the ring, the sockets, the devices' queues and the RAM queue. The account has the losses at
-    /// all places.
+    /// Frames lost so far in the ring, the sockets, the devices' queues, the RAM queue and at the disk. The account has the
+    /// losses at all places.
     pub fn lost(&self) -> u64 {
         self.shared.live.lost()
     }

@@ -3,12 +3,34 @@
 use crate::{Error, Result, files::is_stdout, source::SourceOptions, writer::Style};
 use canter_formats::{FORMATS, Format, by_extension};
 use canter_io::{Interface, InterfaceFilters, carrier::Access};
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::OnceLock, time::Duration};
 
 pub use canter_io::capture_ring::RING_BYTES;
 
 /// The default size of the RAM queue, in bytes: frames wait there while the disk stalls.
 pub const QUEUE_BYTES: usize = 256 << 20;
+
+/// The default sizes of the ring and of the RAM queue on this machine, in bytes: [`RING_BYTES`] and [`QUEUE_BYTES`], or as
+/// much less as both need to fit into a quarter of its memory.
+pub fn default_sizes() -> (usize, usize) {
+    static SIZES: OnceLock<(usize, usize)> = OnceLock::new();
+    *SIZES.get_or_init(|| {
+        sizes_for(std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(memory_kib))
+    })
+}
+
+/// What `/proc/meminfo` says about all memory.
+fn memory_kib(text: &str) -> Option<usize> {
+    text.lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
+}
+
+fn sizes_for(memory_kib: Option<usize>) -> (usize, usize) {
+    const ALL_KIB: usize = (RING_BYTES + QUEUE_BYTES) >> 10;
+    let most_kib = memory_kib.map_or(ALL_KIB, |kib| ALL_KIB.min(kib / 4));
+    let share = |bytes: usize| ((bytes >> 10) * most_kib / ALL_KIB).next_multiple_of(256).max(1024) << 10;
+    (share(RING_BYTES), share(QUEUE_BYTES))
+}
 /// The default flush interval: the greatest age of a frame that is not in the file yet.
 pub const FLUSH: Duration = Duration::from_secs(1);
 /// The shortest flush interval.
@@ -57,6 +79,7 @@ pub struct Settings {
 impl Settings {
     /// Records `interfaces` to `output` with the defaults of this crate.
     pub fn new(interfaces: Vec<InterfaceFilters>, output: impl Into<PathBuf>) -> Self {
+        let (ring_bytes, queue_bytes) = default_sizes();
         Self {
             interfaces,
             output: output.into(),
@@ -65,8 +88,8 @@ impl Settings {
             overwrite: false,
             ns: false,
             frames_max: u64::MAX,
-            ring_bytes: RING_BYTES,
-            queue_bytes: QUEUE_BYTES,
+            ring_bytes,
+            queue_bytes,
             rotate_bytes: None,
             rotate_age: None,
             keep: None,
@@ -185,6 +208,16 @@ fn refuse_unready(interface: &Interface) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_sizes_are_a_quarter_of_a_small_machine_s_memory() {
+        let of = |text: &str| sizes_for(memory_kib(text));
+        assert_eq!(of("MemTotal:        8048576 kB\nMemFree: 1 kB"), (RING_BYTES, QUEUE_BYTES));
+        assert_eq!(of("nothing"), (RING_BYTES, QUEUE_BYTES));
+        let (ring, queue) = of("MemTotal:         443392 kB"); // a Raspberry Pi Zero 2
+        assert_eq!((ring, queue), (87 << 18, 347 << 18));
+        assert!(ring + queue <= (443_392 << 8) + (1 << 19));
+    }
 
     #[test]
     fn a_recording_of_no_interface_is_refused_because_its_account_would_say_complete() {

@@ -1,5 +1,5 @@
 //! The writer's thread: queue → merge → format → files. After a disk error the file ends with the last whole entry, and frames
-//! are still counted.
+//! are still counted; the recording continues in another file as soon as one can be written.
 
 use crate::{
     Error,
@@ -30,6 +30,11 @@ const HOLD: Duration = Duration::from_millis(480);
 /// After this number of looks without a message, no older frame can arrive before those that are held back. Counts looks,
 /// not time: while the whole process is stopped, time passes and the ring fills.
 const QUIET_LOOKS: u32 = 2;
+/// How often a recording that could not be written tries to continue in another file.
+const RETRY: Duration = Duration::from_secs(1);
+/// It does when the disk has this much room, in bytes, so that a disk that is filled again at once does not get thousands
+/// of tiny files.
+const ROOM_BYTES: u64 = 1 << 20;
 /// The zstd level: the fastest one costs least per frame and reduces the data written by a fifth.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -77,6 +82,15 @@ struct Output<'a> {
     checked: Instant,
     /// How many frames may still be written before the limit.
     left: u64,
+    /// Since the disk failed.
+    outage: Option<Outage>,
+}
+
+/// A time in which frames cannot be written.
+struct Outage {
+    began: Instant,
+    lost_before: u64,
+    retry: Instant,
 }
 
 const NO_FRAME: u32 = u32::MAX;
@@ -102,6 +116,7 @@ impl<'a> Output<'a> {
             written: Instant::now(),
             checked: Instant::now(),
             left: style.frames_max,
+            outage: None,
         };
         if style.zstd {
             let packer = zstd::bulk::Compressor::new(ZSTD_LEVEL).and_then(|mut packer| {
@@ -247,8 +262,37 @@ impl<'a> Output<'a> {
     }
 
     fn fail(&mut self, error: String) {
-        self.live.alarm(format!("{error}; from now on frames are counted but not written"));
+        let until = match self.may_continue() {
+            true => "until another file can be written",
+            false => "from now on",
+        };
+        self.live.alarm(format!("{error}; {until} frames are counted but not written"));
         self.report.error = Some(error);
+        let (began, lost_before) = (Instant::now(), self.report.lost.iter().sum());
+        self.outage.get_or_insert(Outage { began, lost_before, retry: began + RETRY });
+    }
+
+    fn may_continue(&self) -> bool {
+        self.files.may_continue() && self.packer.is_some() == self.style.zstd
+    }
+
+    /// Continues in another file after an error, when it is time to look, and the disk has room.
+    fn try_to_continue(&mut self) {
+        let Some(outage) = self.outage.as_mut().filter(|outage| outage.retry <= Instant::now()) else {
+            return;
+        };
+        outage.retry = Instant::now() + RETRY;
+        self.files.leave(std::mem::take(&mut self.current));
+        if !self.may_continue() || !self.files.make_room(ROOM_BYTES) || self.files.next().is_err() {
+            return;
+        }
+        let Some(Outage { began, lost_before, .. }) = self.outage.take() else { return };
+        self.report.error = None;
+        self.begin();
+        let (path, seconds) = (self.files.path().display(), began.elapsed().as_secs());
+        let lost = self.report.lost.iter().sum::<u64>() - lost_before;
+        self.live.alarm(format!("{path}: the recording continues here, {lost} frames and {seconds} s later"));
+        self.write(); // its header shows whether the disk takes it
     }
 
     fn check_in_place(&mut self) {
@@ -296,6 +340,7 @@ impl<'a> Output<'a> {
             if !self.buffer.is_empty() {
                 self.write();
             }
+            self.try_to_continue();
             return;
         }
         let age = self.style.flush.saturating_sub(HOLD);

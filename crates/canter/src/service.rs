@@ -1,8 +1,9 @@
 //! `canter service`: run by canter's systemd units. A part of `/etc/canter/canter.toml` is a command line
 //! (`configuration`); each start of a recording writes to a new file (`runs`); can-gw's jobs are installed again when
-//! their interfaces appear (`rules`).
+//! their interfaces appear (`rules`). Methods that need more than a unit's rights need a drop-in (`rights`).
 
 pub mod configuration;
+mod rights;
 mod rules;
 mod runs;
 
@@ -10,10 +11,12 @@ use crate::{
     failure::{self, Exit, Failure},
     options::Common,
     program::Program,
+    supervisor::Supervisor,
 };
 use clap::{Args, Subcommand};
 use configuration::{CAPTURE, Configuration, GATEWAY};
-use std::path::PathBuf;
+use runs::Run;
+use std::path::{Path, PathBuf};
 
 /// Run a part of /etc/canter/canter.toml, as the systemd units do
 #[derive(Args)]
@@ -49,8 +52,8 @@ enum Command {
 pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> failure::Result {
     let configuration = Configuration::read(&arguments.config, program)?;
     match arguments.command {
-        Command::Capture { name } => start(capture(&configuration, &name)?, program),
-        Command::Gateway { name } => start(configuration.part(GATEWAY, &name)?.words, program),
+        Command::Capture { name } => capture(&configuration, &name, program),
+        Command::Gateway { name } => gateway(&configuration, &name, program),
         Command::Rules => match configuration.rules()? {
             Some(wanted) => rules::run(&wanted, common),
             None => {
@@ -70,16 +73,29 @@ fn start(words: Vec<String>, program: &Program<'_>) -> failure::Result {
 
 const OUTPUT: &str = "--output=";
 
-/// The command line of a recording, its output named for this run.
-fn capture(configuration: &Configuration<'_>, name: &str) -> failure::Result<Vec<String>> {
+/// Records, the output named for this run.
+fn capture(configuration: &Configuration<'_>, name: &str, program: &Program<'_>) -> failure::Result {
     let mut part = configuration.part(CAPTURE, name)?;
     refuse_same_output(name, &part.words)?;
     for word in &mut part.words {
         if let Some(output) = word.strip_prefix(OUTPUT) {
-            *word = format!("{OUTPUT}{}", runs::next(output, part.keep_runs)?);
+            let run = Run::next(output)?;
+            *word = format!("{OUTPUT}{}", run.output);
+            if let Some(keep) = part.keep_runs {
+                run.keep(keep);
+            }
         }
     }
-    Ok(part.words)
+    start(part.words, program)
+}
+
+fn gateway(configuration: &Configuration<'_>, name: &str, program: &Program<'_>) -> failure::Result {
+    let words = configuration.part(GATEWAY, name)?.words;
+    // Started by hand, it has the rights of its user.
+    if Supervisor::find().is_present() {
+        rights::check(name, &words, Path::new("/"))?;
+    }
+    start(words, program)
 }
 
 /// Refuses an output whose file would exist already at the second start.
@@ -101,6 +117,8 @@ fn check(configuration: &Configuration<'_>) -> failure::Result {
             let part = configuration.part(kind, &name)?;
             if kind == CAPTURE {
                 refuse_same_output(&name, &part.words)?;
+            } else {
+                rights::check(&name, &part.words, Path::new("/"))?;
             }
             println!("canter-{kind}@{name}: canter {}", part.words.join(" "));
         }

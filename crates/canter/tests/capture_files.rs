@@ -108,3 +108,76 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
         assert!(ended.code == Some(2) && ended.said.contains(says), "{:?} {}", ended.code, ended.said);
     }
 }
+
+/// Takes all room of a disk; returns the file that has it.
+fn fill(disk: &Disk) -> String {
+    let filler = disk.file("filler");
+    fs::write(&filler, vec![0; 64 << 20]).unwrap_err();
+    filler
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_recording_continues_in_another_file_when_a_full_disk_has_room_again() {
+    let (disk, cables) = (Disk::new("again", "4M"), Cables::new("kc", 1));
+    for end in ["log", "log.zst"] {
+        let (file, next) = (disk.file(&format!("a.{end}")), disk.file(&format!("a-000002.{end}")));
+        let mut capture = Capture::start(&["kc0", "-o", &file]);
+        send(&mut cables.senders(), 0, 100);
+        eventually("it writes", || fs::metadata(&file).unwrap().len() > 0);
+        let filler = fill(&disk);
+        send(&mut cables.senders(), 100, 10_000);
+        capture.until_it_says(&[&file, "no space left", "until another file can be written"]);
+        fs::remove_file(filler).unwrap();
+        capture.until_it_says(&[&next, "the recording continues here"]);
+        send(&mut cables.senders(), 10_000, 10_200);
+        let ended = capture.stop();
+        let account = account(&file);
+        assert_eq!(
+            (ended.code, files(&account)),
+            (Some(3), vec![file.clone(), next.clone()]),
+            "{}",
+            ended.said
+        );
+        let lines = |file: &str| sh(&format!("zstdcat -f {file} | wc -l")).trim().parse::<u64>().unwrap();
+        let kept = lines(&file) + lines(&next);
+        assert_eq!(
+            (account["frames"].as_u64(), account["lost"]["disk"].as_u64()),
+            (Some(kept), Some(10_200 - kept))
+        );
+        assert!(lines(&next) >= 200 && lines(&file) >= 100, "{account}");
+        let verdict = format!("{0} frames lost at the disk ({0})", 10_200 - kept);
+        assert_eq!((&account["verdict"], &account["failure"]), (&verdict.into(), &"".into()), "{account}");
+    }
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_row_of_files_that_keeps_only_the_last_makes_room_on_a_full_disk() {
+    let (disk, cables) = (Disk::new("room", "4M"), Cables::new("kd", 1));
+    let file = disk.file("a.log");
+    let mut capture = Capture::start(&["kd0", "-o", &file, "--rotate-size", "512K", "--keep", "4"]);
+    let mut senders = cables.senders();
+    let full = || fs::exists(disk.file("a-000005.log")).unwrap();
+    let mut sent = 0;
+    while !full() {
+        send(&mut senders, sent, sent + 1000);
+        sent += 1000;
+        std::thread::sleep(Duration::from_millis(5)); // the traffic: slower than the disk
+    }
+    fill(&disk);
+    send(&mut senders, sent, sent + 30_000);
+    capture.until_it_says(&["no space left"]);
+    capture.until_it_says(&["the recording continues here"]);
+    send(&mut senders, sent + 30_000, sent + 30_100);
+    let ended = capture.stop();
+    let account = account(&file);
+    let number = |of: &Value| of.as_u64().unwrap();
+    let (frames, lost) = (number(&account["frames"]), number(&account["lost"]["disk"]));
+    assert_eq!((ended.code, frames + lost), (Some(3), u64::from(sent) + 30_100), "{}", ended.said);
+    let kept: u64 =
+        files(&account).iter().map(|name| fs::read_to_string(name).unwrap().lines().count() as u64).sum();
+    assert_eq!(kept + number(&account["deleted"]["frames"]), frames, "{account}");
+    // Two of 512 KiB have made room for the next.
+    assert!(number(&account["deleted"]["files"]) >= 3 && kept >= 100, "{account}");
+}

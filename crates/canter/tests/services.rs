@@ -19,9 +19,24 @@ keep-runs = 2
 interfaces = ["vcan0"]
 output = "wrong.log"
 
+[capture.full]
+interfaces = ["vcan0"]
+output = "full/full-{run}.log"
+flush-interval = "500ms"
+
+[capture.device]
+interfaces = ["/dev/canchar0"]
+output = "device-{run}.log"
+flush-interval = "500ms"
+
 [gateway.g]
 from = "vcan0"
 to = "late0"
+
+[gateway.bpf]
+from = "vcan0"
+to = "late0"
+method = "bpf"
 
 [rules]
 file = "/etc/canter/rules.toml"
@@ -43,7 +58,7 @@ fn install() {
     }
     fs::create_dir_all("/etc/canter").unwrap();
     fs::write("/etc/canter/rules.toml", RULES).unwrap();
-    start("useradd", &["--system", "canter"]).ended(DEADLINE); // the host may have it
+    start("useradd", &["--system", "_canter"]).ended(DEADLINE); // the host may have it
     output("systemctl", &["daemon-reload"]);
     ip("link add vcan0 type vcan");
     ip("link set vcan0 up");
@@ -184,4 +199,76 @@ fn a_wrong_configuration_is_said_once_and_not_tried_again() {
         ),
         "{said}"
     );
+}
+
+#[test]
+#[ignore = "needs systemd: run in canter lab --systemd --clock virtual"]
+fn a_recording_on_a_full_disk_says_what_it_loses_and_continues_when_there_is_room() {
+    install();
+    let (unit, folder) = ("canter-capture@full", "/var/lib/canter/full");
+    fs::create_dir_all(folder).unwrap();
+    output("mount", &["-t", "tmpfs", "-o", "size=4M,mode=777", "none", folder]);
+    output("systemctl", &["start", unit]);
+    let lines = |file: &str| fs::read_to_string(file).unwrap_or_default().lines().count();
+    let sent = |count: &str| output("cangen", &["vcan0", "-g", "0", "-n", count, "-I", "1", "-L", "8", "-D", "r"]);
+    sent("100");
+    let (first, second) = (format!("{folder}/full-0001.log"), format!("{folder}/full-0001-000002.log"));
+    eventually("it writes", || lines(&first) == 100);
+    let filler = format!("{folder}/filler");
+    fs::write(&filler, vec![0; 8 << 20]).unwrap_err();
+    sent("2000");
+    until_journal(unit, "until another file can be written frames are counted but not written");
+    eventually("the status counts the loss", || {
+        let status = show(unit, "StatusText");
+        status.split_once(", ").is_some_and(|(_, lost)| lost.ends_with(" lost") && !lost.starts_with("0 "))
+    });
+    fs::remove_file(filler).unwrap();
+    until_journal(unit, "full-0001-000002.log: the recording continues here");
+    sent("100");
+    eventually("it writes again", || lines(&second) >= 100);
+    output("systemctl", &["stop", unit]);
+    assert_eq!(show(unit, "NRestarts"), "0", "{}", journal(unit));
+    let lost = 2200 - lines(&first) - lines(&second);
+    let verdict = format!("{lost} frames lost at the disk ({lost})");
+    assert!(lost > 0 && journal(unit).contains(&verdict), "{verdict}: {}", journal(unit));
+    output("umount", &[folder]);
+}
+
+#[test]
+#[ignore = "needs systemd: run in canter lab --systemd --clock virtual"]
+fn a_gateway_by_bpf_needs_a_drop_in_and_routes_with_it() {
+    install();
+    let unit = "canter-gateway@bpf";
+    let _late = Late::come("late0");
+    let check = || start("canter", &["service", "check"]).ended(DEADLINE);
+    assert!(check().stderr.contains("[gateway.bpf]: method: bpf needs CAP_BPF"), "{}", check().stderr);
+    start("systemctl", &["start", unit]).ended(DEADLINE);
+    assert_eq!((show(unit, "ActiveState").as_str(), show(unit, "NRestarts").as_str()), ("failed", "0"));
+    let folder = "/etc/systemd/system/canter-gateway@bpf.service.d";
+    fs::create_dir_all(folder).unwrap();
+    let page = include_str!("../../../docs/services.md");
+    let lines = page.split("```").find(|part| part.contains("CAP_BPF") && part.starts_with("ini")).unwrap();
+    fs::write(format!("{folder}/rights.conf"), lines.trim_start_matches("ini")).unwrap();
+    output("systemctl", &["daemon-reload"]);
+    assert_eq!(check().code, Some(0), "{}", check().stderr);
+    output("systemctl", &["start", unit]);
+    until_journal(unit, "vcan0 → late0: routing");
+    send("vcan0", "126#44");
+    eventually("the frame has passed", || show(unit, "StatusText").starts_with("1 received"));
+    output("systemctl", &["stop", unit]);
+    assert_eq!(show(unit, "Result"), "success", "{}", journal(unit));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+#[ignore = "needs systemd: run in canter lab --systemd --clock virtual"]
+fn a_unit_records_a_canchar_device() {
+    install();
+    let unit = "canter-capture@device";
+    output("chgrp", &["dialout", "/dev/canchar0"]); // as the udev rule does
+    output("chmod", &["660", "/dev/canchar0"]);
+    output("systemctl", &["start", unit]);
+    assert_eq!(show(unit, "ActiveState"), "active", "{}", journal(unit));
+    output("systemctl", &["stop", unit]);
+    assert!(journal(unit).contains("capture: complete"), "{}", journal(unit));
 }

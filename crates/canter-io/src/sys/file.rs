@@ -1,9 +1,13 @@
-//! Locks on whole files, which end with the process that holds them; FIFOs.
+//! Locks on whole files, which end with the process that holds them; FIFOs; the room on a disk.
 
 use std::{
+    ffi::CString,
     fs::File,
-    io,
-    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    io, mem,
+    os::{
+        fd::AsRawFd,
+        unix::{ffi::OsStrExt, fs::OpenOptionsExt},
+    },
     path::Path,
 };
 
@@ -36,6 +40,20 @@ pub fn open_fifo(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
         opened => opened.map(Some),
     }
+}
+
+/// How many bytes this user may still write to the file system of `path`.
+///
+/// # Errors
+/// The error of statvfs(3).
+pub fn room(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: all zeros are a valid statvfs.
+    let mut about: libc::statvfs = unsafe { mem::zeroed() };
+    // SAFETY: both live until the call returns. statvfs(3) fills the structure.
+    super::check(unsafe { libc::statvfs(path.as_ptr(), &raw mut about) })?;
+    #[allow(clippy::useless_conversion)] // 32 bits wide on 32-bit Arm
+    Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
 }
 
 fn lock_by(file: &File, operation: libc::c_int) -> io::Result<()> {

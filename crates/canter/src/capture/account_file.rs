@@ -1,10 +1,7 @@
 //! The file of the account, `FILE.account.json`: from the start it says that the recording has not ended, and at the end
 //! the account replaces that. An earlier account is never truncated.
 
-use crate::{
-    failure::{self, Failure},
-    trouble,
-};
+use crate::{failure, trouble};
 use canter_capture::{Account, Error};
 use std::{
     io,
@@ -34,14 +31,25 @@ impl AccountFile {
         Ok(Self { output: output.to_owned(), path })
     }
 
-    /// Writes that the recording has not ended: that is what a killed process leaves.
+    /// Writes that the recording has not ended: that is what a killed process leaves. A full disk does not end the recording,
+    /// which continues when there is room.
     pub fn begin(&self) -> failure::Result<()> {
-        self.end(&Account::unfinished(&self.output))
+        match self.save(&Account::unfinished(&self.output)) {
+            Err((path, error)) if error.kind() == io::ErrorKind::StorageFull => {
+                eprintln!("canter: {}; it is written at the end", trouble::of_file(path, "write", error));
+                Ok(())
+            }
+            saved => saved.map_err(|(path, error)| trouble::of_file(path, "write", error)),
+        }
     }
 
     /// Writes the account.
     pub fn end(&self, account: &Account) -> failure::Result<()> {
+        self.save(account).map_err(|(path, error)| trouble::of_file(path, "write", error))
+    }
+
+    fn save(&self, account: &Account) -> Result<(), (&Path, io::Error)> {
         let Some(path) = &self.path else { return Ok(()) };
-        account.save(path).map_err(|error: io::Error| -> Failure { trouble::of_file(path, "write", error) })
+        account.save(path).map_err(|error| (path.as_path(), error))
     }
 }

@@ -94,15 +94,18 @@ pub struct Arguments {
     /// Wait for interfaces that do not exist or are down
     #[arg(long)]
     wait_for_interface: bool,
-    /// Memory in which the kernel keeps frames while this program cannot run
-    #[arg(long, value_name = "SIZE", default_value_t = Size(RING_BYTES))]
-    ring: Size,
-    /// Memory in which frames wait while the disk stalls
-    #[arg(long, value_name = "SIZE", default_value_t = Size(QUEUE_BYTES))]
-    buffer: Size,
+    /// Memory in which the kernel keeps frames while this program cannot run; 64M unless given, less on a small machine
+    #[arg(long, value_name = "SIZE")]
+    ring: Option<Size>,
+    /// Memory in which frames wait while the disk stalls; 256M unless given, less on a small machine
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<Size>,
 }
 
-const _: () = assert!(FLUSH.as_secs() == 1, "must equal the default of --flush-interval");
+const _: () = {
+    assert!(FLUSH.as_secs() == 1, "must equal the default of --flush-interval");
+    assert!(RING_BYTES == 64 << 20 && QUEUE_BYTES == 256 << 20, "must equal the sizes in the help");
+};
 
 /// Bytes, typed as `64M`.
 #[derive(Clone, Copy, Debug)]
@@ -116,26 +119,21 @@ impl std::str::FromStr for Size {
     }
 }
 
-impl std::fmt::Display for Size {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}M", self.0 >> 20)
-    }
-}
-
 fn positive_ns(text: &str) -> Result<u64, String> {
     duration::parse_ns(text).and_then(|ns| if ns > 0 { Ok(ns) } else { Err("must be more than 0".into()) })
 }
 
 impl Arguments {
     fn settings(&self, common: &Common) -> Settings {
+        let usual = Settings::new(self.interfaces.clone(), &self.output);
         Settings {
             format: self.format,
             zstd: self.zstd,
             overwrite: self.overwrite,
             ns: self.ns,
             frames_max: self.count.unwrap_or(u64::MAX),
-            ring_bytes: self.ring.0,
-            queue_bytes: self.buffer.0,
+            ring_bytes: self.ring.map_or(usual.ring_bytes, |size| size.0),
+            queue_bytes: self.buffer.map_or(usual.queue_bytes, |size| size.0),
             rotate_bytes: self.rotate_size.map(|size| size.0 as u64),
             rotate_age: self.rotate_time.map(Duration::from_nanos),
             keep: self.keep.map(|keep| keep as usize),
@@ -144,7 +142,7 @@ impl Arguments {
             hardware_stamps: self.hw_stamps,
             wait_for_interfaces: self.wait_for_interface,
             bus_load: LiveLine::wanted(common),
-            ..Settings::new(self.interfaces.clone(), &self.output)
+            ..usual
         }
     }
 }

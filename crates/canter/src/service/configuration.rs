@@ -58,9 +58,10 @@ fn usage_failure(fault: Box<document::Fault>) -> Failure {
 }
 
 impl<'p> Configuration<'p> {
-    /// Reads a file.
+    /// Reads a file. One that cannot be read is a wrong configuration: another start does not mend it.
     pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
-        Ok(Self::of(path, trouble::read_text(path)?, program))
+        let text = trouble::read_text(path).map_err(|failure| Failure::new(Exit::Usage, failure.message))?;
+        Ok(Self::of(path, text, program))
     }
 
     /// Takes a text; `path` is its name in errors.

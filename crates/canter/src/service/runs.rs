@@ -1,36 +1,123 @@
 //! `{run}` in a service's output is the number of the start, so that a restarted service overwrites no recording, even when
-//! the clock was set back. The names sort by start.
+//! the clock was set back. The names sort by start. Old runs are deleted when the new one has a frame, not at its start: a
+//! service that fails at each start must not delete recordings.
 
 use crate::{
     failure::{self, Exit, Failure},
     trouble,
 };
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 /// The placeholder of the number.
 pub const RUN: &str = "{run}";
+/// The suffix of an account.
+const ACCOUNT: &str = ".account.json";
+/// How often the new run is searched for a frame.
+const LOOK: Duration = Duration::from_secs(1);
 
-/// The output of the next run. Deletes files of older runs so that `keep` runs stay, including this one.
-///
-/// # Errors
-/// The folder cannot be read, or an old file cannot be removed.
-pub fn next(template: &str, keep: Option<u32>) -> failure::Result<String> {
-    let Some((folder, before, after)) = split(template)? else { return Ok(template.to_owned()) };
-    let unreadable = |error| trouble::of_file(&folder, "read", error);
-    let entries = fs::read_dir(&folder).map_err(unreadable)?.flatten();
-    let files: Vec<(u32, PathBuf)> = entries
-        .filter_map(|entry| Some((run_of(entry.file_name().to_str()?, before, after)?, entry.path())))
-        .collect();
-    let number = files.iter().map(|&(run, _)| run).max().unwrap_or(0) + 1;
-    for (run, path) in files {
-        if keep.is_some_and(|keep| u64::from(run) + u64::from(keep) <= u64::from(number)) {
-            fs::remove_file(&path).map_err(|error| trouble::of_file(&path, "remove", error))?;
+/// The runs of a recording: all files that its output has named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Runs {
+    folder: PathBuf,
+    /// The parts of the file's name before and after the number.
+    before: String,
+    after: String,
+}
+
+/// A run that starts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its output.
+    pub output: String,
+    /// Its number among the runs of this name.
+    number: Option<(Runs, u32)>,
+}
+
+impl Run {
+    /// The next run.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn next(template: &str) -> failure::Result<Self> {
+        let Some(runs) = Runs::of(template)? else {
+            return Ok(Self { output: template.to_owned(), number: None });
+        };
+        let number = runs.files()?.last_key_value().map_or(0, |(&newest, _)| newest) + 1;
+        let output = template.replacen(RUN, &format!("{number:04}"), 1);
+        Ok(Self { output, number: Some((runs, number)) })
+    }
+
+    /// As soon as this run has a frame, deletes older ones: `keep` runs with frames stay, this one included, and the
+    /// youngest `keep` without.
+    pub fn keep(self, keep: u32) {
+        let Some((runs, number)) = self.number else { return };
+        let work = move || {
+            while !runs.files().is_ok_and(|files| files.get(&number).is_some_and(|run| has_frame(run))) {
+                thread::sleep(LOOK);
+            }
+            if let Err(failure) = runs.delete_before(number, keep) {
+                eprintln!("service: {failure}");
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("canter-runs".to_owned()).spawn(work) {
+            eprintln!("service: old runs stay: {error}");
         }
     }
-    Ok(template.replacen(RUN, &format!("{number:04}"), 1))
+}
+
+impl Runs {
+    /// The runs of a template with a number.
+    fn of(template: &str) -> failure::Result<Option<Self>> {
+        let split = split(template)?;
+        Ok(split.map(|(folder, before, after)| Self { folder, before: before.into(), after: after.into() }))
+    }
+
+    /// The files of each run, in the order of their names.
+    fn files(&self) -> failure::Result<BTreeMap<u32, Vec<PathBuf>>> {
+        let unreadable = |error| trouble::of_file(&self.folder, "read", error);
+        let mut runs: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+        for entry in fs::read_dir(&self.folder).map_err(unreadable)?.flatten() {
+            let name = entry.file_name();
+            if let Some(run) = name.to_str().and_then(|name| run_of(name, &self.before, &self.after)) {
+                runs.entry(run).or_default().push(entry.path());
+            }
+        }
+        runs.values_mut().for_each(|files| files.sort());
+        Ok(runs)
+    }
+
+    /// Deletes the files of runs before `number`, except those of the youngest `keep - 1` with frames and of the youngest
+    /// `keep` without.
+    fn delete_before(&self, number: u32, keep: u32) -> failure::Result<()> {
+        let (mut with, mut without) = (keep - 1, keep);
+        for (_, files) in self.files()?.range(..number).rev() {
+            let left = if has_frame(files) { &mut with } else { &mut without };
+            if *left > 0 {
+                *left -= 1;
+                continue;
+            }
+            for path in files {
+                fs::remove_file(path).map_err(|error| trouble::of_file(path, "remove", error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether one of these files has a frame. A recording that ended before its first frame is none, and so is a damaged file.
+fn has_frame(files: &[PathBuf]) -> bool {
+    let mut recordings =
+        files.iter().filter(|path| !path.as_os_str().as_encoded_bytes().ends_with(ACCOUNT.as_bytes()));
+    recordings.any(|path| {
+        let mut reader = canter_formats::open(path).ok();
+        reader.as_mut().is_some_and(|reader| matches!(reader.next_record(), Ok(Some(_))))
+    })
 }
 
 /// The folder, and the parts of the file's name before and after the number.
@@ -49,7 +136,7 @@ fn run_of(name: &str, before: &str, after: &str) -> Option<u32> {
     let rest = name.strip_prefix(before)?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, rest) = rest.split_at(digits);
-    let rest = rest.strip_suffix(".account.json").unwrap_or(rest);
+    let rest = rest.strip_suffix(ACCOUNT).unwrap_or(rest);
     let rotation = rest.strip_suffix(after)?;
     let is_rotated =
         rotation.strip_prefix('-').is_some_and(|n| n.len() >= 6 && n.bytes().all(|c| c.is_ascii_digit()));
@@ -60,46 +147,109 @@ fn run_of(name: &str, before: &str, after: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn each_run_has_the_next_number_and_the_oldest_are_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let names = || {
-            let mut names: Vec<_> =
-                fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    /// A folder with runs of `drive-{run}.log`.
+    struct Drive(tempfile::TempDir);
+
+    impl Drive {
+        fn new(names: &[&str]) -> Self {
+            let drive = Self(tempfile::tempdir().unwrap());
+            names.iter().for_each(|name| drive.put(name, "(1.000000) can0 123#11\n"));
+            drive
+        }
+
+        fn put(&self, name: &str, text: &str) {
+            fs::write(self.path(name), text).unwrap();
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.0.path().join(name).display().to_string()
+        }
+
+        fn next(&self) -> Run {
+            Run::next(&self.path("drive-{run}.log")).unwrap()
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.0.path()).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
             names.sort();
             names
-        };
-        let template = path("drive-{run}.pcapng");
-        assert_eq!(next(&template, Some(2)).unwrap(), path("drive-0001.pcapng"));
-        for name in [
-            "drive-0001.pcapng",
-            "drive-0001.pcapng.account.json",
-            "drive-0007-000001.pcapng",
-            "drive-0008.pcapng",
-            "drive-9999.log",
-            "drive-12.pcapng",
-            "drive-0003-notes.pcapng",
-            "other-0100.pcapng",
-        ] {
-            fs::write(path(name), "").unwrap();
         }
-        assert_eq!(next(&template, None).unwrap(), path("drive-0009.pcapng"));
-        assert_eq!(names().len(), 8);
-        assert_eq!(next(&template, Some(2)).unwrap(), path("drive-0009.pcapng"));
-        let left = ["drive-0003-notes.pcapng", "drive-0008.pcapng", "drive-12.pcapng", "drive-9999.log"];
-        assert_eq!(names(), [&left[..], &["other-0100.pcapng"]].concat());
+
+        fn delete_before(&self, number: u32, keep: u32) {
+            self.next().number.unwrap().0.delete_before(number, keep).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_run_has_the_next_number() {
+        let drive = Drive::new(&[]);
+        assert_eq!(drive.next().output, drive.path("drive-0001.log"));
+        let drive = Drive::new(&[
+            "drive-0007-000001.log",
+            "drive-12.log",
+            "drive-9999.pcapng",
+            "drive-0300-notes.log",
+        ]);
+        assert_eq!(drive.next().output, drive.path("drive-0008.log"));
+        assert_eq!(drive.names().len(), 4, "a start deletes nothing");
+    }
+
+    #[test]
+    fn the_oldest_runs_are_deleted_and_nothing_else() {
+        let others = ["drive-0003-notes.log", "drive-12.log", "drive-9999.pcapng", "other-0100.log"];
+        let runs =
+            ["drive-0001.log", "drive-0001.log.account.json", "drive-0007-000001.log", "drive-0008.log"];
+        let drive = Drive::new(&[&runs[..], &others[..], &["drive-0009.log"]].concat());
+        drive.delete_before(9, 2);
+        let mut left = [&others[..], &["drive-0008.log", "drive-0009.log"]].concat();
+        left.sort_unstable();
+        assert_eq!(drive.names(), left);
+    }
+
+    #[test]
+    fn runs_without_a_frame_displace_no_recording() {
+        let drive = Drive::new(&["drive-0001.log", "drive-0002.log", "drive-0009.log"]);
+        for number in 3..9 {
+            drive.put(&format!("drive-000{number}.log"), "");
+            drive.put(&format!("drive-000{number}.log.account.json"), "{}");
+        }
+        drive.delete_before(9, 2);
+        let account = |number| format!("drive-000{number}.log.account.json");
+        let left = [
+            "drive-0002.log",
+            "drive-0007.log",
+            &account(7),
+            "drive-0008.log",
+            &account(8),
+            "drive-0009.log",
+        ];
+        assert_eq!(drive.names(), left);
+    }
+
+    #[test]
+    fn old_runs_stay_until_the_new_one_has_a_frame() {
+        let drive = Drive::new(&["drive-0001.log"]);
+        let run = drive.next();
+        drive.put("drive-0002.log", "");
+        run.keep(1);
+        thread::sleep(2 * LOOK); // the load: it looks twice
+        assert_eq!(drive.names(), ["drive-0001.log", "drive-0002.log"]);
+        drive.put("drive-0002.log", "(1.000000) can0 123#11\n");
+        let began = std::time::Instant::now();
+        while drive.names().len() > 1 {
+            assert!(began.elapsed() < Duration::from_secs(60), "the old run stays");
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(drive.names(), ["drive-0002.log"]);
     }
 
     #[test]
     fn a_name_without_a_number_is_unchanged_and_a_folder_with_one_is_refused() {
-        assert_eq!(next("/nowhere/x.log", Some(1)).unwrap(), "/nowhere/x.log");
-        assert!(
-            next("/var/{run}/x.log", None)
-                .unwrap_err()
-                .message
-                .contains("is allowed only in the name of the file")
-        );
-        assert!(next("/nowhere/{run}.log", None).unwrap_err().message.starts_with("/nowhere: read: "));
+        assert_eq!(Run::next("/nowhere/x.log").unwrap().output, "/nowhere/x.log");
+        let refused = |template| Run::next(template).unwrap_err().message;
+        assert!(refused("/var/{run}/x.log").contains("is allowed only in the name of the file"));
+        assert!(refused("/nowhere/{run}.log").starts_with("/nowhere: read: "));
     }
 }
