@@ -28,8 +28,6 @@ use std::{
 /// Harmful steps of a seed.
 const STEPS: u64 = 12;
 const NAMESPACE: &str = "adversary";
-/// How long a recording lives at most, in the virtual clock, in which starting a program takes long.
-const LIFE_SECONDS: &str = "3600";
 /// How long frames may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -388,7 +386,7 @@ fn attack(seed: u64) -> Verdict {
     arguments.extend(sockets.then_some("--direction"));
     arguments.extend(rotates.then_some(["--rotate-size", "16K"]).into_iter().flatten());
     let began = arguments.join(" ");
-    let capture = Capture::start_for(LIFE_SECONDS, &[], &arguments);
+    let capture = Capture::start(&arguments);
     let process = capture.id();
     let truth = Truth { steps: vec![began], ..Truth::default() };
     let mut attack = Attack { random, disk, lines, any, rotates, process, truth };
