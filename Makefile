@@ -224,7 +224,7 @@ test-bits:
 
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
-	kernel/tests/fuzz/run.sh 6.12 seconds=60 cpus=1
+	kernel/tests/fuzz/run.sh 6.12 seconds=60
 
 # The modules by the kernel's own rules, and canwire by the kernel's netlink client; both take files from Debian's linux-source.
 test-checkpatch:
