@@ -210,7 +210,8 @@ fn a_recording_on_a_full_disk_says_what_it_loses_and_continues_when_there_is_roo
     output("mount", &["-t", "tmpfs", "-o", "size=4M,mode=777", "none", folder]);
     output("systemctl", &["start", unit]);
     let lines = |file: &str| fs::read_to_string(file).unwrap_or_default().lines().count();
-    let sent = |count: &str| output("cangen", &["vcan0", "-g", "0", "-n", count, "-I", "1", "-L", "8", "-D", "r"]);
+    let sent =
+        |count: &str| output("cangen", &["vcan0", "-g", "0", "-n", count, "-I", "1", "-L", "8", "-D", "r"]);
     sent("100");
     let (first, second) = (format!("{folder}/full-0001.log"), format!("{folder}/full-0001-000002.log"));
     eventually("it writes", || lines(&first) == 100);
