@@ -111,22 +111,36 @@ fn refuse_same_output(name: &str, words: &[String]) -> failure::Result<()> {
     Err(Failure::new(Exit::Usage, message))
 }
 
+/// Prints each part as a command line, or its error.
 fn check(configuration: &Configuration<'_>) -> failure::Result {
+    let mut failures = Vec::new();
     for kind in [CAPTURE, GATEWAY] {
         for name in configuration.names(kind)? {
-            let part = configuration.part(kind, &name)?;
-            if kind == CAPTURE {
-                refuse_same_output(&name, &part.words)?;
-            } else {
-                rights::check(&name, &part.words, Path::new("/"))?;
+            match checked(configuration, kind, &name) {
+                Ok(words) => println!("canter-{kind}@{name}: canter {}", words.join(" ")),
+                Err(failure) => failures.push(failure),
             }
-            println!("canter-{kind}@{name}: canter {}", part.words.join(" "));
         }
     }
     if let Some(rules) = configuration.rules()? {
-        let set = crate::rules::read::file(rules.file.as_ref())?;
-        let routes = set.routes.len();
-        println!("canter-rules: {routes} routes of {}", rules.file);
+        match crate::rules::read::file(rules.file.as_ref()) {
+            Ok(set) => println!("canter-rules: {} routes of {}", set.routes.len(), rules.file),
+            Err(failure) => failures.push(failure),
+        }
     }
-    Ok(Exit::Done)
+    let Some(last) = failures.pop() else { return Ok(Exit::Done) };
+    for failure in failures {
+        eprintln!("canter: {failure}");
+    }
+    Err(last)
+}
+
+fn checked(configuration: &Configuration<'_>, kind: &str, name: &str) -> failure::Result<Vec<String>> {
+    let words = configuration.part(kind, name)?.words;
+    if kind == CAPTURE {
+        refuse_same_output(name, &words)?;
+    } else {
+        rights::check(name, &words, Path::new("/"))?;
+    }
+    Ok(words)
 }
