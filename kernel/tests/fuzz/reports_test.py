@@ -3,11 +3,11 @@
 """Which reports of the kernel's log are ours, by logs in the kernel's format (Documentation/dev-tools/kcsan.rst, kasan.rst)."""
 import os
 import sys
-import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import guest  # noqa: E402
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+import guest  # noqa: E402  (of this folder)
+from tap import equal, run  # noqa: E402
 
 FRAME = "=" * 66
 
@@ -38,32 +38,58 @@ LINES = """[   13.000000] canchar_kvaser_pci 0000:00:04.0: canchar2: SJA1000 at 
 """
 
 
-class Reports(unittest.TestCase):
-    def judged(self, log):
-        return [(guest.is_ours(report), guest.is_bad(report)) for report in guest.reports(log)]
+TESTS = []
 
-    def test_a_race_of_the_kernel_is_no_failure_though_lines_of_ours_stand_around_it(self):
-        self.assertEqual(self.judged(LINES + KERNEL + LINES), [(False, False)])
 
-    def test_a_race_of_ours_is_one(self):
-        self.assertEqual(self.judged(LINES + OURS + LINES), [(True, True)])
+def test(function):
+    TESTS.append(function)
+    return function
 
-    def test_so_is_one_in_the_kernel_with_a_call_of_ours(self):
-        self.assertEqual(self.judged(BELOW), [(True, True)])
 
-    def test_races_in_a_row_are_judged_one_by_one(self):
-        self.assertEqual(self.judged(KERNEL + OURS + KERNEL), [(False, False), (True, True), (False, False)])
+def judged(log):
+    """Of each report: ours, bad."""
+    return [(guest.is_ours(report), guest.is_bad(report)) for report in guest.reports(log)]
 
-    def test_other_reports_count_whoever_they_name(self):
-        oops = "[    1.000000] BUG: unable to handle page fault for address: ffffffffc0390130\n[    1.000001] Oops: 0000\n" \
-               "[    1.000002] RIP: 0010:filp_flush+0x18/0x70\n[    1.000003] ---[ end trace 0000000000000000 ]---\n"
-        self.assertEqual(self.judged(oops + LINES), [(False, True)])
 
-    def test_a_stall_counts_when_it_names_a_function_of_ours(self):
-        stall = "[    1.000000] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n[    1.000001]  {}\n"
-        self.assertEqual(self.judged(stall.format("do_idle+0x1/0x2")), [(False, False)])
-        self.assertEqual(self.judged(stall.format("cw_wire_timer+0x1/0x2 [canwire]")), [(True, True)])
+@test
+def race_of_the_kernel():
+    """A data race of the kernel is no failure, though lines of ours stand around it"""
+    equal("reports", judged(LINES + KERNEL + LINES), [(False, False)])
+
+
+@test
+def race_of_ours():
+    """A data race of ours is one"""
+    equal("reports", judged(LINES + OURS + LINES), [(True, True)])
+
+
+@test
+def race_below_ours():
+    """So is one in the kernel with a call of ours"""
+    equal("reports", judged(BELOW), [(True, True)])
+
+
+@test
+def races_in_a_row():
+    """Races in a row are judged one by one"""
+    equal("reports", judged(KERNEL + OURS + KERNEL), [(False, False), (True, True), (False, False)])
+
+
+@test
+def other_reports():
+    """Other reports are failures, whoever they name"""
+    oops = "[    1.000000] BUG: unable to handle page fault for address: ffffffffc0390130\n[    1.000001] Oops: 0000\n" \
+           "[    1.000002] RIP: 0010:filp_flush+0x18/0x70\n[    1.000003] ---[ end trace 0000000000000000 ]---\n"
+    equal("reports", judged(oops + LINES), [(False, True)])
+
+
+@test
+def stalls():
+    """A stall is a failure when it names a function of ours"""
+    stall = "[    1.000000] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n[    1.000001]  {}\n"
+    equal("elsewhere", judged(stall.format("do_idle+0x1/0x2")), [(False, False)])
+    equal("in canwire", judged(stall.format("cw_wire_timer+0x1/0x2 [canwire]")), [(True, True)])
 
 
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(bool(run(TESTS, lambda: None, lambda: None)))
