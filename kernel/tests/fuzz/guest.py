@@ -180,7 +180,8 @@ def main():
     found = reports(kernel_log())
     ours = [report for report in found if is_ours(report)]
     bad = [report for report in found if is_bad(report)]
-    failed += ["kmemleak"] * bool(lost) + ["reports"] * bool(bad)
+    calls = int((re.search("^calls_made = ([0-9]+)", made, re.M) or [0, 0])[1])
+    failed += ["kmemleak"] * bool(lost) + ["reports"] * bool(bad) + ["no calls"] * bool(seconds and made and not calls)
     for text in ["\n".join(report) for report in bad[:10]] + ["unreferenced object" + leak for leak in lost[:5]]:
         print(text, file=sys.stderr)
     others = len(found) - len(ours)
@@ -188,7 +189,6 @@ def main():
         "verdict": f'"{"failed: " + ", ".join(failed) if failed else "passed"}"', "memory_grown_kib": grown,
         "reports_of_ours": len(ours), "reports_of_others": others, "leaks": len(lost),
     }, [("ours: " if report in ours else "other: ") + report[0] for report in found], made + "\n" + nth)
-    calls = (re.search("^calls_made = ([0-9]+)", made, re.M) or [0, 0])[1]
     print(f"1..1\n{'not ok' if failed else 'ok'} 1 - the modules bear the fuzzer on {notes['line']} with {os.cpu_count()} "
           f"processors ({', '.join(failed) + ': ' if failed else ''}{len(ours)} reports of ours, {others} of others, "
           f"{len(lost)} leaks, {grown} KiB more, {calls} calls)")
