@@ -53,9 +53,10 @@ Examples:
   canter convert *.log.zst -o fleet --format parquet --vehicle V17    a data set for DuckDB
   canter convert fleet/vehicle=V17 -o v17.pcapng     all recordings of one vehicle in a data set
   canter convert drive.blf -o - --format log | canplayer vcan0=can0
+  canter convert --salvage damaged.blf -o rest.blf   all that is readable, and a line that says what is missing
 canter detects the formats of inputs by their content and decompresses .zst and .gz. docs/formats.md lists what each
-format stores. Exit code 0; 3 when an input was cut off (canter converts all frames before the cut), or when lengths in
-it contradict each other.")]
+format stores. Exit code 0; 3 when an input was cut off (canter converts all frames before the cut), when lengths in it
+contradict each other, or when --salvage skipped damage.")]
 pub struct Arguments {
     /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
@@ -68,6 +69,9 @@ pub struct Arguments {
     /// Overwrite an existing file
     #[arg(long)]
     overwrite: bool,
+    /// Skip what is damaged in an input and convert the rest; without it, damage is an error and nothing is written
+    #[arg(long)]
+    salvage: bool,
     /// In .log and .asc, stamps of 9 digits instead of 6
     #[arg(long)]
     ns: bool,
@@ -97,8 +101,8 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let format = format(&arguments)?;
     let mut report = Report::new(&arguments.output.display().to_string(), format);
-    let readers = arguments.inputs.iter().map(canter_formats::open);
-    let readers = readers.collect::<canter_formats::Result<Vec<_>>>()?;
+    let open = |path| canter_formats::open(path).map(|reader| reader.salvage(arguments.salvage));
+    let readers = arguments.inputs.iter().map(open).collect::<canter_formats::Result<Vec<_>>>()?;
     common.apply()?;
     let options = WriteOptions {
         format,

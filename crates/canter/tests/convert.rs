@@ -434,3 +434,89 @@ fn what_a_format_cannot_keep_is_told_once() {
     let output = convert(&[&input, "-o", &place.name("out.pcapng")]);
     assert!(!self::said(&output).contains("omits from"));
 }
+
+#[test]
+fn what_is_readable_of_a_damaged_recording_is_converted_on_request_and_the_rest_is_named() {
+    let place = Place::new();
+    let whole = fs::read(recording("dumpcap.pcapng")).unwrap();
+    // The last block but four, and zeros, as after a loss of power.
+    let zeros = [&whole[..whole.len() - 250], &[0; 4096]].concat();
+    let damaged = place.file("damaged.pcapng", zeros);
+    let text = "(1.000000) can0 001#\n(2.000000) can0 12345#\n(3.000000) can0 003#\n";
+    let lines = place.file("lines.log", text);
+    let (out, report) = (place.name("out.csv"), place.name("report.json"));
+    for input in [&damaged, &lines] {
+        let refused = convert(&[input, "-o", &out]);
+        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        assert!(said(&refused).ends_with("; --salvage skips what is damaged\n"), "{}", said(&refused));
+        assert!(!place.path("out.csv").exists());
+    }
+    let kept = convert(&["--salvage", &lines, "-o", &out, "--json", &report]);
+    assert_eq!(kept.status.code(), Some(3));
+    let line = "lines.log: 2 frames were read, 23 bytes from line 2, byte 21 on were skipped: position 16: \
+                expected an identifier\n";
+    assert!(said(&kept).contains("  salvaged: ") && said(&kept).contains(line), "{}", said(&kept));
+    let report: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!((&report["frames"], &report["cut_off"]), (&2.into(), &Value::Array(Vec::new())));
+    assert!(report["salvaged"][0].as_str().unwrap().contains("23 bytes"), "{report}");
+    assert_eq!(log(&out, &[]).lines().count(), 2);
+
+    let kept = convert(&["--salvage", &damaged, "-o", &out, "--overwrite"]);
+    assert_eq!(kept.status.code(), Some(3));
+    assert!(
+        said(&kept).contains(": 7 frames were read, ") && said(&kept).contains(" bytes from byte "),
+        "{}",
+        said(&kept)
+    );
+    let seven: String =
+        log(&recording("dumpcap.pcapng"), &[]).lines().take(7).map(|line| format!("{line}\n")).collect();
+    assert_eq!(log(&out, &[]), seven);
+    // Nothing to salvage: nothing is said, and all is well.
+    let whole = convert(&["--salvage", &recording("candump.log"), "-o", &out, "--overwrite"]);
+    assert_eq!((whole.status.code(), said(&whole).contains("salvaged")), (Some(0), false));
+}
+
+/// The frames of a recording, by the library.
+fn frames(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
+    let input = Box::new(std::io::Cursor::new(bytes.to_vec()));
+    let mut reader =
+        canter_formats::Reader::from_read("", input, canter_formats::FORMATS).ok()?.salvage(true);
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        frames.push((record.stamp_ns, format!("{} {}", reader.name(record.bus), record.frame)));
+    }
+    Some(frames)
+}
+
+#[test]
+fn recordings_of_other_programs_that_are_cut_off_at_any_byte_have_no_frame_that_was_not_there() {
+    let place = Place::new();
+    for name in [
+        "candump.log",
+        "dumpcap.pcapng",
+        "tcpdump-any.pcap",
+        "tcpdump-ns.pcap",
+        "a.asc",
+        "a.blf",
+        "a.csv",
+        "a.mf4",
+    ] {
+        let path = if let Some(end) = name.strip_prefix("a.") {
+            let path = place.name(&format!("all.{end}"));
+            converted(&[&recording("candump.log"), "-o", &path]);
+            path
+        } else {
+            recording(name)
+        };
+        let whole = fs::read(path).unwrap();
+        let want = frames(&whole).unwrap();
+        assert!(want.len() > 2, "{name}");
+        for at in 1..whole.len() {
+            let Some(frames) = frames(&whole[..at]) else {
+                assert!(at < 80, "{name} at {at}: not recognised");
+                continue;
+            };
+            assert!(want.starts_with(&frames), "{name} at {at}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use canter_frame::{
     frame::{BRS, EFF_FLAG, EFF_MASK, ESI, FDF, RTR_FLAG, SFF_MASK, len_of_dlc},
 };
 use jiff::{civil, tz::TimeZone};
-use std::str::SplitAsciiWhitespace;
+use std::{io, str::SplitAsciiWhitespace};
 
 /// Flags of a `CANFD` line.
 const ASC_RTR: u32 = 1 << 4;
@@ -144,6 +144,7 @@ impl Asc {
     }
 
     fn event(&mut self, line: &str) -> Result<Event, Trouble> {
+        self.flaw = None;
         let mut words = line.split_ascii_whitespace();
         let Some(stamp) = words.next().and_then(stamp_ns) else { return Ok(Event::Other("other events")) };
         self.last_ns = if self.relative { self.last_ns.saturating_add(stamp) } else { stamp };
@@ -323,10 +324,12 @@ impl Decode for Asc {
                 Event::Nothing
             };
             drop(text);
-            source.consume(length + 1);
-            match event {
-                Event::Nothing => {}
-                Event::Other(kind) => context.skipped.count(kind),
+            let found = match event {
+                Event::Nothing => false,
+                Event::Other(kind) => {
+                    context.skipped.count(kind);
+                    false
+                }
                 Event::Frame(channel, direction, frame) => {
                     let Ok(stamp_ns) = u64::try_from(self.start_ns + i128::from(self.last_ns)) else {
                         return wrong("a stamp outside of 1970…2554");
@@ -336,13 +339,22 @@ impl Decode for Asc {
                         context.flawed.count(flaw);
                     }
                     *entry = Record { stamp_ns, bus, frame, direction };
-                    return Ok(true);
+                    true
                 }
+            };
+            source.consume(length + 1);
+            if found {
+                return Ok(true);
             }
         }
     }
 
     fn place(&self, _source: &Source) -> String {
         format!("line {}", self.line)
+    }
+
+    /// Stamps that count from the line before are lost with a line.
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        source.skip_line().map(|()| !self.relative)
     }
 }

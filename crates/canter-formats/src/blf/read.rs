@@ -16,9 +16,12 @@ use crate::{
 };
 use canter_frame::Record;
 use flate2::read::ZlibDecoder;
-use std::io::Read;
+use std::io::{self, Read};
 
+const SIGNATURE: &[u8] = b"LOBJ";
 const STAMP_TEN_US: u32 = 1;
+/// A container's method of compression.
+const ZLIB: u16 = 2;
 
 /// The largest container accepted, in bytes, packed and unpacked; Vector's have 128 KiB.
 const CONTAINER_BYTES_MAX: u32 = 8 << 20;
@@ -47,6 +50,10 @@ pub struct Blf {
     to_skip: u64,
     /// The file ends inside the current container: no objects follow those in `objects`.
     cut: bool,
+    /// Damage was skipped: `objects` begin in the middle of an object.
+    torn: bool,
+    /// The container at the source's window could not be unpacked.
+    failed: bool,
 }
 
 const LE: Order = Order::Little;
@@ -116,10 +123,11 @@ impl Blf {
         let present = container.len().min(length);
         self.objects_read += 1;
         self.cut = present < length;
+        self.failed = true;
         let packed = &container[OBJECT_BASE + 16..present];
         match method {
             0 => self.objects.extend_from_slice(packed),
-            2 => {
+            ZLIB => {
                 let limit = u64::from(CONTAINER_BYTES_MAX) + 1;
                 match ZlibDecoder::new(packed).take(limit).read_to_end(&mut self.objects) {
                     Ok(count) if count as u64 == limit => {
@@ -138,6 +146,7 @@ impl Blf {
             }
         }
         source.consume(present);
+        self.failed = false;
         Ok(true)
     }
 
@@ -163,6 +172,20 @@ impl Blf {
         self.objects.extend_from_slice(&object[..length]);
         source.consume(length);
         Ok(true)
+    }
+
+    /// Behind damage: moves to the first object that begins in `objects`, which others follow up to the end.
+    fn mend(&mut self) {
+        let objects = &self.objects[self.at..];
+        let starts = memchr::memmem::find_iter(objects, SIGNATURE);
+        let is_whole = |at: usize| LE.word(&objects[at..], 8) as usize <= objects.len() - at;
+        match starts.into_iter().find(|&at| is_whole(at) && follow_each_other(&objects[at..])) {
+            Some(at) => {
+                self.at += at;
+                self.torn = false;
+            }
+            None => self.at = self.objects.len(),
+        }
     }
 
     /// Returns the length of the next complete object, at `at` in `objects`; `None`: the next container is needed.
@@ -196,10 +219,33 @@ impl Blf {
     }
 }
 
+/// Whether the bytes are objects up to their end, the last of which may be incomplete.
+fn follow_each_other(mut objects: &[u8]) -> bool {
+    while objects.len() >= OBJECT_BASE {
+        let (head_bytes, length) = (usize::from(LE.half(objects, 4)), LE.word(objects, 8) as usize);
+        if padding(objects) != Some(0) || head_bytes < OBJECT_BASE || length < head_bytes {
+            return false;
+        }
+        let rest = objects.get(length..).unwrap_or_default();
+        objects = &rest[if rest.len() < OBJECT_BASE { 0 } else { padding(rest).unwrap_or(0) }..];
+    }
+    true
+}
+
+/// Whether a container that is checked by a sum begins here.
+fn is_container(head: &[u8]) -> bool {
+    head.len() >= OBJECT_BASE + 16
+        && head.starts_with(SIGNATURE)
+        && usize::from(LE.half(head, 4)) == OBJECT_BASE
+        && (32..=CONTAINER_BYTES_MAX).contains(&LE.word(head, 8))
+        && LE.word(head, 12) == LOG_CONTAINER
+        && LE.half(head, 16) == ZLIB
+}
+
 /// Returns the padding before the next object, in bytes: writers align to 4 or 8 bytes, counted from the object or from
 /// the file's start.
 fn padding(bytes: &[u8]) -> Option<usize> {
-    bytes[..11].windows(4).position(|four| four == b"LOBJ")
+    bytes[..11].windows(4).position(|four| four == SIGNATURE)
 }
 
 impl Decode for Blf {
@@ -219,6 +265,9 @@ impl Decode for Blf {
                     let ended = self.to_skip == 0 && rest.iter().all(|&byte| byte == 0);
                     let whole = ended && self.is_whole(source);
                     return if whole { Ok(false) } else { Err(Trouble::Cut) };
+                }
+                if self.torn {
+                    self.mend();
                 }
                 continue;
             };
@@ -246,6 +295,35 @@ impl Decode for Blf {
                     *entry = Record { stamp_ns, bus, frame, direction };
                     return Ok(true);
                 }
+            }
+        }
+    }
+
+    /// At the next container with a checksum.
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        if self.cut {
+            return Ok(false);
+        }
+        let rest = &self.objects[self.at..];
+        if !self.failed && !rest.is_empty() && follow_each_other(rest) {
+            return Ok(true);
+        }
+        self.objects.clear();
+        (self.at, self.to_skip, self.torn) = (0, 0, true);
+        // The container that could not be unpacked, unless the damage is in the objects of the one before.
+        if std::mem::take(&mut self.failed) {
+            source.consume(SIGNATURE.len());
+        }
+        loop {
+            let window = source.want(OBJECT_BASE + 16)?;
+            let length = window.len();
+            match memchr::memmem::find(window, SIGNATURE) {
+                Some(0) if is_container(window) => return Ok(true),
+                Some(0) => source.consume(SIGNATURE.len()),
+                Some(at) => source.consume(at),
+                None if length < OBJECT_BASE + 16 => return Ok(false),
+                // A signature may begin in the last bytes.
+                None => source.consume(length - SIGNATURE.len()),
             }
         }
     }

@@ -38,7 +38,7 @@ fn check(name: &str, frame: &Frame, whole: &[u8], range: Range<usize>, no_other:
     for at in range.filter(|at| !no_other.contains(at)) {
         for value in values(whole[at], text) {
             bytes[at] = value;
-            let Seen { frames, cut, error, skipped, flawed } = seen(&bytes);
+            let Seen { frames, cut, error, skipped, flawed, .. } = seen(&bytes);
             let told = error.is_some() || cut || !flawed.is_empty();
             let read = frames.first().map(|(_, _, frame, _)| frame);
             let whole = match read {

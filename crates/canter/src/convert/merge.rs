@@ -1,6 +1,6 @@
 //! Merges several recordings by stamp. Frames of the same recording keep their order, except with `--sort`.
 
-use crate::failure;
+use crate::{failure, trouble::of_recording};
 use canter_formats::Reader;
 use canter_frame::{BusId, Record};
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -78,18 +78,18 @@ impl Merge {
     #[inline]
     fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
         if let [reader] = self.readers.as_mut_slice() {
-            return Ok(reader.next_record()?.map(|entry| (0, entry)));
+            return Ok(reader.next_record().map_err(of_recording)?.map(|entry| (0, entry)));
         }
         if !self.started {
             self.started = true;
             for (reader, next) in self.readers.iter_mut().zip(&mut self.next) {
-                *next = reader.next_record()?;
+                *next = reader.next_record().map_err(of_recording)?;
             }
         }
         let stamps =
             self.next.iter().enumerate().filter_map(|(at, next)| Some((next.as_ref()?.stamp_ns, at)));
         let Some((_, at)) = stamps.min() else { return Ok(None) };
-        let following = self.readers[at].next_record()?;
+        let following = self.readers[at].next_record().map_err(of_recording)?;
         Ok(std::mem::replace(&mut self.next[at], following).map(|entry| (at, entry)))
     }
 

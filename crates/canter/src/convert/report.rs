@@ -69,6 +69,8 @@ pub struct Report {
     not_kept: BTreeMap<String, u64>,
     /// Inputs that end in the middle of an entry, and where.
     pub cut_off: Vec<String>,
+    /// What `--salvage` skipped of which input.
+    salvaged: Vec<String>,
 }
 
 impl Report {
@@ -87,6 +89,7 @@ impl Report {
             backwards: 0,
             not_kept: BTreeMap::new(),
             cut_off: Vec::new(),
+            salvaged: Vec::new(),
         }
     }
 
@@ -106,6 +109,7 @@ impl Report {
             lost: reader.lost(),
         };
         self.inputs = readers.iter().map(input).collect();
+        self.salvaged = readers.iter().filter_map(Reader::salvaged).collect();
         self.cut_off = readers.iter().filter_map(Reader::cut).map(str::to_owned).collect();
         (self.files, self.bytes) = (written.files, written.bytes);
         self.not_kept = written.not_kept.iter().map(|(detail, count)| (with_option(detail), count)).collect();
@@ -118,7 +122,9 @@ impl Report {
 
     /// Whether frames are missing, or may not be whole.
     pub fn is_doubtful(&self) -> bool {
-        !self.cut_off.is_empty() || self.inputs.iter().any(|input| !input.flawed.is_empty())
+        !self.cut_off.is_empty()
+            || !self.salvaged.is_empty()
+            || self.inputs.iter().any(|input| !input.flawed.is_empty())
     }
 
     /// One row per bus.
@@ -203,6 +209,9 @@ impl fmt::Display for Report {
         }
         for cut in &self.cut_off {
             writeln!(f, "  {cut}: all frames before were converted")?;
+        }
+        for skipped in &self.salvaged {
+            writeln!(f, "  salvaged: {skipped}")?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The recordings that are replayed: several files are merged by their stamps.
 
-use crate::failure;
+use crate::{failure, trouble::of_recording};
 use canter_formats::Reader;
 use canter_io::Frame;
 use std::path::PathBuf;
@@ -24,8 +24,9 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    pub fn open(paths: &[PathBuf]) -> failure::Result<Self> {
-        let readers = paths.iter().map(canter_formats::open).collect::<canter_formats::Result<Vec<_>>>()?;
+    pub fn open(paths: &[PathBuf], salvage: bool) -> failure::Result<Self> {
+        let open = |path| canter_formats::open(path).map(|reader| reader.salvage(salvage));
+        let readers = paths.iter().map(open).collect::<canter_formats::Result<Vec<_>>>()?;
         let heads = vec![None; readers.len()];
         let mut recordings = Self { readers, heads, buses: Vec::new() };
         for at in 0..recordings.readers.len() {
@@ -49,7 +50,8 @@ impl Recordings {
         let mut notes = Vec::new();
         for reader in &self.readers {
             let path = reader.path();
-            notes.extend(reader.cut().map(str::to_owned));
+            notes.extend(reader.cut().map(|cut| format!("{cut}: all frames before were read")));
+            notes.extend(reader.salvaged().map(|skipped| format!("salvaged: {skipped}")));
             notes.extend(
                 reader.skipped().iter().map(|(entry, count)| format!("{path}: {count} {entry}: not sent")),
             );
@@ -61,14 +63,17 @@ impl Recordings {
         notes
     }
 
-    /// Whether a file has frames that may not be whole.
-    pub fn is_doubtful(&self) -> bool {
-        self.readers.iter().any(|reader| reader.flawed().iter().next().is_some())
+    /// Whether frames of a file are missing, because it is cut off or damaged, or may not be whole.
+    pub fn is_incomplete(&self) -> bool {
+        let flawed = |reader: &Reader| reader.flawed().iter().next().is_some();
+        self.readers
+            .iter()
+            .any(|reader| flawed(reader) || reader.cut().is_some() || reader.salvaged().is_some())
     }
 
     fn read(&mut self, at: usize) -> failure::Result<()> {
         let reader = &mut self.readers[at];
-        self.heads[at] = match reader.next_record()? {
+        self.heads[at] = match reader.next_record().map_err(of_recording)? {
             None => None,
             Some(entry) => {
                 let name = reader.name(entry.bus);
@@ -105,7 +110,7 @@ mod tests {
                 writer.frame(&entry).unwrap();
             }
             writer.finish().unwrap();
-            let (mut recordings, mut order) = (Recordings::open(&[path]).unwrap(), Vec::new());
+            let (mut recordings, mut order) = (Recordings::open(&[path], false).unwrap(), Vec::new());
             while let Some(next) = recordings.next().unwrap() {
                 order.push((next.stamp_ns, recordings.buses[next.bus].clone(), next.frame.to_string()));
             }
@@ -124,7 +129,7 @@ mod tests {
         };
         let a = file("a", "(1.000000) can0 001#\n(3.000000) can1 002#\n(2.000000) can0 003#\n");
         let b = file("b", "# nothing\n(2.000000) can1 004#\n(2.500000) can7 005#\n");
-        let mut recordings = Recordings::open(&[a, b]).unwrap();
+        let mut recordings = Recordings::open(&[a, b], false).unwrap();
         let mut order = Vec::new();
         while let Some(next) = recordings.next().unwrap() {
             order.push((next.frame.can_id, next.bus));
