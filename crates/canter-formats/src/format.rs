@@ -109,6 +109,7 @@ pub use crate::{
     output::Output,
     source::{LINE_BYTES_MAX, Line, SNIFF_BYTES, Source, Whole},
     trouble::Trouble,
+    zone::Zone,
 };
 use canter_frame::{BusId, RawRecord, Record};
 use std::{
@@ -247,6 +248,10 @@ pub struct Context {
     pub lost: u64,
     /// Whether the reader skips damage. A decoder then trusts less: what an undamaged file has right is checked.
     pub salvage: bool,
+    /// The zone of dates without one.
+    pub zone: Zone,
+    /// Whether stamps count from a date without a zone.
+    pub zone_used: bool,
 }
 
 /// Entries that are not classic or FD frames, by kind.

@@ -1,7 +1,7 @@
 //! Reads a recording frame by frame, in bounded memory: [`Reader::open`], then [`Reader::next_record`] until `None`.
 
 use crate::{
-    Error, Result,
+    Error, Result, Zone,
     error::plain,
     format::{Context, Decode, Flawed, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
     table::WITHOUT,
@@ -159,6 +159,19 @@ impl Reader {
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.context.salvage = salvage;
         self
+    }
+
+    /// Takes dates that name no zone, those in the headers of ASC and BLF, for dates in this one instead of UTC. What canter
+    /// writes says that it is in UTC.
+    #[must_use]
+    pub fn zone(mut self, zone: Zone) -> Self {
+        self.context.zone = zone;
+        self
+    }
+
+    /// Whether the stamps of frames that were read count from a date without a zone: [`zone`](Self::zone) chooses it.
+    pub fn zone_used(&self) -> bool {
+        self.context.zone_used
     }
 
     /// The next frame, or `None` after the last complete one.

@@ -2,6 +2,10 @@
 //! the next container. The layouts are those of python-can's and Vector's own files.
 //!
 //! Channels are numbers from 1, named as in ASC; canter's names are in an APP_TEXT object.
+//!
+//! The header's date names no time zone: CANoe writes local time, canter and python-can since 4.6 UTC
+//! (hardbyte/python-can#2010). It is taken for UTC unless the reader was given another one. canter's files are recognised by
+//! their names of channels, and are in UTC.
 
 use super::{
     layout::{LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD, OBJECT_HEAD_2},
@@ -13,9 +17,11 @@ use crate::{
     format::{Context, Decode, Flawed, Source},
     linktype::Order,
     trouble::{Trouble, wrong},
+    zone::Zone,
 };
 use canter_frame::Record;
 use flate2::read::ZlibDecoder;
+use jiff::civil;
 use std::io::{self, Read};
 
 const SIGNATURE: &[u8] = b"LOBJ";
@@ -41,6 +47,10 @@ pub struct Blf {
     count: u32,
     /// Objects and containers read so far: some writers count containers as objects.
     objects_read: u64,
+    /// The date in the header.
+    date: Option<civil::DateTime>,
+    /// canter wrote the file, so that the date is in UTC.
+    utc: bool,
     start_ns: u64,
     channels: BusOfChannel,
     /// Decompressed objects; the next one begins at `at`.
@@ -59,7 +69,14 @@ pub struct Blf {
 const LE: Order = Order::Little;
 
 impl Blf {
-    fn open(&mut self, source: &mut Source) -> Result<(), Trouble> {
+    /// Sets the stamp of the header's date, in UTC or in a zone.
+    fn start(&mut self, zone: &Zone) {
+        let zone = if self.utc { &Zone::default() } else { zone };
+        let ns = self.date.and_then(|date| zone.ns(date));
+        self.start_ns = ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+    }
+
+    fn open(&mut self, source: &mut Source, zone: &Zone) -> Result<(), Trouble> {
         let head = source.want(144)?;
         let length = LE.word(head, 4);
         if head.len() < 72 {
@@ -71,7 +88,8 @@ impl Blf {
         (self.size, self.count) =
             (u64::from(LE.word(head, 20)) << 32 | u64::from(LE.word(head, 16)), LE.word(head, 32));
         let time: [u16; 8] = std::array::from_fn(|n| LE.half(head, 40 + 2 * n));
-        self.start_ns = systemtime::to_ns(time).unwrap_or(0);
+        self.date = systemtime::date(time);
+        self.start(zone);
         self.open = true;
         if source.skip(length.into())? { Ok(()) } else { Err(Trouble::Cut) }
     }
@@ -256,7 +274,7 @@ impl Decode for Blf {
         entry: &mut Record,
     ) -> Result<bool, Trouble> {
         if !self.open {
-            self.open(source)?;
+            self.open(source, &context.zone)?;
         }
         loop {
             let Some(length) = self.whole()? else {
@@ -284,13 +302,18 @@ impl Decode for Blf {
             let ns = units.saturating_mul(if LE.word(bytes, 16) == STAMP_TEN_US { 10_000 } else { 1 });
             match object::read(kind, body, head_bytes.max(OBJECT_HEAD))? {
                 Object::Other(kind) => context.skipped.count(kind),
-                Object::Name(channel, name) => self.channels.name(channel, &name, &mut context.names)?,
+                Object::Name(channel, name) => {
+                    self.channels.name(channel, &name, &mut context.names)?;
+                    self.utc = true;
+                    self.start(&context.zone);
+                }
                 Object::Frame { channel, direction, frame, flaw } => {
                     let unusual = head_bytes != if version == 1 { OBJECT_HEAD } else { OBJECT_HEAD_2 };
                     if let Some(flaw) = flaw.or(unusual.then_some(Flawed::HEADER)) {
                         context.flawed.count(flaw);
                     }
                     let bus = self.channels.number(channel, &mut context.names)?;
+                    context.zone_used |= self.date.is_some() && !self.utc;
                     let stamp_ns = self.start_ns.saturating_add(ns);
                     *entry = Record { stamp_ns, bus, frame, direction };
                     return Ok(true);
