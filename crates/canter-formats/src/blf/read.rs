@@ -245,7 +245,7 @@ fn follow_each_other(mut objects: &[u8]) -> bool {
             return false;
         }
         let rest = objects.get(length..).unwrap_or_default();
-        objects = &rest[if rest.len() < OBJECT_BASE { 0 } else { padding(rest).unwrap_or(0) }..];
+        objects = &rest[padding(rest).unwrap_or(0)..];
     }
     true
 }
@@ -263,7 +263,7 @@ fn is_container(head: &[u8]) -> bool {
 /// Returns the padding before the next object, in bytes: writers align to 4 or 8 bytes, counted from the object or from
 /// the file's start.
 fn padding(bytes: &[u8]) -> Option<usize> {
-    bytes[..11].windows(4).position(|four| four == SIGNATURE)
+    bytes.get(..11)?.windows(4).position(|four| four == SIGNATURE)
 }
 
 impl Decode for Blf {
@@ -327,8 +327,11 @@ impl Decode for Blf {
         if self.cut {
             return Ok(false);
         }
+        // Behind an object that cannot be read, the next one is whole, or else nothing more is known of this container.
         let rest = &self.objects[self.at..];
-        if !self.failed && !rest.is_empty() && follow_each_other(rest) {
+        let rest = rest.get(padding(rest).unwrap_or(0)..).unwrap_or_default();
+        let has_next = rest.len() >= OBJECT_BASE && LE.word(rest, 8) as usize <= rest.len();
+        if !self.failed && has_next && follow_each_other(rest) {
             return Ok(true);
         }
         self.objects.clear();

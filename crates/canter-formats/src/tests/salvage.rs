@@ -3,7 +3,11 @@
 
 use super::{Kept, Recording, Seen, all, kept};
 use crate::{BusId, Direction, FORMATS, Frame, Reader, Record};
-use std::{fs, io::Cursor};
+use proptest::prelude::*;
+use std::{
+    fs,
+    io::{Cursor, Read},
+};
 
 fn salvaged(bytes: &[u8]) -> Seen {
     let reader = Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS);
@@ -206,6 +210,22 @@ fn of_a_blf_the_containers_before_and_behind_a_damaged_one_are_read() {
 }
 
 #[test]
+fn of_a_blf_an_object_that_cannot_be_read_costs_itself_only() {
+    let (_, whole, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "blf").unwrap();
+    let mut objects = Vec::new();
+    flate2::read::ZlibDecoder::new(&whole[144 + 32..]).read_to_end(&mut objects).unwrap();
+    let mut bytes = [&whole[..144], &objects].concat();
+    bytes[16..24].fill(0); // the size in the header
+    let starts: Vec<usize> = memchr::memmem::find_iter(&bytes, b"LOBJ").collect();
+    // The name of a channel becomes an error frame, for which it is too short.
+    let at = starts.iter().rposition(|at| bytes[at + 12] == 65).unwrap();
+    bytes[starts[at] + 12] = 73;
+    let seen = salvaged(&bytes);
+    assert!(seen.error.is_none() && seen.salvaged.is_some(), "{:?}", seen.salvaged);
+    assert_eq!(seen.frames.len(), want.len(), "{:?}", seen.salvaged);
+}
+
+#[test]
 fn of_a_data_set_all_parts_but_the_damaged_one_are_read() {
     let Some(format) = crate::named("parquet", FORMATS) else { return };
     let recording = Recording::of(format, &entries(30), "set");
@@ -234,4 +254,24 @@ fn of_a_packed_file_what_was_unpacked_before_the_damage_is_read() {
     let (read, said) = frames(&bytes);
     assert!(read.len() > 1000 && read.len() < 50_000, "{said}");
     assert!(said.contains(": unpack: "), "{said}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn damage_anywhere_neither_hangs_a_reader_nor_makes_it_panic_nor_is_an_error(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 1..40usize), 1..6),
+    ) {
+        for (name, mut bytes, _) in files(&entries(40)) {
+            for (place, value, count) in &damage {
+                let at = place.index(bytes.len());
+                let end = bytes.len().min(at + count);
+                bytes[at..end].fill(*value);
+            }
+            let seen = salvaged(&bytes);
+            prop_assert!(seen.error.is_none() || seen.frames.is_empty(), "{name}: {:?}", seen.error);
+            prop_assert!(seen.frames.len() <= 40, "{name}");
+        }
+    }
 }

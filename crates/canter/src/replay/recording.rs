@@ -1,6 +1,9 @@
 //! The recordings that are replayed: several files are merged by their stamps.
 
-use crate::{failure, trouble::of_recording};
+use crate::{
+    failure::{self, Failure},
+    trouble::of_recording,
+};
 use canter_formats::Reader;
 use canter_io::Frame;
 use std::path::PathBuf;
@@ -21,6 +24,8 @@ pub struct Recordings {
     heads: Vec<Option<Recorded>>,
     /// The names of all buses so far.
     pub buses: Vec<String>,
+    /// Why a file cannot be read any further: an error after the frame before the damage.
+    failure: Option<Failure>,
 }
 
 impl Recordings {
@@ -28,7 +33,7 @@ impl Recordings {
         let open = |path| canter_formats::open(path).map(|reader| reader.salvage(salvage));
         let readers = paths.iter().map(open).collect::<canter_formats::Result<Vec<_>>>()?;
         let heads = vec![None; readers.len()];
-        let mut recordings = Self { readers, heads, buses: Vec::new() };
+        let mut recordings = Self { readers, heads, buses: Vec::new(), failure: None };
         for at in 0..recordings.readers.len() {
             recordings.read(at)?;
         }
@@ -37,11 +42,14 @@ impl Recordings {
 
     /// The oldest of the files' next frames.
     pub fn next(&mut self) -> failure::Result<Option<Recorded>> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let stamps =
             self.heads.iter().enumerate().filter_map(|(at, head)| Some((head.as_ref()?.stamp_ns, at)));
         let Some((_, at)) = stamps.min() else { return Ok(None) };
-        let next = self.heads[at];
-        self.read(at)?;
+        let next = self.heads[at].take();
+        self.failure = self.read(at).err();
         Ok(next)
     }
 
@@ -117,6 +125,30 @@ mod tests {
             let want = [(1_000_000_000, "can0", "001#"), (2_000_000_000, "can1", "002#11")];
             assert_eq!(order, want.map(|(at, bus, frame)| (at, bus.into(), frame.into())), "{}", format.name);
         }
+    }
+
+    #[test]
+    fn the_frame_before_damage_is_read_before_the_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "(1.000000) can0 001#\n(2.000000) can0 002#\n(3.000000) ?\n(4.000000) can0 004#\n")
+            .unwrap();
+        let read = |salvage| {
+            let mut recordings = Recordings::open(std::slice::from_ref(&path), salvage).unwrap();
+            let mut order = Vec::new();
+            loop {
+                match recordings.next() {
+                    Ok(Some(next)) => order.push(next.frame.can_id),
+                    Ok(None) => return (order, recordings.is_incomplete()),
+                    Err(failure) => {
+                        assert!(failure.message.ends_with("; --salvage skips what is damaged"), "{failure}");
+                        return (order, true);
+                    }
+                }
+            }
+        };
+        assert_eq!(read(false), (vec![1, 2], true));
+        assert_eq!(read(true), (vec![1, 2, 4], true));
     }
 
     #[test]
