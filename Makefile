@@ -21,7 +21,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
   lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
-  soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms setup setup-arm
+  soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
 study: setup
 	cargo build --release --locked
@@ -157,25 +157,33 @@ test-arm-lab: setup-arm built
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.
 PROFILE ?= release
 BUILT := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
-deb: setup
+deb: setup-deb
 	cargo build --locked -p canter --profile $(PROFILE)
-	packaging/deb.sh $$(dpkg --print-architecture) $(TARGET)/$(BUILT)/canter $(TARGET)/$(BUILT)/canter target/deb
+	packaging/deb.sh canter $$(dpkg --print-architecture) $(TARGET)/$(BUILT)/canter $(TARGET)/$(BUILT)/canter target/deb
 
 deb-arm64: setup-arm
 	cargo build --locked -p canter
 	$(ARM64) cargo build --locked -p canter --profile $(PROFILE) --target aarch64-unknown-linux-gnu
-	packaging/deb.sh arm64 $(TARGET)/aarch64-unknown-linux-gnu/$(BUILT)/canter $(TARGET)/debug/canter target/deb
+	packaging/deb.sh canter arm64 $(TARGET)/aarch64-unknown-linux-gnu/$(BUILT)/canter $(TARGET)/debug/canter target/deb
 
 deb-armhf: setup-arm
 	cargo build --locked -p canter
 	CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc \
 	  cargo build --locked -p canter --profile $(PROFILE) --target armv7-unknown-linux-gnueabihf
-	packaging/deb.sh armhf $(TARGET)/armv7-unknown-linux-gnueabihf/$(BUILT)/canter $(TARGET)/debug/canter target/deb
+	packaging/deb.sh canter armhf $(TARGET)/armv7-unknown-linux-gnueabihf/$(BUILT)/canter $(TARGET)/debug/canter target/deb
+
+# The source package, with its crates: dpkg-buildpackage builds it without a network. target/source/.
+deb-source: setup-deb
+	packaging/source.sh target/source
 
 # Each package in target/deb: its files, its pages, its completions, its program where it runs; this machine's by apt, too.
-test-deb: deb
+# A service that records meanwhile goes on through an upgrade.
+test-deb: deb deb-dkms built
+	@$(MAKE) --no-print-directory setup PACKAGES=lintian
+	lintian --fail-on error,warning target/deb/canter*.deb
 	packaging/test.sh target/deb
 	packaging/install.sh target/deb
+	$(LAB) --systemd -- packaging/running.sh "$$(realpath target/deb/canter_*_$$(dpkg --print-architecture).deb)"
 
 # The crates as a registry would have them: packed, unpacked into an empty folder, built and used from there.
 test-package: setup
@@ -233,7 +241,7 @@ test-bits:
 
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
-	kernel/tests/fuzz/run.sh 6.12 seconds=60 cpus=1
+	kernel/tests/fuzz/run.sh 6.12 seconds=60
 
 # The modules by the kernel's own rules, and canwire by the kernel's netlink client; both take files from Debian's linux-source.
 test-checkpatch:
@@ -247,8 +255,8 @@ test-kernel-all: setup test-bits
 	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt
 
 # The modules as a package that DKMS builds for each kernel; test-dkms installs it as root on an overlay, and loads them.
-deb-dkms:
-	kernel/dkms/build.sh deb target
+deb-dkms: setup-deb
+	packaging/deb.sh canter-dkms target/deb
 
 test-dkms: built
 	kernel/dkms/test.sh 6.12
@@ -273,6 +281,9 @@ lint: export CARGO_TARGET_DIR := $(TARGET)/lint
 lint: lint-elsewhere
 	cargo fmt --all --check
 	cd baremetal && cargo fmt --check
+	packaging/copyright.py --check
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources; \
+	else echo 'SKIPPED lint: no cargo-deny (cargo install --locked cargo-deny)'; fi
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # What other programs use compiles for other systems, without the features that need C.
@@ -314,6 +325,10 @@ target/python: tests/requirements.txt
 	python3 -m venv $@
 	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 	touch $@
+
+# All that a package takes besides Rust, on a Raspberry Pi as elsewhere.
+setup-deb:
+	@$(MAKE) --no-print-directory setup PACKAGES="gcc libc6-dev make dpkg-dev"
 
 setup-arm:
 	rustup target add aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf

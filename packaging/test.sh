@@ -15,7 +15,7 @@ for package in "$1"/canter_*.deb; do
 	armhf) run="qemu-arm-static -L /usr/arm-linux-gnueabihf" ;;
 	*) complain "no way to run $arch here" ;;
 	esac
-	$run "$root/usr/bin/canter" --version | grep -q "^canter $(dpkg-deb -f "$package" Version)$" || complain "--version"
+	$run "$root/usr/bin/canter" --version | grep -q "^canter $(dpkg-deb -f "$package" Version | sed 's/-[^-]*$//')$" || complain "--version"
 	$run "$root/usr/bin/canter" capture --help | grep -q -e --rotate-size || complain "capture --help"
 	$run "$root/usr/bin/canter" service check --config "$root/etc/canter/canter.toml" || complain "its configuration"
 	for page in canter canter-capture canter-service-check; do
@@ -32,7 +32,7 @@ for package in "$1"/canter_*.deb; do
 	if command -v zsh > /dev/null; then
 		zsh -n "$root/usr/share/zsh/vendor-completions/_canter" || complain "zsh completions"
 	fi
-	for unit in "$root"/lib/systemd/system/*; do
+	for unit in "$root"/usr/lib/systemd/system/*; do
 		grep -q '^Type=notify' "$unit" || complain "$unit"
 	done
 	(cd "$root" && dpkg-deb --ctrl-tarfile "$OLDPWD/$package" | tar -xO ./md5sums | md5sum -c --quiet) || complain md5sums

@@ -15,7 +15,7 @@ if [ -z "$release" ]; then
 	exit 1
 fi
 rm -rf "$out"
-"$dkms/build.sh" deb "$out"
+"$root/packaging/deb.sh" canter-dkms "$out"
 over=$(mktemp -d -p /var/tmp)
 trap 'rm -rf "$over"' EXIT
 mkdir "$over"/{root,changes,work,modules,modules-work}

@@ -18,7 +18,7 @@ pub mod sim;
 pub mod table;
 mod uring;
 
-use crate::{Batch, Error, Filters, Frame, Interface, Result, carrier::Carrier};
+use crate::{Batch, Error, Filters, Frame, Interface, Result, carrier::Carrier, sys::poll};
 use std::{fmt, io, os::fd::BorrowedFd, time::Duration};
 
 /// Receives frames from one interface.
@@ -165,15 +165,45 @@ impl TransmitOptions {
     pub fn without_waiting(self) -> Self {
         Self { patience: Some(Duration::ZERO), ..self }
     }
+}
 
-    /// Whether calls may wait for room.
-    pub(crate) fn waits(&self) -> bool {
-        self.patience != Some(Duration::ZERO)
+/// Whether a transmitter waits for room, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// It waits now.
+    pub waits: bool,
+    /// `None`: as long as it takes.
+    pub patience: Option<Duration>,
+}
+
+impl Room {
+    /// As these options say.
+    pub fn of(options: &TransmitOptions) -> Self {
+        let never = options.patience == Some(Duration::ZERO);
+        Self { waits: !never, patience: options.patience }
     }
 
-    /// The patience of one wait, for poll(2).
-    pub(crate) fn patience_ns(&self) -> Option<u64> {
-        self.patience.map(|patience| u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX))
+    /// As [`Transmit::set_waiting`].
+    pub fn set_waiting(&mut self, waits: bool) {
+        self.waits = waits && self.patience != Some(Duration::ZERO);
+    }
+
+    /// Whether it was opened to wait, but not as long as it takes.
+    pub fn ends(&self) -> bool {
+        self.patience.is_some_and(|patience| patience > Duration::ZERO)
+    }
+
+    /// The flags of a sending call.
+    #[inline]
+    pub fn flags(&self) -> libc::c_int {
+        if self.waits { 0 } else { libc::MSG_DONTWAIT }
+    }
+
+    /// Waits until `descriptor` may have room; false after a signal or the patience.
+    pub fn wait(&self, descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+        let patience_ns =
+            self.patience.map(|patience| u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        Ok(poll::writable(descriptor, patience_ns)? > 0)
     }
 }
 

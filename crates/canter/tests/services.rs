@@ -43,7 +43,7 @@ fn install() {
     }
     fs::create_dir_all("/etc/canter").unwrap();
     fs::write("/etc/canter/rules.toml", RULES).unwrap();
-    start("useradd", &["--system", "canter"]).ended(DEADLINE); // the host may have it
+    start("useradd", &["--system", "_canter"]).ended(DEADLINE); // the host may have it
     output("systemctl", &["daemon-reload"]);
     ip("link add vcan0 type vcan");
     ip("link set vcan0 up");

@@ -253,6 +253,52 @@ static long look_at_tap(struct worker *worker, const struct row *row)
 	return sum & 1;
 }
 
+/*
+ * What stands in all records: single bytes, which are never half written, so a record that is being
+ * written counts too.
+ */
+static void check_records(const struct canwire_ring *ring, size_t bytes)
+{
+	const struct canwire_record *records = (void *)((char *)ring + 4096);
+	size_t count = (bytes - 4096) / sizeof(*records);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct canwire_record *record = &records[i];
+
+		if (record->len > CANFD_MAX_DLEN || record->dlc > 15 ||
+		    record->error > CANWIRE_ERROR_ABORTED ||
+		    (record->slot > 63 && record->slot != CANWIRE_SLOT_SOURCE))
+			found_wrong("the tap of bus %.16s has a frame of %u bytes, DLC %u, error %u, slot %u",
+				    ring->bus, record->len, record->dlc, record->error, record->slot);
+	}
+}
+
+static long check_tap(struct worker *worker, const struct row *row)
+{
+	struct canwire_ring *ring;
+	char path[64];
+	size_t bytes;
+	int fd;
+
+	(void)row;
+	snprintf(path, sizeof(path), "/dev/canwire-%s", buses[below(worker, 3)]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ring = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	if (ring != MAP_FAILED) {
+		bytes = 4096 + ring->records * sizeof(struct canwire_record);
+		munmap(ring, 4096);
+		ring = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	}
+	close(fd);
+	if (ring == MAP_FAILED)
+		return -errno;
+	check_records(ring, bytes);
+	munmap(ring, bytes);
+	return 0;
+}
+
 static const struct row tap_rows[] = {
 	{ "open", 6, open_tap, NULL },
 	{ "close", 2, close_one, (void *)TAP },
@@ -260,6 +306,7 @@ static const struct row tap_rows[] = {
 	{ "mmap", 4, map_tap, NULL },
 	{ "munmap", 1, unmap_one, NULL },
 	{ "look", 6, look_at_tap, NULL },
+	{ "check", 3, check_tap, NULL },
 	{ "poll", 4, poll_one, (void *)TAP },
 	{ "epoll", 4, epoll_one, (void *)TAP },
 };

@@ -97,6 +97,8 @@ struct request {
 #define FIELDS(array) sizeof(array) / sizeof(*(array)), (array)
 
 uint64_t now_us(void);
+/* The kernel's tools see nothing of what is overwritten inside of a structure; what comes out shows it. */
+void found_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* draw.c */
 uint64_t mix(uint64_t a, uint64_t b);
@@ -169,6 +171,9 @@ struct count {
 /* In memory that all processes share. */
 extern struct shared {
 	atomic_bool stop;
+	/* What no driver may show: the first that was seen. */
+	atomic_bool wrong;
+	char what[160];
 	struct worker workers[PROCESSES][THREADS];
 	struct count counts[TABLES][ROWS_MAX];
 	atomic_uint corpus_count;

@@ -102,6 +102,23 @@ def prepare():
                    shell=True, stderr=subprocess.DEVNULL)
 
 
+def keep_tracepoints_on():
+    """With several processors, two others watch the handlers of interrupts, so that canprobe's watch changes a list of
+    functions and no code: QEMU before 8.1 may execute an old byte of code that another processor changed (HACKING.md)."""
+    if os.cpu_count() == 1:
+        return
+    tracing = "/sys/kernel/tracing"
+    if not os.path.ismount(tracing):
+        subprocess.run(["mount", "-t", "tracefs", "none", tracing], stderr=subprocess.DEVNULL)
+    if not os.path.isdir(f"{tracing}/events/irq"):
+        return  # a kernel without tracepoints, where canprobe watches nothing
+    os.mkdir(f"{tracing}/instances/fuzz")
+    for instance in (tracing, f"{tracing}/instances/fuzz"):
+        for event in ("irq_handler_entry", "irq_handler_exit"):
+            with open(f"{instance}/events/irq/{event}/enable", "w") as file:
+                file.write("1")
+
+
 def fuzz_rounds(run, seconds, seed):
     """The reason of a failure, what was printed, and how much more memory the kernel has."""
     # Caches fill first.
@@ -133,6 +150,7 @@ def main():
     notes = dict(word.split("=", 1) for word in sys.argv[4:])
     seconds, seed, patience = int(notes["seconds"]), int(notes["seed"]), notes["patience"]
     prepare()
+    keep_tracepoints_on()
     failed, nth, made, grown = [], "", "", 0
 
     def run(*words):

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ _Static_assert(sizeof(tables) / sizeof(*tables) == TABLES, "counts for each tabl
 
 struct shared *shared;
 
-static uint64_t seed = 2014, seconds = 60, round_seconds = 10, patience = 60;
+static uint64_t seed = 2014, seconds = 60, round_seconds = 10, patience = 60, began;
 const char *only;
 
 uint64_t now_us(void)
@@ -51,6 +52,17 @@ uint64_t now_us(void)
 static uint64_t now_ms(void)
 {
 	return now_us() / 1000;
+}
+
+void found_wrong(const char *format, ...)
+{
+	va_list words;
+
+	if (atomic_exchange(&shared->wrong, true))
+		return;
+	va_start(words, format);
+	vsnprintf(shared->what, sizeof(shared->what), format, words);
+	va_end(words);
 }
 
 /* ------------------------------------------------------------- watching -- */
@@ -224,6 +236,11 @@ static int run_round(uint64_t number, uint64_t end, int log)
 		}
 		if (now_ms() >= end)
 			shared->stop = true;
+		if (shared->wrong) {
+			printf("fuzz: after %llu s: %s\n", (unsigned long long)(now_ms() - began) / 1000,
+			       shared->what);
+			return give_up();
+		}
 		if (hangs())
 			return give_up();
 		watch_log(log);
@@ -266,8 +283,10 @@ static void print_counts(uint64_t rounds, uint64_t took_ms)
 static int run_rounds(void)
 {
 	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	uint64_t began = now_ms(), end = began + 1000 * seconds, rounds = 0;
+	uint64_t end, rounds = 0;
 
+	began = now_ms();
+	end = began + 1000 * seconds;
 	lseek(log, 0, SEEK_END);
 	while (now_ms() < end) {
 		uint64_t until = now_ms() + 1000 * round_seconds;

@@ -59,14 +59,31 @@ static void make_canxl(char *frame, size_t bytes)
 	memcpy(frame + 6, &len, sizeof(len));
 }
 
-static long send_packet(struct worker *worker, const struct row *row)
+/* Mostly of a size that the kernel's own checks let through for the protocol at some MTU. */
+static size_t packet_size(struct worker *worker, uint16_t protocol)
 {
 	static const size_t sizes[] = { 16, 72, 0, 1, 8, 12, 13, 14, 15, 17, 64, 71, 73, 76, 2060,
 					2061, 2072, 4096 };
-	size_t bytes = sizes[one_in(worker, 3) ? below(worker, 2) : below(worker, 18)];
+
+	if (one_in(worker, 4))
+		return sizes[below(worker, sizeof(sizes) / sizeof(*sizes))];
+	switch (protocol) {
+	case ETH_P_CANXL:
+		return one_in(worker, 4) ? 17 + below(worker, 56) : 13 + below(worker, 4);
+	case ETH_P_CANFD:
+		return CANFD_MTU;
+	default:
+		return CAN_MTU;
+	}
+}
+
+static long send_packet(struct worker *worker, const struct row *row)
+{
+	uint16_t protocol = protocols[below(worker, one_in(worker, 4) ? 6 : 3)];
+	size_t bytes = packet_size(worker, protocol);
 	struct sockaddr_ll to = {
 		.sll_family = AF_PACKET,
-		.sll_protocol = htons(protocols[below(worker, one_in(worker, 4) ? 6 : 3)]),
+		.sll_protocol = htons(protocol),
 		.sll_ifindex = any_interface(worker),
 		.sll_halen = one_in(worker, 16) ? any_value(worker, 1) : 0,
 	};
@@ -77,12 +94,22 @@ static long send_packet(struct worker *worker, const struct row *row)
 	(void)row;
 	for (unsigned int i = 0; i < count && result >= 0; i++) {
 		fill_can_frame(worker, worker->scratch, bytes);
-		if (to.sll_protocol == htons(ETH_P_CANXL) && bytes > 12 && !one_in(worker, 4))
+		if (protocol == ETH_P_CANXL && bytes > 12 && !one_in(worker, 4))
 			make_canxl(worker->scratch, bytes);
 		result = made(sendto(fd, worker->scratch, bytes, MSG_DONTWAIT, (void *)&to,
 				     sizeof(to)));
 	}
 	return result;
+}
+
+/* Of a raw socket: a struct can_frame or canfd_frame with a length that it has room for. */
+static void check_frame(const char *bytes, ssize_t len)
+{
+	const struct canfd_frame *frame = (const void *)bytes;
+
+	if ((len != CAN_MTU || frame->len > CAN_MAX_DLEN) &&
+	    (len != CANFD_MTU || frame->len > CANFD_MAX_DLEN))
+		found_wrong("a raw socket receives %zd bytes, a frame of %u", len, frame->len);
 }
 
 static long receive(struct worker *worker, const struct row *row)
@@ -91,10 +118,14 @@ static long receive(struct worker *worker, const struct row *row)
 	long result = -EAGAIN;
 
 	for (unsigned int i = 0; i < 16; i++) {
-		ssize_t len = recv(fd, worker->scratch, 4096, MSG_DONTWAIT);
+		struct sockaddr_storage from = {};
+		socklen_t bytes = sizeof(from);
+		ssize_t len = recvfrom(fd, worker->scratch, 4096, MSG_DONTWAIT, (void *)&from, &bytes);
 
 		if (len < 0)
 			return i ? result : -errno;
+		if (from.ss_family == AF_CAN)	/* of a packet socket: AF_PACKET */
+			check_frame(worker->scratch, len);
 		result = len;
 	}
 	return result;

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# build.sh PROGRAM: canchar's core and SJA1000 as a program of user space, with kernel.h in place of the kernel's headers.
+# build.sh driver|board PROGRAM: canchar's core and SJA1000 as a program of user space, with kernel.h in place of the kernel's
+# headers: driver.c, for one chip of a test, or board.c, for a Kvaser card with four.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 canchar=$here/../../canchar
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
 sources=("$canchar"/{core,send,queue,device,chip_sja1000,chip_sja1000_setup}.c)
+[ "$1" != board ] || sources+=("$canchar/board_kvaser_pci.c")
 # What kernel.h includes itself is the C library's.
 grep -ho '^#include <linux/[a-z0-9_/]*\.h>' "${sources[@]}" "$canchar"/*.h | sort -u | sed 's/.*<\(.*\)>/\1/' |
 	grep -vx -e linux/types.h -e linux/can.h -e linux/can/error.h | while read -r header; do
@@ -14,4 +16,4 @@ grep -ho '^#include <linux/[a-z0-9_/]*\.h>' "${sources[@]}" "$canchar"/*.h | sor
 		: >"$empty/$header"
 	done
 ${CC:-cc} -std=gnu11 -O1 -g -Wall -Wno-unused -Wno-format -Werror -fsanitize=address,undefined -fno-sanitize-recover \
-	-include "$here/kernel.h" -I "$empty" -o "$1" "$here/driver.c" "${sources[@]}"
+	-include "$here/kernel.h" -I "$empty" -o "$2" "$here/$1.c" "${sources[@]}"

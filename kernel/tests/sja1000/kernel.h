@@ -64,9 +64,11 @@ typedef int irqreturn_t;
 #define PTR_ERR(at)		((long)(at))
 #define ERR_PTR(error)		((void *)(long)(error))
 
-/* Ports: driver.c. */
+/* Ports: driver.c and board.c. */
 u8 inb(unsigned long port);
 void outb(u8 value, unsigned long port);
+u32 inl(unsigned long port);
+void outl(u32 value, unsigned long port);
 static inline void udelay(unsigned int us) { }
 
 /* Memory. */
@@ -189,6 +191,7 @@ struct device {
 	struct device *parent;
 	dev_t devt;
 	void (*release)(struct device *device);
+	unsigned int users;
 };
 
 #define THIS_MODULE		NULL
@@ -198,15 +201,59 @@ struct device {
 #define ida_alloc_max(ida, most, flags) (0)
 #define ida_free(ida, number)	((void)(number))
 #define ida_destroy(ida)	((void)(ida))
-#define device_initialize(device) ((void)(device))
+#define device_initialize(device) ((device)->users = 1)
 #define dev_set_name(device, ...) ((void)(device))
 #define cdev_init(cdev, operations) ((void)(operations))
 #define cdev_device_add(cdev, device) (0)
 #define cdev_device_del(cdev, device) ((void)(device))
-#define put_device(device)	((void)(device))
+#define get_device(device)	((void)(device)->users++)
+static inline void put_device(struct device *device)
+{
+	if (!--device->users)
+		device->release(device);
+}
+
 #define alloc_chrdev_region(number, first, count, name) (0)
 #define unregister_chrdev_region(number, count) ((void)(number))
 #define class_register(class)	((void)(class), 0)
 #define class_unregister(class)	((void)(class))
+
+/* PCI and interrupt lines: board.c. */
+struct pci_dev {
+	struct device dev;
+	u16 vendor, device;
+	int irq;
+	void *data;
+};
+
+struct pci_device_id { int unused; };
+struct pci_driver {
+	const char *name;
+	int (*probe)(struct pci_dev *pdev, const struct pci_device_id *id);
+	void (*remove)(struct pci_dev *pdev);
+};
+
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof(*(array)))
+#define IRQF_SHARED		1
+#define IRQF_NO_THREAD		2
+#define module_param(name, type, mode)
+#define MODULE_PARM_DESC(name, text)
+#define dev_name(device)	("canchar")
+#define dev_info(device, ...)	((void)(device))
+#define dev_warn(device, ...)	((void)(device))
+#define pci_set_drvdata(pdev, value) ((pdev)->data = (value))
+#define pci_get_drvdata(pdev)	((pdev)->data)
+void *devm_kzalloc(struct device *device, size_t bytes, int flags);
+int pci_enable_device(struct pci_dev *pdev);
+void pci_disable_device(struct pci_dev *pdev);
+int pci_request_regions(struct pci_dev *pdev, const char *driver);
+void pci_release_regions(struct pci_dev *pdev);
+unsigned long pci_resource_start(struct pci_dev *pdev, int region);
+unsigned long pci_resource_len(struct pci_dev *pdev, int region);
+int pci_register_driver(struct pci_driver *driver);
+void pci_unregister_driver(struct pci_driver *driver);
+int request_irq(int line, irqreturn_t (*handler)(int line, void *data), unsigned int flags,
+		const char *name, void *data);
+void free_irq(int line, void *data);
 
 #endif

@@ -1,7 +1,7 @@
 //! `canchar`: read(2) and write(2) on the character device of a controller that the module canchar drives. Frames
 //! bypass the network stack: the interrupt handler puts them directly into this file's queue, and one call moves many.
 
-use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
+use super::{Echo, Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait, read_write::short_count};
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
     batch::{Clock, Origin},
@@ -85,7 +85,7 @@ fn receive_nothing(device: &Device) -> io::Result<()> {
 
 /// Opens and configures a device for a transmitter.
 pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Device> {
-    let device = open(interface, !options.waits())?;
+    let device = open(interface, !Room::of(options).waits)?;
     // A transmitter receives nothing, so it should add no work to the interrupt handler.
     receive_nothing(&device).map_err(|error| Error::new(&interface.name, "set filters", error))?;
     if options.echo == Echo::On {
@@ -197,19 +197,18 @@ impl Receive for Reader {
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let device = open_transmitter(interface, options)?;
     let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
-    let patience_ns = options.patience_ns();
-    if patience_ns.is_some() {
+    let room = Room::of(options);
+    if room.ends() {
         device.set_nonblocking(true).map_err(|error| Error::new(&interface.name, "O_NONBLOCK", error))?;
     }
-    Ok(Box::new(Writer { device, frames, waits: options.waits(), patience_ns }))
+    Ok(Box::new(Writer { device, frames, room }))
 }
 
 struct Writer {
     device: Device,
     frames: Box<[RawFrame]>,
-    /// Whether a call waits for room, and how long (`None`: as long as it takes, in write(2) itself).
-    waits: bool,
-    patience_ns: Option<u64>,
+    /// Without an end to its patience, write(2) itself waits.
+    room: Room,
 }
 
 impl Writer {
@@ -234,9 +233,9 @@ impl Transmit for Writer {
         while sent < frames.len() {
             match self.write(&frames[sent..]) {
                 Ok(count) => sent += count,
-                Err(error) if self.waits && error.kind() == io::ErrorKind::WouldBlock => {
-                    if poll::writable(self.device.as_fd(), self.patience_ns)? == 0 {
-                        return Ok(sent); // a signal, or the patience has ended
+                Err(error) if self.room.waits && error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.room.wait(self.device.as_fd())? {
+                        return Ok(sent);
                     }
                 }
                 Err(error) => return short_count(sent, error),
@@ -250,7 +249,7 @@ impl Transmit for Writer {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.waits = waits && self.patience_ns != Some(0);
+        self.room.set_waiting(waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -261,7 +260,7 @@ impl Transmit for Writer {
 impl Drop for Writer {
     /// The driver sends the frames that wait before it closes a file that may wait.
     fn drop(&mut self) {
-        if self.patience_ns.is_some_and(|ns| ns > 0) {
+        if self.room.ends() {
             let _ = self.device.set_nonblocking(false); // without it the frames are lost, and nothing else goes wrong
         }
     }

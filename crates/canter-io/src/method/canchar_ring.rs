@@ -4,7 +4,7 @@
 mod ring;
 
 use super::{
-    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait,
+    Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait,
     canchar::{open_receiver, open_transmitter, to_raw},
     read_write::short_count,
 };
@@ -106,16 +106,13 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     set.map_err(|error| Error::new(&interface.name, "set options", error))?;
     let ring = Ring::map(&device, Direction::Transmit).map(Producer::new);
     let ring = ring.map_err(|error| Error::new(&interface.name, "mmap", error))?;
-    let (waits, patience_ns) = (options.waits(), options.patience_ns());
-    Ok(Box::new(RingTransmitter { ring, device, waits, patience_ns }))
+    Ok(Box::new(RingTransmitter { ring, device, room: Room::of(options) }))
 }
 
 struct RingTransmitter {
     ring: Producer,
     device: Device,
-    /// Whether a call waits for room, and how long (`None`: as long as it takes).
-    waits: bool,
-    patience_ns: Option<u64>,
+    room: Room,
 }
 
 impl RingTransmitter {
@@ -127,7 +124,7 @@ impl RingTransmitter {
         if !self.ring.is_full() {
             return Ok(true);
         }
-        Ok(poll::writable(self.device.as_fd(), self.patience_ns)? > 0)
+        self.room.wait(self.device.as_fd())
     }
 }
 
@@ -139,7 +136,7 @@ impl Transmit for RingTransmitter {
                 Err(error) => return short_count(taken, error),
             };
             while !self.ring.put(raw) {
-                if !self.waits {
+                if !self.room.waits {
                     return Ok(taken);
                 }
                 match self.wait_for_room() {
@@ -164,7 +161,7 @@ impl Transmit for RingTransmitter {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.waits = waits && self.patience_ns != Some(0);
+        self.room.set_waiting(waits);
     }
 
     /// Makes the driver send the frames that it would not fetch without a call.

@@ -4,8 +4,7 @@
 //! recvmmsg's own time-out is never used: it is looked at only after a frame has come, so it does not end a wait.
 
 use super::{
-    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw,
-    read_write::{sending_flags, short_count},
+    Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait, can_raw, read_write::short_count,
 };
 use crate::{
     Batch, Frame, Interface, Meta, Result,
@@ -94,15 +93,12 @@ impl Receiver {
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
     let headers = Headers::new(CALL_FRAMES, Wanted::default());
-    let waits = options.waits();
-    Ok(Box::new(Sender { socket, flags: sending_flags(waits), waits, headers }))
+    Ok(Box::new(Sender { socket, room: Room::of(options), headers }))
 }
 
 struct Sender {
     socket: Socket,
-    flags: libc::c_int,
-    /// It was opened to wait for room.
-    waits: bool,
+    room: Room,
     headers: Headers,
 }
 
@@ -110,7 +106,7 @@ impl Transmit for Sender {
     fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
         let mut sent = 0;
         while sent < frames.len() {
-            match self.headers.send(&self.socket, &frames[sent..], self.flags) {
+            match self.headers.send(&self.socket, &frames[sent..], self.room.flags()) {
                 Ok(count) => sent += count,
                 Err(error) => return short_count(sent, error),
             }
@@ -119,7 +115,7 @@ impl Transmit for Sender {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.flags = sending_flags(waits && self.waits);
+        self.room.set_waiting(waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -13,7 +13,7 @@
 mod slots;
 
 use super::{
-    Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw,
+    Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait, can_raw,
     read_write::{refuse_without_sockets, short_count, when_gone},
 };
 use crate::{
@@ -196,9 +196,8 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     // Protocol 0: the socket receives nothing, so receiving does not pay for it.
     socket.bind_packet(interface.index, 0).map_err(|error| Error::moving(&interface.name, "bind", error))?;
     let (index, fd) = (interface.index, interface.supports_fd());
-    let (waits, patience_ns) = (options.waits(), options.patience_ns());
-    let ring = Outgoing::new(slots);
-    Ok(Box::new(RingTransmitter { ring, socket, index, fd, waits, patience_ns, protocol: 0 }))
+    let (ring, room) = (Outgoing::new(slots), Room::of(options));
+    Ok(Box::new(RingTransmitter { ring, socket, index, fd, room, protocol: 0 }))
 }
 
 struct RingTransmitter {
@@ -206,9 +205,7 @@ struct RingTransmitter {
     socket: Socket,
     index: u32,
     fd: bool,
-    /// Whether a call waits for room, and how long (`None`: as long as it takes).
-    waits: bool,
-    patience_ns: Option<u64>,
+    room: Room,
     /// Of the frames in slots that wait.
     protocol: u16,
 }
@@ -240,9 +237,9 @@ impl Transmit for RingTransmitter {
                 Ok(()) => break,
                 // The slots that were not taken stay to be sent again: nothing is lost.
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN) if self.waits => {
-                        if poll::writable(self.socket.as_fd(), self.patience_ns)? == 0 {
-                            break; // a signal, or the patience has ended
+                    Some(libc::EAGAIN) if self.room.waits => {
+                        if !self.room.wait(self.socket.as_fd())? {
+                            break;
                         }
                     }
                     Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => break,
@@ -266,7 +263,7 @@ impl Transmit for RingTransmitter {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.waits = waits && self.patience_ns != Some(0);
+        self.room.set_waiting(waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -7,7 +7,7 @@
 //! out of the controller reaches all of them. Between calls nothing empties the controller: its FIFO holds five frames
 //! of 8 bytes.
 
-use super::{Echo, Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, read_write::short_count};
+use super::{Echo, Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait, read_write::short_count};
 use crate::{
     Batch, Error, Frame, Interface, Result,
     interface::Kind,
@@ -97,26 +97,20 @@ impl Drop for Receiver {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let channel = open(interface)?;
-    Ok(Box::new(Transmitter {
-        channel,
-        echo: options.echo == Echo::On,
-        waits: options.waits(),
-        may_wait: options.waits(),
-    }))
+    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, room: Room::of(options) }))
 }
 
 struct Transmitter {
     channel: Shared,
     echo: bool,
-    waits: bool,
-    /// It was opened to wait for room.
-    may_wait: bool,
+    /// It waits for [`POLLS_MAX`] polls, not for a time.
+    room: Room,
 }
 
 impl Transmitter {
     /// Gives one frame to the controller; false when the previous frame is still in its buffer after all polls.
     fn send(&self, frame: &Frame) -> io::Result<bool> {
-        for _ in 0..if self.waits { POLLS_MAX } else { 1 } {
+        for _ in 0..if self.room.waits { POLLS_MAX } else { 1 } {
             if self.channel.lock()?.transmit(frame, self.echo)? {
                 return Ok(true);
             }
@@ -139,7 +133,7 @@ impl Transmit for Transmitter {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.waits = waits && self.may_wait;
+        self.room.set_waiting(waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

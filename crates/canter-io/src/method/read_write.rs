@@ -7,7 +7,7 @@
 //! canwire's nodes, once the socket has sent a frame there.
 #![allow(unsafe_code)]
 
-use super::{Receive, ReceiveOptions, Transmit, TransmitOptions, Wait, can_raw};
+use super::{Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait, can_raw};
 use crate::{
     Batch, Error, Frame, Interface, Meta, Result,
     frame::{EFF_FLAG, EFF_MASK},
@@ -289,27 +289,21 @@ enum Again {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
-    Ok(Box::new(Writer { socket, flags: sending_flags(options.waits()), waits: options.waits() }))
+    Ok(Box::new(Writer { socket, room: Room::of(options) }))
 }
 
 struct Writer {
     socket: Socket,
-    flags: libc::c_int,
-    /// It was opened to wait for room.
-    waits: bool,
-}
-
-/// The flags of a sending call that waits for room, or does not.
-pub(super) fn sending_flags(waits: bool) -> libc::c_int {
-    if waits { 0 } else { libc::MSG_DONTWAIT }
+    room: Room,
 }
 
 impl Transmit for Writer {
     fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
+        let flags = self.room.flags();
         for (sent, frame) in frames.iter().enumerate() {
             // SAFETY: a Frame is at least `mtu()` bytes and outlives the call. send(2).
             let answer = unsafe {
-                libc::send(self.socket.as_raw_fd(), std::ptr::from_ref(frame).cast(), frame.mtu(), self.flags)
+                libc::send(self.socket.as_raw_fd(), std::ptr::from_ref(frame).cast(), frame.mtu(), flags)
             };
             if let Err(error) = sys::check_size(answer) {
                 return short_count(sent, error);
@@ -319,7 +313,7 @@ impl Transmit for Writer {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.flags = sending_flags(waits && self.waits);
+        self.room.set_waiting(waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

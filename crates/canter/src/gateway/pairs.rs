@@ -206,11 +206,6 @@ fn renew(request: &Request<'_>, controls: &[(String, Control)]) {
     eprintln!("gateway: {path}: read again");
 }
 
-/// A controller would send an error frame as a data frame.
-fn refuse_error_frames(output: &str, way_out: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("{output}: error frames cannot be sent on a bus ({way_out})"))
-}
-
 impl Job {
     fn new(request: &Request<'_>, direction: &Direction) -> failure::Result<Self> {
         let Request { settings, .. } = request;
@@ -241,8 +236,9 @@ impl Job {
             refuse_down(interface)?;
         }
         if self.options.filters.error_mask != 0 && to.controller.is_some() {
-            let way_out = "leave error frames out of --filter; a vcan or vxcan can carry them";
-            return Err(refuse_error_frames(&to.name, way_out));
+            // A controller would send an error frame as a data frame.
+            let reason = "error frames cannot be sent on a bus (leave error frames out of --filter; a vcan or vxcan can carry them)";
+            return Err(Failure::new(Exit::Usage, format!("{}: {reason}", to.name)));
         }
         self.pair.receive.check(&from)?;
         self.pair.transmit.check(&to)?;

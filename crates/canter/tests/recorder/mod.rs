@@ -246,14 +246,14 @@ pub fn numbers(file: &str) -> HashMap<String, Vec<u32>> {
     numbers
 }
 
-/// Waits until a log has so many lines: the recorder writes what it has at the flush interval, a second.
+/// Waits until a log has `count` lines: the recorder writes what it has at the flush interval, a second.
 #[track_caller]
 pub fn wait_for_lines(file: &str, count: usize) {
     let lines = || fs::read(file).map_or(0, |bytes| bytes.iter().filter(|&&byte| byte == b'\n').count());
     eventually(&format!("{count} lines in {file}"), || lines() >= count);
 }
 
-/// Waits until a pcapng has so many frames: enhanced packet blocks, type 6.
+/// Waits until a pcapng has `count` frames: enhanced packet blocks, type 6.
 #[track_caller]
 pub fn wait_for_packets(file: &str, count: usize) {
     let packets = || {

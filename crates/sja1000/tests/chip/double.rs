@@ -106,7 +106,7 @@ impl Chip {
         }
     }
 
-    /// So many attempts to send the requested frame fail.
+    /// `attempts` to send the requested frame fail.
     pub fn attempts_fail(&mut self, attempts: u32) {
         for _ in 0..attempts {
             if self.requested.is_some() && self.takes_part() {
@@ -117,7 +117,7 @@ impl Chip {
         }
     }
 
-    /// So many frames of others arrive damaged.
+    /// `frames` of others arrive damaged.
     pub fn frames_are_damaged(&mut self, frames: u32) {
         if self.takes_part() {
             self.receive_errors = (self.receive_errors + frames).min(255);
@@ -126,7 +126,7 @@ impl Chip {
         }
     }
 
-    /// So many frames of others arrive whole, and are not for this controller.
+    /// `frames` of others arrive whole, and are not for this controller.
     pub fn frames_are_whole(&mut self, frames: u32) {
         for _ in 0..frames {
             self.receive_errors = self.receive_errors.min(120).saturating_sub(1); // ISO 11898-1: to 119…127
@@ -142,7 +142,7 @@ impl Chip {
         }
     }
 
-    /// So many sequences of 11 recessive bits pass.
+    /// `sequences` of 11 recessive bits pass.
     pub fn recessive(&mut self, sequences: u32) {
         if self.in_reset() {
             return;

@@ -162,15 +162,16 @@ impl Driver for Crate {
 /// The kernel module's core, built once for all tests.
 pub fn build_canchar() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
-    PROGRAM.get_or_init(build_program)
+    PROGRAM.get_or_init(|| build_program("driver"))
 }
 
-fn build_program() -> String {
+/// A program of kernel/tests/sja1000, by its name.
+pub fn build_program(name: &str) -> String {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/tests/sja1000/build.sh");
-    let program = concat!(env!("CARGO_TARGET_TMPDIR"), "/canchar_sja1000");
-    let done = Command::new(source).arg(program).output().unwrap();
+    let program = format!(concat!(env!("CARGO_TARGET_TMPDIR"), "/canchar_{}"), name);
+    let done = Command::new(source).args([name, &program]).output().unwrap();
     assert!(done.status.success(), "{source}: {}", String::from_utf8_lossy(&done.stderr));
-    program.to_owned()
+    program
 }
 
 /// `canchar`'s core with its SJA1000.

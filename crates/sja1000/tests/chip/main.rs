@@ -2,6 +2,7 @@
 //! which goes through the same scenarios.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod board;
 mod controller;
 mod double;
 mod drivers;

@@ -4,17 +4,13 @@
 use super::{Ring, refused};
 use crate::{
     Frame, Interface, Result,
-    method::{
-        Transmit, TransmitOptions, can_raw,
-        read_write::{sending_flags, short_count},
-    },
+    method::{Room, Transmit, TransmitOptions, can_raw, read_write::short_count},
     sys::{array::Array, socket::Socket},
 };
 use io_uring::{opcode, squeue, types::Fd};
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
-    time::Duration,
 };
 
 /// Sends in one chain.
@@ -26,9 +22,7 @@ pub(in crate::method) fn transmitter(
 ) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
     let ring = Ring::new(CHAIN).map_err(|error| refused(interface, error))?;
-    let (waits, patience) = (options.waits(), options.patience);
-    let flags = sending_flags(waits);
-    Ok(Box::new(Sender { ring: Some(ring), frames: places(), socket, flags, waits, patience }))
+    Ok(Box::new(Sender { ring: Some(ring), frames: places(), socket, room: Room::of(options) }))
 }
 
 fn places() -> Array<Frame> {
@@ -41,11 +35,8 @@ struct Sender {
     /// The memory that the kernel reads while a chain is in flight. Between chains no request is in flight.
     frames: Array<Frame>,
     socket: Socket,
-    flags: libc::c_int,
-    /// It was opened to wait for room.
-    waits: bool,
-    /// How long a chain waits for room; `None`: as long as it takes.
-    patience: Option<Duration>,
+    /// The patience is that of a chain.
+    room: Room,
 }
 
 impl Transmit for Sender {
@@ -66,7 +57,7 @@ impl Transmit for Sender {
     }
 
     fn set_waiting(&mut self, waits: bool) {
-        self.flags = sending_flags(waits && self.waits);
+        self.room.set_waiting(waits);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -99,26 +90,22 @@ impl Sender {
         for (at, frame) in frames.iter().enumerate() {
             let send = opcode::Send::new(fd, self.frames.place(at).cast(), frame.mtu() as u32);
             let linked = if at + 1 < frames.len() { squeue::Flags::IO_LINK } else { squeue::Flags::empty() };
-            let entry = send.flags(self.flags).build().user_data(at as u64).flags(linked);
+            let entry = send.flags(self.room.flags()).build().user_data(at as u64).flags(linked);
             // SAFETY: the frames stay as they are until all have completed, below or in `give_up`.
             unsafe { ring.push(&entry) }?;
         }
         while outcome.completed < frames.len() {
             let missing = frames.len() - outcome.completed;
-            let entered = match self.patience {
-                Some(patience) if self.flags == 0 => ring.enter_within(missing as u32, patience),
+            let entered = match self.room.patience {
+                Some(patience) if self.room.waits => ring.enter_within(missing as u32, patience),
                 _ => ring.enter(missing as u32),
             };
-            match entered {
-                Ok(()) => {}
-                Err(error) if error.raw_os_error() == Some(libc::ETIME) => {
-                    let _ = ring.cancel_all();
+            if let Err(error) = entered {
+                if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME)) {
+                    return Err(error);
                 }
-                // After a signal, the requests are cancelled; this waits for one that cannot be cancelled.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    let _ = ring.cancel_all();
-                }
-                Err(error) => return Err(error),
+                // After a signal or the patience, the requests are cancelled; this waits for one that cannot be.
+                let _ = ring.cancel_all();
             }
             ring.completions().for_each(|completion| outcome.note(completion.result()));
         }
@@ -180,8 +167,8 @@ mod tests {
         let (near, far) = UnixDatagram::pair().unwrap();
         far.set_nonblocking(true).unwrap();
         let ring = Some(Ring::new(CHAIN).unwrap());
-        let (socket, flags) = (Socket::from(near), libc::MSG_DONTWAIT);
-        (Sender { ring, frames: places(), socket, flags, waits: false, patience: None }, far)
+        let room = Room::of(&TransmitOptions::default().without_waiting());
+        (Sender { ring, frames: places(), socket: Socket::from(near), room }, far)
     }
 
     fn identifiers(far: &UnixDatagram) -> Vec<u32> {

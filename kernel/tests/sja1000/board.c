@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A Kvaser PCIcan with four SJA1000 in memory, and canchar's driver for it: QEMU's card has one. The
+ * chips were left on the bus by another driver: their interrupts are enabled, and each has one. The
+ * kernel disables a line with an interrupt that no handler wants ("nobody cared"), so that must
+ * never happen. Exit code 1, and the reason on standard error.
+ */
+
+#include <stdarg.h>
+
+#include "../../canchar/board_kvaser_pci.h"
+#include "../../canchar/canchar.h"
+
+#define CHIPS		KVASER_CHANNELS_MAX
+#define BRIDGE		0x1000
+#define CHIP_PORTS	0x2000
+#define LINE		11
+
+const struct file_operations canchar_fops = { 0 };
+const struct attribute_group *canchar_groups[1];
+
+/* ----------------------------------------------------------- the card -- */
+
+static struct {
+	u8 registers[CHIPS][SJA1000_PORTS];
+	u32 intcsr;
+	bool enabled, reserved;
+} card;
+
+static struct pci_dev pdev = { .vendor = 0x10e8, .device = 0x8406, .irq = LINE };
+static struct pci_driver *driver;
+static const char *step;
+
+static void __attribute__((noreturn)) fail(const char *what, unsigned int number)
+{
+	fprintf(stderr, "board: %s: %s (%u)\n", step, what, number);
+	exit(1);
+}
+
+static bool chip_interrupts(unsigned int number)
+{
+	const u8 *chip = card.registers[number];
+
+	return card.intcsr & S5920_INTCSR_ADDON && chip[SJA1000_IR] & chip[SJA1000_IER] &&
+	       !(chip[SJA1000_MOD] & SJA1000_MOD_RESET);
+}
+
+static u8 *reg(unsigned long port)
+{
+	if (port < CHIP_PORTS || port >= CHIP_PORTS + CHIPS * SJA1000_PORTS)
+		fail("no such port", port);
+	return &card.registers[(port - CHIP_PORTS) / SJA1000_PORTS][port % SJA1000_PORTS];
+}
+
+u8 inb(unsigned long port)
+{
+	u8 *at = reg(port), value = *at;
+
+	/* Reading IR clears it, but for a frame that has not been taken. */
+	if (port % SJA1000_PORTS == SJA1000_IR)
+		*at &= SJA1000_IR_RX;
+	return value;
+}
+
+void outb(u8 value, unsigned long port)
+{
+	*reg(port) = value;
+}
+
+u32 inl(unsigned long port)
+{
+	return port == BRIDGE + S5920_INTCSR ? card.intcsr : 0;
+}
+
+static void deliver(void);
+
+void outl(u32 value, unsigned long port)
+{
+	if (port != BRIDGE + S5920_INTCSR)
+		return;
+	card.intcsr = value;
+	deliver();
+}
+
+/* ----------------------------------------------------------- the line -- */
+
+static struct {
+	irqreturn_t (*call)(int line, void *data);
+	void *data;
+} handlers[CHIPS];
+static unsigned int handler_count, handlers_max = CHIPS;
+
+/* What the kernel does as long as the line is raised. */
+static void deliver(void)
+{
+	unsigned int chip, i, rounds = 0;
+
+	for (chip = 0; chip < CHIPS; chip++)
+		while (handler_count && chip_interrupts(chip)) {
+			bool handled = false;
+
+			for (i = 0; i < handler_count; i++)
+				handled |= handlers[i].call(LINE, handlers[i].data) == IRQ_HANDLED;
+			if (!handled || rounds++ > 100)
+				fail("an interrupt that nobody cares about, of chip", chip);
+		}
+}
+
+int request_irq(int line, irqreturn_t (*handler)(int line, void *data), unsigned int flags,
+		const char *name, void *data)
+{
+	if (line != LINE || !(flags & IRQF_SHARED))
+		fail("request_irq() of line", line);
+	if (handler_count == handlers_max)
+		return -ENOMEM;
+	handlers[handler_count].call = handler;
+	handlers[handler_count++].data = data;
+	deliver();
+	return 0;
+}
+
+void free_irq(int line, void *data)
+{
+	if (!handler_count || handlers[--handler_count].data != data)
+		fail("free_irq() in another order than request_irq(), left", handler_count);
+	deliver();
+}
+
+/* ---------------------------------------------------------------- PCI -- */
+
+int pci_enable_device(struct pci_dev *dev)
+{
+	card.enabled = true;
+	return 0;
+}
+
+void pci_disable_device(struct pci_dev *dev)
+{
+	card.enabled = false;
+}
+
+int pci_request_regions(struct pci_dev *dev, const char *name)
+{
+	card.reserved = true;
+	return 0;
+}
+
+void pci_release_regions(struct pci_dev *dev)
+{
+	card.reserved = false;
+}
+
+unsigned long pci_resource_start(struct pci_dev *dev, int region)
+{
+	return region ? CHIP_PORTS : BRIDGE;
+}
+
+unsigned long pci_resource_len(struct pci_dev *dev, int region)
+{
+	return region ? CHIPS * SJA1000_PORTS : 0x80;
+}
+
+int pci_register_driver(struct pci_driver *registered)
+{
+	driver = registered;
+	return 0;
+}
+
+void pci_unregister_driver(struct pci_driver *registered)
+{
+	driver = NULL;
+}
+
+static void *managed;
+
+void *devm_kzalloc(struct device *device, size_t bytes, int flags)
+{
+	return managed = calloc(1, bytes);
+}
+
+/* ---------------------------------------------------------- scenarios -- */
+
+static void leave_on_bus(void)
+{
+	unsigned int i;
+
+	card.intcsr = S5920_INTCSR_ADDON;
+	for (i = 0; i < CHIPS; i++) {
+		memset(card.registers[i], 0, SJA1000_PORTS);
+		card.registers[i][SJA1000_IER] = 0xff;
+		card.registers[i][SJA1000_IR] = SJA1000_IR_RX;
+		card.registers[i][SJA1000_SR] = SJA1000_SR_TX_FREE;
+	}
+}
+
+static void expect_left(void)
+{
+	unsigned int i;
+
+	if (handler_count || card.enabled || card.reserved)
+		fail("still has handlers or the card", handler_count);
+	if (card.intcsr & S5920_INTCSR_ADDON)
+		fail("the bridge lets interrupts through", card.intcsr);
+	for (i = 0; i < CHIPS; i++)
+		if (card.registers[i][SJA1000_IER] || !(card.registers[i][SJA1000_MOD] & SJA1000_MOD_RESET))
+			fail("not in reset mode without interrupts: chip", i);
+	free(managed);
+	managed = NULL;
+}
+
+int main(void)
+{
+	struct pci_device_id id = {};
+
+	canchar_kvaser_init();
+
+	step = "four chips that interrupt are bound";
+	leave_on_bus();
+	if (driver->probe(&pdev, &id))
+		fail("probe()", 0);
+	if (handler_count != CHIPS || !(card.intcsr & S5920_INTCSR_ADDON))
+		fail("not every chip has a handler and an open bridge", handler_count);
+	driver->remove(&pdev);
+	expect_left();
+
+	step = "the third chip gets no handler";
+	leave_on_bus();
+	handlers_max = 2;
+	if (driver->probe(&pdev, &id) != -ENOMEM)
+		fail("probe() does not return the error", 0);
+	expect_left();
+
+	canchar_kvaser_exit();
+	printf("ok\n");
+	return 0;
+}
