@@ -64,6 +64,8 @@ pub struct Blf {
     torn: bool,
     /// The container at the source's window could not be unpacked.
     failed: bool,
+    /// The object before `at` is being read.
+    in_object: bool,
 }
 
 const LE: Order = Order::Little;
@@ -277,6 +279,7 @@ impl Decode for Blf {
             self.open(source, &context.zone)?;
         }
         loop {
+            self.in_object = false;
             let Some(length) = self.whole()? else {
                 if !self.unpack(source)? {
                     let rest = &self.objects[self.at..];
@@ -293,6 +296,7 @@ impl Decode for Blf {
             let (head_bytes, version) = (usize::from(LE.half(bytes, 4)), LE.half(bytes, 6));
             let kind = LE.word(bytes, 12);
             self.at += length;
+            self.in_object = true;
             self.objects_read += 1;
             let (Some(body), 1 | 2) = (bytes.get(head_bytes.max(OBJECT_HEAD)..), version) else {
                 context.skipped.count("other objects");
@@ -327,11 +331,8 @@ impl Decode for Blf {
         if self.cut {
             return Ok(false);
         }
-        // Behind an object that cannot be read, the next one is whole, or else nothing more is known of this container.
-        let rest = &self.objects[self.at..];
-        let rest = rest.get(padding(rest).unwrap_or(0)..).unwrap_or_default();
-        let has_next = rest.len() >= OBJECT_BASE && LE.word(rest, 8) as usize <= rest.len();
-        if !self.failed && has_next && follow_each_other(rest) {
+        // Of an object that cannot be read, the end is known.
+        if std::mem::take(&mut self.in_object) {
             return Ok(true);
         }
         self.objects.clear();
