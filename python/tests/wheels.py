@@ -10,8 +10,8 @@ import zipfile
 WANT = {"x86_64": b"\x3e\0", "aarch64": b"\xb7\0", "armv7l": b"\x28\0"}  # e_machine of the library (elf.h)
 
 for machine, elf in WANT.items():
-    found = [path for path in pathlib.Path(sys.argv[1]).glob("canter-*-cp310-abi3-*.whl") if machine in path.name and "manylinux" in path.name]
-    assert len(found) == 1, f"{machine}: one wheel of manylinux, and not {[path.name for path in found]}"
+    found = [path for path in pathlib.Path(sys.argv[1]).glob("canter-*-cp310-abi3-*.whl") if machine in path.name and "manylinux_2_17" in path.name]
+    assert len(found) == 1, f"{machine}: one wheel of manylinux_2_17, and not {[path.name for path in found]}"
     with zipfile.ZipFile(found[0]) as wheel:
         names = wheel.namelist()
         library = next(name for name in names if name.endswith(".so"))
