@@ -31,7 +31,7 @@ finish() {
 	arch=$1
 	shift
 	mkdir "$root/DEBIAN"
-	for script in postinst prerm postrm; do
+	for script in preinst postinst prerm postrm; do
 		[ -e "$here/debian/$package.$script" ] || continue
 		sed "s/@VERSION@/$upstream/" "$here/debian/$package.$script" > "$root/DEBIAN/$script"
 		chmod 755 "$root/DEBIAN/$script"
@@ -84,6 +84,13 @@ manuals() {
 
 pack_dkms() {
 	"$here/kernel/dkms/build.sh" source "$root"
+	# The hooks below do that, and fail no other package.
+	sed -i 's/^AUTOINSTALL=.*/AUTOINSTALL=""/' "$root/usr/src/canter-$upstream/dkms.conf"
+	for hooks in header_postinst.d postinst.d; do
+		mkdir -p "$root/etc/kernel/$hooks"
+		sed "s/@VERSION@/$upstream/" "$here/packaging/dkms-hook" > "$root/etc/kernel/$hooks/canter-dkms"
+		chmod 755 "$root/etc/kernel/$hooks/canter-dkms"
+	done
 	put 644 "$here/kernel/canchar/70-canchar.rules" usr/lib/udev/rules.d/70-canchar.rules
 	for page in canwire:README canchar:canchar/README canprobe:probe/README canbare:canbare/README; do
 		put 644 "$here/kernel/${page#*:}.md" "usr/share/doc/canter-dkms/${page%:*}.md"

@@ -12,12 +12,21 @@ folder=$(cd "$1" && pwd)
 version=$(cd "$root" && dpkg-parsechangelog -S Version)
 upstream=${version%-*}
 tree=$folder/canter-$upstream
-rm -rf "$tree"
+rm -rf "$tree" "$folder/.debian"
 mkdir "$tree"
 git -C "$root" archive HEAD | tar -x -C "$tree"
 mv "$tree/debian" "$folder/.debian"
-mkdir "$tree/.cargo"
-(cd "$tree" && cargo vendor --quiet --locked vendor >.cargo/config.toml)
+(cd "$tree" && cargo vendor --quiet --locked vendor)
+cat >>"$tree/.cargo/config.toml" <<-'end'
+
+	# Only what is here.
+	[source.crates-io]
+	replace-with = "vendored"
+	[source.vendored]
+	directory = "vendor"
+	[net]
+	offline = true
+end
 # The same sources make the same archive.
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git -C "$root" log -1 --format=%ct)" \
 	-C "$folder" -c "canter-$upstream" | xz -T0 -"${COMPRESSION:-6}" >"$folder/canter_$upstream.orig.tar.xz"

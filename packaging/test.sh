@@ -35,6 +35,18 @@ for package in "$1"/canter_*.deb; do
 	for unit in "$root"/usr/lib/systemd/system/*; do
 		grep -q '^Type=notify' "$unit" || complain "$unit"
 	done
+	# Debian's armhf is not Raspberry Pi OS's: the processor of a Pi Zero is refused, with a reason.
+	dpkg-deb -e "$package" "$root.control"
+	mkdir -p "$scratch/bin"
+	for machine in armv6l armv7l; do
+		printf '#!/bin/sh\necho %s\n' $machine > "$scratch/bin/uname"
+		chmod +x "$scratch/bin/uname"
+		if PATH=$scratch/bin:$PATH "$root.control/preinst" install 2> "$scratch/refusal"; then
+			[ $machine = armv7l ] || complain "it installs on $machine"
+		else
+			[ $machine = armv6l ] && grep -q 'needs ARMv7' "$scratch/refusal" || complain "refused on $machine"
+		fi
+	done
 	(cd "$root" && dpkg-deb --ctrl-tarfile "$OLDPWD/$package" | tar -xO ./md5sums | md5sum -c --quiet) || complain md5sums
 	echo "$package: well"
 	count=$((count + 1))

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# build.sh OUT [KERNEL...]: builds canwire.ko against the header packages in the lab's cache, without a warning, as
-# OUT/KERNEL/canwire.ko. The sources are copied, because a kernel's build writes beside them.
+# build.sh OUT [KERNEL...]: builds canwire, canchar and name_taken against the header packages in the lab's cache, without a
+# warning, as OUT/KERNEL/MODULE.ko. KERNEL: the name of a header package's release, or the build tree of a kernel, whose modules
+# are in OUT/its last folder. The sources are copied, because a kernel's build writes beside them.
 set -e
 kernel=$(cd "$(dirname "$0")/.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -20,17 +21,22 @@ headers=${XDG_CACHE_HOME:-$HOME/.cache}/canter/headers
 [ $# -gt 0 ] || set -- $(ls "$headers")
 for release; do
 	build=$headers/$release/usr/src/linux-headers-$release
-	mkdir -p "$out/$release/canwire" "$out/$release/uapi"
-	cp -u "$kernel"/canwire/*.[ch] "$kernel"/canwire/Kbuild "$out/$release/canwire/"
-	cp -u "$kernel"/uapi/canwire.h "$out/$release/uapi/"
+	[ ! -d "$release/scripts" ] || build=$release release=${release##*/}
+	mkdir -p "$out/$release/uapi"
+	cp -u "$kernel"/uapi/*.h "$out/$release/uapi/"
 	cp -u "$kernel"/compat.h "$out/$release/"
-	make -s -C "$build" M="$built/$release/canwire" W=1 modules 2>"$out/$release/log" || {
-		cat "$out/$release/log" >&2
-		exit 1
-	}
-	if grep -n warning "$out/$release/log" >&2; then
-		echo "canwire for $release: warnings" >&2
-		exit 1
-	fi
-	strip -g -o "$out/$release/canwire.ko" "$out/$release/canwire/canwire.ko"
+	for module in canwire canchar tests/name_taken; do
+		name=${module##*/}
+		mkdir -p "$out/$release/$name"
+		cp -u "$kernel/$module"/*.[ch] "$kernel/$module/Kbuild" "$out/$release/$name/"
+		make -s -C "$build" M="$built/$release/$name" W=1 modules 2>"$out/$release/log" || {
+			cat "$out/$release/log" >&2
+			exit 1
+		}
+		if grep -n warning "$out/$release/log" >&2; then
+			echo "$name for $release: warnings" >&2
+			exit 1
+		fi
+		strip -g -o "$out/$release/$name.ko" "$out/$release/$name/$name.ko"
+	done
 done

@@ -115,14 +115,10 @@ in_lab() {
 
 # functions WORDS: of canwire, one by one. One of them needs a single processor: going under full traffic starves it.
 functions() {
-	local share=$root/target/debug-kernel/$line
-	mkdir -p "$share/canwire" "$share/uapi"
-	cp "$root"/kernel/canwire/*.[ch] "$root"/kernel/canwire/Kbuild "$share/canwire/"
-	cp "$root"/kernel/uapi/canwire.h "$share/uapi/"
-	cp "$root"/kernel/compat.h "$share/"
-	make -s -C "$cache/$line" M="$share/canwire" modules
+	local share=$root/target/debug-kernel
+	"$tests/build.sh" "$share" "$cache/$line" >&2
 	"$canter" lab --quiet --kernel "$cache/$line" --cpus "$cpus" --timeout 60m --share "$root/target" -- env \
-		CANWIRE_MODULE="$share/canwire/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"
+		CANWIRE_MODULE="$share/$line/canwire.ko" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$tests/functions.py" "$@"
 }
 
 # fuzz SECONDS: with failing calls first where the kernel has them.

@@ -774,26 +774,23 @@ def parameters():
 
 # Keeps what it could open.
 OPENER = """
-import os
+import os, sys
 kept = []
 while True:
     try:
-        kept.append(os.open("/dev/canwire-A", os.O_RDONLY))
+        kept.append(os.open(sys.argv[1], os.O_RDONLY))
     except OSError:
         pass
 """
 
 
-@test
-def refused_with_open_tap():
-    """A module that is refused leaves no open tap behind, whoever opens it meanwhile"""
-    equal("rmmod", guest.unload(), 0)
-    openers = [subprocess.Popen([sys.executable, "-c", OPENER]) for _ in range(2)]
+def load_in_vain(path, refused, times):
+    """Loads a module that is refused, while two programs open the file."""
+    openers = [subprocess.Popen([sys.executable, "-c", OPENER, path]) for _ in range(2)]
     try:
-        # The second node fails when the first and its bus exist.
-        for _ in range(50):
+        for _ in range(times):
             try:
-                guest.load("nodes=w0:A,w0:A")
+                refused()
                 raise ValueError("it was taken")
             except AssertionError:
                 pass
@@ -801,8 +798,29 @@ def refused_with_open_tap():
         for opener in openers:
             opener.kill()
             opener.wait()
+
+
+@test
+def refused_with_open_tap():
+    """A module that is refused leaves no open tap behind, whoever opens it meanwhile"""
+    equal("rmmod", guest.unload(), 0)
+    # The second node fails when the first and its bus exist.
+    load_in_vain("/dev/canwire-A", lambda: guest.load("nodes=w0:A,w0:A"), 50)
     equal("complaints", guest.trouble(), [])
     guest.load()
+
+
+@test
+def refused_with_open_device():
+    """canchar without its driver of cards is refused, and leaves no open virtual device behind"""
+    guest.insert("name_taken")
+    try:
+        load_in_vain("/dev/canchar0", lambda: guest.insert("canchar", "virtual=8"), 5)
+    finally:
+        subprocess.run(["rmmod", "name_taken"], check=True)
+    equal("complaints", guest.trouble(), [])
+    guest.insert("canchar", "virtual=8")
+    subprocess.run(["rmmod", "canchar"], check=True)
 
 
 @test

@@ -12,9 +12,15 @@ TROUBLE = re.compile(r"BUG:|WARNING:|Oops|general protection|inconsistent lock|p
                      r"scheduling while atomic|UBSAN:|ODEBUG:|rcu.*stall|unregister_netdevice: waiting|NOHZ tick-stop error")
 
 
-def load(*parameters):
-    done = subprocess.run(["insmod", MODULE, *parameters], capture_output=True, text=True)
+def insert(name, *parameters):
+    """A module beside canwire's."""
+    path = os.path.join(os.path.dirname(MODULE), f"{name}.ko")
+    done = subprocess.run(["insmod", path, *parameters], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def load(*parameters):
+    insert("canwire", *parameters)
 
 
 def unload():

@@ -1,6 +1,7 @@
 //! `canter doctor`: finds settings and losses of this machine that cost frames or latency. Each finding has its evidence,
 //! its reason and a command that fixes it.
 
+mod advice;
 mod controller;
 mod finding;
 mod interrupts;
@@ -28,7 +29,8 @@ Examples:
   canter doctor can0 can1       check these interfaces, and the machine
   canter doctor --checks        list the checks
   canter doctor --json - | jq -r '.findings[].remedy'
-Exit code 1 when a finding can lose frames, otherwise 0. The doctor only reads and changes nothing.")]
+Exit code 1 when a finding can lose frames, 4 when no CAN interface is up, otherwise 0. The doctor only reads and changes \
+nothing.")]
 pub struct Arguments {
     /// Interfaces to check; all that are up unless given
     #[arg(value_name = "IFACE")]
@@ -66,7 +68,11 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         print!("{}", table(&report, Ink::of_stdout()));
     }
     let loses_frames = report.findings.iter().any(|finding| finding.cost == Cost::Frames);
-    Ok(if loses_frames { Exit::Failed } else { Exit::Done })
+    Ok(match (loses_frames, report.interfaces.is_empty()) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Unable,
+        (false, false) => Exit::Done,
+    })
 }
 
 fn examine(machine: &Machine) -> Report {
@@ -90,9 +96,17 @@ fn table(report: &Report, ink: Ink) -> String {
         let headline = wrapped(&format!("{}: {evidence} [{check}]", things.join(" ")));
         text += &format!("{}{headline}\n", ink.paint(style, &format!("{:<9}", cost.name())));
         text += &format!("    why  {}\n", wrapped(reason));
+        let advice = &group[0].advice;
+        let line = |name: &str, advice: &str| match advice {
+            "" => String::new(),
+            advice => format!("    {name:<5}{}\n", wrapped(advice)),
+        };
+        text += &line("safe", advice.safer);
         for finding in group {
             text += &format!("    do   {}\n", finding.remedy);
         }
+        text += &line("risk", advice.risk);
+        text += &line("keep", advice.lasting);
         text += "\n";
     }
     let count = |cost| report.findings.iter().filter(|finding| finding.cost == cost).count();
@@ -101,6 +115,11 @@ fn table(report: &Report, ink: Ink) -> String {
         names => names.join(" "),
     };
     text += &match (count(Cost::Frames), count(Cost::Latency)) {
+        (0, 0) if report.interfaces.is_empty() => format!(
+            "No CAN interface is up: {} checks found nothing wrong with the machine, and examined no bus.\n\
+             ip link set can0 up type can bitrate 500000 starts one; ip -brief link show type can lists them.\n",
+            report.checks
+        ),
         (0, 0) => format!("Nothing found by {} checks ({interfaces}).\n", report.checks),
         (frames, latency) => {
             let frames = counted(frames as u64, "finding");
@@ -204,13 +223,24 @@ mod tests {
         frames   can0: its queueing discipline is fq_codel [queueing-discipline]
             why  it is made for flows of IP packets: it drops or reorders frames to keep the queue short
             do   tc qdisc replace dev can0 root pfifo_fast
+            keep [PFIFOFast] with Parent=root in /etc/systemd/network/80-can.network
 
         latency  machine: cpu0 is governed by powersave [governor]
             why  after an idle time the processor handles the first frames at a low clock rate
             do   cpupower frequency-set -g performance
+            risk more power and heat; a board without a heat sink slows down when it is hot
+            keep cpufreq.default_governor=performance on the kernel's command line
 
         21 checks (can0): 1 finding on lost frames, 1 on latency.
         "#);
+    }
+
+    #[test]
+    fn without_an_interface_nothing_found_is_not_all_well() {
+        let root = examples::folder(&[]);
+        let text = table(&examine(&examples::machine(&root, vec![])), Ink::none());
+        assert!(text.starts_with("No CAN interface is up: "), "{text}");
+        assert!(!text.contains("Nothing found"), "{text}");
     }
 
     #[test]

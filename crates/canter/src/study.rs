@@ -52,7 +52,7 @@ Examples:
   canter study run my.toml --kernel ~/src/linux        your own study file on your own kernel
 On real hardware, wired as in the papers (docs/studies.md):
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
-  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0      on the gateway's machine, then here:
+  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0 --token-file t   on the gateway's machine, then here:
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5
 Exit code 0; 1 when a study failed or a figure exceeded its ceiling; 3 when frames were lost.")]
 pub struct Arguments {
@@ -115,6 +115,9 @@ struct RunArguments {
     /// With --interfaces: the gateway's two interfaces on this machine, or the machine where it runs
     #[arg(long, value_name = "IN,OUT|HOST", requires = "interfaces")]
     gateway: Option<String>,
+    /// With --gateway HOST: file whose first line is the role's token; CANTER_STUDY_TOKEN is the same without a file
+    #[arg(long, value_name = "FILE", requires = "gateway")]
+    token_file: Option<PathBuf>,
     /// Compare the figures with the recorded ceilings; exit code 1 when a figure exceeds its ceiling
     #[arg(long)]
     ceilings: bool,
@@ -127,9 +130,12 @@ struct RoleArguments {
     /// The gateway's input and output
     #[arg(long, value_name = "IN,OUT", value_delimiter = ',', required = true)]
     interfaces: Vec<String>,
-    /// Address to accept orders on; everybody who reaches it can start gateways
+    /// Address to accept orders on; other than this machine's own, it needs a token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: String,
+    /// File whose first line both machines know; CANTER_STUDY_TOKEN is the same without a file
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -237,7 +243,7 @@ fn on_this_machine(
             let place = Place { input: input.clone(), output: output.clone(), ..Place::default() };
             Box::new(Local::new(place))
         }
-        _ => Box::new(remote::Remote::connect(&gateway)?),
+        _ => Box::new(remote::Remote::connect(&gateway, &remote::token(run.token_file.as_deref())?)?),
     };
     let null = match &ends[..] {
         [input, _] => Some(input.clone()),
@@ -267,7 +273,7 @@ fn be_gateway(role: &RoleArguments, common: &Common) -> failure::Result {
     };
     let place =
         Place { input: input.clone(), output: output.clone(), processor: common.cpu, ..Place::default() };
-    remote::serve(&place, &role.listen, common)
+    remote::serve(&place, &role.listen, &remote::token(role.token_file.as_deref())?, common)
 }
 
 /// Prints every ceiling beside its figure; whether all are kept.

@@ -1,6 +1,9 @@
 //! Checks and their findings: the evidence, why it matters, and the command that fixes it.
 
-use super::machine::Machine;
+use super::{
+    advice::{self, Advice},
+    machine::Machine,
+};
 use serde::Serialize;
 
 /// What a finding costs.
@@ -36,6 +39,8 @@ pub struct Finding {
     pub reason: String,
     /// The command to type, or what to change.
     pub remedy: String,
+    #[serde(flatten)]
+    pub advice: Advice,
 }
 
 /// A row of the table of checks.
@@ -64,7 +69,7 @@ impl Check {
         let (check, cost) = (self.name, self.cost);
         (self.look)(machine).into_iter().map(move |symptom| {
             let Symptom { thing, evidence, reason, remedy } = symptom;
-            Finding { check, cost, thing, evidence, reason, remedy }
+            Finding { check, cost, thing, evidence, reason, remedy, advice: advice::of(check) }
         })
     }
 }

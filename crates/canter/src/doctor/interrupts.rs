@@ -43,9 +43,22 @@ struct Line {
 }
 
 impl Line {
-    fn serves(&self, interface: &str) -> bool {
-        self.devices.iter().any(|device| device == interface)
+    fn serves(&self, names: &[String]) -> bool {
+        self.devices.iter().any(|device| names.contains(device))
     }
+}
+
+/// The line of an interface's controller. Older drivers on SPI ask for it by their own name: that tells which line it is
+/// only if there is one of that name.
+fn line_of<'a>(machine: &Machine, lines: &'a [Line], patient: &Patient) -> Option<(&'a Line, Vec<String>)> {
+    let names = machine.interrupt_names(patient);
+    if let Some(line) = lines.iter().find(|line| line.serves(&names)) {
+        return Some((line, names));
+    }
+    let driver = vec![patient.interface.driver.clone()?];
+    let mut of_driver = lines.iter().filter(|line| line.serves(&driver));
+    let line = of_driver.next().filter(|_| machine.is_on_spi(patient))?;
+    of_driver.next().is_none().then_some((line, driver))
 }
 
 fn lines(machine: &Machine) -> Vec<Line> {
@@ -92,17 +105,23 @@ fn coalescing(machine: &Machine) -> Vec<Symptom> {
 fn shared(machine: &Machine) -> Vec<Symptom> {
     let lines = lines(machine);
     let symptom = |patient: &Patient| {
-        let name = patient.interrupt_name();
-        let line = lines.iter().find(|line| line.serves(name) && line.devices.len() > 1)?;
+        let (line, names) = line_of(machine, &lines, patient)?;
         let others: Vec<&str> =
-            line.devices.iter().map(String::as_str).filter(|&device| device != name).collect();
+            line.devices.iter().filter(|device| !names.contains(device)).map(String::as_str).collect();
+        if others.is_empty() {
+            return None;
+        }
         Some(Symptom {
             thing: patient.interface.name.clone(),
             evidence: format!("interrupt {} is shared with {}", line.number, others.join(", ")),
             reason: "each interrupt calls the handlers of all devices on the line; on PREEMPT_RT one handler delays the \
                      other"
                 .into(),
-            remedy: "use another slot, or MSI if the card has it".into(),
+            remedy: if machine.is_on_spi(patient) {
+                "give the controller a GPIO of its own (interrupt= of its dtoverlay)".into()
+            } else {
+                "use another slot, or MSI if the card has it".into()
+            },
         })
     };
     machine.interfaces.iter().filter_map(symptom).collect()
@@ -117,7 +136,7 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
     let cards: Vec<String> =
         machine.list("sys/class/net", "").into_iter().filter(|name| !own.contains(name)).collect();
     let symptom = |patient: &Patient| {
-        let line = lines.iter().find(|line| line.serves(patient.interrupt_name()))?;
+        let (line, _) = line_of(machine, &lines, patient)?;
         let processor = served_by(line)?;
         // Lines of several queues have names such as eth0-rx-0.
         let is_card_line = |line: &&Line| {
@@ -171,10 +190,21 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
         return Vec::new();
     }
     let threads = threads(machine);
-    let names: Vec<&str> = machine.interfaces.iter().map(Patient::interrupt_name).collect();
+    let lines = lines(machine);
+    let names: Vec<(&str, Vec<String>)> = machine
+        .interfaces
+        .iter()
+        .map(|patient| {
+            let line = line_of(machine, &lines, patient).map(|(_, names)| names);
+            (patient.interface.name.as_str(), line.unwrap_or_else(|| machine.interrupt_names(patient)))
+        })
+        .collect();
     let interface_of = |thread: &Thread| {
         let device = thread.name.split_once('-')?.1;
-        names.iter().copied().find(|&name| name == device)
+        names
+            .iter()
+            .find(|(_, names)| names.iter().any(|name| name == device))
+            .map(|(interface, _)| *interface)
     };
     let urgent =
         threads.iter().filter(|thread| interface_of(thread).is_none()).max_by_key(|thread| thread.priority);
@@ -248,6 +278,66 @@ mod tests {
         assert_eq!(found[0].remedy, "chrt -f -p 60 70");
         std::fs::write(root.path().join("proc/70/stat"), stat(60)).unwrap();
         assert_eq!(thread_priority(&machine(&root, vec![patient("can0")])), []);
+    }
+
+    /// Two hats on one SPI bus, the first as mcp251x of 6.x asks for its interrupt.
+    fn raspberry_pi(first: &str) -> tempfile::TempDir {
+        let table = format!(
+            "     CPU0 CPU1\n 56: 900 0 ARMCTRL-level 80 Level eth0\n185: 12 0 pinctrl-bcm2835 25 Level {first}\n\
+             186: 34 0 pinctrl-bcm2835 24 Level spi0.1\n"
+        );
+        let root = folder(&[
+            ("proc/interrupts", &table),
+            ("proc/version", "Linux version 6.12-rt SMP PREEMPT_RT"),
+            ("proc/irq/185/effective_affinity_list", "0\n"),
+            ("proc/irq/56/effective_affinity_list", "0\n"),
+            ("sys/devices/system/cpu/cpu0/x", ""),
+            ("sys/devices/system/cpu/cpu1/x", ""),
+            ("sys/class/net/eth0/x", ""),
+            ("sys/class/net/can0/x", ""),
+            ("sys/devices/platform/soc/fe204000.spi/spi_master/spi0/spi0.0/x", ""),
+        ]);
+        let device = "../../../devices/platform/soc/fe204000.spi/spi_master/spi0/spi0.0";
+        std::os::unix::fs::symlink(device, root.path().join("sys/class/net/can0/device")).unwrap();
+        root
+    }
+
+    fn hat() -> Patient {
+        let mut hat = patient("can0");
+        hat.interface.driver = Some("mcp251x".into());
+        hat
+    }
+
+    #[test]
+    fn a_controller_on_spi_is_found_by_its_device_or_by_its_driver() {
+        for name in ["spi0.0", "mcp251x"] {
+            let root = raspberry_pi(name);
+            let found = affinity(&machine(&root, vec![hat()]));
+            let evidence = "processor 0 serves its interrupt 185 and also eth0 (interrupt 56, 900 so far)";
+            assert_eq!(found.first().map(|found| found.evidence.as_str()), Some(evidence), "{name}");
+        }
+        // Two hats of one driver: which line is whose cannot be told by the driver's name.
+        let root = raspberry_pi("mcp251x");
+        let table = std::fs::read_to_string(root.path().join("proc/interrupts")).unwrap();
+        std::fs::write(root.path().join("proc/interrupts"), table.replace("spi0.1", "mcp251x")).unwrap();
+        assert_eq!(affinity(&machine(&root, vec![hat()])), []);
+    }
+
+    #[test]
+    fn the_thread_of_a_controller_on_spi_and_what_shares_its_line_are_found() {
+        let root = raspberry_pi("spi0.0, gpio-keys");
+        let stat = |priority: u32| format!("70 (irq/185) S {} {priority} 1 0", "0 ".repeat(36).trim());
+        for (process, name) in [("70", "irq/185-spi0.0\n"), ("71", "irq/56-eth0\n")] {
+            std::fs::create_dir_all(root.path().join("proc").join(process)).unwrap();
+            std::fs::write(root.path().join(format!("proc/{process}/comm")), name).unwrap();
+            std::fs::write(root.path().join(format!("proc/{process}/stat")), stat(50)).unwrap();
+        }
+        let sick = machine(&root, vec![hat()]);
+        let found = thread_priority(&sick);
+        assert_eq!(found.first().map(|found| found.thing.as_str()), Some("can0"));
+        let found = shared(&sick);
+        assert_eq!(found[0].evidence, "interrupt 185 is shared with gpio-keys");
+        assert!(found[0].remedy.contains("dtoverlay"), "{found:?}");
     }
 
     #[test]

@@ -26,14 +26,6 @@ pub struct Patient {
     pub coalescing: Option<Coalescing>,
 }
 
-impl Patient {
-    /// The device's name in /proc/interrupts.
-    pub fn interrupt_name(&self) -> &str {
-        let name = &self.interface.name;
-        name.strip_prefix("/dev/").unwrap_or(name)
-    }
-}
-
 impl Machine {
     /// This machine with the interfaces and devices of these names; without names, with all that are up.
     pub fn here(names: &[String]) -> failure::Result<Self> {
@@ -75,6 +67,21 @@ impl Machine {
     /// The number in a file.
     pub fn number(&self, path: &str) -> Option<i64> {
         self.text(path)?.trim().parse().ok()
+    }
+
+    /// The names that the interface's interrupt may have in /proc/interrupts: its own, as most drivers ask for it, or that
+    /// of its device. Drivers of controllers on SPI (mcp251x, mcp251xfd) ask for `spi0.0`.
+    pub fn interrupt_names(&self, patient: &Patient) -> Vec<String> {
+        let name = &patient.interface.name;
+        let link = self.root.join(format!("sys/class/net/{name}/device"));
+        let device = fs::read_link(link).ok();
+        let device = device.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        [name.strip_prefix("/dev/").unwrap_or(name).to_owned()].into_iter().chain(device).collect()
+    }
+
+    /// Whether the interface's controller is reached by SPI.
+    pub fn is_on_spi(&self, patient: &Patient) -> bool {
+        self.interrupt_names(patient).get(1).is_some_and(|device| device.starts_with("spi"))
     }
 
     /// The names in a folder that begin with `prefix`, sorted by length, then by name.

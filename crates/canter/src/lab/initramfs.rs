@@ -11,6 +11,7 @@ use super::{
     shell, topology,
 };
 use crate::failure::Result;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -68,7 +69,7 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
     archive.file("lab", variables(machine, kernel, session).as_bytes());
     archive.file("shares", shares(session).as_bytes());
     archive.file("visible", visible(machine, session).as_bytes());
-    archive.file("command", command(session, std::env::vars()).as_bytes());
+    archive.file("command", command(session, std::env::vars_os()).as_bytes());
     Ok(archive.finish())
 }
 
@@ -144,11 +145,13 @@ fn visible(machine: &Machine, session: &Session) -> String {
     entries.iter().map(|path| format!("{}\n", path.display())).collect()
 }
 
-/// The script that becomes the command.
-fn command(session: &Session, environment: impl Iterator<Item = (String, String)>) -> String {
+/// The script that becomes the command. A variable that is not UTF-8 stays on the host.
+fn command(session: &Session, environment: impl Iterator<Item = (OsString, OsString)>) -> String {
     let mut script = String::new();
     let mut path = String::new();
-    for (name, value) in environment {
+    let plain =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    for (name, value) in environment.filter_map(plain) {
         let passed = ENVIRONMENT.iter().any(|v| name == *v || v.ends_with('_') && name.starts_with(v));
         let a_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if name == "PATH" {
@@ -207,7 +210,9 @@ mod tests {
             ("RUSTUP", "y"),
             ("CANTER_CACHE", "/c"),
         ];
-        let script = command(&session, environment.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        let not_text = std::os::unix::ffi::OsStringExt::from_vec(b"a\xff".to_vec());
+        let all = environment.iter().map(|(n, v)| ((*n).into(), (*v).into()));
+        let script = command(&session, all.chain([("RUST_ODD".into(), not_text)]));
         assert_eq!(
             script,
             "export HOME=/root\nexport RUST_LOG='a=1 b'\nexport CANTER_CACHE=/c\n\
