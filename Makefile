@@ -19,9 +19,9 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-wheel test-arm test-arm-lab \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
-  soak fuzz baremetal wheel deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
+  soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
 study: setup
 	cargo build --release --locked
@@ -44,7 +44,7 @@ test-lines: setup
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
-EVERYTHING := test test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
 # These too, as soon as this file has them.
 EVERYTHING += $(filter test-checkpatch test-ynl fuzz,$(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile))
 ifneq ($(origin LINES),command line)
@@ -199,6 +199,12 @@ test-python: built target/python target/python-can
 	$(LAB) --clock virtual -- python/tests/lab.sh "$(CURDIR)/target/python-can" -p as_socketcan \
 	  test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'
 
+# A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in test-python.
+test-python-stress: built target/python target/python-can
+	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+	$(LAB) -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
+	  -k notifier_senders
+
 # What a frame costs a Python program, beside python-can's own back-end.
 bench-python: setup target/python
 	cargo build --locked
@@ -211,9 +217,20 @@ bench-python: setup target/python
 wheel: target/python
 	target/python/bin/maturin build --release --manifest-path python/Cargo.toml --out target/wheels
 
-# The wheel in every Python that is here.
+# Wheels for other people's machines, by zig's C library of glibc 2.17: target/wheels/. Each has the licences inside.
+WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
+wheels: target/python
+	rustup target add $(WHEEL_TARGETS)
+	target/python/bin/python -m pip install -q --disable-pip-version-check ziglang==$(ZIGLANG)
+	for target in $(WHEEL_TARGETS); do PATH="$(CURDIR)/target/python/bin:$$PATH" target/python/bin/python -m maturin build --release \
+	  --zig --target $$target --compatibility manylinux_2_17 --manifest-path python/Cargo.toml --out target/wheels || exit 1; done
+	target/python/bin/python python/tests/wheels.py target/wheels
+ZIGLANG := 0.17.1
+
+# The wheel in every Python that is here, and the source distribution alone.
 test-wheel: wheel
 	python/tests/wheel.sh target/wheels
+	python/tests/sdist.sh
 
 # The kernel modules. test-bits needs nothing but gcc and Python; the rest runs in the lab, which fetches what it
 # builds them against.
@@ -221,6 +238,7 @@ test-bits:
 	mkdir -p target/canwire
 	gcc -O2 -Wall -Wextra -Werror -o target/canwire/bits kernel/tests/bits.c kernel/canwire/bits.c
 	kernel/tests/bits.py target/canwire/bits
+	kernel/tests/fuzz/reports_test.py
 
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1

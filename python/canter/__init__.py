@@ -9,6 +9,13 @@ It receives many frames per system call and keeps the interpreter out of it; wha
 objects. See :class:`canter.bus.CanterBus` for channels, options and the counters of losses.
 """
 
-from canter.bus import CanterBus
+import can
+
+from canter import requirements
+
+if reason := requirements.problem(can.__version__, can.Message):
+    raise ImportError(reason)
+
+from canter.bus import CanterBus  # noqa: E402  (after the check)
 
 __all__ = ["CanterBus"]

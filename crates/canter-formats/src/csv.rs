@@ -175,6 +175,10 @@ impl Decode for Decoder {
     fn place(&self, _source: &Source) -> String {
         format!("line {}", self.line)
     }
+
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        source.skip_line().map(|()| true)
+    }
 }
 
 /// The encoder.

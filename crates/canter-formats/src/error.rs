@@ -71,7 +71,7 @@ impl std::error::Error for Error {
 }
 
 /// The text of an `io::Error` as a part of a sentence: lower case, without `(os error 2)`.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     // "No such file" becomes "no such file"; an abbreviation such as "EOF" stays.

@@ -109,6 +109,7 @@ pub use crate::{
     output::Output,
     source::{LINE_BYTES_MAX, Line, SNIFF_BYTES, Source, Whole},
     trouble::Trouble,
+    zone::Zone,
 };
 use canter_frame::{BusId, RawRecord, Record};
 use std::{
@@ -221,6 +222,17 @@ pub trait Decode: Send {
     fn place(&self, source: &Source) -> String {
         format!("byte {}", source.offset())
     }
+
+    /// When damage is skipped ([`Reader::salvage`](crate::Reader::salvage)): called after an error of [`next`](Self::next);
+    /// moves behind the damage and answers whether frames may follow. Only a place that cannot be taken for another one
+    /// counts, such as the beginning of a line: no frame may come out of bytes that were not one. Without it, the rest of
+    /// the file is skipped.
+    ///
+    /// # Errors
+    /// What the operating system, or the decompressor, reports.
+    fn resume(&mut self, _source: &mut Source) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 /// What a decoder shares with its reader.
@@ -234,6 +246,12 @@ pub struct Context {
     pub flawed: Flawed,
     /// Frames that the recording reports as lost.
     pub lost: u64,
+    /// Whether the reader skips damage. A decoder then trusts less: what an undamaged file has right is checked.
+    pub salvage: bool,
+    /// The zone of dates without one.
+    pub zone: Zone,
+    /// Whether stamps count from a date without a zone.
+    pub zone_used: bool,
 }
 
 /// Entries that are not classic or FD frames, by kind.

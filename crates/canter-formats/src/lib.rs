@@ -63,6 +63,7 @@
 //! - `zstd`: `.zst`, read and written. Needs a C compiler.
 //! - `parquet`: Parquet data sets, which are compressed by zstd. Needs `zstd`.
 //! - `mdf`: ASAM MDF4.
+//! - `zones`: [`Zone`] by names of the tz database, and that of this machine.
 //!
 //! # Platforms
 //! Any that has `std`. On `wasm32-unknown-unknown`, which has no files and no C, use `default-features = false`,
@@ -93,6 +94,7 @@ mod source;
 mod table;
 mod trouble;
 mod write;
+mod zone;
 mod zst;
 
 pub use canter_frame::{BusId, Direction, Frame, FrameError, Identifier, RawRecord, Record, TextError};
@@ -101,6 +103,7 @@ pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
 pub use read::Reader;
 pub use table::{FORMATS, by_extension, list_extensions, named};
 pub use write::Writer;
+pub use zone::Zone;
 
 use std::path::Path;
 

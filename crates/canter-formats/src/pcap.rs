@@ -92,9 +92,16 @@ impl Decode for Pcap {
                 return wrong(format!("a packet of {caught} bytes (a damaged file?)"));
             }
             let length = 16 + caught as usize;
-            let packet = source.want(length)?;
+            let packet = source.want(if context.salvage { length + 16 } else { length })?;
             if packet.len() < length {
                 return Err(Trouble::Cut);
+            }
+            // A record has no checksum. One that damage follows may be damaged at its end.
+            if context.salvage && packet.len() >= length + 16 {
+                let caught = self.order.word(packet, length + 8);
+                if caught == 0 || caught > PACKET_BYTES_MAX {
+                    return wrong("a packet before something that is none (a damaged file?)");
+                }
             }
             entry.stamp_ns = seconds * 1_000_000_000 + fraction * self.unit_ns;
             let found = linktype::read(self.linktype, self.order, &packet[16..length], entry)?;

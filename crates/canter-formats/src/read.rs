@@ -1,7 +1,8 @@
 //! Reads a recording frame by frame, in bounded memory: [`Reader::open`], then [`Reader::next_record`] until `None`.
 
 use crate::{
-    Error, Result,
+    Error, Result, Zone,
+    error::plain,
     format::{Context, Decode, Flawed, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
     table::WITHOUT,
 };
@@ -28,7 +29,17 @@ pub struct Reader {
     entry: Record,
     frames: u64,
     cut: Option<String>,
+    salvaged: Salvaged,
     ended: bool,
+}
+
+/// What was skipped of a damaged file.
+#[derive(Default)]
+struct Salvaged {
+    /// The first place and its damage.
+    first: Option<(String, String)>,
+    places: u64,
+    bytes: u64,
 }
 
 impl Reader {
@@ -76,7 +87,7 @@ impl Reader {
             }) else {
                 continue;
             };
-            let source = Source::unpacking(Box::new(io::empty())).map_err(failed)?;
+            let source = Source::none().map_err(failed)?;
             return Ok(Self { size: bytes, ..Self::new(&name, *format, source, decoder) });
         }
         let titles: Vec<_> =
@@ -93,6 +104,7 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => (source.buffered(), true),
             head => (head.map_err(|error| Error::io(path, "read", error))?, false),
         };
+        let head = &head[..head.len().min(SNIFF_BYTES)];
         let found = formats.iter().find(|format| format.recognise.is_some_and(|recognise| recognise(head)));
         if let Some((format, read)) = found.and_then(|format| Some((format, format.read?))) {
             return Ok(Self::new(name, *format, source, read(path)));
@@ -121,8 +133,45 @@ impl Reader {
             entry: Record::default(),
             frames: 0,
             cut: None,
+            salvaged: Salvaged::default(),
             ended: false,
         }
+    }
+
+    /// Reads what is readable of a damaged file: damage ends the file, or its line or its block where the format has a sign of
+    /// the next one, and is no error. [`salvaged`](Self::salvaged) says what was skipped.
+    ///
+    /// ```
+    /// # fn main() -> canter_formats::Result<()> {
+    /// let text = "(1.000000) can0 123#11\n(2.000000) can0 123#1\n(3.000000) can0 123#33\n";
+    /// let mut reader = canter_formats::Reader::from_read("a.log", Box::new(text.as_bytes()), canter_formats::FORMATS)?.salvage(true);
+    /// let mut frames = 0;
+    /// while reader.next_record()?.is_some() {
+    ///     frames += 1;
+    /// }
+    /// assert_eq!(frames, 2);
+    /// let skipped = "a.log: 2 frames were read, 22 bytes from line 2, byte 23 on were skipped: position 21: expected a hex digit";
+    /// assert_eq!(reader.salvaged().as_deref(), Some(skipped));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.context.salvage = salvage;
+        self
+    }
+
+    /// Takes dates that name no zone, those in the headers of ASC and BLF, for dates in this one instead of UTC. What canter
+    /// writes says that it is in UTC.
+    #[must_use]
+    pub fn zone(mut self, zone: Zone) -> Self {
+        self.context.zone = zone;
+        self
+    }
+
+    /// Whether the stamps of frames that were read count from a date without a zone: [`zone`](Self::zone) chooses it.
+    pub fn zone_used(&self) -> bool {
+        self.context.zone_used
     }
 
     /// The next frame, or `None` after the last complete one.
@@ -133,18 +182,50 @@ impl Reader {
         if self.ended {
             return Ok(None);
         }
-        match self.decoder.next(&mut self.source, &mut self.context, &mut self.entry) {
-            Ok(true) => {
-                self.frames += 1;
-                return Ok(Some(self.entry));
+        loop {
+            match self.decoder.next(&mut self.source, &mut self.context, &mut self.entry) {
+                Ok(true) => {
+                    self.frames += 1;
+                    return Ok(Some(self.entry));
+                }
+                Err(trouble) if self.context.salvage && self.skip(&trouble) => continue,
+                Err(trouble) if !self.context.salvage => {
+                    self.ended = true;
+                    self.explain(trouble)?;
+                }
+                _ => self.ended = true,
             }
-            Ok(false) => self.ended = true,
-            Err(trouble) => {
-                self.ended = true;
-                self.explain(trouble)?;
-            }
+            return Ok(None);
         }
-        Ok(None)
+    }
+
+    /// Skips damage, and notes what; `false`: no frames follow.
+    #[cold]
+    fn skip(&mut self, trouble: &Trouble) -> bool {
+        let (mut place, from) = (self.decoder.place(&self.source), self.source.offset());
+        if self.source.is_sequential() && !place.starts_with("byte ") {
+            place.push_str(&format!(", byte {from}"));
+        }
+        let reason = match trouble {
+            Trouble::Cut => "cut off".to_owned(),
+            // Of a remedy, nothing is left to do.
+            Trouble::Wrong(reason) => {
+                reason.split(" (delete ").next().unwrap_or_default().replace(" (a damaged file?)", "")
+            }
+            Trouble::Io(error) => {
+                let step = if self.source.is_packed() { "unpack" } else { "read" };
+                format!("{step}: {}", plain(error))
+            }
+        };
+        let goes_on = self.decoder.resume(&mut self.source).unwrap_or(false);
+        if !goes_on && self.source.is_sequential() {
+            self.source.skip_rest();
+        }
+        let salvaged = &mut self.salvaged;
+        salvaged.first.get_or_insert((place, reason));
+        salvaged.places += 1;
+        salvaged.bytes += self.source.offset() - from;
+        goes_on
     }
 
     fn explain(&mut self, trouble: Trouble) -> Result<()> {
@@ -213,8 +294,23 @@ impl Reader {
         self.context.lost
     }
 
+    /// What [`salvage`](Self::salvage) skipped, if it did, as a sentence that names the file, the bytes, the place and the
+    /// damage. Complete after the last frame.
+    pub fn salvaged(&self) -> Option<String> {
+        let Salvaged { first: Some((place, reason)), places, bytes } = &self.salvaged else { return None };
+        let (path, frames) = (&self.path, self.frames);
+        let what = match (places, bytes) {
+            (1, 0) => format!("what follows {place} was skipped"),
+            (1, _) => format!("{bytes} bytes from {place} on were skipped"),
+            (_, 0) => format!("{places} damaged places were skipped, the first at {place}"),
+            _ => format!("{places} damaged places of {bytes} bytes were skipped, the first at {place}"),
+        };
+        Some(format!("{path}: {frames} frames were read, {what}: {reason}"))
+    }
+
     /// Where the file was cut off, if it was, as a sentence: `drive.blf: byte 18848: cut off after 1465 frames`. Known
-    /// after the last frame. How many frames are missing behind that place is not known.
+    /// after the last frame. How many frames are missing behind that place is not known. With [`salvage`](Self::salvage) it
+    /// is a part of [`salvaged`](Self::salvaged) instead.
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }

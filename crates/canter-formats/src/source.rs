@@ -83,6 +83,8 @@ pub struct Source {
     end: usize,
     offset: u64,
     ended: bool,
+    /// It is read from beginning to end: a decoder has not taken the whole file.
+    sequential: bool,
 }
 
 /// A text line.
@@ -118,7 +120,13 @@ impl Source {
             end: 0,
             offset: 0,
             ended: false,
+            sequential: true,
         })
+    }
+
+    /// Nothing: the decoder opens files.
+    pub(crate) fn none() -> io::Result<Self> {
+        Ok(Self { sequential: false, ..Self::unpacking(Box::new(io::empty()))? })
     }
 
     /// Reads a file; pipes and devices are read sequentially.
@@ -135,7 +143,7 @@ impl Source {
     /// # Errors
     /// What the operating system reports.
     pub fn whole(&mut self) -> io::Result<Whole> {
-        self.ended = true;
+        (self.ended, self.sequential) = (true, false);
         let file = match self.file.take() {
             Some(file) => file,
             None => self.spool()?,
@@ -166,6 +174,10 @@ impl Source {
 
     pub(crate) fn is_packed(&self) -> bool {
         self.packed
+    }
+
+    pub(crate) fn is_sequential(&self) -> bool {
+        self.sequential
     }
 
     pub(crate) fn packed_bytes(&self) -> u64 {
@@ -234,6 +246,30 @@ impl Source {
             count -= available as u64;
         }
         Ok(true)
+    }
+
+    /// Skips everything up to the end of the file, or to where it cannot be unpacked.
+    pub(crate) fn skip_rest(&mut self) {
+        while self.want(1).is_ok_and(|bytes| !bytes.is_empty()) {
+            self.consume(usize::MAX);
+        }
+    }
+
+    /// Skips the line at the window's start with its line break, however long it is.
+    ///
+    /// # Errors
+    /// What the operating system, or the decompressor, reports.
+    pub fn skip_line(&mut self) -> io::Result<()> {
+        while !self.want(1)?.is_empty() {
+            match memchr::memchr(b'\n', self.buffered()) {
+                Some(at) => {
+                    self.consume(at + 1);
+                    return Ok(());
+                }
+                None => self.consume(usize::MAX),
+            }
+        }
+        Ok(())
     }
 
     /// Like [`line`](Self::line), and increments `number`; a last line without line break counts as cut off.

@@ -1,6 +1,7 @@
 //! Frames written read back; a file that was cut off keeps its complete frames; no file makes a reader panic.
 
 mod lengths;
+mod salvage;
 
 use crate::{
     BusId, Direction, FORMATS, Format, Frame, Reader, Record, WriteOptions, Writer,
@@ -97,6 +98,7 @@ struct Seen {
     skipped: u64,
     /// Frames whose fields contradict each other, by kind.
     flawed: Vec<(&'static str, u64)>,
+    salvaged: Option<String>,
 }
 
 fn seen(bytes: &[u8]) -> Seen {
@@ -105,7 +107,14 @@ fn seen(bytes: &[u8]) -> Seen {
 
 impl Seen {
     fn of(reader: crate::Result<Reader>) -> Self {
-        let mut seen = Self { frames: Vec::new(), cut: false, error: None, skipped: 0, flawed: Vec::new() };
+        let mut seen = Self {
+            frames: Vec::new(),
+            cut: false,
+            error: None,
+            skipped: 0,
+            flawed: Vec::new(),
+            salvaged: None,
+        };
         let mut reader = match reader {
             Ok(reader) => reader,
             Err(failure) => {
@@ -129,6 +138,7 @@ impl Seen {
         seen.cut = reader.cut().is_some();
         seen.skipped = reader.skipped().iter().map(|(_, count)| count).sum();
         seen.flawed = reader.flawed().iter().collect();
+        seen.salvaged = reader.salvaged();
         seen
     }
 }

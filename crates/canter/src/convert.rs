@@ -1,9 +1,10 @@
 //! `canter convert`: merges recordings by stamp, selects frames, renames interfaces and writes one recording or data set.
 //! Output goes to a temporary file that is renamed when complete. The report lists what the format could not store.
 //!
-//! `Reader` → `merge` → `choice` → `Writer` → `report`
+//! `input` → `merge` → `choice` → `Writer` → `report`
 
 mod choice;
+mod input;
 mod merge;
 mod report;
 mod time_point;
@@ -14,12 +15,13 @@ use crate::{
     format_names,
     options::Common,
 };
-use canter_formats::{Error, Format, Reader, WriteOptions, Writer, Written};
+use canter_formats::{Error, Format, WriteOptions, Writer, Written, Zone};
 use canter_frame::BusId;
 use canter_io::InterfaceFilters;
 use choice::{Choice, Rename};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use input::{Inputs, Opening};
 use merge::Merge;
 use report::{Bus, Report};
 use signal_hook::{
@@ -53,9 +55,11 @@ Examples:
   canter convert *.log.zst -o fleet --format parquet --vehicle V17    a data set for DuckDB
   canter convert fleet/vehicle=V17 -o v17.pcapng     all recordings of one vehicle in a data set
   canter convert drive.blf -o - --format log | canplayer vcan0=can0
+  canter convert --salvage damaged.blf -o rest.blf   all that is readable, and a line that says what is missing
+  canter convert drive.asc -o drive.pcapng --zone Europe/Prague    ASC and CANoe's BLF have local time
 canter detects the formats of inputs by their content and decompresses .zst and .gz. docs/formats.md lists what each
-format stores. Exit code 0; 3 when an input was cut off (canter converts all frames before the cut), or when lengths in
-it contradict each other.")]
+format stores. Exit code 0; 3 when an input was cut off (canter converts all frames before the cut), when lengths in it
+contradict each other, or when --salvage skipped damage.")]
 pub struct Arguments {
     /// Recordings; a folder is a data set of Parquet; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
@@ -68,6 +72,12 @@ pub struct Arguments {
     /// Overwrite an existing file
     #[arg(long)]
     overwrite: bool,
+    /// Skip what is damaged in an input and convert the rest; without it, damage is an error and nothing is written
+    #[arg(long)]
+    salvage: bool,
+    /// Time zone of dates that name none, in ASC and BLF: Europe/Prague, +01:00, local; UTC unless given
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    zone: Option<Zone>,
     /// In .log and .asc, stamps of 9 digits instead of 6
     #[arg(long)]
     ns: bool,
@@ -97,8 +107,9 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let format = format(&arguments)?;
     let mut report = Report::new(&arguments.output.display().to_string(), format);
-    let readers = arguments.inputs.iter().map(canter_formats::open);
-    let readers = readers.collect::<canter_formats::Result<Vec<_>>>()?;
+    report.zone = arguments.zone.as_ref().map(Zone::to_string);
+    let opening = Opening { salvage: arguments.salvage, zone: arguments.zone.clone() };
+    let inputs = Inputs::open(&arguments.inputs, opening)?;
     common.apply()?;
     let options = WriteOptions {
         format,
@@ -109,10 +120,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         vehicle: arguments.vehicle.clone(),
     };
     let writer = Writer::open(&options).map_err(output_failure)?;
-    let progress = progress(readers.iter().map(Reader::size).sum(), common);
+    let progress = progress(inputs.size(), common);
     let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to);
     let mut conversion = Conversion {
-        merge: Merge::new(readers, arguments.sort),
+        merge: Merge::new(inputs, arguments.sort),
         choice,
         writer,
         path: &options.path,
@@ -247,7 +258,7 @@ impl Conversion<'_> {
         let channels: Vec<Option<u32>> =
             (0..self.buses.len()).map(|bus| self.writer.channel(BusId(bus as u32))).collect();
         let written: Written = self.writer.finish().map_err(output_failure)?;
-        report.close(self.merge.readers(), self.buses, &channels, &written);
+        report.close(self.merge.into_inputs().reports(), self.buses, &channels, &written);
         if !common.quiet {
             eprint!("{report}");
         }

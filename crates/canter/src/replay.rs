@@ -51,8 +51,8 @@ Examples:
   canter replay drive.log --max-error 1ms --json -  exit code 1 when a frame was more than 1 ms late
 Each frame is due at an absolute time of CLOCK_MONOTONIC. Its timing error is the delay until the kernel has it; a late
 frame does not delay the next one. A frame that finds no room within --wait is refused and counted; meanwhile the other
-buses continue. Exit code 0; 1 beyond --max-error; 3 when frames were refused, or their
-lengths contradict each other; 130 when interrupted.")]
+buses continue. Exit code 0; 1 beyond --max-error; 3 when frames were refused, a recording was cut off (all frames before
+the cut were sent) or damaged (--salvage), or lengths in it contradict each other; 130 when interrupted.")]
 pub struct Arguments {
     /// Recordings (- is the standard input), and DESTINATION=SOURCE for interfaces
     #[arg(value_name = "FILE|DEST=SOURCE", required_unless_present = "input")]
@@ -81,6 +81,9 @@ pub struct Arguments {
     /// End before this time after the recording's first frame
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     to: Option<u64>,
+    /// Skip what is damaged in a recording and send the rest; without it, the replay ends there with an error
+    #[arg(long)]
+    salvage: bool,
     /// Frames to send: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
     #[arg(long, short, value_name = "FILTERS")]
     filter: Option<Filters>,
@@ -136,7 +139,7 @@ struct Document {
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let plan = arguments.plan()?;
-    let recordings = Recordings::open(&plan.files)?;
+    let recordings = Recordings::open(&plan.files, plan.salvage)?;
     let stop = interrupt_flag()?;
     common.apply()?;
     let player = Player {
@@ -192,6 +195,7 @@ impl Arguments {
         };
         let plan = Plan {
             files,
+            salvage: self.salvage,
             assignment: Assignment::parse(&assignments)?,
             filters: self.filter.clone(),
             pace,
@@ -311,7 +315,7 @@ impl Document {
                 );
                 Err(Failure::failed(message))
             }
-            _ if self.tally.doubtful => Ok(Exit::Lost),
+            _ if self.tally.incomplete => Ok(Exit::Lost),
             _ => Ok(Exit::Done),
         }
     }

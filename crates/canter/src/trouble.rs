@@ -18,6 +18,16 @@ pub fn explain(name: &str, step: &'static str, error: io::Error) -> Error {
     Error::moving(name, step, deleted.map_or(error, |deleted| deleted.source))
 }
 
+/// An error in a recording, with the option that is the way out.
+pub fn of_recording(error: canter_formats::Error) -> Failure {
+    match &error {
+        canter_formats::Error::Malformed { .. } => {
+            Failure::failed(format!("{error}; --salvage skips what is damaged"))
+        }
+        _ => error.into(),
+    }
+}
+
 /// Reads a file that must be text.
 pub fn read_text(path: &Path) -> failure::Result<String> {
     std::fs::read_to_string(path).map_err(|error| match error.kind() {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::{
     fs,
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -433,4 +433,188 @@ fn what_a_format_cannot_keep_is_told_once() {
     // Nothing to tell where all is kept.
     let output = convert(&[&input, "-o", &place.name("out.pcapng")]);
     assert!(!self::said(&output).contains("omits from"));
+}
+
+#[test]
+fn what_is_readable_of_a_damaged_recording_is_converted_on_request_and_the_rest_is_named() {
+    let place = Place::new();
+    let whole = fs::read(recording("dumpcap.pcapng")).unwrap();
+    // The last block but four, and zeros, as after a loss of power.
+    let zeros = [&whole[..whole.len() - 250], &[0; 4096]].concat();
+    let damaged = place.file("damaged.pcapng", zeros);
+    let text = "(1.000000) can0 001#\n(2.000000) can0 12345#\n(3.000000) can0 003#\n";
+    let lines = place.file("lines.log", text);
+    let (out, report) = (place.name("out.csv"), place.name("report.json"));
+    for input in [&damaged, &lines] {
+        let refused = convert(&[input, "-o", &out]);
+        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        assert!(said(&refused).ends_with("; --salvage skips what is damaged\n"), "{}", said(&refused));
+        assert!(!place.path("out.csv").exists());
+    }
+    let kept = convert(&["--salvage", &lines, "-o", &out, "--json", &report]);
+    assert_eq!(kept.status.code(), Some(3));
+    let line = "lines.log: 2 frames were read, 23 bytes from line 2, byte 21 on were skipped: position 16: \
+                expected an identifier";
+    assert!(said(&kept).contains("  salvaged: ") && said(&kept).contains(line), "{}", said(&kept));
+    let report: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!((&report["frames"], &report["cut_off"]), (&2.into(), &Value::Array(Vec::new())));
+    assert!(report["salvaged"][0].as_str().unwrap().contains("23 bytes"), "{report}");
+    assert_eq!(log(&out, &[]).lines().count(), 2);
+
+    let kept = convert(&["--salvage", &damaged, "-o", &out, "--overwrite"]);
+    assert_eq!(kept.status.code(), Some(3));
+    assert!(
+        said(&kept).contains(": 7 frames were read, ") && said(&kept).contains(" bytes from byte "),
+        "{}",
+        said(&kept)
+    );
+    let seven: String =
+        log(&recording("dumpcap.pcapng"), &[]).lines().take(7).map(|line| format!("{line}\n")).collect();
+    assert_eq!(log(&out, &[]), seven);
+    // Nothing to salvage: nothing is said, and all is well.
+    let whole = convert(&["--salvage", &recording("candump.log"), "-o", &out, "--overwrite"]);
+    assert_eq!((whole.status.code(), said(&whole).contains("salvaged")), (Some(0), false));
+}
+
+/// The frames of a recording, by the library.
+fn frames(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
+    let input = Box::new(std::io::Cursor::new(bytes.to_vec()));
+    let mut reader =
+        canter_formats::Reader::from_read("", input, canter_formats::FORMATS).ok()?.salvage(true);
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        frames.push((record.stamp_ns, format!("{} {}", reader.name(record.bus), record.frame)));
+    }
+    Some(frames)
+}
+
+#[test]
+fn recordings_of_other_programs_that_are_cut_off_at_any_byte_have_no_frame_that_was_not_there() {
+    let place = Place::new();
+    for name in [
+        "candump.log",
+        "dumpcap.pcapng",
+        "tcpdump-any.pcap",
+        "tcpdump-ns.pcap",
+        "a.asc",
+        "a.blf",
+        "a.csv",
+        "a.mf4",
+    ] {
+        let path = if let Some(end) = name.strip_prefix("a.") {
+            let path = place.name(&format!("all.{end}"));
+            converted(&[&recording("candump.log"), "-o", &path]);
+            path
+        } else {
+            recording(name)
+        };
+        let whole = fs::read(path).unwrap();
+        let want = frames(&whole).unwrap();
+        assert!(want.len() > 2, "{name}");
+        for at in 1..whole.len() {
+            let Some(frames) = frames(&whole[..at]) else {
+                assert!(at < 80, "{name} at {at}: not recognised");
+                continue;
+            };
+            assert!(want.starts_with(&frames), "{name} at {at}");
+        }
+    }
+}
+
+/// An ASC file as CANoe writes it, of one frame.
+const ASC: &str = "date Fri Jul 14 12:00:00.500 2023\nbase hex  timestamps absolute\nBegin Triggerblock Fri Jul 14 12:00:00.500 2023\n   0.250000 1  123  Rx   d 2 11 22\nEnd TriggerBlock\n";
+
+#[test]
+fn dates_without_a_time_zone_are_in_the_zone_of_the_command_line_or_utc_which_is_said() {
+    let place = Place::new();
+    let asc = place.file("in.asc", ASC);
+    // A BLF of another program: the date in the header, and no names of channels.
+    let blf = place.name("in.blf");
+    converted(&[&asc, "-o", &blf]);
+    let mut bytes = fs::read(&blf).unwrap();
+    let container = bytes.split_off(144);
+    let mut objects = Vec::new();
+    flate2::read::ZlibDecoder::new(&container[32..]).read_to_end(&mut objects).unwrap();
+    let frame = objects.windows(4).rposition(|four| four == b"LOBJ").unwrap();
+    bytes.extend(&objects[frame..]);
+    bytes[16..24].fill(0); // the size in the header
+    bytes[32..36].fill(0); // and the number of objects
+    let blf = place.file("in.blf", bytes);
+    let line = " names no time zone: taken as UTC (--zone local, Europe/Prague or +01:00)\n";
+    for input in [&asc, &blf] {
+        let stamp = |options: &[&str], zone: &str| {
+            let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
+            canter.args(["convert", input, "-o", "-", "--format", "log"]).args(options).env("TZ", zone);
+            let output = canter.output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+            let seconds: u64 = String::from_utf8_lossy(&output.stdout)[1..11].parse().unwrap();
+            ((seconds as i64 - 1_689_336_000) / 60, said(&output).contains(line))
+        };
+        assert_eq!(stamp(&[], "America/New_York"), (0, true), "{input}");
+        assert_eq!(stamp(&["--zone", "UTC"], ""), (0, false));
+        assert_eq!(stamp(&["--zone", "+01:00"], ""), (-60, false));
+        assert_eq!(stamp(&["--zone", "-05:30"], ""), (330, false));
+        assert_eq!(stamp(&["--zone", "Europe/Prague"], ""), (-120, false), "summer time");
+        assert_eq!(stamp(&["--zone", "local"], "America/New_York"), (240, false));
+    }
+    // What canter writes is in UTC and says so; the option is for files that do not.
+    for end in ["asc", "blf"] {
+        let ours = place.name(&format!("ours.{end}"));
+        converted(&[&asc, "-o", &ours]);
+        let output = convert(&[&ours, "-o", "-", "--format", "log", "--zone", "+05:00"]);
+        assert!(output.stdout.starts_with(b"(1689336000.750000) can0 123#1122"), "{}", said(&output));
+        let output = convert(&[&ours, "-o", "-", "--format", "log"]);
+        assert!(!said(&output).contains("time zone"), "{}", said(&output));
+    }
+    let wrong = convert(&[&asc, "-o", "-", "--format", "log", "--zone", "Prague"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(said(&wrong).contains("is not a time zone of this machine (Europe/Prague, +01:00, UTC, local)"));
+}
+
+#[test]
+fn ten_thousand_inputs_are_merged_with_few_file_descriptors_and_little_memory() {
+    const FILES: u64 = 10_000;
+    let place = Place::new();
+    let mut want = Vec::new();
+    for at in 0..FILES {
+        // Each is under way while the next hundred begin; the first is to the end.
+        let stamps =
+            [at * 1000, at * 1000 + 100_000, if at == 0 { FILES * 1000 } else { at * 1000 + 100_001 }];
+        let line = |us: &u64| format!("({:010}.{:06}) can0 {:08X}#\n", us / 1_000_000, us % 1_000_000, at);
+        let lines: Vec<String> = stamps.iter().map(line).collect();
+        place.file(&format!("{at}.log"), lines.concat());
+        want.extend(stamps.iter().copied().zip(lines));
+    }
+    want.sort_by_key(|(stamp, _)| *stamp);
+    // 256 file descriptors, and 300 MB of addresses, in which a buffer for each input has no room.
+    let limits = "ulimit -n 256 -v 300000 && exec \"$@\"";
+    let mut canter = Command::new("bash");
+    canter.args([
+        "-c",
+        limits,
+        "bash",
+        env!("CARGO_BIN_EXE_canter"),
+        "convert",
+        "-o",
+        "all.log",
+        "--json",
+        "report.json",
+    ]);
+    canter.args((0..FILES).map(|at| format!("{at}.log")));
+    let output = canter.current_dir(place.0.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let got = fs::read_to_string(place.path("all.log")).unwrap();
+    let stamps = |text: &str| text.lines().map(|line| line[..19].to_owned()).collect::<Vec<_>>();
+    let want: String = want.into_iter().map(|(_, line)| line).collect();
+    assert_eq!(stamps(&got), stamps(&want));
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&got), sorted(&want));
+    let report: Value =
+        serde_json::from_str(&fs::read_to_string(place.path("report.json")).unwrap()).unwrap();
+    let inputs = report["inputs"].as_array().unwrap();
+    assert!(inputs.len() as u64 == FILES && inputs.iter().all(|input| input["frames"] == 3));
 }

@@ -324,6 +324,39 @@ fn only_what_is_asked_for_is_replayed_and_the_rest_is_counted() {
 
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn of_a_recording_that_is_cut_off_or_damaged_the_readable_frames_are_sent_and_the_exit_code_is_3() {
+    let _alone = alone();
+    let _buses = Virtual::vcan(&["tra0", "tra1"], 72);
+    let text = fs::read_to_string(log("cut", 100)).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = format!("/tmp/traffic-{name}.log");
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let replay = |path: &str, options: &[&str]| {
+        canter(&[&["replay", path, "tra0=can0", "tra1=can1", "-t", "--json", "-"], options].concat())
+            .ended(DEADLINE)
+    };
+    let sent = |json: &str| -> u64 {
+        let account: Value = serde_json::from_str(json).unwrap();
+        account["interfaces"].as_array().unwrap().iter().map(|one| number(&one["sent"])).sum()
+    };
+    let cut = replay(&file("cut", &text[..text.len() - 3]), &[]);
+    assert_eq!((cut.code, sent(&cut.stdout)), (Some(3), 99), "{cut:?}");
+    assert!(cut.stderr.contains("line 100: cut off after 99 frames: all frames before were read"), "{cut:?}");
+
+    let middle = text.match_indices('\n').nth(49).unwrap().0 + 1;
+    let damaged = file("damaged", &[&text[..middle], "(1.0) ?\n", &text[middle..]].concat());
+    let ended = replay(&damaged, &[]);
+    assert_eq!((ended.code, sent(&ended.stdout)), (Some(1), 50), "{ended:?}");
+    assert!(ended.complaint().ends_with("; --salvage skips what is damaged"), "{ended:?}");
+    let salvaged = replay(&damaged, &["--salvage"]);
+    assert_eq!((salvaged.code, sent(&salvaged.stdout)), (Some(3), 100), "{salvaged:?}");
+    assert!(salvaged.stderr.contains("100 frames were read, 8 bytes from line 51, byte "), "{salvaged:?}");
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn a_timing_error_beyond_the_stated_limit_is_a_failure() {
     let _alone = alone();
     let _buses = Virtual::vcan(&["tra0", "tra1"], 72);

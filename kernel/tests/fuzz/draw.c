@@ -45,7 +45,7 @@ uint64_t below(struct worker *worker, uint64_t below)
 
 bool one_in(struct worker *worker, uint64_t chances)
 {
-	return !below(worker, chances);
+	return !worker->exact && !below(worker, chances);
 }
 
 uint64_t any_value(struct worker *worker, unsigned int bytes)

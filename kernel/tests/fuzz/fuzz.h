@@ -50,6 +50,7 @@ struct worker {
 	char *scratch;			/* SCRATCH_BYTES, then a page that cannot be accessed */
 	uint64_t *coverage;
 	bool quits;
+	bool exact;			/* never what is seldom: one_in() is false */
 };
 
 struct row {

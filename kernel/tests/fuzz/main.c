@@ -206,8 +206,20 @@ static int unload_all(void)
 	return 0;
 }
 
+static uint64_t calls_made(void)
+{
+	uint64_t calls = 0;
+
+	for (unsigned int i = 0; i < CALLERS; i++)
+		for (unsigned int j = 0; j < THREADS; j++)
+			calls += shared->workers[i][j].calls;
+	return calls;
+}
+
+/* Until then, and on a slow machine until it has made a call. */
 static int run_round(uint64_t number, uint64_t end, int log)
 {
+	uint64_t before = calls_made();
 	unsigned int running = PROCESSES;
 	pid_t pids[PROCESSES];
 
@@ -234,7 +246,7 @@ static int run_round(uint64_t number, uint64_t end, int log)
 			}
 			continue;
 		}
-		if (now_ms() >= end)
+		if (now_ms() >= end && calls_made() != before)
 			shared->stop = true;
 		if (shared->wrong) {
 			printf("fuzz: after %llu s: %s\n", (unsigned long long)(now_ms() - began) / 1000,
@@ -289,10 +301,13 @@ static int run_rounds(void)
 	end = began + 1000 * seconds;
 	lseek(log, 0, SEEK_END);
 	while (now_ms() < end) {
-		uint64_t until = now_ms() + 1000 * round_seconds;
+		uint64_t until;
 
-		if (unload_all() || load_all() ||
-		    run_round(rounds, until < end ? until : end, log))
+		if (unload_all() || load_all())
+			return 1;
+		/* Loading takes seconds on a debug kernel. */
+		until = now_ms() + 1000 * round_seconds;
+		if (run_round(rounds, until < end ? until : end, log))
 			return 1;
 		rounds++;
 	}

@@ -232,9 +232,16 @@ static long before_command(const struct step *step)
 	return link_up(&worker, "fz0", 1000000, true);
 }
 
+static long before_source_stop(const struct step *step)
+{
+	before_command(step);
+	return netlink_command(&worker, CANWIRE_CMD_SOURCE_START);
+}
+
 static void after_command(const struct step *step)
 {
 	(void)step;
+	netlink_command(&worker, CANWIRE_CMD_SOURCE_STOP);
 	netlink_command(&worker, CANWIRE_CMD_NODE_DELETE);
 }
 
@@ -276,7 +283,8 @@ static long do_send(const struct step *step)
 
 /*
  * Not the binding of cards: ACPI's search for the card's interrupt frees an object twice when an
- * allocation fails (acpi_rs_get_prt_method_data() in 6.12), before our driver is called.
+ * allocation fails (acpi_rs_get_prt_method_data() in 6.12), before our driver is called; with the
+ * kernel's own kvaser_pci and no module of ours, too.
  */
 static const struct step steps[] = {
 	{ "canwire", before_load, do_load, after_load, "nodes=wcan0:A,wcan1:A,wcan2:B" },
@@ -303,7 +311,9 @@ static const struct step steps[] = {
 	{ "NODE_ADD", NULL, command_of, after_command, (void *)CANWIRE_CMD_NODE_ADD },
 	COMMAND(NODE_DELETE), COMMAND(NODE_GET), COMMAND(BUS_GET), COMMAND(BUS_SET),
 	COMMAND(CONNECT), COMMAND(BABBLE), COMMAND(INJECT), COMMAND(SOURCE_LOAD),
-	COMMAND(SOURCE_START), COMMAND(SOURCE_STOP),
+	COMMAND(SOURCE_START),
+	{ "SOURCE_STOP", before_source_stop, command_of, after_command,
+	  (void *)CANWIRE_CMD_SOURCE_STOP },
 	{ "link up", before_link_up, do_link_up, after_command, NULL },
 	{ "packet CAN", before_command, do_send, after_command, (void *)ETH_P_CAN },
 	{ "packet CAN FD", before_command, do_send, after_command, (void *)ETH_P_CANFD },
@@ -388,6 +398,7 @@ int fail_each(uint64_t seed)
 		return 1;
 	}
 	worker.seed = seed;
+	worker.exact = true;
 	worker.scratch = mmap(NULL, SCRATCH_BYTES + 4096, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	printf("[fail_nth]\n");

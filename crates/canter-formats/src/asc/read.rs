@@ -1,5 +1,6 @@
 //! Vector ASC: text with a date in its header and one line per event. Its stamps count from that date or, with
-//! `timestamps relative`, from the line before. The date names no time zone; it is taken for UTC, as canter writes it.
+//! `timestamps relative`, from the line before. The date names no time zone; it is taken for UTC unless the reader was given
+//! another one. canter writes UTC and a comment that says so.
 //!
 //! Channels are numbers from 1. A comment `// canter: channel 1 = vcan0`, which canter writes, gives one a name;
 //! without it channel 1 is can0.
@@ -9,14 +10,17 @@ use crate::{
     fields::{error_frame, fd_length},
     format::{Context, Decode, Flawed, LINE_BYTES_MAX, Line, Source},
     trouble::{Trouble, wrong},
+    zone::Zone,
 };
 use canter_frame::{
     Direction, Frame, Record,
     frame::{BRS, EFF_FLAG, EFF_MASK, ESI, FDF, RTR_FLAG, SFF_MASK, len_of_dlc},
 };
-use jiff::{civil, tz::TimeZone};
-use std::str::SplitAsciiWhitespace;
+use jiff::civil;
+use std::{io, str::SplitAsciiWhitespace};
 
+/// The end of the comment by which canter says that the date is in UTC.
+const IN_UTC: &str = ", dates in UTC";
 /// Flags of a `CANFD` line.
 const ASC_RTR: u32 = 1 << 4;
 const ASC_EDL: u32 = 1 << 12;
@@ -28,6 +32,10 @@ pub struct Asc {
     line: u64,
     radix: u32,
     relative: bool,
+    /// The date in the header.
+    date: Option<civil::DateTime>,
+    /// A comment says that the date is in UTC.
+    utc: bool,
     start_ns: i128,
     /// The stamp of the last event, from the start.
     last_ns: u64,
@@ -42,6 +50,8 @@ impl Default for Asc {
             line: 0,
             radix: 16,
             relative: false,
+            date: None,
+            utc: false,
             start_ns: 0,
             last_ns: 0,
             channels: BusOfChannel::default(),
@@ -56,8 +66,8 @@ pub fn looks_like(head: &[u8]) -> bool {
     line.starts_with(b"date ") || line.starts_with(b"base hex") || line.starts_with(b"base dec")
 }
 
-/// Reads `Sat Nov 22 12:34:56.789 am 2026` as ns since 1970; the day of the week is skipped.
-fn date(text: &str) -> Option<i128> {
+/// Reads `Sat Nov 22 12:34:56.789 am 2026`; the day of the week is skipped.
+fn date(text: &str) -> Option<civil::DateTime> {
     const MONTHS: [&str; 12] =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     const GERMAN: [(&str, i8); 4] = [("mär", 3), ("mai", 5), ("okt", 10), ("dez", 12)];
@@ -84,8 +94,7 @@ fn date(text: &str) -> Option<i128> {
         None => hour,
     };
     let ns = i32::try_from(fraction_ns(fraction)?).ok()?;
-    let date = civil::DateTime::new(year.parse().ok()?, month, day, hour, minute, second, ns).ok()?;
-    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond())
+    civil::DateTime::new(year.parse().ok()?, month, day, hour, minute, second, ns).ok()
 }
 
 /// Reads the digits after a decimal point as ns; further digits are cut off.
@@ -118,19 +127,31 @@ enum Event {
 }
 
 impl Asc {
+    /// Sets the stamp of the header's date, in UTC or in a zone.
+    fn start(&mut self, zone: &Zone) {
+        let zone = if self.utc { &Zone::default() } else { zone };
+        self.start_ns = self.date.and_then(|date| zone.ns(date)).unwrap_or(0);
+    }
+
     /// Reads a line that is not an event: a header line or a comment.
     fn note(&mut self, line: &str, context: &mut Context) -> Result<(), Trouble> {
         let words = line.trim_start_matches('\u{feff}');
         if let Some(note) = words.strip_prefix("//") {
             if let Some((channel, name)) = channels::parse_note(note) {
                 self.channels.name(channel, name, &mut context.names)?;
+            } else if note.trim_ascii().starts_with("canter ") && note.trim_ascii().ends_with(IN_UTC) {
+                self.utc = true;
+                self.start(&context.zone);
             }
             return Ok(());
         }
         let lower = words.to_ascii_lowercase();
         if let Some(text) = lower.strip_prefix("date ").or_else(|| lower.strip_prefix("begin triggerblock")) {
             match date(text) {
-                Some(ns) => (self.start_ns, self.last_ns) = (ns, 0),
+                Some(date) => {
+                    (self.date, self.last_ns) = (Some(date), 0);
+                    self.start(&context.zone);
+                }
                 None if text.trim_ascii().is_empty() => {}
                 None => return wrong(format!("a date that canter cannot read: {}", text.trim_ascii())),
             }
@@ -144,6 +165,7 @@ impl Asc {
     }
 
     fn event(&mut self, line: &str) -> Result<Event, Trouble> {
+        self.flaw = None;
         let mut words = line.split_ascii_whitespace();
         let Some(stamp) = words.next().and_then(stamp_ns) else { return Ok(Event::Other("other events")) };
         self.last_ns = if self.relative { self.last_ns.saturating_add(stamp) } else { stamp };
@@ -323,10 +345,12 @@ impl Decode for Asc {
                 Event::Nothing
             };
             drop(text);
-            source.consume(length + 1);
-            match event {
-                Event::Nothing => {}
-                Event::Other(kind) => context.skipped.count(kind),
+            let found = match event {
+                Event::Nothing => false,
+                Event::Other(kind) => {
+                    context.skipped.count(kind);
+                    false
+                }
                 Event::Frame(channel, direction, frame) => {
                     let Ok(stamp_ns) = u64::try_from(self.start_ns + i128::from(self.last_ns)) else {
                         return wrong("a stamp outside of 1970…2554");
@@ -335,14 +359,24 @@ impl Decode for Asc {
                     if let Some(flaw) = self.flaw.take() {
                         context.flawed.count(flaw);
                     }
+                    context.zone_used |= self.date.is_some() && !self.utc;
                     *entry = Record { stamp_ns, bus, frame, direction };
-                    return Ok(true);
+                    true
                 }
+            };
+            source.consume(length + 1);
+            if found {
+                return Ok(true);
             }
         }
     }
 
     fn place(&self, _source: &Source) -> String {
         format!("line {}", self.line)
+    }
+
+    /// Stamps that count from the line before are lost with a line.
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        source.skip_line().map(|()| !self.relative)
     }
 }

@@ -2,6 +2,10 @@
 //! the next container. The layouts are those of python-can's and Vector's own files.
 //!
 //! Channels are numbers from 1, named as in ASC; canter's names are in an APP_TEXT object.
+//!
+//! The header's date names no time zone: CANoe writes local time, canter and python-can since 4.6 UTC
+//! (hardbyte/python-can#2010). It is taken for UTC unless the reader was given another one. canter's files are recognised by
+//! their names of channels, and are in UTC.
 
 use super::{
     layout::{LOG_CONTAINER, OBJECT_BASE, OBJECT_HEAD, OBJECT_HEAD_2},
@@ -13,12 +17,17 @@ use crate::{
     format::{Context, Decode, Flawed, Source},
     linktype::Order,
     trouble::{Trouble, wrong},
+    zone::Zone,
 };
 use canter_frame::Record;
 use flate2::read::ZlibDecoder;
-use std::io::Read;
+use jiff::civil;
+use std::io::{self, Read};
 
+const SIGNATURE: &[u8] = b"LOBJ";
 const STAMP_TEN_US: u32 = 1;
+/// A container's method of compression.
+const ZLIB: u16 = 2;
 
 /// The largest container accepted, in bytes, packed and unpacked; Vector's have 128 KiB.
 const CONTAINER_BYTES_MAX: u32 = 8 << 20;
@@ -38,6 +47,10 @@ pub struct Blf {
     count: u32,
     /// Objects and containers read so far: some writers count containers as objects.
     objects_read: u64,
+    /// The date in the header.
+    date: Option<civil::DateTime>,
+    /// canter wrote the file, so that the date is in UTC.
+    utc: bool,
     start_ns: u64,
     channels: BusOfChannel,
     /// Decompressed objects; the next one begins at `at`.
@@ -47,12 +60,25 @@ pub struct Blf {
     to_skip: u64,
     /// The file ends inside the current container: no objects follow those in `objects`.
     cut: bool,
+    /// Damage was skipped: `objects` begin in the middle of an object.
+    torn: bool,
+    /// The container at the source's window could not be unpacked.
+    failed: bool,
+    /// The object before `at` is being read.
+    in_object: bool,
 }
 
 const LE: Order = Order::Little;
 
 impl Blf {
-    fn open(&mut self, source: &mut Source) -> Result<(), Trouble> {
+    /// Sets the stamp of the header's date, in UTC or in a zone.
+    fn start(&mut self, zone: &Zone) {
+        let zone = if self.utc { &Zone::default() } else { zone };
+        let ns = self.date.and_then(|date| zone.ns(date));
+        self.start_ns = ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+    }
+
+    fn open(&mut self, source: &mut Source, zone: &Zone) -> Result<(), Trouble> {
         let head = source.want(144)?;
         let length = LE.word(head, 4);
         if head.len() < 72 {
@@ -64,7 +90,8 @@ impl Blf {
         (self.size, self.count) =
             (u64::from(LE.word(head, 20)) << 32 | u64::from(LE.word(head, 16)), LE.word(head, 32));
         let time: [u16; 8] = std::array::from_fn(|n| LE.half(head, 40 + 2 * n));
-        self.start_ns = systemtime::to_ns(time).unwrap_or(0);
+        self.date = systemtime::date(time);
+        self.start(zone);
         self.open = true;
         if source.skip(length.into())? { Ok(()) } else { Err(Trouble::Cut) }
     }
@@ -116,10 +143,11 @@ impl Blf {
         let present = container.len().min(length);
         self.objects_read += 1;
         self.cut = present < length;
+        self.failed = true;
         let packed = &container[OBJECT_BASE + 16..present];
         match method {
             0 => self.objects.extend_from_slice(packed),
-            2 => {
+            ZLIB => {
                 let limit = u64::from(CONTAINER_BYTES_MAX) + 1;
                 match ZlibDecoder::new(packed).take(limit).read_to_end(&mut self.objects) {
                     Ok(count) if count as u64 == limit => {
@@ -138,6 +166,7 @@ impl Blf {
             }
         }
         source.consume(present);
+        self.failed = false;
         Ok(true)
     }
 
@@ -163,6 +192,20 @@ impl Blf {
         self.objects.extend_from_slice(&object[..length]);
         source.consume(length);
         Ok(true)
+    }
+
+    /// Behind damage: moves to the first object that begins in `objects`, which others follow up to the end.
+    fn mend(&mut self) {
+        let objects = &self.objects[self.at..];
+        let starts = memchr::memmem::find_iter(objects, SIGNATURE);
+        let is_whole = |at: usize| LE.word(&objects[at..], 8) as usize <= objects.len() - at;
+        match starts.into_iter().find(|&at| is_whole(at) && follow_each_other(&objects[at..])) {
+            Some(at) => {
+                self.at += at;
+                self.torn = false;
+            }
+            None => self.at = self.objects.len(),
+        }
     }
 
     /// Returns the length of the next complete object, at `at` in `objects`; `None`: the next container is needed.
@@ -196,10 +239,33 @@ impl Blf {
     }
 }
 
+/// Whether the bytes are objects up to their end, the last of which may be incomplete.
+fn follow_each_other(mut objects: &[u8]) -> bool {
+    while objects.len() >= OBJECT_BASE {
+        let (head_bytes, length) = (usize::from(LE.half(objects, 4)), LE.word(objects, 8) as usize);
+        if padding(objects) != Some(0) || head_bytes < OBJECT_BASE || length < head_bytes {
+            return false;
+        }
+        let rest = objects.get(length..).unwrap_or_default();
+        objects = &rest[padding(rest).unwrap_or(0)..];
+    }
+    true
+}
+
+/// Whether a container that is checked by a sum begins here.
+fn is_container(head: &[u8]) -> bool {
+    head.len() >= OBJECT_BASE + 16
+        && head.starts_with(SIGNATURE)
+        && usize::from(LE.half(head, 4)) == OBJECT_BASE
+        && (32..=CONTAINER_BYTES_MAX).contains(&LE.word(head, 8))
+        && LE.word(head, 12) == LOG_CONTAINER
+        && LE.half(head, 16) == ZLIB
+}
+
 /// Returns the padding before the next object, in bytes: writers align to 4 or 8 bytes, counted from the object or from
 /// the file's start.
 fn padding(bytes: &[u8]) -> Option<usize> {
-    bytes[..11].windows(4).position(|four| four == b"LOBJ")
+    bytes.get(..11)?.windows(4).position(|four| four == SIGNATURE)
 }
 
 impl Decode for Blf {
@@ -210,9 +276,10 @@ impl Decode for Blf {
         entry: &mut Record,
     ) -> Result<bool, Trouble> {
         if !self.open {
-            self.open(source)?;
+            self.open(source, &context.zone)?;
         }
         loop {
+            self.in_object = false;
             let Some(length) = self.whole()? else {
                 if !self.unpack(source)? {
                     let rest = &self.objects[self.at..];
@@ -220,12 +287,16 @@ impl Decode for Blf {
                     let whole = ended && self.is_whole(source);
                     return if whole { Ok(false) } else { Err(Trouble::Cut) };
                 }
+                if self.torn {
+                    self.mend();
+                }
                 continue;
             };
             let bytes = &self.objects[self.at..self.at + length];
             let (head_bytes, version) = (usize::from(LE.half(bytes, 4)), LE.half(bytes, 6));
             let kind = LE.word(bytes, 12);
             self.at += length;
+            self.in_object = true;
             self.objects_read += 1;
             let (Some(body), 1 | 2) = (bytes.get(head_bytes.max(OBJECT_HEAD)..), version) else {
                 context.skipped.count("other objects");
@@ -235,17 +306,51 @@ impl Decode for Blf {
             let ns = units.saturating_mul(if LE.word(bytes, 16) == STAMP_TEN_US { 10_000 } else { 1 });
             match object::read(kind, body, head_bytes.max(OBJECT_HEAD))? {
                 Object::Other(kind) => context.skipped.count(kind),
-                Object::Name(channel, name) => self.channels.name(channel, &name, &mut context.names)?,
+                Object::Name(channel, name) => {
+                    self.channels.name(channel, &name, &mut context.names)?;
+                    self.utc = true;
+                    self.start(&context.zone);
+                }
                 Object::Frame { channel, direction, frame, flaw } => {
                     let unusual = head_bytes != if version == 1 { OBJECT_HEAD } else { OBJECT_HEAD_2 };
                     if let Some(flaw) = flaw.or(unusual.then_some(Flawed::HEADER)) {
                         context.flawed.count(flaw);
                     }
                     let bus = self.channels.number(channel, &mut context.names)?;
+                    context.zone_used |= self.date.is_some() && !self.utc;
                     let stamp_ns = self.start_ns.saturating_add(ns);
                     *entry = Record { stamp_ns, bus, frame, direction };
                     return Ok(true);
                 }
+            }
+        }
+    }
+
+    /// At the next container with a checksum.
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        if self.cut {
+            return Ok(false);
+        }
+        // Of an object that cannot be read, the end is known.
+        if std::mem::take(&mut self.in_object) {
+            return Ok(true);
+        }
+        self.objects.clear();
+        (self.at, self.to_skip, self.torn) = (0, 0, true);
+        // The container that could not be unpacked, unless the damage is in the objects of the one before.
+        if std::mem::take(&mut self.failed) {
+            source.consume(SIGNATURE.len());
+        }
+        loop {
+            let window = source.want(OBJECT_BASE + 16)?;
+            let length = window.len();
+            match memchr::memmem::find(window, SIGNATURE) {
+                Some(0) if is_container(window) => return Ok(true),
+                Some(0) => source.consume(SIGNATURE.len()),
+                Some(at) => source.consume(at),
+                None if length < OBJECT_BASE + 16 => return Ok(false),
+                // A signature may begin in the last bytes.
+                None => source.consume(length - SIGNATURE.len()),
             }
         }
     }

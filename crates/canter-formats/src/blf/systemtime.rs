@@ -1,12 +1,12 @@
-//! Windows' SYSTEMTIME, as in BLF headers: year, month, day of the week, day, hour, minute, second, ms; in UTC.
+//! Windows' SYSTEMTIME, as in BLF headers: year, month, day of the week, day, hour, minute, second, ms; without a time zone.
 
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-/// Converts to ns since 1970; `None` for all zeros and for invalid dates.
-pub fn to_ns(time: [u16; 8]) -> Option<u64> {
+/// The date; `None` for all zeros and for invalid dates.
+pub fn date(time: [u16; 8]) -> Option<civil::DateTime> {
     let [year, month, _, day, hour, minute, second, ms] = time.map(|part| i16::try_from(part).ok());
     let small = |part: Option<i16>| part.and_then(|part| i8::try_from(part).ok());
-    let date = civil::DateTime::new(
+    civil::DateTime::new(
         year?,
         small(month)?,
         small(day)?,
@@ -14,12 +14,11 @@ pub fn to_ns(time: [u16; 8]) -> Option<u64> {
         small(minute)?,
         small(second)?,
         i32::from(ms?).checked_mul(1_000_000)?,
-    );
-    let stamp = date.ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond();
-    u64::try_from(stamp).ok()
+    )
+    .ok()
 }
 
-/// Converts from ns since 1970, rounded down to ms.
+/// Converts from ns since 1970, rounded down to ms, in UTC.
 pub fn of_ns(ns: u64) -> [u16; 8] {
     let Ok(stamp) = Timestamp::from_nanosecond(ns.into()) else { return [0; 8] };
     let date = stamp.to_zoned(TimeZone::UTC);
@@ -44,7 +43,8 @@ mod tests {
     fn a_time_converts_back_to_the_ms() {
         let ns = 1_700_000_000_123_456_789;
         assert_eq!(of_ns(ns), [2023, 11, 2, 14, 22, 13, 20, 123]);
-        assert_eq!(to_ns(of_ns(ns)), Some(1_700_000_000_123_000_000));
-        assert_eq!(to_ns([0; 8]), None);
+        let back = date(of_ns(ns)).and_then(|date| crate::Zone::default().ns(date));
+        assert_eq!(back, Some(1_700_000_000_123_000_000));
+        assert_eq!(date([0; 8]), None);
     }
 }

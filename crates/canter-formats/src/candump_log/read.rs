@@ -2,10 +2,11 @@
 //! DROPCOUNT comments are counted as frames that the recording has lost.
 
 use crate::{
-    format::{Context, Decode, LINE_BYTES_MAX, Source},
+    format::{Context, Decode, LINE_BYTES_MAX, SNIFF_BYTES, Source},
     trouble::{Trouble, wrong},
 };
 use canter_frame::{Direction, Frame, LogLine, Record, notation::parse_frame};
+use std::io;
 
 /// The decoder.
 #[derive(Default)]
@@ -16,6 +17,9 @@ pub struct CandumpLog {
 /// Whether the text begins with a frame, or with comments and then a frame. Comments alone are a log without frames;
 /// blank lines alone are no log.
 pub fn looks_like(head: &[u8]) -> bool {
+    // The last of these lines may be incomplete.
+    let end = memchr::memrchr(b'\n', head).filter(|_| head.len() >= SNIFF_BYTES);
+    let head = end.map_or(head, |end| &head[..end]);
     let blank = head.trim_ascii().is_empty();
     let text = head.iter().all(|&byte| byte == b'\n' || byte == b'\r' || byte == b'\t' || byte >= b' ');
     let frame = |line: &[u8]| {
@@ -128,6 +132,10 @@ impl Decode for CandumpLog {
 
     fn place(&self, _source: &Source) -> String {
         format!("line {}", self.line)
+    }
+
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        source.skip_line().map(|()| true)
     }
 }
 

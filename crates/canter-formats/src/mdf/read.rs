@@ -43,8 +43,8 @@ struct Groups {
     heads: Vec<Record>,
     /// The groups, by the stamp of their next frame.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    /// A group's data ends before its last frame.
-    cut: bool,
+    /// Why a group has no more frames, although its data has not ended properly: the other groups are read first.
+    ended: Option<Trouble>,
 }
 
 pub fn looks_like(head: &[u8]) -> bool {
@@ -92,7 +92,7 @@ impl Groups {
             buses,
             channels: BusOfChannel::default(),
             order: BinaryHeap::new(),
-            cut: false,
+            ended: None,
         };
         (0..opened.groups.len()).try_for_each(|at| opened.read(at, blocks, context))?;
         Ok(opened)
@@ -129,8 +129,8 @@ impl Groups {
             Ok(Some(logged)) => logged,
             Ok(None) => return Ok(()),
             // The other groups may be complete.
-            Err(Trouble::Cut) => {
-                self.cut = true;
+            Err(trouble) if matches!(trouble, Trouble::Cut) || context.salvage => {
+                self.ended.get_or_insert(trouble);
                 return Ok(());
             }
             Err(other) => return Err(other),
@@ -173,8 +173,7 @@ impl Decode for Mdf {
                 groups.read(at, blocks, context)?;
                 Ok(true)
             }
-            None if groups.cut => Err(Trouble::Cut),
-            None => Ok(false),
+            None => groups.ended.take().map_or(Ok(false), Err),
         }
     }
 

@@ -35,8 +35,9 @@ pub struct Parquet {
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// The part being read, for errors.
     at: String,
-    /// A part that was cut off: nothing of it can be read, but all of the other parts.
-    cut: Option<String>,
+    /// Parts that were cut off, of which nothing can be read, and damaged ones when damage is skipped; and why. All other
+    /// parts are read first.
+    ended: Vec<(String, Trouble)>,
 }
 
 /// A file of a data set.
@@ -128,7 +129,7 @@ impl Parquet {
     fn new(mut parts: Vec<Part>, single: bool) -> Self {
         parts.sort();
         let (coming, at) = (parts.into(), String::new());
-        Self { coming, single, open: Vec::new(), order: BinaryHeap::new(), at, cut: None }
+        Self { coming, single, open: Vec::new(), order: BinaryHeap::new(), at, ended: Vec::new() }
     }
 
     /// Bytes of all parts.
@@ -149,25 +150,31 @@ impl Parquet {
         };
         let name = partition(&path, "bus").unwrap_or_else(|| "any".to_owned());
         let columns = match Columns::open(file) {
-            Err(Trouble::Cut) => {
-                self.cut = Some(self.at.clone());
+            Err(trouble) if matches!(trouble, Trouble::Cut) || context.salvage => {
+                self.ended.push((self.at.clone(), trouble));
                 return Ok(());
             }
             columns => columns?,
         };
         let bus = context.names.number(&name)?;
         self.open.push(Open { name: self.at.clone(), bus, columns, head: Record::default() });
-        self.read(self.open.len() - 1)
+        self.read(self.open.len() - 1, context.salvage)
     }
 
     /// Reads an open part's next frame.
-    fn read(&mut self, at: usize) -> Result<(), Trouble> {
+    fn read(&mut self, at: usize, salvage: bool) -> Result<(), Trouble> {
         let part = &mut self.open[at];
-        if part.columns.next(&mut part.head).inspect_err(|_| self.at.clone_from(&part.name))? {
-            part.head.bus = part.bus;
-            self.order.push(Reverse((part.head.stamp_ns, at)));
-        } else {
-            part.columns.close();
+        match part.columns.next(&mut part.head) {
+            Ok(true) => {
+                part.head.bus = part.bus;
+                self.order.push(Reverse((part.head.stamp_ns, at)));
+            }
+            Ok(false) => part.columns.close(),
+            Err(trouble) if salvage => self.ended.push((part.name.clone(), trouble)),
+            Err(trouble) => {
+                self.at.clone_from(&part.name);
+                return Err(trouble);
+            }
         }
         Ok(())
     }
@@ -193,12 +200,12 @@ impl Decode for Parquet {
             self.open(source, context)?;
         }
         let Some(Reverse((_, at))) = self.order.pop() else {
-            let Some(cut) = self.cut.take() else { return Ok(false) };
-            self.at = cut;
-            return Err(Trouble::Cut);
+            let Some((part, trouble)) = self.ended.pop() else { return Ok(false) };
+            self.at = part;
+            return Err(trouble);
         };
         *entry = self.open[at].head;
-        self.read(at)?;
+        self.read(at, context.salvage)?;
         Ok(true)
     }
 
@@ -206,6 +213,11 @@ impl Decode for Parquet {
         let rows: u64 =
             self.open.iter().filter(|part| part.name == self.at).map(|part| part.columns.rows()).sum();
         format!("{}row {rows}", self.at)
+    }
+
+    /// To the next part that could not be read whole.
+    fn resume(&mut self, _source: &mut Source) -> io::Result<bool> {
+        Ok(!self.ended.is_empty())
     }
 }
 

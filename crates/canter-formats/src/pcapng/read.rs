@@ -6,6 +6,7 @@ use crate::{
     trouble::{Trouble, wrong},
 };
 use canter_frame::{BusId, Direction, Record};
+use std::io;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -106,6 +107,21 @@ impl Pcapng {
             return wrong(format!("a block of {length} bytes (a damaged file?)"));
         }
         Ok(Some((kind, length)))
+    }
+
+    /// Whether the block at the window's start has the same length at both of its ends, as every block has.
+    fn check_ends(&self, source: &mut Source, length: usize) -> Result<(), Trouble> {
+        if length > BLOCK_BYTES_MAX {
+            return wrong("a block of more than 1 MB (a damaged file?)");
+        }
+        let block = source.want(length)?;
+        if block.len() < length {
+            return Err(Trouble::Cut);
+        }
+        if self.order.word(block, length - 4) as usize != length {
+            return wrong("a block whose two lengths differ (a damaged file?)");
+        }
+        Ok(())
     }
 
     fn interface(&mut self, body: &[u8]) -> Result<(), Trouble> {
@@ -224,6 +240,9 @@ impl Decode for Pcapng {
     ) -> Result<bool, Trouble> {
         loop {
             let Some((kind, length)) = self.block(source)? else { return Ok(false) };
+            if context.salvage {
+                self.check_ends(source, length)?;
+            }
             let read = matches!(kind, INTERFACE | OLD_PACKET | STATISTICS | PACKET);
             if !read || length > BLOCK_BYTES_MAX {
                 match kind {
@@ -257,5 +276,18 @@ impl Decode for Pcapng {
                 return Ok(true);
             }
         }
+    }
+
+    /// Behind a packet whose block is whole. Without a block that describes an interface, packets after it would be taken
+    /// for those of another one.
+    fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+        let head = source.want(12)?;
+        let (kind, length) = (self.order.word(head, 0), self.order.word(head, 4) as usize);
+        let framed = head.len() >= 12 && length >= 12 && length.is_multiple_of(4);
+        if !framed || !matches!(kind, PACKET | OLD_PACKET) || self.check_ends(source, length).is_err() {
+            return Ok(false);
+        }
+        source.consume(length);
+        Ok(true)
     }
 }

@@ -38,7 +38,7 @@ fn check(name: &str, frame: &Frame, whole: &[u8], range: Range<usize>, no_other:
     for at in range.filter(|at| !no_other.contains(at)) {
         for value in values(whole[at], text) {
             bytes[at] = value;
-            let Seen { frames, cut, error, skipped, flawed } = seen(&bytes);
+            let Seen { frames, cut, error, skipped, flawed, .. } = seen(&bytes);
             let told = error.is_some() || cut || !flawed.is_empty();
             let read = frames.first().map(|(_, _, frame, _)| frame);
             let whole = match read {
@@ -189,6 +189,26 @@ fn requests_to_send_of_a_blf_are_counted_and_not_read_as_frames() {
             bytes[object + 34] = direction;
             let read = seen(&bytes);
             assert_eq!((read.frames.len(), read.skipped), (frames, requests), "direction {direction}");
+        }
+    }
+}
+
+#[test]
+fn fd_objects_of_a_blf_keep_every_dlc_of_classic_and_fd_frames() {
+    let data: Vec<u8> = (1..=64).collect();
+    let written = Frame::fd(Identifier::Sff(0x123), &data, 0).unwrap();
+    let (bytes, objects) = unpacked_blf(&file_of(named("blf", FORMATS).unwrap(), written));
+    let object = objects.start + bytes[objects].windows(4).rposition(|four| four == b"LOBJ").unwrap();
+    for dlc in 0..16u8 {
+        // In this object a mark says that the frame is FD; without it, a DLC above 8 means 8 bytes (ISO 11898-1).
+        for (edl, len) in [(1, len_of_dlc(dlc)), (0, usize::from(dlc.min(8)))] {
+            let mut bytes = bytes.clone();
+            (bytes[object + 35], bytes[object + 45], bytes[object + 46]) = (dlc, edl, len as u8);
+            let read = seen(&bytes);
+            assert_eq!((read.error, read.flawed), (None, vec![]), "DLC {dlc}, mark {edl}");
+            let frame = read.frames[0].2;
+            assert_eq!((frame.is_fd(), frame.data()), (edl == 1, &data[..len]), "DLC {dlc}, mark {edl}");
+            assert_eq!(frame.len8_dlc, if edl == 0 && dlc > 8 { dlc } else { 0 });
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Merges several recordings by stamp. Frames of the same recording keep their order, except with `--sort`.
 
+use super::input::Inputs;
 use crate::failure;
-use canter_formats::Reader;
 use canter_frame::{BusId, Record};
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+};
 
 /// A frame and the index of its recording. Ordered by stamp; frames with the same stamp keep their order.
 struct Held {
@@ -34,11 +37,11 @@ impl Ord for Held {
     }
 }
 
-/// The recordings, and the next frame of each.
+/// The recordings, in the order of their next frames.
 pub struct Merge {
-    readers: Vec<Reader>,
-    next: Vec<Option<Record>>,
-    started: bool,
+    inputs: Inputs,
+    /// The inputs by the stamp of their next frame; those with the same stamp in their order.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
     /// `--sort`: frames are held back until a stamp is newer by this.
     window_ns: Option<u64>,
     held: BinaryHeap<Reverse<Held>>,
@@ -49,11 +52,11 @@ pub struct Merge {
 }
 
 impl Merge {
-    pub fn new(readers: Vec<Reader>, window_ns: Option<u64>) -> Self {
+    pub fn new(inputs: Inputs, window_ns: Option<u64>) -> Self {
+        let stamp = |at| Some(Reverse((inputs.stamp_ns(at)?, at)));
         Self {
-            next: readers.iter().map(|_| None).collect(),
-            readers,
-            started: false,
+            order: (0..inputs.len()).filter_map(stamp).collect(),
+            inputs,
             window_ns,
             held: BinaryHeap::new(),
             newest_ns: 0,
@@ -77,20 +80,14 @@ impl Merge {
     /// The oldest of the recordings' next frames.
     #[inline]
     fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
-        if let [reader] = self.readers.as_mut_slice() {
-            return Ok(reader.next_record()?.map(|entry| (0, entry)));
+        let Some(mut first) = self.order.peek_mut() else { return Ok(None) };
+        let at = first.0.1;
+        let entry = self.inputs.take(at)?;
+        match self.inputs.stamp_ns(at) {
+            Some(stamp_ns) => first.0.0 = stamp_ns,
+            None => drop(PeekMut::pop(first)),
         }
-        if !self.started {
-            self.started = true;
-            for (reader, next) in self.readers.iter_mut().zip(&mut self.next) {
-                *next = reader.next_record()?;
-            }
-        }
-        let stamps =
-            self.next.iter().enumerate().filter_map(|(at, next)| Some((next.as_ref()?.stamp_ns, at)));
-        let Some((_, at)) = stamps.min() else { return Ok(None) };
-        let following = self.readers[at].next_record()?;
-        Ok(std::mem::replace(&mut self.next[at], following).map(|entry| (at, entry)))
+        Ok(entry.map(|entry| (at, entry)))
     }
 
     /// The oldest held frame, once no frame within the window can precede it.
@@ -112,12 +109,12 @@ impl Merge {
     }
 
     pub fn name(&self, input: usize, bus: BusId) -> &str {
-        self.readers[input].name(bus)
+        self.inputs.name(input, bus)
     }
 
     /// Bytes read from all recordings.
     pub fn bytes(&self) -> u64 {
-        self.readers.iter().map(Reader::bytes).sum()
+        self.inputs.bytes()
     }
 
     /// Number of frames whose stamp is older than that of the frame before.
@@ -125,21 +122,28 @@ impl Merge {
         self.backwards
     }
 
-    pub fn readers(&self) -> &[Reader] {
-        &self.readers
+    pub fn into_inputs(self) -> Inputs {
+        self.inputs
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canter_formats::FORMATS;
+    use crate::convert::input::Opening;
 
-    fn log(stamps: &[u64]) -> Reader {
+    /// A merge of logs with these stamps.
+    fn merge(logs: &[&[u64]], window_ns: Option<u64>) -> Merge {
+        let folder = tempfile::tempdir().unwrap();
         let line =
             |stamp: &u64| format!("({:010}.{:09}) can0 123#\n", stamp / 1_000_000_000, stamp % 1_000_000_000);
-        let text: String = stamps.iter().map(line).collect();
-        Reader::from_read("test", Box::new(std::io::Cursor::new(text)), FORMATS).unwrap()
+        let file = |(at, stamps): (usize, &&[u64])| {
+            let path = folder.path().join(at.to_string());
+            std::fs::write(&path, stamps.iter().map(line).collect::<String>()).unwrap();
+            path
+        };
+        let paths: Vec<_> = logs.iter().enumerate().map(file).collect();
+        Merge::new(Inputs::open(&paths, Opening::default()).unwrap(), window_ns)
     }
 
     fn stamps(mut merge: Merge) -> (Vec<(usize, u64)>, u64) {
@@ -152,19 +156,19 @@ mod tests {
 
     #[test]
     fn recordings_are_merged_by_stamp_and_keep_their_own_order() {
-        let merged = stamps(Merge::new(vec![log(&[1, 5, 3, 9]), log(&[2, 4, 9])], None));
+        let merged = stamps(merge(&[&[1, 5, 3, 9], &[2, 4, 9]], None));
         assert_eq!(merged, (vec![(0, 1), (1, 2), (1, 4), (0, 5), (0, 3), (0, 9), (1, 9)], 1));
     }
 
     #[test]
     fn frames_out_of_order_by_less_than_the_window_are_sorted() {
-        let sorted = stamps(Merge::new(vec![log(&[10, 50, 30, 90, 95]), log(&[20, 9, 200])], Some(20)));
+        let sorted = stamps(merge(&[&[10, 50, 30, 90, 95], &[20, 9, 200]], Some(20)));
         assert_eq!(
             sorted.0.iter().map(|&(_, stamp)| stamp).collect::<Vec<_>>(),
             [9, 10, 20, 30, 50, 90, 95, 200]
         );
         assert_eq!(sorted.1, 0);
-        let short = stamps(Merge::new(vec![log(&[10, 50, 60, 30])], Some(1)));
+        let short = stamps(merge(&[&[10, 50, 60, 30]], Some(1)));
         assert_eq!(short, (vec![(0, 10), (0, 50), (0, 30), (0, 60)], 1));
     }
 }

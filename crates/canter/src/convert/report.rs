@@ -36,7 +36,7 @@ impl Bus {
 
 /// An input.
 #[derive(Debug, Serialize)]
-struct Input {
+pub struct Input {
     file: String,
     format: &'static str,
     frames: u64,
@@ -46,6 +46,34 @@ struct Input {
     flawed: BTreeMap<&'static str, u64>,
     /// Lost frames that the recording reports.
     lost: u64,
+    /// Whether its stamps count from a date without a time zone.
+    zone_used: bool,
+    #[serde(skip)]
+    cut: Option<String>,
+    #[serde(skip)]
+    salvaged: Option<String>,
+}
+
+impl Input {
+    /// What a reader knows after its last frame.
+    pub fn of(reader: &Reader) -> Self {
+        Self {
+            file: reader.path().to_owned(),
+            format: reader.format().name,
+            frames: reader.frames(),
+            skipped: reader.skipped().iter().collect(),
+            flawed: reader.flawed().iter().collect(),
+            lost: reader.lost(),
+            zone_used: reader.zone_used(),
+            cut: reader.cut().map(str::to_owned),
+            salvaged: reader.salvaged(),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
 }
 
 /// The report.
@@ -69,6 +97,10 @@ pub struct Report {
     not_kept: BTreeMap<String, u64>,
     /// Inputs that end in the middle of an entry, and where.
     pub cut_off: Vec<String>,
+    /// The zone of dates that name none, if it was given.
+    pub zone: Option<String>,
+    /// What `--salvage` skipped of which input.
+    salvaged: Vec<String>,
 }
 
 impl Report {
@@ -87,26 +119,21 @@ impl Report {
             backwards: 0,
             not_kept: BTreeMap::new(),
             cut_off: Vec::new(),
+            zone: None,
+            salvaged: Vec::new(),
         }
     }
 
     pub fn close(
         &mut self,
-        readers: &[Reader],
+        inputs: Vec<Input>,
         mut buses: Vec<Bus>,
         channels: &[Option<u32>],
         written: &Written,
     ) {
-        let input = |reader: &Reader| Input {
-            file: reader.path().to_owned(),
-            format: reader.format().name,
-            frames: reader.frames(),
-            skipped: reader.skipped().iter().collect(),
-            flawed: reader.flawed().iter().collect(),
-            lost: reader.lost(),
-        };
-        self.inputs = readers.iter().map(input).collect();
-        self.cut_off = readers.iter().filter_map(Reader::cut).map(str::to_owned).collect();
+        self.salvaged = inputs.iter().filter_map(|input| input.salvaged.clone()).collect();
+        self.cut_off = inputs.iter().filter_map(|input| input.cut.clone()).collect();
+        self.inputs = inputs;
         (self.files, self.bytes) = (written.files, written.bytes);
         self.not_kept = written.not_kept.iter().map(|(detail, count)| (with_option(detail), count)).collect();
         self.frames = buses.iter().map(|bus| bus.frames).sum();
@@ -118,7 +145,9 @@ impl Report {
 
     /// Whether frames are missing, or may not be whole.
     pub fn is_doubtful(&self) -> bool {
-        !self.cut_off.is_empty() || self.inputs.iter().any(|input| !input.flawed.is_empty())
+        !self.cut_off.is_empty()
+            || !self.salvaged.is_empty()
+            || self.inputs.iter().any(|input| !input.flawed.is_empty())
     }
 
     /// One row per bus.
@@ -201,8 +230,20 @@ impl fmt::Display for Report {
         for (detail, count) in &self.not_kept {
             writeln!(f, "  {} omits from {count} frames: {detail}", self.format)?;
         }
+        let dated: Vec<&Input> = self.inputs.iter().filter(|input| input.zone_used).collect();
+        if let ([first, more @ ..], None) = (&dated[..], &self.zone) {
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            writeln!(
+                f,
+                "  the date of {}{more} names no time zone: taken as UTC (--zone local, Europe/Prague or +01:00)",
+                first.file
+            )?;
+        }
         for cut in &self.cut_off {
             writeln!(f, "  {cut}: all frames before were converted")?;
+        }
+        for skipped in &self.salvaged {
+            writeln!(f, "  salvaged: {skipped}")?;
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ pub const CHUNKS: usize = 32;
 #[derive(Clone)]
 pub struct Plan {
     pub files: Vec<PathBuf>,
+    /// Skip what is damaged in them.
+    pub salvage: bool,
     pub assignment: Assignment,
     pub filters: Option<Filters>,
     pub pace: Pace,
@@ -68,8 +70,8 @@ pub struct Tally {
     pub buses: Vec<String>,
     /// Remarks about the files.
     pub notes: Vec<String>,
-    /// Whether a file has frames that may not be whole.
-    pub doubtful: bool,
+    /// Whether frames of a file are missing, or may not be whole.
+    pub incomplete: bool,
 }
 
 /// Reads until the end, or until the player has ended.
@@ -120,7 +122,7 @@ impl Feed {
                     break;
                 }
             }
-            recordings = Recordings::open(&self.plan.files);
+            recordings = Recordings::open(&self.plan.files, self.plan.salvage);
         }
         let _ = self.hand_over(); // a player that has ended does not need the rest
         self.tally.oddities = self.timeline.oddities;
@@ -149,7 +151,7 @@ impl Feed {
             }
         }
         self.tally.notes = recordings.notes();
-        self.tally.doubtful = recordings.is_doubtful();
+        self.tally.incomplete = recordings.is_incomplete();
         self.tally.buses = recordings.buses;
         Ok(Ok(self.tally.passed - before))
     }

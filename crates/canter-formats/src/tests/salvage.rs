@@ -1,0 +1,278 @@
+//! What is readable of a damaged file: the frames before the damage, in formats with a sign of the next entry those behind
+//! it too, and never a frame that was not written.
+
+use super::{Kept, Recording, Seen, all, kept};
+use crate::{BusId, Direction, FORMATS, Frame, Reader, Record};
+use proptest::prelude::*;
+use std::{
+    fs,
+    io::{Cursor, Read},
+};
+
+fn salvaged(bytes: &[u8]) -> Seen {
+    let reader = Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS);
+    Seen::of(reader.map(|reader| reader.salvage(true)))
+}
+
+/// Frames of each kind on three buses; many of them have zeros at their ends, as the blocks of a disk that were never
+/// written.
+fn entries(count: u64) -> Vec<Record> {
+    let texts =
+        ["123#1122", "12345678#0102030405060000", "7FF#R4", "123##300000000000000000000", "0A5#", "000#00"];
+    let entry = |at: u64| Record {
+        stamp_ns: 1_700_000_000_000_000_000 + at * 7_000_000,
+        bus: BusId(at as u32 % 3),
+        frame: texts[at as usize % texts.len()].parse::<Frame>().unwrap(),
+        direction: Some(if at.is_multiple_of(2) { Direction::Received } else { Direction::Sent }),
+    };
+    (0..count).map(entry).collect()
+}
+
+/// A pcap file, which canter only reads: of LINKTYPE_CAN_SOCKETCAN, in µs.
+fn pcap(entries: &[Record]) -> Vec<u8> {
+    let mut bytes =
+        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 227, 0, 0, 0];
+    for entry in entries {
+        let mut frame = entry.frame.kernel_bytes()[..entry.frame.mtu()].to_vec();
+        frame[..4].reverse(); // the identifier is big endian
+        let length = (frame.len() as u32).to_le_bytes();
+        let (seconds, us) = (entry.stamp_ns / 1_000_000_000, entry.stamp_ns % 1_000_000_000 / 1000);
+        bytes.extend([(seconds as u32).to_le_bytes(), (us as u32).to_le_bytes(), length, length].concat());
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+/// The file of each format with these frames, and the frames as the format keeps them.
+fn files(entries: &[Record]) -> Vec<(&'static str, Vec<u8>, Vec<Kept>)> {
+    let mut files = vec![(
+        "pcap",
+        pcap(entries),
+        Seen::of(Reader::from_read("", Box::new(Cursor::new(pcap(entries))), FORMATS)).frames,
+    )];
+    for format in all() {
+        let recording = Recording::of(format, entries, "file");
+        let bytes = fs::read(recording.file(format).unwrap()).unwrap();
+        // Of a data set one part is damaged, and it has no name for its bus.
+        let frames = match format.writes_folder() {
+            true => salvaged(&bytes).frames,
+            false => entries.iter().map(|entry| kept(format, entry)).collect(),
+        };
+        assert_eq!(salvaged(&bytes).salvaged, None, "{}", format.name);
+        files.push((format.name, bytes, frames));
+    }
+    files
+}
+
+/// Formats that describe their content at the end: nothing of them is readable without it.
+const NEEDS_ITS_END: [&str; 2] = ["mf4", "parquet"];
+
+#[test]
+fn of_a_file_that_is_cut_off_at_any_byte_the_frames_before_are_read_and_no_other() {
+    for (name, whole, want) in files(&entries(14)) {
+        let mut most = 0;
+        for at in 1..whole.len() {
+            let seen = salvaged(&whole[..at]);
+            assert!(want.starts_with(&seen.frames), "{name} at {at}: {:?}", seen.frames);
+            assert!(
+                seen.error.is_none() || seen.frames.is_empty() && at < 200,
+                "{name} at {at}: {:?}",
+                seen.error
+            );
+            assert!(!seen.cut, "{name} at {at}: said once");
+            assert!(seen.frames.len() >= most || NEEDS_ITS_END.contains(&name), "{name} at {at}");
+            most = most.max(seen.frames.len());
+            // What is read without it is read with it.
+            let without = super::seen(&whole[..at]);
+            assert!(seen.frames.starts_with(&without.frames), "{name} at {at}");
+            assert_eq!(without.cut, seen.salvaged.is_some(), "{name} at {at}: {:?}", seen.salvaged);
+        }
+        let expected = if NEEDS_ITS_END.contains(&name) { 0 } else { want.len() - 1 };
+        assert!(most >= expected, "{name}: {most} frames");
+    }
+}
+
+#[test]
+fn of_a_file_whose_tail_was_never_written_the_frames_before_are_read_and_no_other() {
+    for (name, whole, want) in files(&entries(14)) {
+        for at in 1..whole.len() {
+            for fill in [0x00, 0xff, 0xa5, b'0'] {
+                let mut bytes = whole.clone();
+                bytes[at..].fill(fill);
+                bytes.extend([fill; 3000]);
+                let seen = salvaged(&bytes);
+                assert!(want.starts_with(&seen.frames), "{name} at {at}, {fill:#x}: {:?}", seen.frames);
+                let known = seen.error.is_none() || seen.frames.is_empty() && at < 600;
+                assert!(known, "{name} at {at}, {fill:#x}: {:?}", seen.error);
+            }
+        }
+    }
+}
+
+/// The frames of a file with damage in its middle, and what was said of it.
+fn frames(bytes: &[u8]) -> (Vec<String>, String) {
+    let seen = salvaged(bytes);
+    assert_eq!((seen.error, seen.cut), (None, false));
+    let frames =
+        seen.frames.iter().map(|(stamp, _, frame, _)| format!("{} {frame}", stamp % 1_000_000_000)).collect();
+    (frames, seen.salvaged.unwrap_or_default())
+}
+
+#[test]
+fn of_text_only_damaged_lines_are_skipped() {
+    let log = "(1.000000001) can0 001#\n(1.000000002) can0 12345#\n(1.000000003) can0 003#\n(1.0000????\n(1.000000005) can0 005#\n(1.0";
+    let (read, said) = frames(log.as_bytes());
+    assert_eq!(read, ["1 001#", "3 003#", "5 005#"]);
+    let want = "test: 3 frames were read, 3 damaged places of 42 bytes were skipped, the first at line 2, byte 24: position 19: expected an identifier";
+    assert!(said.starts_with(want), "{said}");
+
+    let csv = "stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n1.0,can0,1,0,0,0,0,0,0,0,0,,\n\x01\n1.000000003,can0,3,0,0,0,0,0,0,0,0,,\n";
+    let (read, said) = frames(csv.as_bytes());
+    assert_eq!(read, ["0 001#", "3 003#"]);
+    assert_eq!(
+        said,
+        "test: 2 frames were read, 2 bytes from line 3, byte 101 on were skipped: no stamp of seconds and up to 9 digits"
+    );
+
+    let asc = |base: &str| {
+        format!(
+            "date Tue Nov 14 10:13:20.000 pm 2023\nbase hex  timestamps {base}\n   0.1 1  1  Rx   d 0\n   0.1 1  2  Rx   d 3 1\n   0.1 1  3  Rx   d 0\n"
+        )
+    };
+    assert_eq!(frames(asc("absolute").as_bytes()).0, ["100000000 001#", "100000000 003#"]);
+    // The stamp of the third would be wrong.
+    assert_eq!(frames(asc("relative").as_bytes()).0, ["100000000 001#"]);
+    // A line that is longer than any of a recording.
+    let long = [
+        b"(1.000000001) can0 001#\n".to_vec(),
+        vec![0; 200_000],
+        b"(1.000000002) can0 002#\n(1.000000003) can0 003#\n".to_vec(),
+    ]
+    .concat();
+    assert_eq!(frames(&long).0, ["1 001#", "3 003#"]);
+}
+
+#[test]
+fn of_a_pcapng_a_damaged_packet_is_skipped_and_reading_ends_where_no_block_is() {
+    let (_, whole, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "pcapng").unwrap();
+    let packets: Vec<usize> =
+        (0..whole.len() - 8).step_by(4).filter(|&at| whole[at..at + 4] == [6, 0, 0, 0]).collect();
+    assert_eq!(packets.len(), 14);
+    let mut bytes = whole.clone();
+    bytes[packets[5] + 20..packets[5] + 24].fill(0x77); // more bytes than the block has
+    let (read, said) = frames(&bytes);
+    assert_eq!(read.len(), 13);
+    assert!(
+        said.contains("a packet longer than its block") && said.contains("13 frames were read, "),
+        "{said}"
+    );
+    assert!(super::seen(&bytes).error.is_some(), "without it, an error");
+    bytes[packets[9] + 4] = 3; // a length that is none
+    let seen = salvaged(&bytes);
+    assert_eq!((&seen.frames[..5], &seen.frames[5..]), (&want[..5], &want[6..9]));
+    assert!(seen.salvaged.unwrap().contains("2 damaged places of "));
+    // Without the block that names an interface, packets would be taken for another one's.
+    let interface =
+        (0..whole.len() - 8).step_by(4).find(|&at| at >= 28 && whole[at..at + 4] == [1, 0, 0, 0]).unwrap();
+    let mut bytes = whole;
+    bytes[interface + 4] = 3;
+    assert_eq!(salvaged(&bytes).frames, []);
+}
+
+#[test]
+fn of_a_blf_the_containers_before_and_behind_a_damaged_one_are_read() {
+    let entries = entries(12_000);
+    let (_, whole, want) = files(&entries).into_iter().find(|(name, ..)| *name == "blf").unwrap();
+    let container = [&b"LOBJ\x10\0\x01\0"[..]].concat();
+    let starts: Vec<usize> =
+        memchr::memmem::find_iter(&whole, &container).filter(|at| whole[at + 12] == 10).collect();
+    assert!(starts.len() > 4, "{starts:?}");
+    let damages: [(usize, &[u8]); 4] = [
+        (starts[2] + 1000, &[0; 512]), // a sector
+        (starts[2], &[0; 512]),
+        (starts[2] + 8, &[0xff; 4]), // a length
+        (starts[2] + 1000, b"LOBJ\x10\0\x01\0\x40\0\0\0\x0a\0\0\0\x02\0\0\0\0\0\0\0LOBJLOBJLOBJ"),
+    ];
+    for (at, damage) in damages {
+        let mut bytes = whole.clone();
+        bytes[at..at + damage.len()].copy_from_slice(damage);
+        let seen = salvaged(&bytes);
+        let before = seen.frames.iter().zip(&want).take_while(|(seen, want)| seen == want).count();
+        let lost = want.len() - seen.frames.len();
+        assert_eq!(seen.frames[before..], want[before + lost..], "{:?}", seen.salvaged);
+        assert!(
+            before > 2000 && lost < 5000 && before + lost < 11_000,
+            "{before} {lost} {:?}",
+            seen.salvaged
+        );
+        assert!(super::seen(&bytes).error.is_some(), "without it, an error");
+    }
+}
+
+#[test]
+fn of_a_blf_an_object_that_cannot_be_read_costs_itself_only() {
+    let (_, whole, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "blf").unwrap();
+    let mut objects = Vec::new();
+    flate2::read::ZlibDecoder::new(&whole[144 + 32..]).read_to_end(&mut objects).unwrap();
+    let mut bytes = [&whole[..144], &objects].concat();
+    bytes[16..24].fill(0); // the size in the header
+    let starts: Vec<usize> = memchr::memmem::find_iter(&bytes, b"LOBJ").collect();
+    // A classic frame, the fifth object of its kind, becomes an error frame, for which it is too short.
+    let classic: Vec<usize> = starts.into_iter().filter(|at| bytes[at + 12] == 1).collect();
+    bytes[classic[4] + 12] = 73;
+    assert!(super::seen(&bytes).error.unwrap_or_default().contains("too short"), "without it, an error");
+    let seen = salvaged(&bytes);
+    assert_eq!((seen.error, seen.frames.len()), (None, want.len() - 1), "{:?}", seen.salvaged);
+    assert!(seen.salvaged.unwrap().contains("an object of type 73 that is too short"));
+}
+
+#[test]
+fn of_a_data_set_all_parts_but_the_damaged_one_are_read() {
+    let Some(format) = crate::named("parquet", FORMATS) else { return };
+    let recording = Recording::of(format, &entries(30), "set");
+    let part = recording.file(format).unwrap();
+    let mut bytes = fs::read(&part).unwrap();
+    bytes[4..40].fill(0x5a); // the first page
+    fs::write(&part, bytes).unwrap();
+    let seen = Seen::of(crate::open(&recording.path).map(|reader| reader.salvage(true)));
+    assert_eq!((seen.error, seen.frames.len()), (None, 20), "{:?}", seen.salvaged);
+    let said = seen.salvaged.unwrap();
+    assert!(said.contains("20 frames were read, what follows ") && said.contains("bus=can0"), "{said}");
+    assert!(Seen::of(crate::open(&recording.path)).error.is_some(), "without it, an error");
+}
+
+#[test]
+fn of_a_packed_file_what_was_unpacked_before_the_damage_is_read() {
+    use std::io::Write;
+    let text: String = (0..50_000)
+        .map(|at| format!("({}.{:06}) can0 {:03X}#\n", 1 + at / 1_000_000, at, at % 0x800))
+        .collect();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(text.as_bytes()).unwrap();
+    let mut bytes = gz.finish().unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].fill(0xff);
+    let (read, said) = frames(&bytes);
+    assert!(read.len() > 1000 && read.len() < 50_000, "{said}");
+    assert!(said.contains(": unpack: "), "{said}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn damage_anywhere_neither_hangs_a_reader_nor_makes_it_panic_nor_is_an_error(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 1..40usize), 1..6),
+    ) {
+        for (name, mut bytes, _) in files(&entries(40)) {
+            for (place, value, count) in &damage {
+                let at = place.index(bytes.len());
+                let end = bytes.len().min(at + count);
+                bytes[at..end].fill(*value);
+            }
+            let seen = salvaged(&bytes);
+            prop_assert!(seen.error.is_none() || seen.frames.is_empty(), "{name}: {:?}", seen.error);
+            prop_assert!(seen.frames.len() <= 40, "{name}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The inputs of a conversion, of which only some are open at a time: there may be more than file descriptors or memory for
+//! their buffers. Each is opened at first, for the stamp of its first frame, and stays open while there is room. Of those
+//! that are open, the one whose next frame is the latest makes room for another; it is opened again when its turn comes.
+
+use super::report;
+use crate::{
+    failure::{self, Failure},
+    trouble::of_recording,
+};
+use canter_formats::{Reader, Zone};
+use canter_frame::{BusId, Record};
+use std::{fs, path::PathBuf};
+
+/// The most inputs that are open at a time: the buffers of so many take 64 MiB.
+const OPEN_MAX: usize = 256;
+/// File descriptors of an open input: a file is read from two places.
+const DESCRIPTORS: usize = 2;
+
+/// How inputs are opened.
+#[derive(Clone, Default)]
+pub struct Opening {
+    /// Skip what is damaged.
+    pub salvage: bool,
+    /// The zone of dates without one.
+    pub zone: Option<Zone>,
+}
+
+/// An input.
+struct Input {
+    path: PathBuf,
+    /// Open, unless it has ended or had to make room.
+    reader: Option<Reader>,
+    /// Its next frame; `None` at its end.
+    head: Option<Record>,
+    /// Frames read so far, `head` included.
+    frames: u64,
+    /// Of a reader that was closed.
+    names: Vec<String>,
+    bytes: u64,
+    /// What the report says of it, after its end.
+    report: Option<report::Input>,
+}
+
+/// All inputs.
+pub struct Inputs {
+    opening: Opening,
+    inputs: Vec<Input>,
+    /// Those that are open and can be opened again: no pipes.
+    open: Vec<usize>,
+    open_max: usize,
+    size: u64,
+}
+
+/// How many inputs may be open, by the limit of file descriptors: half of them are for all else.
+fn open_max() -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let of_files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = of_files.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<usize>().ok());
+    soft.map_or(OPEN_MAX, |soft| (soft / 2 / DESCRIPTORS).clamp(1, OPEN_MAX))
+}
+
+impl Inputs {
+    /// Opens each input and reads its first frame.
+    pub fn open(paths: &[PathBuf], opening: Opening) -> failure::Result<Self> {
+        let mut inputs =
+            Self { opening, inputs: Vec::new(), open: Vec::new(), open_max: open_max(), size: 0 };
+        for path in paths {
+            inputs.inputs.push(Input {
+                path: path.clone(),
+                reader: None,
+                head: None,
+                frames: 0,
+                names: Vec::new(),
+                bytes: 0,
+                report: None,
+            });
+            let at = inputs.inputs.len() - 1;
+            let reader = inputs.reader(at)?;
+            inputs.size += reader.size();
+            inputs.inputs[at].reader = Some(reader);
+            inputs.advance(at)?;
+        }
+        Ok(inputs)
+    }
+
+    /// Opens an input from its beginning.
+    fn reader(&mut self, at: usize) -> failure::Result<Reader> {
+        let path = &self.inputs[at].path;
+        let can_be_opened_again = path.as_os_str() != "-" && (path.is_file() || path.is_dir());
+        if can_be_opened_again {
+            self.make_room();
+            self.open.push(at);
+        }
+        let reader = canter_formats::open(&self.inputs[at].path)?.salvage(self.opening.salvage);
+        Ok(match &self.opening.zone {
+            Some(zone) => reader.zone(zone.clone()),
+            None => reader,
+        })
+    }
+
+    /// Closes the open input whose next frame is the latest.
+    fn make_room(&mut self) {
+        if self.open.len() < self.open_max {
+            return;
+        }
+        let stamp = |&at: &usize| self.inputs[at].head.map(|head| head.stamp_ns);
+        let latest = (0..self.open.len()).max_by_key(|&place| stamp(&self.open[place]));
+        let Some(place) = latest else { return };
+        let input = &mut self.inputs[self.open.swap_remove(place)];
+        if let Some(reader) = input.reader.take() {
+            (input.names, input.bytes) = (reader.names().to_vec(), reader.bytes());
+        }
+    }
+
+    /// Opens an input again and reads what was read before.
+    #[cold]
+    fn reopen(&mut self, at: usize) -> failure::Result<()> {
+        let mut reader = self.reader(at)?;
+        let input = &mut self.inputs[at];
+        let mut last = None;
+        for _ in 0..input.frames {
+            last = reader.next_record().map_err(of_recording)?;
+        }
+        if last != input.head {
+            let message = format!("{}: read: was changed during the conversion", input.path.display());
+            return Err(Failure::failed(message));
+        }
+        input.reader = Some(reader);
+        Ok(())
+    }
+
+    /// The stamp of an input's next frame; `None` at its end.
+    pub fn stamp_ns(&self, at: usize) -> Option<u64> {
+        Some(self.inputs[at].head?.stamp_ns)
+    }
+
+    /// Takes an input's next frame.
+    #[inline]
+    pub fn take(&mut self, at: usize) -> failure::Result<Option<Record>> {
+        let head = self.inputs[at].head;
+        if head.is_some() {
+            if self.inputs[at].reader.is_none() {
+                self.reopen(at)?;
+            }
+            self.advance(at)?;
+        }
+        Ok(head)
+    }
+
+    /// Reads the next frame; an input that has ended is closed.
+    #[inline]
+    fn advance(&mut self, at: usize) -> failure::Result<()> {
+        let input = &mut self.inputs[at];
+        let Some(reader) = &mut input.reader else { return Ok(()) };
+        input.head = reader.next_record().map_err(of_recording)?;
+        match input.head {
+            Some(_) => input.frames += 1,
+            None => self.close(at),
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn close(&mut self, at: usize) {
+        let input = &mut self.inputs[at];
+        if let Some(reader) = input.reader.take() {
+            (input.names, input.bytes) = (reader.names().to_vec(), reader.bytes());
+            input.report = Some(report::Input::of(&reader));
+        }
+        self.open.retain(|&open| open != at);
+    }
+
+    pub fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// The name of a bus of an input.
+    pub fn name(&self, at: usize, bus: BusId) -> &str {
+        let input = &self.inputs[at];
+        let names = input.reader.as_ref().map_or(&input.names[..], Reader::names);
+        names.get(bus.index()).map_or("?", String::as_str)
+    }
+
+    /// Bytes of all inputs.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes read from all inputs.
+    pub fn bytes(&self) -> u64 {
+        self.inputs.iter().map(|input| input.reader.as_ref().map_or(input.bytes, Reader::bytes)).sum()
+    }
+
+    /// What the report says of each, after the end of all.
+    pub fn reports(self) -> Vec<report::Input> {
+        self.inputs.into_iter().filter_map(|input| input.report).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_that_had_to_make_room_continue_where_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |at: usize| folder.path().join(at.to_string());
+        for at in 0..5 {
+            // The buses have other names from the second frame on.
+            let line = |n: usize| format!("({n}.00000{at}) can{} 00{n}#0{at}\n", if n > 1 { at } else { 9 });
+            fs::write(path(at), (1..=4).map(line).collect::<String>()).unwrap();
+        }
+        let mut inputs = Inputs::open(&[], Opening::default()).unwrap();
+        inputs.open_max = 2;
+        let paths: Vec<PathBuf> = (0..5).map(path).collect();
+        let all = Inputs::open(&paths, Opening::default()).unwrap();
+        let mut inputs = Inputs { inputs: all.inputs, open: all.open, ..inputs };
+        while inputs.open.len() > 2 {
+            inputs.open_max = inputs.open.len();
+            inputs.make_room();
+        }
+        inputs.open_max = 2;
+        for n in 1..=4 {
+            for at in 0..5 {
+                assert_eq!(inputs.stamp_ns(at), Some(n * 1_000_000_000 + at as u64 * 1000));
+                let record = inputs.take(at).unwrap().unwrap();
+                assert_eq!(record.frame.to_string(), format!("00{n}#0{at}"));
+                let bus = if n > 1 { at } else { 9 };
+                assert_eq!(inputs.name(at, record.bus), format!("can{bus}"));
+                assert!(inputs.open.len() <= 2);
+            }
+        }
+        assert_eq!(inputs.stamp_ns(0), None);
+        let reports = inputs.reports();
+        assert_eq!(reports.iter().map(report::Input::frames).collect::<Vec<_>>(), [4; 5]);
+    }
+}
