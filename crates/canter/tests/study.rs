@@ -11,7 +11,7 @@ use std::{
     thread,
     time::Duration,
 };
-use testbed::{alone, canter, output};
+use testbed::{alone, canter, output, start};
 
 /// Longer than a study of this file takes.
 const STUDY_DEADLINE: Duration = Duration::from_secs(300);
@@ -176,9 +176,14 @@ fn hops_go_through_virtual_interfaces_and_cost_something_each() {
 fn a_gateway_elsewhere_is_ordered_over_tcp_and_ends_with_the_connection() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let latency =
-        "methods = [\"can-gw\", \"read+write\"]\nloads = [\"none\", \"cpu\"]\nlens = [4]\ncount = 20\n";
+    let latency = "methods = [\"can-gw\", \"read+write\"]\nrules = [\"xor\"]\nloads = [\"none\", \"cpu\"]\nlens = [4]\ncount = 20\n";
     let file = study(&folder, "remote", "sja1000", latency);
+    // A job of somebody else's stays.
+    for name in ["mine0", "mine1"] {
+        output("ip", &["link", "add", name, "type", "vcan"]);
+        output("ip", &["link", "set", name, "up"]);
+    }
+    output("cangw", &["-A", "-s", "mine0", "-d", "mine1"]);
     let mut role = canter(&["study", "role", "gateway", "--interfaces", "can3,can4"]);
     role.until_it_says("waits for orders at 127.0.0.1:10029");
     let out = folder.path().join("out");
@@ -197,6 +202,11 @@ fn a_gateway_elsewhere_is_ordered_over_tcp_and_ends_with_the_connection() {
         assert!(one["ledger"]["received"].as_u64().unwrap() > 0, "{one}");
     }
     assert!(!fs::exists(format!("{out}/unfinished.txt")).unwrap(), "a complete run leaves no journal");
+    // Its exit code says nothing.
+    let jobs = start("cangw", &["-L"]).ended(testbed::DEADLINE).stdout;
+    assert!(jobs.contains("-s mine0 -d mine1") && !jobs.contains("can3"), "{jobs}");
+    output("ip", &["link", "delete", "mine0"]);
+    output("ip", &["link", "delete", "mine1"]);
 }
 
 #[test]

@@ -46,9 +46,9 @@ impl Ethernet {
         Ok(Some(ethernet))
     }
 
-    /// A network with another machine on the other side.
-    pub fn between(peer: &str) -> Self {
-        Self { gateway_address: peer.to_owned(), other_address: peer.to_owned(), namespace: None }
+    /// A network between two machines.
+    pub fn between(gateway: &str, other: &str) -> Self {
+        Self { gateway_address: gateway.to_owned(), other_address: other.to_owned(), namespace: None }
     }
 
     /// The words that run a command on the other side.

@@ -138,7 +138,10 @@ impl Side for Remote {
             Answer::Failed(why) => return Err(Failure::failed(format!("{}: {why}", self.host))),
             _ => return Err(Failure::failed(format!("{}: unexpected answer of the role", self.host))),
         }
-        let ethernet = Ethernet::between(&self.host);
+        let own = self.stream.get_ref().local_addr().map(|address| address.ip().to_string());
+        let own =
+            own.map_err(|error| Failure::failed(format!("{}: the gateway's machine: {error}", self.host)))?;
+        let ethernet = Ethernet::between(&self.host, &own);
         match load::start(order.load, None, Some(&ethernet), Part::Other)? {
             Ok(load) => self.load = Some(load),
             Err(why) => {
@@ -247,8 +250,9 @@ fn serve_one(
     let modes =
         stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(STOP_CHECK_INTERVAL)));
     modes.and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
+    let own = stream.local_addr().map_err(failed)?.ip().to_string();
     let peer = stream.peer_addr().map_err(failed)?.ip().to_string();
-    let place = Place { peer: Some(peer), part: Part::Gateway, ..place.clone() };
+    let place = Place { addresses: Some([own, peer]), part: Part::Gateway, ..place.clone() };
     let mut local = Local::new(place.clone());
     let mut stream = BufReader::new(stream);
     match receive(&mut stream, stop, hello_timeout).map_err(failed)? {

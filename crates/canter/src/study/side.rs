@@ -13,9 +13,15 @@ use super::{
 use crate::{
     failure::{self, Failure},
     gateway::{child, kind::Method},
-    rules::counts::Counts,
+    rules::{
+        counts::Counts,
+        install::{self, Step},
+    },
 };
-use canter_io::Interface;
+use canter_io::{
+    Interface,
+    netlink::can_gw::{self, Job},
+};
 use serde::{Deserialize, Serialize};
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -62,8 +68,8 @@ pub struct Place {
     pub processor: Option<usize>,
     /// The part of a load that runs here.
     pub part: Part,
-    /// The other machine of an Ethernet load, if there is one.
-    pub peer: Option<String>,
+    /// This machine's address and the other one's, for an Ethernet load between two.
+    pub addresses: Option<[String; 2]>,
 }
 
 /// This machine.
@@ -89,8 +95,8 @@ enum Gateway {
     Process(child::Gateway),
     /// No gateway.
     Nothing,
-    /// Jobs of can-gw, made by `canter rules apply`.
-    Jobs,
+    /// Jobs of can-gw, made by `canter rules apply --keep`: these, and none of those that were there before.
+    Jobs(Vec<Job>),
 }
 
 impl Local {
@@ -103,11 +109,13 @@ impl Local {
         if self.ethernet.is_some() {
             return Ok(());
         }
-        self.ethernet = match &self.place.peer {
-            Some(peer) => Some(Ethernet::between(peer)),
+        self.ethernet = match &self.place.addresses {
+            Some([own, other]) => Some(Ethernet::between(own, other)),
             None => Ethernet::of_lab()?,
         };
-        if let (Some(processor), None, Some(_)) = (self.place.processor, &self.place.peer, &self.ethernet) {
+        if let (Some(processor), None, Some(_)) =
+            (self.place.processor, &self.place.addresses, &self.ethernet)
+        {
             let [gateways, other] = Ethernet::CARDS;
             place_interrupts(&[gateways], processor)?;
             place_interrupts(&[other], SENDER_CPU)?;
@@ -263,13 +271,14 @@ fn start(
     }
     let stands = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);
     if let (Some(file), true) = (file, stands) {
+        let before = install::installed()?;
         let output = canter()?
-            .args(["rules", "apply", "--quiet"])
+            .args(["rules", "apply", "--keep", "--quiet"])
             .arg(file)
             .output()
             .map_err(|error| Failure::failed(format!("study: rules apply: {error}")))?;
         return match output.status.success() {
-            true => Ok(Ok(Gateway::Jobs)),
+            true => Ok(Ok(Gateway::Jobs(added(install::installed()?, &before)))),
             false => Ok(Err(reason(&String::from_utf8_lossy(&output.stderr)))),
         };
     }
@@ -301,32 +310,45 @@ impl Gateway {
         match self {
             Self::Process(gateway) => gateway.stop().map(|account| account.counts),
             Self::Nothing => Ok(Counts::default()),
-            Self::Jobs => stop_jobs(),
+            Self::Jobs(jobs) => stop_jobs(jobs),
         }
     }
 }
 
-/// A job of can-gw, as `canter rules list --json` prints it.
-#[derive(Deserialize)]
-struct Job {
-    handled: u64,
-    dropped: u64,
-    deleted: u64,
+/// The jobs that were not there before. A job may be there twice.
+fn added(after: Vec<Job>, before: &[Job]) -> Vec<Job> {
+    let mut before: Vec<&Job> = before.iter().collect();
+    let mut is_new = |job: &Job| match before.iter().position(|old| *old == job) {
+        Some(at) => {
+            before.remove(at);
+            false
+        }
+        None => true,
+    };
+    after.into_iter().filter(|job| is_new(job)).collect()
 }
 
-fn stop_jobs() -> failure::Result<Counts> {
-    let failed = |reason: String| Failure::failed(format!("study: can-gw's jobs: {reason}"));
-    let run = |words: &[&str]| {
-        let output = canter()?.args(words).output().map_err(|error| failed(error.to_string()))?;
-        match output.status.success() {
-            true => Ok(output.stdout),
-            false => Err(failed(reason(&String::from_utf8_lossy(&output.stderr)))),
-        }
-    };
-    let list = run(&["rules", "list", "--json", "-"])?;
-    run(&["rules", "clear", "--quiet"])?;
-    let jobs: Vec<Job> = serde_json::from_slice(&list).map_err(|error| failed(error.to_string()))?;
-    let sum = |of: fn(&Job) -> u64| jobs.iter().map(of).sum::<u64>();
-    let (transmitted, dropped) = (sum(|job| job.handled), sum(|job| job.dropped + job.deleted));
+/// Deletes these jobs and sums up what they have counted.
+fn stop_jobs(jobs: Vec<Job>) -> failure::Result<Counts> {
+    let listed = can_gw::list()?;
+    let own = listed.iter().filter(|listed| jobs.contains(&listed.job)).map(|listed| listed.counters);
+    let (transmitted, dropped) = own.fold((0, 0), |(handled, dropped), counted| {
+        let not_forwarded = u64::from(counted.dropped) + u64::from(counted.deleted);
+        (handled + u64::from(counted.handled), dropped + not_forwarded)
+    });
+    let steps: Vec<Step> = jobs.into_iter().map(Step::Delete).collect();
+    install::carry_out(&steps)?;
     Ok(Counts { received: transmitted + dropped, transmitted, dropped, ..Counts::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_that_were_there_before_are_not_the_study_s_own() {
+        let job = |id| Job { user_id: Some(id), source: 3, destination: 4, ..Job::default() };
+        assert_eq!(added(vec![job(1), job(2), job(1)], &[job(1)]), [job(2), job(1)]);
+        assert_eq!(added(vec![job(1)], &[job(1), job(5)]), []);
+    }
 }

@@ -40,25 +40,25 @@ pub const TCP: Row = Row {
     lines: |ethernet| {
         let source = |at: &Ethernet| {
             let words = [CANTER, "study", "load", "tcp-source", "--to", &at.gateway_address];
-            vec![Line::own("tcp-sink"), Line::elsewhere(at.on_the_other_side(&words))]
+            let sink = [CANTER, "study", "load", "tcp-sink", "--to", &at.gateway_address];
+            vec![Line::beside_gateway(&sink), Line::elsewhere(at.on_the_other_side(&words))]
         };
         ethernet.map(source).unwrap_or_default()
     },
-    work: &[
-        ("tcp-sink", |_| tcp_sink()),
-        ("tcp-source", |to| match to {
-            Some(to) => tcp_source(to),
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "needs --to ADDRESS")),
-        }),
-    ],
+    work: &[("tcp-sink", |to| tcp_sink(address(to)?)), ("tcp-source", |to| tcp_source(address(to)?))],
 };
 
 /// The port of the discard service (9), plus 10000.
 const PORT: u16 = 10009;
 
-fn tcp_sink() -> io::Result<()> {
+fn address(to: Option<&str>) -> io::Result<&str> {
+    to.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "needs --to ADDRESS"))
+}
+
+/// Reads what comes to this address of the gateway's machine, and to no other.
+fn tcp_sink(address: &str) -> io::Result<()> {
     let mut bytes = vec![0; 1 << 16];
-    for stream in TcpListener::bind(("0.0.0.0", PORT))?.incoming() {
+    for stream in TcpListener::bind((address, PORT))?.incoming() {
         let mut stream = stream?;
         while stream.read(&mut bytes)? > 0 {}
     }
