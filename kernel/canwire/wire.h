@@ -38,6 +38,8 @@
 #define CW_SLIP_FRAMES		3
 /* Then it pauses for the time that it was late, up to 2 ms. */
 #define CW_SLIP_REST_HALVES	(2 * 2000000ULL)
+/* Frames of the past after which a wire that catches up leaves the processor to others. */
+#define CW_CATCH_UP_FRAMES	16
 
 struct cw_tap;
 struct cw_node;
@@ -161,6 +163,8 @@ struct cw_fault {
  * @uniform: all take part in the same way, at the same rates
  * @slipped: before the attempt
  * @slip: half ns; 0: CW_SLIP_FRAMES of the late frame
+ * @behind: attempts in a row that had ended before their timer was set
+ * @behind_since: when the first of them was handled, ns
  * @random: state
  * @fault: injected errors
  * @ports: by slot
@@ -180,6 +184,8 @@ struct cw_wire {
 	bool uniform;
 	bool slipped;
 	u64 slip;
+	u32 behind;
+	u64 behind_since;
 	u64 random;
 	struct cw_fault fault;
 	struct cw_port *ports[CANWIRE_NODES_MAX];

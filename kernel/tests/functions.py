@@ -716,6 +716,30 @@ def sixty_four():
 
 
 @test
+def catching_up():
+    """A wire that may be late for ever, with more nodes than the machine can serve, leaves time for programs"""
+    wire = Wire()
+    names = [f"n{n}" for n in range(64)]
+    for name in names:
+        wire.add(name, "A")
+        up(name, 8000000)  # a frame every 6 µs
+    wire.command(BUS_SET, {BUS: "A", SLIP_NS: (1 << 64) - 1})
+    wire.start("A", frame(0x100), LOAD=1000)
+    # How long a program waits for its next turn, against how late the wire is meanwhile.
+    longest, before = 0, time.monotonic_ns()
+    while wire.bus("A")["late_ns_max"] < 600e6:
+        now = time.monotonic_ns()
+        longest, before = max(longest, now - before), now
+    stats = wire.bus("A")
+    wire.command(SOURCE_STOP, {BUS: "A"})
+    equal("slips", stats["slips"], 0)
+    between("wait for a turn, ns", 0, longest, stats["late_ns_max"] // 2)
+    for name in names:
+        wire.delete(name)
+    return f"{stats['late_ns_max'] // 1000000} ms late, a program waits {longest // 1000000} ms at most"
+
+
+@test
 def removal():
     """Nodes and the module go and come under traffic from senders, source, babble and readers"""
     wire = nodes("w0", "w1", "w2")
