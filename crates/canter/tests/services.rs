@@ -34,8 +34,8 @@ from = "vcan0"
 to = "late0"
 
 [gateway.bpf]
-from = "vcan0"
-to = "late0"
+from = "can3"
+to = "can4"
 method = "bpf"
 
 [rules]
@@ -240,7 +240,9 @@ fn a_recording_on_a_full_disk_says_what_it_loses_and_continues_when_there_is_roo
 fn a_gateway_by_bpf_needs_a_drop_in_and_routes_with_it() {
     install();
     let unit = "canter-gateway@bpf";
-    let _late = Late::come("late0");
+    for card in ["can0", "can3", "can4"] {
+        ip(&format!("link set {card} up type can bitrate 1000000"));
+    }
     // All that is wrong: [capture.wrong] is another error.
     let errors = || start("canter", &["service", "check"]).ended(DEADLINE).stderr;
     assert!(errors().contains("[gateway.bpf]: method: bpf needs CAP_BPF"), "{}", errors());
@@ -255,7 +257,7 @@ fn a_gateway_by_bpf_needs_a_drop_in_and_routes_with_it() {
     assert!(errors().contains("[capture.wrong]") && !errors().contains("[gateway.bpf]"), "{}", errors());
     output("systemctl", &["start", unit]);
     assert_eq!(show(unit, "ActiveState"), "active", "{}", journal(unit));
-    send("vcan0", "126#44");
+    send("can0", "126#44"); // on can3's bus
     eventually("the frame has passed", || show(unit, "StatusText").starts_with("1 frames forwarded by bpf"));
     output("systemctl", &["stop", unit]);
     assert_eq!(show(unit, "Result"), "success", "{}", journal(unit));

@@ -326,9 +326,9 @@ impl Decode for Blf {
         }
     }
 
-    /// At the next container with a checksum.
+    /// At the next container with a checksum. Without the file's head, stamps have no date.
     fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
-        if self.cut {
+        if self.cut || !self.open {
             return Ok(false);
         }
         // Of an object that cannot be read, the end is known.

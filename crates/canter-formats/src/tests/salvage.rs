@@ -227,6 +227,14 @@ fn of_a_blf_an_object_that_cannot_be_read_costs_itself_only() {
 }
 
 #[test]
+fn a_blf_whose_head_is_damaged_has_no_frame_and_an_end() {
+    let (_, mut bytes, _) = files(&entries(40)).into_iter().find(|(name, ..)| name.contains("blf")).unwrap();
+    bytes[4..8].fill(0xff); // the head's length
+    let seen = salvaged(&bytes);
+    assert!(seen.frames.is_empty() && seen.salvaged.unwrap().contains("a head of 4294967295 bytes"));
+}
+
+#[test]
 fn of_a_data_set_all_parts_but_the_damaged_one_are_read() {
     let Some(format) = crate::named("parquet", FORMATS) else { return };
     let recording = Recording::of(format, &entries(30), "set");
