@@ -19,7 +19,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
@@ -84,6 +84,13 @@ lab-routes: built
 lab-capture: built
 	$(call IN_LAB,--cpus 2) $(TESTS) --test capture --test capture_files \
 	  --test capture_trouble --test capture_promise $(ONLY_LAB)
+
+# The account of a recording under random harm, SEEDS of them from SEED on: half a minute each, so not a part of make test.
+test-adversary: SEEDS := $(or $(SEEDS),20)
+test-adversary: SEED := $(or $(SEED),1)
+test-adversary: built
+	SEEDS=$(SEEDS) SEED=$(SEED) $(call IN_LAB,--bus wire --clock virtual --timeout 10h) $(TESTS) \
+	  --test capture_adversary $(ONLY_LAB) --nocapture
 
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) $(TESTS) --test wire \
