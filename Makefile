@@ -89,8 +89,8 @@ lab-capture: built
 test-adversary: SEEDS := $(or $(SEEDS),20)
 test-adversary: SEED := $(or $(SEED),1)
 test-adversary: built
-	SEEDS=$(SEEDS) SEED=$(SEED) $(call IN_LAB,--bus wire --clock virtual --timeout 10h) $(TESTS) \
-	  --test capture_adversary $(ONLY_LAB) --nocapture
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --bus wire --clock virtual --timeout 10h -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
+	  $(TESTS) --test capture_adversary $(ONLY_LAB) --nocapture
 
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) $(TESTS) --test wire \
