@@ -26,18 +26,10 @@ fn until_it_says(capture: &mut Capture, text: &str) {
     }
 }
 
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < DEADLINE / 2, "{what}: not in time");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// Waits until interfaces that came up transmit: the kernel starts their queues later, and discards what comes before.
 fn wait_for_carrier(names: &[&str]) {
     for name in names {
-        wait_until(name, || Interface::find(name).is_ok_and(|interface| interface.running));
+        eventually(name, || Interface::find(name).is_ok_and(|interface| interface.running));
     }
 }
 
@@ -272,7 +264,7 @@ fn a_fifo_without_a_reader_can_be_interrupted_and_one_with_a_reader_is_written()
         .spawn()
         .unwrap();
     let process = format!("/proc/{}/comm", waiting.id());
-    wait_until("the program starts", || fs::read_to_string(&process).is_ok_and(|name| name == "canter\n"));
+    eventually("the program starts", || fs::read_to_string(&process).is_ok_and(|name| name == "canter\n"));
     let begun = Instant::now();
     let code = loop {
         let _ = Command::new("kill").args(["-INT", &waiting.id().to_string()]).status();
@@ -424,7 +416,7 @@ fn an_end_in_the_midst_of_traffic_is_compared_in_a_gap_between_frames() {
     std::thread::scope(|scope| {
         scope.spawn(|| send_until(&stop, &mut senders));
         let capture = Capture::start(&["pm0", "-o", &file]);
-        wait_until("frames are recorded", || fs::metadata(&file).is_ok_and(|about| about.len() > 0));
+        eventually("frames are recorded", || fs::metadata(&file).is_ok_and(|about| about.len() > 0));
         let ended = capture.stop();
         stop.store(true, Ordering::Relaxed);
         let account = account(&file);

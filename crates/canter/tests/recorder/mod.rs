@@ -28,9 +28,9 @@ use std::{
 /// No child lives longer than this.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// How long a program may take at most. In the virtual clock time passes while the guest waits for the host's files: tshark
-/// took 1000 s to start while the host was busy. What hangs is ended by the lab, whose limit is in real time.
-const LIFE_SECONDS: &str = "36000";
+/// How long a program may take at most: without a limit, by timeout(1). In the virtual clock hours pass in a second while the
+/// guest waits for the host's files. What hangs is ended by the lab, whose limit is in real time.
+const LIFE_SECONDS: &str = "0";
 
 pub fn sh(line: &str) -> String {
     let done = Command::new("timeout").args([LIFE_SECONDS, "bash", "-c", line]).output().unwrap();

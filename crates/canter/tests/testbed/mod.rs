@@ -29,7 +29,7 @@ use std::{
     thread::JoinHandle,
     time::{Duration, Instant},
 };
-use wait::patience;
+use wait::{Moment, patience};
 
 /// A program may take this long: in the virtual clock a large one takes minutes to start, while a busy host reads its files.
 const PROGRAM: Duration = Duration::from_secs(600);
@@ -229,15 +229,10 @@ impl Running {
     /// Waits until standard error has `text`.
     #[track_caller]
     pub fn until_it_says(&mut self, text: &str) {
-        let since = Instant::now();
+        let since = Moment::now();
         while !self.stderr.so_far().contains(text) {
             let gone = self.child.try_wait().unwrap().is_some();
-            assert!(
-                !gone && since.elapsed() < patience(DEADLINE),
-                "{}: {}",
-                self.words,
-                self.stderr.so_far()
-            );
+            assert!(!gone && !since.is_over(patience(DEADLINE)), "{}: {}", self.words, self.stderr.so_far());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -245,12 +240,12 @@ impl Running {
     /// Waits for its end; one that takes longer than `limit` is killed and fails the test.
     #[track_caller]
     pub fn ended(mut self, limit: Duration) -> Ended {
-        let since = Instant::now();
+        let since = Moment::now();
         let code = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status.code();
             }
-            if since.elapsed() > patience(limit) {
+            if since.is_over(patience(limit)) {
                 let said = (self.stdout.so_far(), self.stderr.so_far());
                 panic!("{}: has not ended after {limit:?}: {said:?}", self.words); // drop kills it
             }
@@ -465,8 +460,8 @@ impl Candump {
     #[track_caller]
     pub fn frames(self, count: usize) -> Vec<String> {
         let lines = || self.0.stdout.so_far().lines().count();
-        let since = Instant::now();
-        while lines() < count && since.elapsed() < DEADLINE / 3 {
+        let since = Moment::now();
+        while lines() < count && !since.is_over(DEADLINE / 3) {
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(QUIET);
