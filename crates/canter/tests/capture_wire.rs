@@ -76,9 +76,9 @@ fn a_controller_that_goes_off_the_bus_and_comes_back_is_recorded_on_both_sides()
     sh("cansend tp1 101#01; cansend tp1 102#02");
     let canter = env!("CARGO_BIN_EXE_canter");
     // Its own frame fails until its error counter has reached 256; the fault ends with the count.
-    sh(&format!("{canter} wire fault inject P --error bit --node tp0 --count 40; cansend tp0 103#03"));
+    sh(&format!("'{canter}' wire fault inject P --error bit --node tp0 --count 40 && cansend tp0 103#03"));
     capture.until_it_says(&["tp0: is off the bus"]);
-    sh(&format!("{canter} wire fault clear P; ip link set tp0 type can restart"));
+    sh(&format!("'{canter}' wire fault clear P && ip link set tp0 type can restart"));
     capture.until_it_says(&["tp0: is on the bus again"]);
     sh("cansend tp1 104#04; cansend tp1 105#05");
     eventually("tp0 has heard the last", || fs::read_to_string(&file).unwrap().contains("105#05"));

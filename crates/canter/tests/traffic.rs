@@ -575,7 +575,7 @@ fn top_gives_the_terminal_back_however_it_ends() {
     let canter = program();
     for end in ["q", "TERM"] {
         let line = format!(
-            "echo before; {canter} top tra0; echo ended with $?; stty -a | grep -o '.icanon'; sleep 1000"
+            "echo before; '{canter}' top tra0; echo ended with $?; stty -a | grep -o '.icanon'; sleep 1000"
         );
         output("tmux", &["-L", "top", "new-session", "-d", "-s", "top", "-x", "90", "-y", "20", &line]);
         let pane = || start("tmux", &["-L", "top", "capture-pane", "-p", "-t", "top"]).ended(DEADLINE).stdout;
