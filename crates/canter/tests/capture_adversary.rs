@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A seed has so many harmful steps at most: after few, many recordings are complete; after many, hardly any is.
+/// The most harmful steps of a seed: after a few steps, many recordings are complete; after many, hardly any is.
 const STEPS_MAX: u64 = 12;
 const NAMESPACE: &str = "adversary";
 /// How long frames may take to arrive.

@@ -471,7 +471,7 @@ fn what_is_readable_of_a_damaged_recording_is_converted_on_request_and_the_rest_
     let seven: String =
         log(&recording("dumpcap.pcapng"), &[]).lines().take(7).map(|line| format!("{line}\n")).collect();
     assert_eq!(log(&out, &[]), seven);
-    // Nothing to salvage: nothing is said, and all is well.
+    // Without damage there is no sentence and no error code.
     let whole = convert(&["--salvage", &recording("candump.log"), "-o", &out, "--overwrite"]);
     assert_eq!((whole.status.code(), said(&whole).contains("salvaged")), (Some(0), false));
 }

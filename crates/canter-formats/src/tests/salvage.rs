@@ -109,7 +109,7 @@ fn of_a_file_whose_tail_was_never_written_the_frames_before_are_read_and_no_othe
     }
 }
 
-/// The frames of a file with damage in its middle, and what was said of it.
+/// The frames of a file with damage in its middle, and the sentence of `salvaged`.
 fn frames(bytes: &[u8]) -> (Vec<String>, String) {
     let seen = salvaged(bytes);
     assert_eq!((seen.error, seen.cut), (None, false));

@@ -11,7 +11,7 @@ use canter_formats::{Reader, Zone};
 use canter_frame::{BusId, Record};
 use std::{fs, path::PathBuf};
 
-/// The most inputs that are open at a time: the buffers of so many take 64 MiB.
+/// The most inputs that are open at a time: their buffers take 64 MiB.
 const OPEN_MAX: usize = 256;
 /// File descriptors of an open input: a file is read from two places.
 const DESCRIPTORS: usize = 2;
