@@ -692,12 +692,8 @@ def link_delete():
 @test
 def sixty_four():
     """64 nodes on one bus all hear a frame; a 65th is refused; deleted under traffic, they are gone"""
-    wire = Wire()
     names = [f"n{n}" for n in range(64)]
-    for name in names:
-        wire.add(name, "A")
-    for name in names:
-        up(name)
+    wire = nodes(*names)
     try:
         wire.add("n64", "A")
         raise AssertionError("a 65th node")
@@ -718,11 +714,8 @@ def sixty_four():
 @test
 def catching_up():
     """A wire that may be late for ever, with more nodes than the machine can serve, leaves time for programs"""
-    wire = Wire()
     names = [f"n{n}" for n in range(64)]
-    for name in names:
-        wire.add(name, "A")
-        up(name, 8000000)  # a frame every 6 µs
+    wire = nodes(*names, bitrate=8000000)  # a frame every 6 µs
     wire.command(BUS_SET, {BUS: "A", SLIP_NS: (1 << 64) - 1})
     wire.start("A", frame(0x100), LOAD=1000)
     # How long a program waits for its next turn, against how late the wire is meanwhile.

@@ -2,6 +2,8 @@
 
 from can import Message
 
+SLOTS: list[str]
+
 class Bus:
     def __init__(
         self,

@@ -5,24 +5,13 @@ from __future__ import annotations
 
 import re
 
+from canter._native import SLOTS
+
 #: The oldest python-can that works. pyproject.toml caps at 5; whoever installs a newer one anyway is stopped by its fields.
 OLDEST = (4, 6)
 
-#: The fields that native code sets (``SLOTS`` in src/message.rs).
-FIELDS = (
-    "timestamp",
-    "arbitration_id",
-    "is_extended_id",
-    "is_remote_frame",
-    "is_error_frame",
-    "channel",
-    "is_fd",
-    "is_rx",
-    "bitrate_switch",
-    "error_state_indicator",
-    "data",
-    "dlc",
-)
+#: The fields that native code sets.
+FIELDS = tuple(SLOTS)
 
 _REMEDY = "pip install 'python-can>=4.6,<5'"
 

@@ -17,6 +17,12 @@ mod _native {
     use super::bus::Bus;
     #[pymodule_export]
     use super::interfaces;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("SLOTS", super::message::SLOTS) // which python-can may lack
+    }
 }
 
 /// The names of all CAN interfaces and canchar devices of this machine.

@@ -18,7 +18,7 @@ use pyo3::{
 };
 
 /// The slots of `can.Message`, in the order that [`Maker::message`] fills them in.
-const SLOTS: [&str; 12] = [
+pub const SLOTS: [&str; 12] = [
     "timestamp",
     "arbitration_id",
     "is_extended_id",

@@ -163,7 +163,8 @@ impl Files {
         }
         let path = numbered_path(&self.target, self.number + 1);
         let created = open(&path, false);
-        if created.as_ref().err().is_none_or(is_taken) {
+        let taken = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        if created.is_ok() || created.as_ref().is_err_and(taken) {
             self.number += 1; // a name that is taken stays so: the next attempt takes the next
         }
         self.file = Some(created.map_err(|error| Error::file(&path, "open", error))?);
@@ -180,10 +181,6 @@ impl Files {
 /// Whether the recording goes to standard output.
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-fn is_taken(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::AlreadyExists
 }
 
 fn folder_of(path: &Path) -> &Path {

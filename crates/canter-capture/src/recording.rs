@@ -158,11 +158,14 @@ impl Recording {
 }
 
 impl Account {
-    /// The path of the account of a recording to `output`: `output` followed by `.account.json`.
+    /// What follows a recording's path in the path of its account.
+    pub const SUFFIX: &str = ".account.json";
+
+    /// The path of the account of a recording to `output`: `output` followed by [`SUFFIX`](Self::SUFFIX).
     pub fn path(output: impl AsRef<Path>) -> PathBuf {
         let output = output.as_ref();
         let mut name = output.as_os_str().to_owned();
-        name.push(".account.json");
+        name.push(Self::SUFFIX);
         name.into()
     }
 

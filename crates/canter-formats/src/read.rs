@@ -212,10 +212,7 @@ impl Reader {
             Trouble::Wrong(reason) => {
                 reason.split(" (delete ").next().unwrap_or_default().replace(" (a damaged file?)", "")
             }
-            Trouble::Io(error) => {
-                let step = if self.source.is_packed() { "unpack" } else { "read" };
-                format!("{step}: {}", plain(error))
-            }
+            Trouble::Io(error) => format!("{}: {}", self.step(), plain(error)),
         };
         let goes_on = self.decoder.resume(&mut self.source).unwrap_or(false);
         if !goes_on && self.source.is_sequential() {
@@ -228,6 +225,11 @@ impl Reader {
         goes_on
     }
 
+    /// What fails when bytes do not come.
+    fn step(&self) -> &'static str {
+        if self.source.is_packed() { "unpack" } else { "read" }
+    }
+
     fn explain(&mut self, trouble: Trouble) -> Result<()> {
         let (path, place) = (&self.path, self.decoder.place(&self.source));
         match trouble {
@@ -236,8 +238,7 @@ impl Reader {
                 return Err(Error::Malformed { thing: path.clone(), place, reason });
             }
             Trouble::Io(error) => {
-                let step = if self.source.is_packed() { "unpack" } else { "read" };
-                return Err(Error::io(Path::new(&format!("{path}: {place}")), step, error));
+                return Err(Error::io(Path::new(&format!("{path}: {place}")), self.step(), error));
             }
         }
         Ok(())

@@ -28,6 +28,27 @@ impl Zone {
     }
 }
 
+/// The date in a header, which names no time zone.
+#[derive(Default)]
+pub(crate) struct HeaderDate {
+    pub date: Option<DateTime>,
+    /// canter wrote it, in UTC.
+    pub utc: bool,
+}
+
+impl HeaderDate {
+    /// The ns since 1970, in UTC or in a zone; `None` without a date, and before 1970.
+    pub fn ns(&self, zone: &Zone) -> Option<i128> {
+        let zone = if self.utc { &Zone::default() } else { zone };
+        self.date.and_then(|date| zone.ns(date))
+    }
+
+    /// Whether the zone decides what it stands for.
+    pub fn needs_zone(&self) -> bool {
+        self.date.is_some() && !self.utc
+    }
+}
+
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)

@@ -10,7 +10,7 @@ use crate::{
     fields::{error_frame, fd_length},
     format::{Context, Decode, Flawed, LINE_BYTES_MAX, Line, Source},
     trouble::{Trouble, wrong},
-    zone::Zone,
+    zone::{HeaderDate, Zone},
 };
 use canter_frame::{
     Direction, Frame, Record,
@@ -32,10 +32,8 @@ pub struct Asc {
     line: u64,
     radix: u32,
     relative: bool,
-    /// The date in the header.
-    date: Option<civil::DateTime>,
-    /// A comment says that the date is in UTC.
-    utc: bool,
+    /// A comment may say that it is in UTC.
+    date: HeaderDate,
     start_ns: i128,
     /// The stamp of the last event, from the start.
     last_ns: u64,
@@ -50,8 +48,7 @@ impl Default for Asc {
             line: 0,
             radix: 16,
             relative: false,
-            date: None,
-            utc: false,
+            date: HeaderDate::default(),
             start_ns: 0,
             last_ns: 0,
             channels: BusOfChannel::default(),
@@ -127,10 +124,8 @@ enum Event {
 }
 
 impl Asc {
-    /// Sets the stamp of the header's date, in UTC or in a zone.
     fn start(&mut self, zone: &Zone) {
-        let zone = if self.utc { &Zone::default() } else { zone };
-        self.start_ns = self.date.and_then(|date| zone.ns(date)).unwrap_or(0);
+        self.start_ns = self.date.ns(zone).unwrap_or(0);
     }
 
     /// Reads a line that is not an event: a header line or a comment.
@@ -140,7 +135,7 @@ impl Asc {
             if let Some((channel, name)) = channels::parse_note(note) {
                 self.channels.name(channel, name, &mut context.names)?;
             } else if note.trim_ascii().starts_with("canter ") && note.trim_ascii().ends_with(IN_UTC) {
-                self.utc = true;
+                self.date.utc = true;
                 self.start(&context.zone);
             }
             return Ok(());
@@ -149,7 +144,7 @@ impl Asc {
         if let Some(text) = lower.strip_prefix("date ").or_else(|| lower.strip_prefix("begin triggerblock")) {
             match date(text) {
                 Some(date) => {
-                    (self.date, self.last_ns) = (Some(date), 0);
+                    (self.date.date, self.last_ns) = (Some(date), 0);
                     self.start(&context.zone);
                 }
                 None if text.trim_ascii().is_empty() => {}
@@ -359,7 +354,7 @@ impl Decode for Asc {
                     if let Some(flaw) = self.flaw.take() {
                         context.flawed.count(flaw);
                     }
-                    context.zone_used |= self.date.is_some() && !self.utc;
+                    context.zone_used |= self.date.needs_zone();
                     *entry = Record { stamp_ns, bus, frame, direction };
                     true
                 }

@@ -17,11 +17,10 @@ use crate::{
     format::{Context, Decode, Flawed, Source},
     linktype::Order,
     trouble::{Trouble, wrong},
-    zone::Zone,
+    zone::{HeaderDate, Zone},
 };
 use canter_frame::Record;
 use flate2::read::ZlibDecoder;
-use jiff::civil;
 use std::io::{self, Read};
 
 const SIGNATURE: &[u8] = b"LOBJ";
@@ -47,10 +46,8 @@ pub struct Blf {
     count: u32,
     /// Objects and containers read so far: some writers count containers as objects.
     objects_read: u64,
-    /// The date in the header.
-    date: Option<civil::DateTime>,
-    /// canter wrote the file, so that the date is in UTC.
-    utc: bool,
+    /// In files with canter's names of channels it is in UTC.
+    date: HeaderDate,
     start_ns: u64,
     channels: BusOfChannel,
     /// Decompressed objects; the next one begins at `at`.
@@ -71,11 +68,8 @@ pub struct Blf {
 const LE: Order = Order::Little;
 
 impl Blf {
-    /// Sets the stamp of the header's date, in UTC or in a zone.
     fn start(&mut self, zone: &Zone) {
-        let zone = if self.utc { &Zone::default() } else { zone };
-        let ns = self.date.and_then(|date| zone.ns(date));
-        self.start_ns = ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+        self.start_ns = self.date.ns(zone).and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
     }
 
     fn open(&mut self, source: &mut Source, zone: &Zone) -> Result<(), Trouble> {
@@ -90,7 +84,7 @@ impl Blf {
         (self.size, self.count) =
             (u64::from(LE.word(head, 20)) << 32 | u64::from(LE.word(head, 16)), LE.word(head, 32));
         let time: [u16; 8] = std::array::from_fn(|n| LE.half(head, 40 + 2 * n));
-        self.date = systemtime::date(time);
+        self.date.date = systemtime::date(time);
         self.start(zone);
         self.open = true;
         if source.skip(length.into())? { Ok(()) } else { Err(Trouble::Cut) }
@@ -308,7 +302,7 @@ impl Decode for Blf {
                 Object::Other(kind) => context.skipped.count(kind),
                 Object::Name(channel, name) => {
                     self.channels.name(channel, &name, &mut context.names)?;
-                    self.utc = true;
+                    self.date.utc = true;
                     self.start(&context.zone);
                 }
                 Object::Frame { channel, direction, frame, flaw } => {
@@ -317,7 +311,7 @@ impl Decode for Blf {
                         context.flawed.count(flaw);
                     }
                     let bus = self.channels.number(channel, &mut context.names)?;
-                    context.zone_used |= self.date.is_some() && !self.utc;
+                    context.zone_used |= self.date.needs_zone();
                     let stamp_ns = self.start_ns.saturating_add(ns);
                     *entry = Record { stamp_ns, bus, frame, direction };
                     return Ok(true);

@@ -6,18 +6,11 @@ use crate::{
     failure::{self, Exit, Failure},
     trouble,
 };
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use canter_capture::Account;
+use std::{collections::BTreeMap, fs, path::PathBuf, thread, time::Duration};
 
 /// The placeholder of the number.
 pub const RUN: &str = "{run}";
-/// The suffix of an account.
-const ACCOUNT: &str = ".account.json";
 /// How often the new run is searched for a frame.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -74,8 +67,15 @@ impl Run {
 impl Runs {
     /// The runs of a template with a number.
     fn of(template: &str) -> failure::Result<Option<Self>> {
-        let split = split(template)?;
-        Ok(split.map(|(folder, before, after)| Self { folder, before: before.into(), after: after.into() }))
+        let (folder, name) = template.rsplit_once('/').unwrap_or((".", template));
+        if folder.contains(RUN) {
+            let message =
+                format!("{template}: {RUN} is allowed only in the name of the file, not in its folder");
+            return Err(Failure::new(Exit::Usage, message));
+        }
+        let folder = PathBuf::from(if folder.is_empty() { "/" } else { folder });
+        let split = name.split_once(RUN);
+        Ok(split.map(|(before, after)| Self { folder, before: before.into(), after: after.into() }))
     }
 
     /// The files of each run, in the order of their names.
@@ -112,23 +112,13 @@ impl Runs {
 
 /// Whether one of these files has a frame. A recording that ended before its first frame is none, and so is a damaged file.
 fn has_frame(files: &[PathBuf]) -> bool {
-    let mut recordings =
-        files.iter().filter(|path| !path.as_os_str().as_encoded_bytes().ends_with(ACCOUNT.as_bytes()));
+    let mut recordings = files
+        .iter()
+        .filter(|path| !path.as_os_str().as_encoded_bytes().ends_with(Account::SUFFIX.as_bytes()));
     recordings.any(|path| {
         let mut reader = canter_formats::open(path).ok();
         reader.as_mut().is_some_and(|reader| matches!(reader.next_record(), Ok(Some(_))))
     })
-}
-
-/// The folder, and the parts of the file's name before and after the number.
-fn split(template: &str) -> failure::Result<Option<(PathBuf, &str, &str)>> {
-    let (folder, name) = template.rsplit_once('/').unwrap_or((".", template));
-    if folder.contains(RUN) {
-        let message = format!("{template}: {RUN} is allowed only in the name of the file, not in its folder");
-        return Err(Failure::new(Exit::Usage, message));
-    }
-    let folder = if folder.is_empty() { Path::new("/") } else { Path::new(folder) };
-    Ok(name.split_once(RUN).map(|(before, after)| (folder.to_owned(), before, after)))
 }
 
 /// The run of a file: of a recording, of one of its rotated files (`-000001`), or of its account.
@@ -136,7 +126,7 @@ fn run_of(name: &str, before: &str, after: &str) -> Option<u32> {
     let rest = name.strip_prefix(before)?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, rest) = rest.split_at(digits);
-    let rest = rest.strip_suffix(ACCOUNT).unwrap_or(rest);
+    let rest = rest.strip_suffix(Account::SUFFIX).unwrap_or(rest);
     let rotation = rest.strip_suffix(after)?;
     let is_rotated =
         rotation.strip_prefix('-').is_some_and(|n| n.len() >= 6 && n.bytes().all(|c| c.is_ascii_digit()));
