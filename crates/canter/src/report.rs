@@ -33,7 +33,7 @@ use crate::failure::{self, Exit, Failure};
 use crate::{measure::result::ResultFile, options::Common, terminal::Ink, trouble};
 use clap::Args;
 use compare::{Across, Bound, Comparison};
-use files::Found;
+pub use files::Found;
 use numbers::Numbers;
 use std::{
     fs,

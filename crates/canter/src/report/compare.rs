@@ -8,15 +8,14 @@
 //! between runs, and the report states so.
 
 mod pairing;
-mod statistics;
 mod table;
 mod view;
 
 use crate::failure::{self, Exit, Failure};
 use crate::measure::result::{ClockKind, ResultFile, Series};
+use crate::measure::statistics::{self, Estimate};
 pub use pairing::Across;
 use pairing::Pair;
-use statistics::Estimate;
 pub use table::{method, numbers, sentence, text};
 pub use view::{ComparisonView, view};
 

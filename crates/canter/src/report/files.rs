@@ -1,7 +1,7 @@
 //! Finds result files. A file that is named must be readable; other JSON files in a folder are skipped.
 
 use crate::failure::{self, Failure};
-use crate::measure::result::ResultFile;
+use crate::measure::result::{ResultFile, VERDICTS};
 use std::{fs, path::Path, path::PathBuf};
 
 /// The files that the arguments name.
@@ -53,6 +53,9 @@ impl Found {
         entries.sort_by_cached_key(|entry| natural(&entry.file_name().to_string_lossy()));
         for entry in entries {
             let path = entry.path();
+            if entry.file_name() == VERDICTS {
+                continue;
+            }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 self.add_folder(&path);
             } else if path.extension().is_some_and(|extension| extension == "json") {
