@@ -57,6 +57,15 @@ fn a_verdict_that_differs_from_the_kept_one_is_named_and_exits_1() {
 }
 
 #[test]
+fn the_readme_has_the_number_of_verdicts_of_each_kind() {
+    let printed = String::from_utf8(verdicts(&[RESULTS]).stdout).unwrap();
+    let counts = printed.lines().last().unwrap();
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&readme).contains(&format!("{counts}.")), "README.md does not say: {counts}");
+}
+
+#[test]
 fn json_has_the_four_words() {
     let printed = verdicts(&[RESULTS, "--json", "-"]);
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();

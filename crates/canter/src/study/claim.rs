@@ -53,11 +53,11 @@ impl TryFrom<File> for Claim {
             return Err(wrong("name: letters, digits and hyphens"));
         }
         let given = [
-            ratio.map(Criterion::Ratio),
+            ratio.map(Box::new).map(Criterion::Ratio),
             order.map(Criterion::Order),
             course.map(Criterion::Course),
             line.map(Criterion::Line),
-            knee.map(Criterion::Knee),
+            knee.map(Box::new).map(Criterion::Knee),
             lost.map(Criterion::Lost),
             cannot.map(Criterion::Cannot),
         ];

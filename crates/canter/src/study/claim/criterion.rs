@@ -21,7 +21,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug)]
 pub enum Criterion {
     /// One figure is so many times another.
-    Ratio(Ratio),
+    Ratio(Box<Ratio>),
     /// Figures of several series ascend.
     Order(Order),
     /// A figure stays, rises or rises in a straight line while a number is varied.
@@ -29,7 +29,7 @@ pub enum Criterion {
     /// The cost of a system call grows in a straight line with the number of frames.
     Line(Line),
     /// The period from which on no frames are lost.
-    Knee(Knee),
+    Knee(Box<Knee>),
     /// The share of lost frames.
     Lost(Lost),
     /// Nothing here can decide it, for this reason.
