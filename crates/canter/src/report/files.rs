@@ -33,6 +33,11 @@ impl Found {
         Ok(found)
     }
 
+    /// Why one of the files, named or in a folder, cannot be read.
+    pub fn unreadable(&self) -> Option<&str> {
+        self.refused.iter().chain(&self.skipped).map(String::as_str).next()
+    }
+
     fn add(&mut self, path: &Path) {
         if path.is_dir() {
             return self.add_folder(path);

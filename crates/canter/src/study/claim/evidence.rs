@@ -7,7 +7,7 @@ use super::{
 };
 use crate::measure::{
     result::{Condition, ResultFile, Series},
-    statistics::{self, Estimate},
+    statistics::{self, Confidence, Estimate},
 };
 use serde::Deserialize;
 
@@ -188,7 +188,7 @@ impl Figure {
         let cost = || series.cost_ns.as_ref().ok_or("has no cost of a system call");
         let rank = |per_mille: u64| {
             let latency = latency()?;
-            statistics::percentile(latency, per_mille)
+            statistics::percentile(latency, per_mille, Confidence::ONE)
                 .ok_or_else(|| format!("{} latencies are too few for this percentile", latency.count))
         };
         let estimate = match self {

@@ -2,7 +2,7 @@
 
 use super::{Bounds, Side, digits};
 use crate::{
-    measure::statistics::{self, Estimate},
+    measure::statistics::{self, Confidence, Estimate},
     study::claim::{
         evidence::{self, Evidence, Figure, Sample},
         outcome::{Outcome, Word},
@@ -126,7 +126,7 @@ impl Lost {
         let lost: u64 = found.iter().map(|one| one.series.ledger.lost.total()).sum();
         let sent: u64 = found.iter().map(|one| one.series.ledger.sent).sum();
         let nothing = || Outcome::without_figures(Word::NotMeasurable, "no frame was sent".to_owned());
-        let share = statistics::share(lost, sent).ok_or_else(nothing)?;
+        let share = statistics::share(lost, sent, Confidence::ONE).ok_or_else(nothing)?;
         let bounds = self.bounds().range();
         // That none of so many was lost is a fact, and what the paper says of its own frames, too.
         let word = if self.paper == 0.0 {
