@@ -89,7 +89,7 @@ lab-capture: built
 test-adversary: SEEDS := $(or $(SEEDS),20)
 test-adversary: SEED := $(or $(SEED),1)
 test-adversary: built
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --bus wire --clock virtual --timeout 10h -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
 	  $(TESTS) --test capture_adversary $(ONLY_LAB) --nocapture
 
 lab-wire: built
