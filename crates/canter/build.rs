@@ -16,6 +16,7 @@ fn main() {
     let carried = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("carried");
     let built = PathBuf::from(variable("OUT_DIR"));
     list_studies(&carried.join("studies"), &built.join("studies.rs"));
+    println!("cargo::rustc-env=CANTER_SOURCES={:016x}", sources());
     println!("cargo::rustc-check-cfg=cfg(has_bare_metal)");
     // Not on a musl or Android target, where the linker is another one.
     if variable("TARGET") != "x86_64-unknown-linux-gnu" {
@@ -81,6 +82,69 @@ fn program(name: &str, gateway: &Path, built: &Path) -> PathBuf {
 fn run(name: &str, rustc: &mut Command) {
     let done = rustc.status().unwrap_or_else(|error| panic!("{name}: {}: {error}", variable("RUSTC")));
     assert!(done.success(), "{name}: rustc: {done}");
+}
+
+/// A number of what measures: all sources but studies and tests, the versions of the libraries, the compiler and its
+/// options. Journals carry it, so that a run never continues with another program.
+fn sources() -> u64 {
+    let own = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let root = own.join("../..");
+    let mut files = Vec::new();
+    let crates = fs::read_dir(root.join("crates")).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = crates.map(|entry| entry.path().join("src")).collect();
+    folders.push(own.join("src"));
+    folders.extend(["baremetal", "sja1000", "kernel"].map(|name| own.join("carried").join(name)));
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        find(folder, &mut files);
+    }
+    files.push(root.join("Cargo.lock"));
+    files.sort();
+    files.dedup();
+    let mut number = Fnv::new();
+    for file in files.iter().filter(|file| file.is_file()) {
+        number.add(file.file_name().unwrap_or_default().as_encoded_bytes());
+        number.add(&fs::read(file).unwrap_or_default());
+    }
+    let compiler = Command::new(variable("RUSTC")).arg("-vV").output();
+    number.add(&compiler.map(|output| output.stdout).unwrap_or_default());
+    for option in ["PROFILE", "OPT_LEVEL", "DEBUG", "CARGO_ENCODED_RUSTFLAGS"] {
+        number.add(variable(option).as_bytes());
+    }
+    number.0
+}
+
+/// Every source file below a folder.
+fn find(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if name != "target" && name != "tests" {
+                find(&path, files);
+            }
+        } else if path
+            .extension()
+            .is_some_and(|end| ["rs", "c", "h", "ld", "toml"].iter().any(|one| end == *one))
+        {
+            files.push(path);
+        }
+    }
+}
+
+/// Fowler, Noll and Vo's hash, 1a, 64 bits.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
 }
 
 /// Writes the list of all studies: name and text of each, by name.

@@ -82,6 +82,9 @@ enum Action {
         count: Option<u64>,
         #[arg(long, default_value_t = 1)]
         boot: u32,
+        /// Cases of a study that are known: NAME=0,1,5
+        #[arg(long)]
+        skip: Vec<inside::Skip>,
     },
     /// Keep this machine busy until killed
     #[command(hide = true)]
@@ -159,9 +162,9 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         Action::Run(run) => run_all(&run, common),
         Action::Verdicts(verdicts) => verdicts::run(&verdicts, common),
         Action::Role(role) => be_gateway(&role, common),
-        Action::Inside { names, count, boot } => {
+        Action::Inside { names, count, boot, skip } => {
             let studies = find_all(&names, count)?.into_iter().map(|study| study.in_boot(boot));
-            inside::in_guest(&studies.collect::<Vec<_>>())
+            inside::in_guest(&studies.collect::<Vec<_>>(), &skip)
         }
         Action::Load { name, to } => {
             common.apply()?;
@@ -275,7 +278,7 @@ fn on_this_machine(
     let todo: Vec<&Unit> = units.iter().filter(|unit| !journal.is_done(unit)).collect();
     let campaign = Campaign::new(&run.out, journal, units, 0, common.quiet)?;
     for unit in todo {
-        campaign.here(&unit.study, &bed, &mut *side)?;
+        campaign.here(unit, &bed, &mut *side)?;
     }
     campaign.finish()
 }

@@ -1,9 +1,9 @@
 //! Runs units, writes each result as soon as it is measured, and prints the remaining time.
 
 use super::{
-    definition::Study,
-    inside::{self, Event},
+    inside::{self, Event, Skip},
     journal::{Journal, result_path},
+    load_curve,
     side::Side,
     testbed::Bed,
     unit::{BOOT_WEIGHT, Boot, Unit},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     failure::{self, Exit, Failure},
     lab::{Ended, Input, Streams},
-    measure::result::ResultFile,
+    measure::result::{Environment, ResultFile, SCHEMA},
     report, trouble,
 };
 use canter_io::clock;
@@ -36,8 +36,22 @@ struct State {
     failures: Vec<String>,
     /// The error of writing a result; ends the run.
     trouble: Option<Failure>,
-    /// For each unit of this boot the study's name and its file's name.
-    names: Vec<(String, String)>,
+    /// The units of this boot; a study has one of them.
+    units: Vec<Running>,
+}
+
+/// A unit that is being measured.
+struct Running {
+    unit: Unit,
+    environment: Option<Environment>,
+    /// A case failed: the unit is not complete.
+    failed: bool,
+}
+
+impl State {
+    fn running(&mut self, study: &str) -> Option<&mut Running> {
+        self.units.iter_mut().find(|running| running.unit.study.name == study)
+    }
 }
 
 /// The work done, in units of [`super::plan::Case::weight`].
@@ -92,7 +106,7 @@ impl Campaign {
             .map(|unit| ResultFile::load(&result_path(folder, &unit.name())))
             .collect::<Result<_, _>>()?;
         let state =
-            State { journal, progress, results, failures: Vec::new(), trouble: None, names: Vec::new() };
+            State { journal, progress, results, failures: Vec::new(), trouble: None, units: Vec::new() };
         Ok(Self { folder: folder.to_owned(), quiet, state: Arc::new(Mutex::new(state)) })
     }
 
@@ -102,12 +116,17 @@ impl Campaign {
 
     /// Boots a machine and measures its units in the guest, with this program. `Err` ends the campaign.
     pub fn boot(&self, boot: &Boot, count: Option<u64>) -> failure::Result<()> {
-        let names = boot.units.iter().map(|unit| (unit.study.name.clone(), unit.name())).collect();
-        self.state().names = names;
+        self.begin(&boot.units);
         let mut command =
             vec![super::program()?.to_string_lossy().into_owned(), "study".into(), "inside".into()];
         command.extend(boot.units.iter().map(|unit| unit.study.file.clone()));
         command.extend(["--boot".to_owned(), boot.number.to_string()]);
+        for unit in &boot.units {
+            let known = self.state().journal.cases(&unit.name());
+            if !known.is_empty() {
+                command.extend(["--skip".to_owned(), Skip::new(&unit.study.name, known).to_string()]);
+            }
+        }
         command.extend(count.iter().flat_map(|count| ["--count".to_owned(), count.to_string()]));
         let machine = crate::lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
         let streams = || {
@@ -143,14 +162,17 @@ impl Campaign {
     }
 
     /// Measures a unit on this machine.
-    pub fn here(&self, study: &Study, bed: &Bed, side: &mut dyn Side) -> failure::Result<()> {
-        self.state().names = vec![(study.name.clone(), study.name.clone())];
-        match inside::measure(study, bed, side, &mut |event| self.take(event)) {
-            Ok(result) => self.take(Event::Result(Box::new(result))),
-            Err(failure) if failure.exit == Exit::Interrupted => return Err(self.interrupted()),
-            Err(failure) => self.take(Event::Failed { study: study.name.clone(), why: failure.message }),
-        }
+    pub fn here(&self, unit: &Unit, bed: &Bed, side: &mut dyn Side) -> failure::Result<()> {
+        self.begin(std::slice::from_ref(unit));
+        let known = self.state().journal.cases(&unit.name()).into_iter().collect();
+        inside::measure(&unit.study, bed, side, &known, &mut |event| self.take(event))
+            .map_err(|_| self.interrupted())?;
         self.state().trouble.take().map_or(Ok(()), Err)
+    }
+
+    fn begin(&self, units: &[Unit]) {
+        let running = |unit: &Unit| Running { unit: unit.clone(), environment: None, failed: false };
+        self.state().units = units.iter().map(running).collect();
     }
 
     fn share(&self) -> Self {
@@ -159,32 +181,65 @@ impl Campaign {
 
     fn take(&self, event: Event) {
         let mut state = self.state();
-        match event {
-            Event::Step { study, what, weight } => {
-                state.progress.done += weight;
-                self.say(&format!("{} {study}: {what}", state.progress.text()));
+        let taken = match event {
+            Event::Begin { study, environment } => self.begun(&mut state, &study, *environment),
+            Event::Case { study, case } => {
+                state.progress.done += case.weight;
+                self.say(&format!("{} {study}: {}", state.progress.text(), case.what));
+                let unit = state.running(&study).map(|running| running.unit.name());
+                unit.map_or(Ok(()), |unit| state.journal.case(&unit, case.number, case.series))
             }
             Event::Failed { study, why } => {
                 let why = if why.starts_with(&study) { why } else { format!("{study}: {why}") };
                 eprintln!("canter: {why}");
                 state.failures.push(why);
-            }
-            Event::Result(result) => {
-                if let Err(failure) = self.keep(&mut state, *result) {
-                    state.trouble = Some(failure);
+                if let Some(running) = state.running(&study) {
+                    running.failed = true;
                 }
+                Ok(())
             }
+            Event::End { study } => self.keep(&mut state, &study),
+        };
+        if let Err(failure) = taken {
+            state.trouble = Some(failure);
         }
     }
 
-    /// Writes a result and prints its summary.
-    fn keep(&self, state: &mut State, mut result: ResultFile) -> failure::Result<()> {
-        result.command = std::env::args().collect::<Vec<_>>().join(" ");
-        let name = state.names.iter().find(|(study, _)| *study == result.study);
-        let name = name.map_or(result.study.clone(), |(_, name)| name.clone());
+    fn begun(&self, state: &mut State, study: &str, environment: Environment) -> failure::Result<()> {
+        let Some(running) = state.running(study) else { return Ok(()) };
+        running.environment = Some(environment.clone());
+        let unit = running.unit.name();
+        if state.journal.begin(&unit, &environment) {
+            // The guest has skipped them already.
+            let why =
+                format!("{unit}: was begun on another machine or kernel: the same command measures it anew");
+            eprintln!("canter: {why}");
+            state.failures.push(why);
+            if let Some(running) = state.running(study) {
+                running.failed = true;
+            }
+        }
+        state.journal.begun(&unit, &environment)
+    }
+
+    /// Writes a unit's result and prints its summary.
+    fn keep(&self, state: &mut State, study: &str) -> failure::Result<()> {
+        let Some(running) = state.running(study) else { return Ok(()) };
+        let (name, title, failed) = (running.unit.name(), running.unit.study.title.clone(), running.failed);
+        let Some(environment) = running.environment.clone().or_else(|| state.journal.environment(&name))
+        else {
+            return Ok(());
+        };
+        let mut series = state.journal.series(&name);
+        series.extend(load_curve::of(&series));
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let result =
+            ResultFile { schema: SCHEMA, study: study.to_owned(), title, command, environment, series };
         let path = result_path(&self.folder, &name);
         result.save(&path)?;
-        state.journal.done(&name)?;
+        if !failed {
+            state.journal.done(&name)?;
+        }
         if !self.quiet {
             println!("{}", report::summary(&result));
         }

@@ -30,6 +30,8 @@ pub struct Study {
     pub ceilings: Vec<Ceiling>,
     /// What the paper says of it, and how to decide it.
     pub claims: Vec<Claim>,
+    /// A number of its text: another one for another text.
+    pub text_number: u64,
     source: String,
     paper: PaperFigures,
 }
@@ -273,7 +275,19 @@ impl Study {
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
         }
-        Ok(Self { name: own, file: name.to_owned(), title, set, lab, kind, ceilings, claims, source, paper })
+        Ok(Self {
+            name: own,
+            file: name.to_owned(),
+            title,
+            set,
+            lab,
+            kind,
+            ceilings,
+            claims,
+            text_number: number_of(text),
+            source,
+            paper,
+        })
     }
 
     /// The same study with another number of frames; the frames of [syscalls] stay.
@@ -351,6 +365,12 @@ impl PingPlan {
     pub fn cases(&self) -> usize {
         self.loads.len() * self.tuning.len() * self.pairs.len()
     }
+}
+
+/// Fowler, Noll and Vo's hash, 1a, 64 bits: the same in every version of the compiler.
+fn number_of(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |number, byte| (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// `line 7: unknown field …`.

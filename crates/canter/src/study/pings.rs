@@ -13,27 +13,40 @@ use crate::{
 };
 use canter_io::{Interface, process};
 use std::{
+    collections::BTreeSet,
     io::{BufRead, BufReader},
     process::{Command, Stdio},
 };
 
-/// Every pair under every load and tuning.
+/// Sets up the interfaces of all pairs.
+pub fn interfaces(plan: &PingPlan) -> failure::Result<Vec<Interface>> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for name in plan.pairs.iter().flat_map(|pair| [&pair.from, &pair.to]) {
+        if !interfaces.iter().any(|known| known.name == *name) {
+            interfaces.push(set_up(name, Rate::Classic)?);
+        }
+    }
+    Ok(interfaces)
+}
+
+/// Every pair under every load and tuning, but for those whose number is `known`.
 pub fn measure(
     plan: &PingPlan,
-    done: &mut dyn FnMut(&str, &Series),
-) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
-    let mut interfaces: Vec<Interface> = Vec::new();
-    let mut series = Vec::new();
+    known: &BTreeSet<usize>,
+    done: &mut dyn FnMut(usize, &str, Series),
+) -> failure::Result<()> {
     let loads: Vec<Load> = plan.loads.iter().filter_map(|load| load.parse().ok()).collect();
     let ethernet = if loads.iter().any(|load| load.is_ethernet()) { Ethernet::of_lab()? } else { None };
+    let mut numbers = 0..;
     for load in loads {
         for tuning in &plan.tuning {
             for pair in &plan.pairs {
+                let number = numbers.next().unwrap_or_default();
+                if known.contains(&number) {
+                    continue;
+                }
                 for name in [&pair.from, &pair.to] {
-                    let interface = set_up(name, Rate::Classic)?;
-                    if !interfaces.iter().any(|known| known.name == interface.name) {
-                        interfaces.push(interface);
-                    }
+                    set_up(name, Rate::Classic)?;
                 }
                 let one = tuned_ping(plan, pair, tuning, load, ethernet.as_ref())?
                     .unwrap_or_else(|why| Series::unavailable(&pair.method, Condition::default(), why));
@@ -41,12 +54,11 @@ pub fn measure(
                 let label = [&pair.method, "load", &load, tuning].join(" ");
                 let condition = Condition { load, variant, ..one.condition };
                 let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
-                done(label.trim_end(), &one);
-                series.push(one);
+                done(number, label.trim_end(), one);
             }
         }
     }
-    Ok((series, interfaces))
+    Ok(())
 }
 
 /// The inner `Err` is the reason why this machine cannot measure it.

@@ -8,7 +8,6 @@
 use super::{
     definition::{Bus, Study},
     load::Load,
-    load_curve,
     plan::{Case, LatencyPlan, NO_GATEWAY},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     side::{Begun, Order, Place, Side},
@@ -26,6 +25,7 @@ use crate::{
     traffic::template::Template,
 };
 use canter_io::Interface;
+use std::collections::BTreeSet;
 
 /// The interfaces and processor of the sender's side.
 #[derive(Clone, Debug, Default)]
@@ -104,33 +104,47 @@ fn exact() -> Bed {
     }
 }
 
-/// Measures every case of the plan, one after the other; calls `done` after each.
+/// A step of a measurement.
+pub enum Step<'a> {
+    /// All interfaces are up.
+    Begun(&'a [Interface]),
+    /// The case of this number has its figures, or the reason why it has none.
+    Measured(usize, &'a Case, Series),
+    /// A case failed, for this reason; the others go on.
+    Failed(&'a Case, String),
+}
+
+/// Measures every case of the plan that is not `known`, one after the other.
 pub fn measure(
     study: &Study,
     plan: &LatencyPlan,
     bed: &Bed,
     side: &mut dyn Side,
-    done: &mut dyn FnMut(&Case, &Series),
-) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
+    known: &BTreeSet<usize>,
+    step: &mut dyn FnMut(Step<'_>),
+) -> failure::Result<()> {
     let rate = Rate::of(plan.fd);
     let interfaces = bed.up.iter().map(|name| set_up(name, rate)).collect::<failure::Result<Vec<_>>>()?;
     bed.place_interrupts(side)?;
-    let mut series = Vec::new();
+    step(Step::Begun(&interfaces));
     let cases = plan.cases();
     let mut floor_ns = None;
-    for (number, case) in cases.iter().enumerate() {
-        if number == 0 {
+    for (number, case) in cases.iter().enumerate().filter(|(number, _)| !known.contains(number)) {
+        if floor_ns.is_none() {
             floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::default(), 0))?;
         }
-        let mut one = bed.case(plan, case, side)?;
-        one.floor_ns = floor_ns.or(one.floor_ns);
-        let first = number < plan.methods.len();
-        one.paper = study.paper_of_case(case, first).filter(|_| one.unavailable.is_empty());
-        done(case, &one);
-        series.push(one);
+        match bed.case(plan, case, side) {
+            Ok(mut one) => {
+                one.floor_ns = floor_ns.or(one.floor_ns);
+                let first = number < plan.methods.len();
+                one.paper = study.paper_of_case(case, first).filter(|_| one.unavailable.is_empty());
+                step(Step::Measured(number, case, one));
+            }
+            Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+            Err(failure) => step(Step::Failed(case, failure.message)),
+        }
     }
-    series.extend(load_curve::of(&series));
-    Ok((series, interfaces))
+    Ok(())
 }
 
 impl Bed {
@@ -212,15 +226,13 @@ impl Bed {
             return unavailable(reason);
         }
         let watched = match method {
-            Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
-            _ => side.interfaces()?,
+            Ok(method) if !method.kind.keeps_interfaces() => Ok(Vec::new()),
+            _ => side.interfaces(),
         };
-        let measured = measure_in_thread(
-            &setup,
-            &self.meter(case.load, plan.realtime),
-            &watched.iter().collect::<Vec<_>>(),
-        );
-        let counts = side.end()?;
+        let meter = self.meter(case.load, plan.realtime);
+        let measured = watched
+            .and_then(|watched| measure_in_thread(&setup, &meter, &watched.iter().collect::<Vec<_>>()));
+        let counts = side.end()?; // also after an error: the next case begins anew
         let Measured { mut series, account, interrupted, .. } = match measured {
             Ok(measured) => measured,
             Err(failure) if failure.exit == Exit::Lost => return unavailable(failure.message), // nothing was sent
