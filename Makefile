@@ -317,7 +317,7 @@ lint-if-possible:
 
 bench: setup
 	cargo build --release --locked
-	$(CANTER) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --ceilings
+	$(CANTER) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --again --ceilings
 	$(BENCH_IN_LAB) cargo bench --locked -p canter-io --bench seam
 	$(BENCH_IN_LAB) cargo bench --locked -p canter --bench record
 

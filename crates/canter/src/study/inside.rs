@@ -135,7 +135,7 @@ fn cases(
                 testbed::Step::Begun(interfaces) => report(begin(interfaces)),
                 testbed::Step::Measured(number, one, series) => {
                     let what = format!("{}: {}", one.label(), outcome(&series));
-                    report(case(number, what, one.weight() * weight, vec![series]));
+                    report(case(number, what, one.weight() * weight, vec![*series]));
                 }
                 testbed::Step::Failed(one, why) => {
                     report(Event::Failed { study: name(), why: format!("{}: {why}", one.label()) });

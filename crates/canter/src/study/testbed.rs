@@ -109,7 +109,7 @@ pub enum Step<'a> {
     /// All interfaces are up.
     Begun(&'a [Interface]),
     /// The case of this number has its figures, or the reason why it has none.
-    Measured(usize, &'a Case, Series),
+    Measured(usize, &'a Case, Box<Series>),
     /// A case failed, for this reason; the others go on.
     Failed(&'a Case, String),
 }
@@ -138,7 +138,7 @@ pub fn measure(
                 one.floor_ns = floor_ns.or(one.floor_ns);
                 let first = number < plan.methods.len();
                 one.paper = study.paper_of_case(case, first).filter(|_| one.unavailable.is_empty());
-                step(Step::Measured(number, case, one));
+                step(Step::Measured(number, case, Box::new(one)));
             }
             Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
             Err(failure) => step(Step::Failed(case, failure.message)),
