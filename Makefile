@@ -209,7 +209,7 @@ test-python: built target/python target/python-can
 # A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in test-python.
 test-python-stress: built target/python target/python-can
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
-	$(LAB) -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
+	$(LAB) --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
 	  -k notifier_senders
 
 # What a frame costs a Python program, beside python-can's own back-end.
