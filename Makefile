@@ -19,7 +19,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-hosts test-arm-host test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
@@ -44,7 +44,7 @@ test-lines: setup
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
-EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package miri bench
+EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-arm-host test-deb test-dkms test-wheel test-package test-hosts miri bench
 # These too, as soon as this file has them.
 EVERYTHING += $(filter test-checkpatch test-ynl fuzz,$(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile))
 ifneq ($(origin LINES),command line)
@@ -89,7 +89,7 @@ lab-capture: built
 test-adversary: SEEDS := $(or $(SEEDS),20)
 test-adversary: SEED := $(or $(SEED),1)
 test-adversary: built
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --bus wire --clock virtual --timeout 10h -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
 	  $(TESTS) --test capture_adversary $(ONLY_LAB) --nocapture
 
 lab-wire: built
@@ -99,6 +99,11 @@ lab-wire: built
 
 lab-program: built
 	$(TESTS) --test lab --test bare_metal_image $(ONLY_LAB)
+
+# The lab on Debian 13, in a chroot.
+test-hosts: built
+	@$(MAKE) --no-print-directory setup PACKAGES=mmdebstrap
+	tests/host.sh trixie $(TARGET)/debug/canter $(TARGET)/hosts
 
 lab-bare: built
 	$(call IN_LAB,--bare-metal --bus probe --clock virtual) $(TESTS) --test bare_metal $(ONLY_LAB)
@@ -160,6 +165,11 @@ test-arm-lab: setup-arm built
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter-io --test conformance $(ONLY_LAB) --skip canchar
 	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share . --timeout 60m --" \
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter --test gateway $(ONLY_LAB)
+
+# The lab on an arm64 host: a guest in the lab's arm64 guest, ten minutes of a processor.
+test-arm-host: setup-arm built
+	$(ARM64) cargo build --locked -p canter --target aarch64-unknown-linux-gnu
+	tests/host_arm64.sh $(TARGET)/debug/canter $(TARGET)/aarch64-unknown-linux-gnu/debug/canter $(TARGET)/hosts
 
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.
 PROFILE ?= release

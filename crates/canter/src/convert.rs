@@ -4,8 +4,6 @@
 //! `input` → `merge` → `choice` → `Writer` → `report`
 
 mod choice;
-mod input;
-mod merge;
 mod report;
 mod time_point;
 
@@ -14,6 +12,7 @@ use crate::{
     failure::{self, Exit, Failure},
     format_names,
     options::Common,
+    recordings::{Inputs, Merge, Opening},
 };
 use canter_formats::{Error, Format, WriteOptions, Writer, Written, Zone};
 use canter_frame::BusId;
@@ -21,8 +20,6 @@ use canter_io::InterfaceFilters;
 use choice::{Choice, Rename};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use input::{Inputs, Opening};
-use merge::Merge;
 use report::{Bus, Report};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -258,7 +255,7 @@ impl Conversion<'_> {
         let channels: Vec<Option<u32>> =
             (0..self.buses.len()).map(|bus| self.writer.channel(BusId(bus as u32))).collect();
         let written: Written = self.writer.finish().map_err(output_failure)?;
-        report.close(self.merge.into_inputs().reports(), self.buses, &channels, &written);
+        report.close(self.merge.into_inputs().outcomes(), self.buses, &channels, &written);
         if !common.quiet {
             eprint!("{report}");
         }

@@ -9,6 +9,7 @@ mod bare_metal;
 mod cache;
 mod canchar;
 mod cpio;
+mod distribution;
 mod fd_driver;
 mod foreign;
 mod guest;
@@ -62,6 +63,7 @@ Examples:
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
   canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
+  canter lab --clean
 
 The exit code is the command's, or 125 when the lab itself failed.";
 
@@ -72,8 +74,8 @@ pub struct Arguments {
     /// Kernel: 6.12, 6.1, 6.12-rt, 6.1-rt, or a folder with an extracted package or a build tree
     #[arg(long, value_name = "KERNEL", default_value = "6.12")]
     kernel: String,
-    /// Architecture; arm64 has its own Debian root, and the current folder of the host
-    #[arg(long, value_enum, default_value_t = Arch::Amd64)]
+    /// Architecture; another than the host's has its own Debian root, and the current folder of the host
+    #[arg(long, value_enum, default_value_t)]
     arch: Arch,
     /// real: full speed; virtual: each instruction takes 2^SHIFT ns, so that figures repeat
     #[arg(long, value_enum, default_value_t = Clock::Real)]
@@ -116,6 +118,9 @@ pub struct Arguments {
     /// Write the guest's console to FILE
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
+    /// Remove everything that the lab keeps between runs and that no running lab uses; runs no command
+    #[arg(long, exclusive = true)]
+    clean: bool,
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
@@ -155,11 +160,11 @@ pub fn module(name: &str, value: &str) -> std::result::Result<Chosen, String> {
 
 /// Why there can be no lab here, one whose kernel gets modules of ours when it `builds`; `None`: there can.
 pub fn obstacle(builds: bool) -> Option<String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Some("the lab's machine is an x86-64 PC".to_owned());
+    if let Some(why) = arch::obstacle(std::env::consts::ARCH) {
+        return Some(why);
     }
     let tools: &[programs::Program] = if builds { &[programs::MAKE, programs::GCC] } else { &[] };
-    programs::require(&[programs::ALWAYS, &[programs::QEMU], tools].concat())
+    programs::require(&[programs::ALWAYS, &[Arch::default().qemu()], tools].concat())
         .err()
         .map(|failure| failure.message)
 }
@@ -183,10 +188,20 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     if let Some(why) = refusal(&arguments, common) {
         return Err(Failure::new(Exit::Usage, format!("lab: {why}")));
     }
+    if arguments.clean {
+        return clean();
+    }
     let command = arguments.command.clone();
     let ended = machine(arguments, common).run(&command)?;
     // The command's own code, which may be any: beyond what `Exit` can say.
     std::process::exit(ended.code().into());
+}
+
+/// `canter lab --clean`.
+fn clean() -> Result {
+    let cache = cache::Cache::open(None)?;
+    println!("{}", cache::clean(&cache).join("\n"));
+    Ok(Exit::Done)
 }
 
 /// Why these options cannot be together.
@@ -212,6 +227,10 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             !arguments.arch.is_host() && of_host,
             "--arch: its machine has the cards of --cards and vcan; what is built for the host's kernels, the \
              host's systemd and KVM are not there",
+        ),
+        (
+            modules.iter().any(|chosen| !chosen.module.arch.is_none_or(|arch| arch == arguments.arch)),
+            "--bare-metal: its processor is a PC's, and this machine is none",
         ),
         (
             common.json.is_some() || common.realtime.is_some() || common.cpu.is_some(),

@@ -25,6 +25,7 @@ mod meter;
 mod methods;
 mod options;
 mod program;
+mod recordings;
 mod reminder;
 mod replay;
 mod report;

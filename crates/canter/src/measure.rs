@@ -5,4 +5,5 @@ pub mod environment;
 pub mod histogram;
 pub mod profile;
 pub mod result;
+pub mod statistics;
 pub mod timeline;

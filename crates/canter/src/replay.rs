@@ -12,12 +12,14 @@ use crate::{
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
+    recordings::Opening,
     traffic::{
         assignment::Assignment,
         sender::{Account, Setup, Table, parse_ms, parse_rate, refused_message},
     },
     units,
 };
+use canter_formats::Zone;
 use canter_io::{
     Filters,
     frame::BitRate,
@@ -84,6 +86,9 @@ pub struct Arguments {
     /// Skip what is damaged in a recording and send the rest; without it, the replay ends there with an error
     #[arg(long)]
     salvage: bool,
+    /// Time zone of dates that name none, in ASC and BLF: Europe/Prague, +01:00, local; UTC unless given
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    zone: Option<Zone>,
     /// Frames to send: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
     #[arg(long, short, value_name = "FILTERS")]
     filter: Option<Filters>,
@@ -139,7 +144,7 @@ struct Document {
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let plan = arguments.plan()?;
-    let recordings = Recordings::open(&plan.files, plan.salvage)?;
+    let recordings = Recordings::open(&plan.files, plan.opening.clone())?;
     let stop = interrupt_flag()?;
     common.apply()?;
     let player = Player {
@@ -195,7 +200,7 @@ impl Arguments {
         };
         let plan = Plan {
             files,
-            salvage: self.salvage,
+            opening: Opening { salvage: self.salvage, zone: self.zone.clone() },
             assignment: Assignment::parse(&assignments)?,
             filters: self.filter.clone(),
             pace,

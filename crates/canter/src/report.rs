@@ -33,7 +33,7 @@ use crate::failure::{self, Exit, Failure};
 use crate::{measure::result::ResultFile, options::Common, terminal::Ink, trouble};
 use clap::Args;
 use compare::{Across, Bound, Comparison};
-use files::Found;
+pub use files::Found;
 use numbers::Numbers;
 use std::{
     fs,
@@ -51,9 +51,9 @@ Examples:
   canter report --compare before/ after/ --bound 2% -o page.html
   canter report --compare 6.1/ 6.12/ --across kernel
   git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
-    target/release/canter study run 2014-fig4.2 --quiet --out after; \\
+    target/release/canter study run 2014-fig4.2 --quiet --out after; case $? in 0|3) ;; *) exit 125 ;; esac; \\
     canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
-Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared.")]
+Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\nthe figures decide nothing: measure more frames, or repeat.")]
 pub struct Arguments {
     /// Result files, or folders of them
     #[arg(required_unless_present = "compare")]
@@ -109,11 +109,8 @@ fn show(arguments: &Arguments, common: &Common) -> failure::Result {
 }
 
 fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure::Result {
-    let mut read = sides.iter().map(|side| Found::of(std::slice::from_ref(side)));
-    let (Some(a), Some(b)) = (read.next(), read.next()) else {
-        return Err(Failure::new(Exit::Usage, "report: --compare takes two"));
-    };
-    let (a, b) = (a?.results, b?.results);
+    let [a, b] = sides else { return Err(Failure::new(Exit::Usage, "report: --compare takes two")) };
+    let (a, b) = (side(a)?, side(b)?);
     let comparison = Comparison::of(&a, &b, arguments.bound, &arguments.across)?;
     let mut results = Vec::new();
     for (side, path, of_side) in [("A", &sides[0], a), ("B", &sides[1], b)] {
@@ -124,6 +121,16 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
         print(&compare::text(&comparison, Ink::of_stdout()))?;
     }
     Ok(comparison.exit())
+}
+
+/// The results of one side. Whatever cannot be read could change the verdict, so that there is none.
+fn side(path: &PathBuf) -> failure::Result<Vec<ResultFile>> {
+    let unreadable = |why: String| Failure::new(Exit::Usage, why);
+    let found = Found::of(std::slice::from_ref(path)).map_err(|failure| unreadable(failure.message))?;
+    match found.unreadable() {
+        Some(why) => Err(unreadable(why.to_owned())),
+        None => Ok(found.results),
+    }
 }
 
 /// Tells the sides apart on the page.

@@ -7,6 +7,7 @@ mod campaign;
 mod cards;
 mod catalogue;
 mod ceiling;
+mod claim;
 pub mod definition;
 mod ethernet;
 mod inside;
@@ -23,6 +24,7 @@ mod side;
 mod testbed;
 mod tuning;
 mod unit;
+mod verdicts;
 
 use crate::{
     failure::{self, Exit, Failure},
@@ -50,11 +52,12 @@ Examples:
   canter study run --all --out results/all             every figure of the papers; run again to continue
   canter study run --matrix                            every combination of the 2011 paper, overnight
   canter study run my.toml --kernel ~/src/linux        your own study file on your own kernel
+  canter study verdicts results/all                    what these results say of the papers' claims
 On real hardware, wired as in the papers (docs/studies.md):
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
   canter study role gateway --interfaces can0,can1 --listen 0.0.0.0 --token-file t   on the gateway's machine, then here:
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5
-Exit code 0; 1 when a study failed or a figure exceeded its ceiling; 3 when frames were lost.")]
+Exit code 0; 1 when a study failed, a figure exceeded its ceiling or a verdict differs from the kept one; 3 when frames were lost.")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -66,6 +69,8 @@ enum Action {
     List,
     /// Run experiments in the lab, or on this machine
     Run(RunArguments),
+    /// Decide the papers' claims by results
+    Verdicts(verdicts::Arguments),
     /// Play a part of the testbed for a run on another machine
     Role(RoleArguments),
     /// Measure on this machine, as the lab's guest does
@@ -75,6 +80,8 @@ enum Action {
         names: Vec<String>,
         #[arg(long)]
         count: Option<u64>,
+        #[arg(long, default_value_t = 1)]
+        boot: u32,
     },
     /// Keep this machine busy until killed
     #[command(hide = true)]
@@ -106,6 +113,9 @@ struct RunArguments {
     /// Frames per series, instead of the studies' own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// Boots of each kernel, instead of the studies' own number; each has another seed of the jitter and its own result
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "interfaces")]
+    boots: Option<u32>,
     /// Start again, and repeat what an interrupted run has finished
     #[arg(long)]
     again: bool,
@@ -147,8 +157,12 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     match arguments.action {
         Action::List => list::print(),
         Action::Run(run) => run_all(&run, common),
+        Action::Verdicts(verdicts) => verdicts::run(&verdicts, common),
         Action::Role(role) => be_gateway(&role, common),
-        Action::Inside { names, count } => inside::in_guest(&find_all(&names, count)?),
+        Action::Inside { names, count, boot } => {
+            let studies = find_all(&names, count)?.into_iter().map(|study| study.in_boot(boot));
+            inside::in_guest(&studies.collect::<Vec<_>>())
+        }
         Action::Load { name, to } => {
             common.apply()?;
             load::work(&name, to.as_deref()).map(|()| Exit::Done)
@@ -184,7 +198,7 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     }
     let here = !run.interfaces.is_empty();
     let units: Vec<Unit> =
-        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here)).collect();
+        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here, run.boots)).collect();
     let journal = Journal::open(&run.out, &units, count, run.again)?;
     let kept = units.iter().filter(|unit| journal.is_done(unit)).count();
     if kept > 0 && !common.quiet {

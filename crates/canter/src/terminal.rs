@@ -130,10 +130,10 @@ pub fn clip(text: &str, width: usize) -> String {
     }
 }
 
-/// Words in lines of at most [`COLUMNS_MAX`]; the lines after the first are indented.
+/// Words in lines of at most [`COLUMNS_MAX`]; the first line is indented as the text is, the others by `indent`.
 pub fn paragraph(out: &mut String, text: &str, indent: &str, ink: Ink, style: Style) {
     let text = plain(text);
-    let mut line = String::new();
+    let mut line: String = text.chars().take_while(|&character| character == ' ').collect();
     let mut lines = Vec::new();
     for word in text.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
         let width = line.chars().count() + 1 + word.chars().count();

@@ -179,10 +179,12 @@ fn bad_input_is_one_line_that_says_what_is_wrong() {
     for (text, says) in cases {
         let path = folder.path().join("bad.json");
         fs::write(&path, text).expect("a file");
-        for arguments in [vec![path.as_path()], vec![Path::new("--compare"), &path, &golden("fig4.2.json")]] {
+        let other = golden("fig4.2.json");
+        let compared = vec![Path::new("--compare"), &path, &other];
+        for (arguments, code) in [(vec![path.as_path()], 1), (compared, 2)] {
             let output = canter(&arguments);
             let stderr = String::from_utf8_lossy(&output.stderr);
-            assert_eq!((output.status.code(), stderr.lines().count()), (Some(1), 1), "{stderr}");
+            assert_eq!((output.status.code(), stderr.lines().count()), (Some(code), 1), "{stderr}");
             assert!(
                 stderr.contains(says) && stderr.contains("bad.json") && output.stdout.is_empty(),
                 "{stderr}"
@@ -251,6 +253,31 @@ fn a_comparison_ends_as_git_bisect_wants_it() {
 }
 
 #[test]
+fn a_gateway_that_loses_all_is_worse_and_what_cannot_be_decided_or_read_is_neither_good_nor_bad() {
+    let before = runs(&[12_000.0], |_| {});
+    let silent = runs(&[12_000.0], |file| {
+        let series = &mut file["series"][0];
+        let sent = series["ledger"]["sent"].clone();
+        series["ledger"]["received"] = 0.into();
+        series["ledger"]["lost"]["gateway"] = sent;
+        for field in ["count", "min", "p50", "p90", "p99", "p999", "max"] {
+            series["latency_ns"][field] = 0.into();
+        }
+        series["latency_ns"]["buckets"] = serde_json::json!([]);
+    });
+    let (code, text) = compare_runs(before.path(), silent.path(), &[]);
+    assert!(code == Some(1) && text.contains("lost"), "{code:?} {text}");
+    let (code, text) = compare_runs(before.path(), runs(&[12_600.0], |_| {}).path(), &[]);
+    assert!(code == Some(5) && text.contains("1 undecided"), "{code:?} {text}");
+    let broken = runs(&[12_000.0], |_| {});
+    fs::write(broken.path().join("cut.json"), "{ \"schema\": 1, \"series\": [").expect("it writes");
+    let (code, text) = compare_runs(before.path(), broken.path(), &[]);
+    assert!(code == Some(2) && text.contains("cut.json: is cut off"), "{code:?} {text}");
+    let (code, _) = compare_runs(before.path(), &before.path().join("no-such-folder"), &[]);
+    assert_eq!(code, Some(2));
+}
+
+#[test]
 fn runs_that_cannot_be_compared_are_refused_and_nothing_is_drawn() {
     let here = runs(&[12_000.0], |_| {});
     let page = here.path().join("page.html");
@@ -289,6 +316,8 @@ fn a_series_of_one_run_only_is_told_and_a_broken_one_is_not_compared() {
         code == Some(0) && text.contains("ring+ring: only in B") && text.contains("1 only in B"),
         "{text}"
     );
+    let (code, text) = compare_runs(b.path(), a.path(), &[]);
+    assert!(code == Some(5) && text.contains("ring+ring: only in A"), "{text}");
     let broken = runs(&[12_000.0], |file| file["series"][0]["ledger"]["received"] = 7.into());
     let (code, text) = compare_runs(a.path(), broken.path(), &[]);
     assert!(code == Some(2) && text.contains("invalid") && text.contains("does not balance"), "{text}");

@@ -16,18 +16,25 @@ use std::{
 /// # Errors
 /// The error of flock(2).
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    match lock_by(file, libc::LOCK_EX | libc::LOCK_NB) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        answer => answer.map(|()| true),
-    }
+    try_lock_by(file, libc::LOCK_EX)
 }
 
-/// Locks `file` exclusively; waits until the lock is free.
+/// Locks `file` together with others that do the same; false when it is locked exclusively.
 ///
 /// # Errors
-/// The error of flock(2); `EINTR` when a signal came.
-pub fn lock(file: &File) -> io::Result<()> {
-    lock_by(file, libc::LOCK_EX)
+/// The error of flock(2).
+pub fn try_lock_shared(file: &File) -> io::Result<bool> {
+    try_lock_by(file, libc::LOCK_SH)
+}
+
+/// Opens a file for reading, and never waits: a FIFO without a writer opens at once.
+///
+/// # Errors
+/// The error of open(2).
+pub fn open_at_once(path: &Path) -> io::Result<File> {
+    // fifo(7): "A process can open a FIFO in nonblocking mode. In this case, opening for read-only succeeds even if no one
+    // has opened on the write side yet".
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)
 }
 
 /// Opens a FIFO for writing without waiting; `None` when nobody has opened it for reading.
@@ -56,7 +63,10 @@ pub fn room(path: &Path) -> io::Result<u64> {
     Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
 }
 
-fn lock_by(file: &File, operation: libc::c_int) -> io::Result<()> {
+fn try_lock_by(file: &File, operation: libc::c_int) -> io::Result<bool> {
     // SAFETY: no memory is passed. flock(2): "Locks … are associated with an open file description".
-    super::check(unsafe { libc::flock(file.as_raw_fd(), operation) }).map(drop)
+    match super::check(unsafe { libc::flock(file.as_raw_fd(), operation | libc::LOCK_NB) }) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        answer => answer.map(|_| true),
+    }
 }

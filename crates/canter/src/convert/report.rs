@@ -1,6 +1,7 @@
 //! The report of a conversion, on the terminal and as JSON.
 
-use canter_formats::{Detail, Format, Reader, Written};
+use crate::recordings::{Outcome, undated};
+use canter_formats::{Detail, Format, Written};
 use canter_frame::Record;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -34,52 +35,10 @@ impl Bus {
     }
 }
 
-/// An input.
-#[derive(Debug, Serialize)]
-pub struct Input {
-    file: String,
-    format: &'static str,
-    frames: u64,
-    /// Entries that are neither classic nor FD frames.
-    skipped: BTreeMap<&'static str, u64>,
-    /// Frames whose fields contradict each other.
-    flawed: BTreeMap<&'static str, u64>,
-    /// Lost frames that the recording reports.
-    lost: u64,
-    /// Whether its stamps count from a date without a time zone.
-    zone_used: bool,
-    #[serde(skip)]
-    cut: Option<String>,
-    #[serde(skip)]
-    salvaged: Option<String>,
-}
-
-impl Input {
-    /// What a reader knows after its last frame.
-    pub fn of(reader: &Reader) -> Self {
-        Self {
-            file: reader.path().to_owned(),
-            format: reader.format().name,
-            frames: reader.frames(),
-            skipped: reader.skipped().iter().collect(),
-            flawed: reader.flawed().iter().collect(),
-            lost: reader.lost(),
-            zone_used: reader.zone_used(),
-            cut: reader.cut().map(str::to_owned),
-            salvaged: reader.salvaged(),
-        }
-    }
-
-    #[cfg(test)]
-    pub fn frames(&self) -> u64 {
-        self.frames
-    }
-}
-
 /// The report.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    inputs: Vec<Input>,
+    inputs: Vec<Outcome>,
     output: String,
     format: &'static str,
     files: u64,
@@ -126,7 +85,7 @@ impl Report {
 
     pub fn close(
         &mut self,
-        inputs: Vec<Input>,
+        inputs: Vec<Outcome>,
         mut buses: Vec<Bus>,
         channels: &[Option<u32>],
         written: &Written,
@@ -145,9 +104,7 @@ impl Report {
 
     /// Whether frames are missing, or may not be whole.
     pub fn is_doubtful(&self) -> bool {
-        !self.cut_off.is_empty()
-            || !self.salvaged.is_empty()
-            || self.inputs.iter().any(|input| !input.flawed.is_empty())
+        self.inputs.iter().any(Outcome::is_doubtful)
     }
 
     /// One row per bus.
@@ -230,14 +187,8 @@ impl fmt::Display for Report {
         for (detail, count) in &self.not_kept {
             writeln!(f, "  {} omits from {count} frames: {detail}", self.format)?;
         }
-        let dated: Vec<&Input> = self.inputs.iter().filter(|input| input.zone_used).collect();
-        if let ([first, more @ ..], None) = (&dated[..], &self.zone) {
-            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-            writeln!(
-                f,
-                "  the date of {}{more} names no time zone: taken as UTC (--zone local, Europe/Prague or +01:00)",
-                first.file
-            )?;
+        if let (Some(line), None) = (undated(&self.inputs), &self.zone) {
+            writeln!(f, "  {line}")?;
         }
         for cut in &self.cut_off {
             writeln!(f, "  {cut}: all frames before were converted")?;

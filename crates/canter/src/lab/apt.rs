@@ -1,6 +1,6 @@
 //! Packages of the host's own apt configuration: found by pattern, downloaded, extracted, never installed.
 
-use super::{arch::Arch, lab_failure, progress::Progress};
+use super::{arch::Arch, cache::Entry, lab_failure, progress::Progress};
 use crate::failure::Result;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -48,16 +48,21 @@ pub struct Image {
 }
 
 impl Image {
-    /// `linux-image-6.12.117+deb12-rt-amd64`. Meta packages (`linux-image-6.12-amd64`), cloud kernels, debug
-    /// symbols, unsigned images and templates are refused.
+    /// Debian's `linux-image-6.12.117+deb12-rt-amd64`, Ubuntu's `linux-image-6.8.0-31-generic`. Meta packages
+    /// (`linux-image-6.12-amd64`), other flavours, debug symbols, unsigned images and templates are refused.
     pub fn parse(package: &str) -> Option<Self> {
         let release = package.strip_prefix("linux-image-")?;
         let of_arch = |arch: Arch| release.strip_suffix(arch.debian())?.strip_suffix('-').zip(Some(arch));
-        let (version, arch) = Arch::ALL.into_iter().find_map(of_arch)?;
-        let (version, realtime) = match version.strip_suffix("-rt") {
-            Some(version) => (version, true),
-            None => (version, false),
+        let debian = || Arch::ALL.into_iter().find_map(of_arch);
+        let (version, flavour, arch) = match debian() {
+            Some((version, arch)) => (version, version.ends_with("-rt").then_some("-rt"), arch),
+            None => {
+                let flavour = UBUNTU.into_iter().find(|flavour| release.ends_with(flavour))?;
+                (release, Some(flavour), Arch::default())
+            }
         };
+        let version = version.strip_suffix(flavour.unwrap_or_default())?;
+        let realtime = flavour.is_some_and(|flavour| REALTIME.contains(&flavour));
         let tokens: Vec<_> = version.split(['.', '+', '~', '-']).collect();
         let numbers = tokens.iter().map(|token| number(token)).collect::<Option<Vec<_>>>()?;
         let [major, minor, _, ..] = numbers[..] else { return None };
@@ -68,7 +73,19 @@ impl Image {
     pub fn package(&self) -> String {
         format!("linux-image-{}", self.release)
     }
+
+    /// The packages with its modules, in addition to the first: Ubuntu's may be without the second.
+    pub fn modules(&self) -> Vec<String> {
+        if !UBUNTU.iter().any(|flavour| self.release.ends_with(flavour)) {
+            return Vec::new();
+        }
+        ["modules", "modules-extra"].map(|part| format!("linux-{part}-{}", self.release)).to_vec()
+    }
 }
+
+/// Ubuntu's flavours. Their names do not have the architecture, and their modules are in other packages.
+const UBUNTU: [&str; 2] = ["-generic", "-realtime"];
+const REALTIME: [&str; 2] = ["-rt", "-realtime"];
 
 /// The number in `117`, `deb12`, `bpo12`, `rc3`.
 fn number(token: &str) -> Option<u64> {
@@ -87,20 +104,29 @@ pub fn select<'a>(packages: impl Iterator<Item = &'a str>, series: &Series) -> V
 
 /// An apt configuration: the host's, or that of another architecture.
 #[derive(Debug)]
-pub struct Apt(Option<PathBuf>);
+pub struct Apt {
+    configuration: Option<PathBuf>,
+    /// Where its state is: in use as long as this.
+    _state: Option<Entry>,
+}
 
 /// The host's configuration.
-pub const HOST: Apt = Apt(None);
+pub const HOST: Apt = Apt { configuration: None, _state: None };
 
 impl Apt {
     /// With this configuration file instead of the host's.
     pub fn of(configuration: PathBuf) -> Self {
-        Self(Some(configuration))
+        Self { configuration: Some(configuration), _state: None }
+    }
+
+    /// The same, whose state is in the cache, and in use.
+    pub fn with(self, state: Entry) -> Self {
+        Self { _state: Some(state), ..self }
     }
 
     /// Runs one of its programs to its end.
     pub fn run(&self, program: &str, arguments: &[&str], folder: &Path) -> Result<Output> {
-        let variables = self.0.as_deref().map(|file| ("APT_CONFIG", file));
+        let variables = self.configuration.as_deref().map(|file| ("APT_CONFIG", file));
         run_with(program, arguments, folder, variables)
     }
 }
@@ -253,6 +279,32 @@ mod tests {
         ] {
             assert_eq!(Image::parse(name), None, "{name}");
         }
+    }
+
+    /// Of Ubuntu 24.04 and its kernels for newer hardware.
+    const UBUNTU_NAMES: &str = "linux-image-6.8.0-31-generic\nlinux-image-unsigned-6.8.0-31-generic\n\
+        linux-image-6.8.0-106-generic\nlinux-image-6.8.0-106-lowlatency\nlinux-image-generic\n\
+        linux-image-generic-hwe-24.04\nlinux-image-6.11.0-29-generic\nlinux-image-6.14.0-1012-oem\n\
+        linux-image-6.8.1-1015-realtime\nlinux-image-6.8.0-1010-aws\nlinux-image-unsigned-6.8.0-31-generic-dbgsym\n";
+
+    #[test]
+    fn ubuntus_kernels_are_those_for_everyone_and_come_in_three_packages() {
+        for (name, release) in [
+            ("6.8", Some("6.8.0-106-generic")),
+            ("6.11", Some("6.11.0-29-generic")),
+            ("6.8-rt", Some("6.8.1-1015-realtime")),
+            ("6.14", None),
+        ] {
+            let series = Series::parse(name, Arch::default()).unwrap();
+            let first = select(UBUNTU_NAMES.lines(), &series).into_iter().next();
+            assert_eq!(first.map(|image| image.release).as_deref(), release, "{name}");
+        }
+        assert_eq!(offered(UBUNTU_NAMES), "6.8, 6.8-rt, 6.11");
+        let image = Image::parse("linux-image-6.8.0-31-generic").unwrap();
+        assert_eq!(image.package(), "linux-image-6.8.0-31-generic");
+        let modules = ["linux-modules-6.8.0-31-generic", "linux-modules-extra-6.8.0-31-generic"];
+        assert_eq!(image.modules(), modules);
+        assert!(Image::parse("linux-image-6.12.117+deb12-rt-amd64").unwrap().modules().is_empty());
     }
 
     #[test]

@@ -1,21 +1,41 @@
-//! What differs between the architectures of the lab's machine. An architecture other than the host's gets a root made
-//! of Debian's packages (`foreign`); the rest is the same.
+//! What differs between the architectures of the lab's machine. The host's architecture gets the host's root, another one
+//! a root made of Debian's packages (`foreign`).
 
 use super::programs::{self, Program};
 use clap::ValueEnum;
 
 /// An architecture, by Debian's name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arch {
-    /// A PC (q35) with the host's root
-    #[default]
+    /// A PC (q35)
     Amd64,
-    /// An emulated Arm board (QEMU's virt, Cortex-A53) with the same cards and its own Debian root
+    /// An Arm board (QEMU's virt, Cortex-A53) with the same cards
     Arm64,
+}
+
+impl Default for Arch {
+    /// The host's; where the lab does not run, a PC.
+    fn default() -> Self {
+        Self::host().unwrap_or(Self::Amd64)
+    }
 }
 
 impl Arch {
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+
+    /// The host's; `None`: the lab has no machine for it.
+    pub fn host() -> Option<Self> {
+        Self::named(std::env::consts::ARCH)
+    }
+
+    /// By Rust's name of a processor.
+    fn named(processor: &str) -> Option<Self> {
+        match processor {
+            "x86_64" => Some(Self::Amd64),
+            "aarch64" => Some(Self::Arm64),
+            _ => None,
+        }
+    }
 
     /// Its name in Debian's packages.
     pub fn debian(self) -> &'static str {
@@ -63,8 +83,47 @@ impl Arch {
         }
     }
 
+    /// The kernel in a build tree.
+    pub fn built_image(self) -> &'static str {
+        match self {
+            Self::Amd64 => "arch/x86/boot/bzImage",
+            Self::Arm64 => "arch/arm64/boot/Image",
+        }
+    }
+
+    /// Whether QEMU starts the uncompressed kernel that a packed one contains.
+    pub fn unpacks(self) -> bool {
+        self == Self::Amd64
+    }
+
     /// Whether programs of the host run in the machine.
     pub fn is_host(self) -> bool {
-        self == Self::Amd64
+        Self::host() == Some(self)
+    }
+}
+
+/// Why the lab does not run on this host.
+pub fn obstacle(processor: &str) -> Option<String> {
+    match Arch::named(processor) {
+        Some(_) => None,
+        None => Some(format!("this machine is {processor}: the lab needs an x86-64 or arm64 machine")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pc_and_an_arm64_host_get_their_own_board_and_others_a_reason() {
+        let board = |processor| Arch::named(processor).map(|arch| (arch.board(), arch.qemu().name));
+        assert_eq!(board("x86_64"), Some(("q35", "qemu-system-x86_64")));
+        assert_eq!(board("aarch64"), Some(("virt", "qemu-system-aarch64")));
+        assert_eq!(obstacle("aarch64"), None);
+        for other in ["arm", "riscv64", "x86"] {
+            assert_eq!(board(other), None);
+            let wanted = format!("this machine is {other}: the lab needs an x86-64 or arm64 machine");
+            assert_eq!(obstacle(other), Some(wanted));
+        }
     }
 }

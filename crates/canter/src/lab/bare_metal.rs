@@ -1,7 +1,10 @@
 //! A processor without an operating system beside the guest's Linux, and canbare, which starts it: built for the
 //! guest's kernel and loaded there. It starts nothing until `canter gateway --method bare-metal` requests it.
 
-use super::module::{Choice, Module, Source, sources};
+use super::{
+    arch::Arch,
+    module::{Choice, Module, Source, sources},
+};
 
 /// Every source file of the module; the card and its chip's registers are canchar's.
 const SOURCE: Source = Source {
@@ -19,6 +22,7 @@ fn kernel_words(processors: u8) -> String {
 }
 
 pub(super) const MODULE: Module = Module {
+    arch: Some(Arch::Amd64),
     processors: 1,
     kernel_words,
     ..Module::plain(

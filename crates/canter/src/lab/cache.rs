@@ -1,32 +1,70 @@
-//! Files that the lab keeps between runs: kernels, drivers, verdicts. An entry is made under a temporary name and
-//! renamed when complete. When two labs need the same entry, a lock makes the second one wait for it.
+//! Files that the lab keeps between runs: kernels, headers, modules, roots, verdicts. An entry is a folder that is made
+//! under a temporary name, gets a list of its files (`listing`), and is renamed when complete. A damaged entry is made
+//! again. A lab holds a lock (`lock`) on each entry that it uses, so that others wait before they make it again, and
+//! `sweep` removes only what nobody uses.
 
-use super::{lab_failure, progress::Progress};
-use crate::failure::Result;
-use canter_io::file as lock;
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
+mod listing;
+mod lock;
+mod sweep;
+
+pub use sweep::clean;
+
+use super::{lab_failure, progress::Progress, signals::Signals};
+use crate::failure::{Failure, Result};
+use lock::{Holders, Lock, Locks};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-pub struct Cache {
+/// How often a lab that waits for another one looks again, and for a signal.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// An entry's temporary name, and the name of a damaged entry until it is removed: these before the entry's own.
+const TEMPORARY: [&str; 2] = [NEW, OLD];
+const NEW: &str = ".new-";
+const OLD: &str = ".old-";
+
+pub struct Cache<'a> {
     root: PathBuf,
+    locks: Locks,
+    /// A signal ends a wait.
+    signals: Option<&'a Signals>,
 }
 
-impl Cache {
+/// An entry in use: nobody removes it before this is dropped.
+#[derive(Debug)]
+pub struct Entry {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+impl Entry {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl<'a> Cache<'a> {
     /// `$CANTER_CACHE`, else `$XDG_CACHE_HOME/canter`, else `~/.cache/canter`.
-    pub fn open() -> Result<Self> {
+    pub fn open(signals: Option<&'a Signals>) -> Result<Self> {
         let root = folder(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))
             .ok_or_else(|| lab_failure("cache: no folder (set CANTER_CACHE, XDG_CACHE_HOME or HOME)"))?;
         let root = std::path::absolute(&root).unwrap_or(root);
-        fs::create_dir_all(&root).map_err(|e| {
+        Self::open_at(&root, signals).map_err(|e| {
             lab_failure(format!("cache {}: {e} (CANTER_CACHE names another folder)", root.display()))
-        })?;
-        Ok(Self { root })
+        })
+    }
+
+    fn open_at(root: &Path, signals: Option<&'a Signals>) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+        let locks = Locks::open(root.join("locks"))?;
+        Ok(Self { root: root.to_owned(), locks, signals })
     }
 
     #[cfg(test)]
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self::open_at(root, None).unwrap_or_else(|e| panic!("{}: {e}", root.display()))
     }
 
     /// The path of an entry, which may not exist.
@@ -34,48 +72,90 @@ impl Cache {
         self.root.join(name)
     }
 
-    /// The folder `name`. Unless it exists, `make(temporary folder, final path)` fills it.
+    /// The folder `name`. Unless it exists and is whole, `make(temporary folder)` fills it.
     pub fn entry(
         &self,
         name: &str,
         progress: &Progress,
-        make: impl FnOnce(&Path, &Path) -> Result<()>,
-    ) -> Result<PathBuf> {
+        make: impl Fn(&Path) -> Result<()>,
+    ) -> Result<Entry> {
         let path = self.root.join(name);
-        if path.exists() {
-            return Ok(path);
+        let mut made = false;
+        loop {
+            if path.exists() {
+                let lock = self.lock(name, Holders::Many, progress)?;
+                if listing::check(&path).is_ok() {
+                    return Ok(Entry { path, _lock: lock });
+                }
+            }
+            let lock = self.lock(name, Holders::One, progress)?;
+            // Another lab may have made it while this one waited.
+            if let Err(why) = listing::check(&path) {
+                if path.exists() && made {
+                    return Err(failed(&path, "check", &io::Error::other(why)));
+                }
+                if path.exists() {
+                    progress.say(&format!("cache {}: {why}: making it again", path.display()));
+                }
+                self.make(&path, &make)?;
+                made = true;
+                sweep::after(self, name, progress);
+            }
+            drop(lock);
         }
-        let step =
-            |name: &str, e: std::io::Error| lab_failure(format!("cache {}: {name}: {e}", path.display()));
-        let parent = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent).map_err(|e| step("create", e))?;
-        let _lock = self.lock(name, progress).map_err(|e| step("lock", e))?;
-        if path.exists() {
-            return Ok(path); // another lab made it while this one waited
-        }
-        // Under the lock nobody else uses this name: an existing folder is left over from a killed lab.
-        let name = format!(".new-{}", path.file_name().unwrap_or_default().to_string_lossy());
-        let _ = fs::remove_dir_all(parent.join(&name));
-        let new = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in(parent);
-        let new = new.map_err(|e| step("create", e))?;
-        make(new.path(), &path)?;
-        fs::set_permissions(new.path(), fs::Permissions::from_mode(0o755)).map_err(|e| step("chmod", e))?;
-        fs::rename(new.path(), &path).map_err(|e| step("rename", e))?;
-        let _renamed = new.keep();
-        Ok(path)
     }
 
-    /// The kernel releases the lock when the file is closed, also when the process is killed.
-    fn lock(&self, name: &str, progress: &Progress) -> std::io::Result<File> {
-        let folder = self.root.join("locks");
-        fs::create_dir_all(&folder)?;
-        let file = File::create(folder.join(name.replace('/', "-")))?;
-        if !lock::try_lock(&file)? {
-            let _step = progress.step(&format!("waiting for another lab that makes {name}"));
-            lock::lock(&file)?;
+    /// Makes an entry under a temporary name; a damaged one stays until this one is whole.
+    fn make(&self, path: &Path, make: impl Fn(&Path) -> Result<()>) -> Result<()> {
+        let step = |name: &'static str| move |e: io::Error| failed(path, name, &e);
+        let parent = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(parent).map_err(step("create"))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let [new, old] = TEMPORARY.map(|prefix| parent.join(format!("{prefix}{name}")));
+        // Under the lock nobody else uses these names: existing folders are left over from a killed lab.
+        for leftover in [&new, &old] {
+            let _ = fs::remove_dir_all(leftover);
         }
-        Ok(file)
+        let made = tempfile::Builder::new().prefix(&format!("{NEW}{name}")).rand_bytes(0).tempdir_in(parent);
+        let made = made.map_err(step("create"))?;
+        make(made.path())?;
+        listing::write(made.path()).map_err(step("list"))?;
+        fs::set_permissions(made.path(), fs::Permissions::from_mode(0o755)).map_err(step("chmod"))?;
+        if path.exists() {
+            fs::rename(path, &old).map_err(step("rename"))?;
+        }
+        fs::rename(made.path(), path).map_err(step("rename"))?;
+        let _renamed = made.keep();
+        let _ = fs::remove_dir_all(old); // otherwise the next sweep removes it
+        Ok(())
     }
+
+    /// Takes the lock of an entry; waits while somebody else holds it.
+    fn lock(&self, name: &str, holders: Holders, progress: &Progress) -> Result<Lock> {
+        let step = |e: io::Error| failed(&self.root.join(name), "lock", &e);
+        if let Some(lock) = self.locks.try_take(name, holders).map_err(step)? {
+            return Ok(lock);
+        }
+        let lab = match self.locks.holder(name) {
+            Some(process) => format!("the lab of process {process}"),
+            None => "another lab".to_owned(),
+        };
+        let does = if holders == Holders::Many { "makes" } else { "makes or uses" };
+        let _step = progress.step(&format!("waiting for {lab}, which {does} {name}"));
+        loop {
+            if self.signals.is_some_and(|signals| signals.caught().is_some()) {
+                return Err(lab_failure(format!("interrupted while waiting for {lab}")));
+            }
+            std::thread::sleep(LOOK_AGAIN); // flock(2) itself would be restarted after a signal
+            if let Some(lock) = self.locks.try_take(name, holders).map_err(step)? {
+                return Ok(lock);
+            }
+        }
+    }
+}
+
+fn failed(path: &Path, step: &str, error: &io::Error) -> Failure {
+    lab_failure(format!("cache {}: {step}: {error} (CANTER_CACHE names another folder)", path.display()))
 }
 
 fn folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
@@ -101,26 +181,69 @@ mod tests {
         }
     }
 
+    /// Makes or finds `kernels/a`, whose one file has this content.
+    fn obtain(cache: &Cache, content: &str) -> String {
+        let entry = cache.entry("kernels/a", &Progress::new(true), |new| {
+            assert_eq!(fs::read_dir(new).unwrap().count(), 0);
+            fs::write(new.join("whole"), content).unwrap();
+            Ok(())
+        });
+        fs::read_to_string(entry.unwrap().path().join("whole")).unwrap()
+    }
+
     #[test]
     fn an_entry_is_made_once_and_a_failed_one_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path());
-        let quiet = Progress::new(true);
-        let failed = cache.entry("kernels/a", &quiet, |new, _| {
+        let failed = cache.entry("kernels/a", &Progress::new(true), |new| {
             fs::write(new.join("half"), "x").unwrap();
             Err(lab_failure("broken off"))
         });
         assert!(failed.is_err());
         assert_eq!(fs::read_dir(folder.path().join("kernels")).unwrap().count(), 0);
         fs::create_dir_all(folder.path().join("kernels/.new-a/left by a killed lab")).unwrap();
-        let made = cache.entry("kernels/a", &quiet, |new, to| {
-            assert_eq!(fs::read_dir(new).unwrap().count(), 0);
-            assert_eq!(to, folder.path().join("kernels/a"));
-            fs::write(new.join("whole"), "x").unwrap();
+        assert_eq!(obtain(&cache, "first"), "first");
+        assert_eq!(obtain(&cache, "second"), "first");
+        assert_eq!(fs::read_dir(folder.path().join("kernels")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_entry_is_made_again_and_stays_when_that_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let file = folder.path().join("kernels/a/whole");
+        obtain(&cache, "first");
+        fs::write(&file, "cut").unwrap();
+        let failed = cache.entry("kernels/a", &Progress::new(true), |_| Err(lab_failure("no network")));
+        assert_eq!(failed.unwrap_err().message, "lab: no network");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "cut");
+        assert_eq!(obtain(&cache, "second"), "second");
+        // Half-made by an earlier version, which had no lists.
+        fs::remove_file(folder.path().join("kernels/a/.canter")).unwrap();
+        assert_eq!(obtain(&cache, "third"), "third");
+    }
+
+    #[test]
+    fn a_damaged_entry_in_use_is_made_again_when_nobody_uses_it_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let quiet = Progress::new(true);
+        let cache = Cache::at(folder.path());
+        let used = cache.entry("kernels/a", &quiet, |new| {
+            fs::write(new.join("whole"), "used").unwrap();
             Ok(())
         });
-        assert!(made.unwrap().join("whole").exists());
-        let again = cache.entry("kernels/a", &quiet, |_, _| panic!("it is there"));
-        assert!(again.unwrap().join("whole").exists());
+        let file = folder.path().join("kernels/a/whole");
+        fs::remove_file(&file).unwrap();
+        let interrupted = Signals::already(signal_hook::consts::SIGINT);
+        let other = Cache::open_at(folder.path(), Some(&interrupted)).unwrap();
+        let waited = other.entry("kernels/a", &quiet, |_| panic!("it is in use")).unwrap_err();
+        let process = std::process::id();
+        assert_eq!(
+            waited.message,
+            format!("lab: interrupted while waiting for the lab of process {process}")
+        );
+        assert!(!file.exists());
+        drop(used);
+        assert_eq!(obtain(&cache, "again"), "again");
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     apt::{self, Image},
-    cache::Cache,
+    cache::{Cache, Entry},
     headers,
     kernel::{Extra, Kernel},
     lab_failure,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::failure::Result;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The driver of the cards.
@@ -26,39 +26,47 @@ pub fn add(kernel: &mut Kernel, cache: &Cache, progress: &Progress) -> Result<()
     if kernel.index.has(MODULE) {
         return Ok(());
     }
-    let (name, build, source) = match &kernel.build_tree {
-        Some(tree) => {
-            // The key, because a tree is built again under the same release.
-            let name = format!("drivers/ctucanfd-{}-{}", kernel.release, kernel.key);
-            (name, tree.clone(), tree.join(FOLDER))
-        }
-        None => {
-            let build = headers::build_folder(&kernel.release, cache, progress)?;
-            (format!("drivers/ctucanfd-{}", kernel.release), build, source(&kernel.release, cache, progress)?)
-        }
+    let name = match kernel.build_tree {
+        // The key, because a tree is built again under the same release.
+        Some(_) => format!("drivers/ctucanfd-{}-{}", kernel.release, kernel.key),
+        None => format!("drivers/ctucanfd-{}", kernel.release),
     };
-    let built = cache.entry(&name, progress, |new, _| {
-        let _step = progress.step(&format!("building ctucanfd for {}", kernel.release));
-        copy(&source, new).map_err(|e| lab_failure(format!("{}: {e}", source.display())))?;
-        headers::make(&build, new, &SETTINGS)
+    let built = cache.entry(&name, progress, |new| {
+        match &kernel.build_tree {
+            Some(tree) => copy(&tree.join(FOLDER), new)?,
+            None => {
+                let series = series(&kernel.release)?;
+                copy(&source(&series, cache, progress)?.path().join(package(&series)).join(FOLDER), new)?;
+            }
+        }
+        headers::build(kernel, new, &SETTINGS, cache, progress)
     })?;
-    kernel.extra_modules.extend(MODULES.map(|module| Extra::new(built.join(module))));
+    kernel.extra_modules.extend(MODULES.map(|module| Extra::new(built.path().join(module))));
+    kernel.in_use.push(built);
     Ok(())
 }
 
-/// The driver's folder of the kernel's source package.
-fn source(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+/// The series of a Debian kernel: `6.12`.
+fn series(release: &str) -> Result<String> {
     let image = Image::parse(&format!("linux-image-{release}")).ok_or_else(|| {
         lab_failure(format!("kernel {release}: --fd-cards needs CONFIG_CAN_CTUCANFD_PCI or a Debian kernel"))
     })?;
-    let package = format!("linux-source-{}", image.series.version);
-    let folder = cache.entry(&format!("sources/ctucanfd-{}", image.series.version), progress, |new, _| {
+    Ok(image.series.version)
+}
+
+fn package(series: &str) -> String {
+    format!("linux-source-{series}")
+}
+
+/// The driver's folder of the kernel's source package, below the package's name.
+fn source(series: &str, cache: &Cache, progress: &Progress) -> Result<Entry> {
+    let package = package(series);
+    cache.entry(&format!("sources/ctucanfd-{series}"), progress, |new| {
         let deb = apt::download(&apt::HOST, &package, new, progress)?;
         let _step = progress.step(&format!("extracting {FOLDER} from {package}"));
         unpack(&deb, &package, new)?;
         fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))
-    })?;
-    Ok(folder.join(&package).join(FOLDER))
+    })
 }
 
 /// Extracts the driver's folder: an archive in an archive.
@@ -82,13 +90,14 @@ fn unpack(deb: &Path, package: &str, to: &Path) -> Result<()> {
 }
 
 /// The sources and the Makefile.
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let wrong = |e: std::io::Error| lab_failure(format!("{}: {e}", from.display()));
+    for entry in fs::read_dir(from).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
         let name = path.file_name().unwrap_or_default();
         let wanted = name == "Makefile" || path.extension().is_some_and(|e| e == "c" || e == "h");
         if wanted && !name.to_string_lossy().ends_with(".mod.c") {
-            fs::copy(&path, to.join(name))?;
+            fs::copy(&path, to.join(name)).map_err(wrong)?;
         }
     }
     Ok(())

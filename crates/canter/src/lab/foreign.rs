@@ -1,7 +1,13 @@
 //! The root of a machine of another architecture: Debian's packages of that architecture from the host's own apt
 //! sources, extracted, never installed and never configured. Enough for a shell, `ip`, can-utils and our tests.
 
-use super::{apt::Apt, arch::Arch, cache::Cache, lab_failure, progress::Progress};
+use super::{
+    apt::Apt,
+    arch::Arch,
+    cache::{Cache, Entry},
+    lab_failure,
+    progress::Progress,
+};
 use crate::failure::Result;
 use std::{
     fs,
@@ -33,19 +39,31 @@ const JOINED: &[&str] = &["bin", "lib", "sbin"];
 /// The apt of that architecture: separate state, the host's sources.
 pub fn apt(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Apt> {
     let name = format!("apt/{}", arch.debian());
-    let folder = cache.entry(&name, progress, |new, at| {
+    let state = cache.entry(&name, progress, |new| {
         let _step = progress.step(&format!("updating apt's lists for {}", arch.debian()));
         for below in ["state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(new.join(below)).map_err(|e| failed(new, "create", e))?;
         }
         fs::write(new.join("status"), "").map_err(|e| failed(new, "write", e))?;
-        // One configuration for the temporary folder, to update now; one for the final folder.
-        for (file, place) in [("now.conf", new), ("apt.conf", at)] {
-            fs::write(new.join(file), configuration(arch, place)).map_err(|e| failed(new, "write", e))?;
+        Apt::of(configure(arch, new)?).run("apt-get", &["update", "-q"], new)?;
+        // Of another folder; and apt itself writes its indexes again.
+        for index in [CONFIGURATION, "cache/pkgcache.bin", "cache/srcpkgcache.bin"] {
+            let _ = fs::remove_file(new.join(index));
         }
-        Apt::of(new.join("now.conf")).run("apt-get", &["update", "-q"], new).map(drop)
+        Ok(())
     })?;
-    Ok(Apt::of(folder.join("apt.conf")))
+    Ok(Apt::of(configure(arch, state.path())?).with(state))
+}
+
+const CONFIGURATION: &str = "apt.conf";
+
+/// Writes the configuration, which names its own folder, unless it is there.
+fn configure(arch: Arch, folder: &Path) -> Result<PathBuf> {
+    let (file, text) = (folder.join(CONFIGURATION), configuration(arch, folder));
+    if fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+        fs::write(&file, text).map_err(|e| failed(&file, "write", e))?;
+    }
+    Ok(file)
 }
 
 fn configuration(arch: Arch, folder: &Path) -> String {
@@ -61,9 +79,9 @@ fn failed(path: &Path, step: &str, error: std::io::Error) -> crate::failure::Fai
 }
 
 /// The root, made once.
-pub fn root(arch: Arch, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
-    let apt = apt(arch, cache, progress)?;
-    cache.entry(&format!("roots/{}", arch.debian()), progress, |new, _| {
+pub fn root(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Entry> {
+    cache.entry(&format!("roots/{}", arch.debian()), progress, |new| {
+        let apt = apt(arch, cache, progress)?;
         let debs = download(&apt, new, progress)?;
         let _step = progress.step(&format!("extracting {} packages", debs.len()));
         for name in JOINED {

@@ -72,7 +72,7 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome> {
         .stderr(log)
         .process_group(0)
         .spawn()
-        .map_err(|e| lab_failure(format!("{}: {e}", boot.machine.arch.qemu().0)))?;
+        .map_err(|e| lab_failure(format!("{}: {e}", boot.machine.arch.qemu().name)))?;
     let mut guest = Guest { child, boot, deadline: Instant::now() + boot.machine.timeout, errors };
     match guest.connect(&listeners)? {
         Ok(connected) => guest.attend(connected, streams),

@@ -1,16 +1,28 @@
 //! The header packages of a Debian kernel, extracted into the cache, to build modules against. Installing them would
 //! also install the matching kernel image and an initramfs.
 
-use super::{apt, cache::Cache, lab_failure, programs, progress::Progress};
+use super::{
+    apt,
+    cache::{Cache, Entry},
+    kernel::Kernel,
+    lab_failure, programs,
+    progress::Progress,
+};
 use crate::failure::Result;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The folder for `make -C` of a Debian kernel.
-pub fn build_folder(release: &str, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
-    let package = format!("linux-headers-{release}");
-    let root = cache.entry(&format!("headers/{release}"), progress, |new, to| {
+/// The headers of a Debian kernel.
+fn find(release: &str, cache: &Cache, progress: &Progress) -> Result<Entry> {
+    if programs::find(programs::APT).is_none() {
+        return Err(lab_failure(format!(
+            "kernel {release}: no headers in /lib/modules/{release}/build to build modules against (on Fedora: \
+             dnf install kernel-devel-{release})"
+        )));
+    }
+    let package = package(release);
+    cache.entry(&format!("headers/{release}"), progress, |new| {
         if !apt::is_offered(&apt::HOST, &package) {
             return Err(lab_failure(format!("{package}: not offered by apt (apt-get update first?)")));
         }
@@ -23,21 +35,43 @@ pub fn build_folder(release: &str, cache: &Cache, progress: &Progress) -> Result
         let folder = new.join("usr/src").join(&package);
         // vmlinux serves only for the modules' type information (BTF), which needs pahole; the lab does not use it.
         let _ = fs::remove_file(folder.join("vmlinux"));
-        relocate(&folder.join("Makefile"), to)
-    })?;
-    Ok(root.join("usr/src").join(package))
+        relocate(&folder.join("Makefile"))
+    })
 }
 
-/// The one absolute path in these packages: `include /usr/src/linux-headers-…-common/Makefile`.
-fn relocate(makefile: &Path, to: &Path) -> Result<()> {
+fn package(release: &str) -> String {
+    format!("linux-headers-{release}")
+}
+
+/// Builds the modules in `source` for a kernel: against its build tree if it has one, or else its header packages.
+pub fn build(
+    kernel: &Kernel,
+    source: &Path,
+    settings: &[&str],
+    cache: &Cache,
+    progress: &Progress,
+) -> Result<()> {
+    let headers = match kernel.build_tree {
+        Some(_) => None,
+        None => Some(find(&kernel.release, cache, progress)?),
+    };
+    let of_package = |headers: &Entry| headers.path().join("usr/src").join(package(&kernel.release));
+    let build = headers.as_ref().map(of_package).or(kernel.build_tree.clone()).unwrap_or_default();
+    let _step = progress.step(&format!("building modules for {}", kernel.release));
+    make(&build, source, settings)
+}
+
+/// The one absolute path in these packages: `include /usr/src/linux-headers-…-common/Makefile`. It becomes relative to
+/// the Makefile, so that a cache can be moved.
+fn relocate(makefile: &Path) -> Result<()> {
     let wrong = |e: std::io::Error| lab_failure(format!("{}: {e}", makefile.display()));
     let text = fs::read_to_string(makefile).map_err(wrong)?;
-    fs::write(makefile, text.replace("include /usr/", &format!("include {}/usr/", to.display())))
-        .map_err(wrong)
+    let beside = "include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../";
+    fs::write(makefile, text.replace("include /usr/src/", beside)).map_err(wrong)
 }
 
 /// Builds the modules in `source` against `build`.
-pub fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
+fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
     programs::require(&[programs::MAKE, programs::GCC])?;
     let output = Command::new("make")
         .arg("-C")

@@ -2,6 +2,7 @@
 
 use super::{
     cpio::Archive,
+    distribution::Family,
     fd_driver,
     kernel::{Extra, Kernel},
     lab_failure,
@@ -51,8 +52,8 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
         false => session.root.join("usr/bin/busybox"),
     };
     if !programs::is_static(&busybox) {
-        let message = format!("{}: not a static program (apt-get install busybox-static)", busybox.display());
-        return Err(lab_failure(message));
+        let install = Family::host().install(&[programs::BUSYBOX.packages]);
+        return Err(lab_failure(format!("{}: not a static program ({install})", busybox.display())));
     }
     let mut archive = Archive::new();
     for folder in ["bin", "dev", "proc", "sys", "ov", "modules"] {

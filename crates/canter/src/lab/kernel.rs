@@ -1,8 +1,15 @@
 //! The kernel that the lab boots: from apt by series, or a tree by path.
 
+mod installed;
+
 use super::apt::{self, Image, Series};
 use super::{
-    arch::Arch, cache::Cache, foreign, lab_failure, modprobe, modprobe::Index, programs, progress::Progress,
+    arch::Arch,
+    cache::{Cache, Entry},
+    foreign, lab_failure, modprobe,
+    modprobe::Index,
+    programs,
+    progress::Progress,
     vmlinux,
 };
 use crate::failure::Result;
@@ -12,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A kernel ready to boot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Kernel {
     /// As `uname -r` prints it in the guest.
     pub release: String,
@@ -27,6 +34,8 @@ pub struct Kernel {
     pub build_tree: Option<PathBuf>,
     /// Identifies the build.
     pub key: String,
+    /// What the machine uses of the cache: nobody removes it before the machine has ended.
+    pub in_use: Vec<Entry>,
 }
 
 /// A module that the lab has built.
@@ -47,7 +56,11 @@ impl Extra {
 /// Finds the kernel `name`: `6.12`, `6.1-rt`, or the path of a tree.
 pub fn find(name: &str, arch: Arch, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     match Series::parse(name, arch) {
-        Some(series) => from_apt(&series, cache, progress),
+        // A machine of another architecture needs Debian's packages anyway.
+        Some(series) if programs::find(programs::APT).is_some() || !arch.is_host() => {
+            from_apt(&series, cache, progress)
+        }
+        Some(series) => installed::find(Path::new("/"), &series, cache, progress),
         None if !arch.is_host() => {
             Err(lab_failure(format!("kernel {name}: with --arch only a series like 6.12 or 6.1-rt")))
         }
@@ -69,16 +82,21 @@ fn from_apt(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kerne
         Some(image) => image,
         None => apt::newest_image(&apt, series)?,
     };
-    let tree = cache.entry(&format!("kernels/{}", image.package()), progress, |new, _| {
+    let tree = cache.entry(&format!("kernels/{}", image.package()), progress, |new| {
         apt::extract(&apt, &image.package(), new, progress)?;
+        for package in image.modules().iter().filter(|package| apt::is_offered(&apt, package)) {
+            apt::extract(&apt, package, new, progress)?;
+        }
         complete_package(new, &image.release, series.arch)
     })?;
-    let index = Index::read(&tree.join("lib/modules").join(&image.release))?;
-    let image_path = tree.join(if series.arch.is_host() { "boot/vmlinux" } else { "boot/vmlinuz" });
+    let at = tree.path();
+    let index = Index::read(&at.join("lib/modules").join(&image.release))?;
+    let image_path = at.join(if series.arch.unpacks() { "boot/vmlinux" } else { "boot/vmlinuz" });
     let key = key(&image_path);
-    let modules = Some(tree.join("lib/modules"));
+    let modules = Some(at.join("lib/modules"));
     let (release, extra_modules) = (image.release, vec![]);
-    Ok(Kernel { release, image: image_path, modules, index, extra_modules, build_tree: None, key })
+    let in_use = vec![tree];
+    Ok(Kernel { release, image: image_path, modules, index, extra_modules, build_tree: None, key, in_use })
 }
 
 /// The newest kernel of a series in the cache.
@@ -92,7 +110,7 @@ fn cached(series: &Series, cache: &Cache) -> Option<Image> {
 fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     join_lib(tree).map_err(|e| lab_failure(format!("{}: lib: {e}", tree.display())))?;
     let packed = format!("vmlinuz-{release}");
-    if arch.is_host() {
+    if arch.unpacks() {
         vmlinux::extract(&tree.join("boot").join(packed), &tree.join("boot/vmlinux"))?;
     } else {
         std::os::unix::fs::symlink(packed, tree.join("boot/vmlinuz"))
@@ -110,7 +128,7 @@ fn join_lib(tree: &Path) -> std::io::Result<()> {
 }
 
 fn from_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
-    if tree.join("arch/x86/boot/bzImage").exists() {
+    if tree.join(Arch::default().built_image()).exists() {
         return from_build_tree(tree, cache, progress);
     }
     from_package_tree(tree, cache, progress)
@@ -121,7 +139,8 @@ fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<
     let wrong = |reason: &str| lab_failure(format!("kernel {}: {reason}", tree.display()));
     let bzimage = first_file(&tree.join("boot"), "vmlinuz").ok_or_else(|| {
         wrong(
-            "neither a package tree (boot/vmlinuz-…, lib/modules/) nor a build tree (arch/x86/boot/bzImage)",
+            "neither a package tree (boot/vmlinuz-…, lib/modules/) nor a build tree (arch/x86/boot/bzImage, on \
+             arm64 arch/arm64/boot/Image)",
         )
     })?;
     let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
@@ -137,15 +156,36 @@ fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<
     } else {
         modprobe::index(&programs::path(programs::DEPMOD), tree, &release)?;
     }
-    let key = key(&bzimage);
-    let image = cache.entry(&format!("images/{key}"), progress, |new, _| {
-        vmlinux::extract(&bzimage, &new.join("vmlinux"))
-    })?;
-    let index = Index::read(&modules.join(&release))?;
     let config = tree.join(format!("boot/config-{release}"));
-    let image = if has_pvh(&config) { image.join("vmlinux") } else { bzimage };
-    let modules = Some(modules);
-    Ok(Kernel { release, image, modules, index, extra_modules: vec![], build_tree: None, key })
+    let packed = Packed { release, image: bzimage, config, modules };
+    packed.unpack(cache, progress)
+}
+
+/// A kernel as a package contains it.
+struct Packed {
+    release: String,
+    image: PathBuf,
+    config: PathBuf,
+    /// The folder lib/modules.
+    modules: PathBuf,
+}
+
+impl Packed {
+    /// The kernel, uncompressed if QEMU can start that.
+    fn unpack(self, cache: &Cache, progress: &Progress) -> Result<Kernel> {
+        let Self { release, mut image, config, modules } = self;
+        let (key, mut in_use) = (key(&image), vec![]);
+        if Arch::default().unpacks() && has_pvh(&config) {
+            let unpacked = cache.entry(&format!("images/{key}"), progress, |new| {
+                vmlinux::extract(&image, &new.join("vmlinux"))
+            })?;
+            image = unpacked.path().join("vmlinux");
+            in_use.push(unpacked);
+        }
+        let index = Index::read(&modules.join(&release))?;
+        let (modules, extra_modules) = (Some(modules), vec![]);
+        Ok(Kernel { release, image, modules, index, extra_modules, build_tree: None, key, in_use })
+    }
 }
 
 /// A folder in which a kernel was built.
@@ -155,21 +195,24 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
         fs::read_to_string(&path).map_err(|e| lab_failure(format!("kernel {}: {e}", path.display())))
     };
     let release = read("include/config/kernel.release")?.trim().to_owned();
-    let (bzimage, vmlinux) = (tree.join("arch/x86/boot/bzImage"), tree.join("vmlinux"));
-    let image = if has_pvh(&tree.join(".config")) && vmlinux.exists() { vmlinux } else { bzimage.clone() };
+    let (bzimage, vmlinux) = (tree.join(Arch::default().built_image()), tree.join("vmlinux"));
+    let unpacked = Arch::default().unpacks() && has_pvh(&tree.join(".config")) && vmlinux.exists();
+    let image = if unpacked { vmlinux } else { bzimage.clone() };
     let has_modules = !fs::read_to_string(tree.join("modules.order")).unwrap_or_default().trim().is_empty();
     let (build_tree, key) = (Some(tree.to_owned()), key(&bzimage));
     if !has_modules {
         let index = Index::builtin_only(&read("modules.builtin")?);
-        return Ok(Kernel { release, image, modules: None, index, extra_modules: vec![], build_tree, key });
+        let (modules, extra_modules, in_use) = (None, vec![], vec![]);
+        return Ok(Kernel { release, image, modules, index, extra_modules, build_tree, key, in_use });
     }
-    let installed = cache.entry(&format!("builds/{release}-{key}"), progress, |new, _| {
+    let installed = cache.entry(&format!("builds/{release}-{key}"), progress, |new| {
         let _step = progress.step(&format!("installing the modules of {}", tree.display()));
         install_modules(tree, new, &release)
     })?;
-    let index = Index::read(&installed.join("lib/modules").join(&release))?;
-    let modules = Some(installed.join("lib/modules"));
-    Ok(Kernel { release, image, modules, index, extra_modules: vec![], build_tree, key })
+    let modules = installed.path().join("lib/modules");
+    let index = Index::read(&modules.join(&release))?;
+    let (modules, extra_modules, in_use) = (Some(modules), vec![], vec![installed]);
+    Ok(Kernel { release, image, modules, index, extra_modules, build_tree, key, in_use })
 }
 
 fn install_modules(tree: &Path, to: &Path, release: &str) -> Result<()> {
@@ -235,10 +278,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // The lab refuses the folder before it opens the cache.
         let cache = Cache::at(folder.path());
-        let failure =
-            find(&folder.path().to_string_lossy(), Arch::Amd64, &cache, &Progress::new(true)).unwrap_err();
+        let failure = find(&folder.path().to_string_lossy(), Arch::default(), &cache, &Progress::new(true))
+            .unwrap_err();
         assert!(failure.message.contains("arch/x86/boot/bzImage"), "{}", failure.message);
-        let failure = find("/no/such/tree", Arch::Amd64, &cache, &Progress::new(true)).unwrap_err();
+        let failure = find("/no/such/tree", Arch::default(), &cache, &Progress::new(true)).unwrap_err();
         assert!(failure.message.contains("/no/such/tree"), "{}", failure.message);
     }
 
@@ -259,7 +302,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tree = folder.path();
         for (name, content) in [
-            ("arch/x86/boot/bzImage", ""),
+            (Arch::default().built_image(), ""),
             ("vmlinux", ""),
             (".config", "CONFIG_PVH=y\n"),
             ("include/config/kernel.release", "6.12.1\n"),
@@ -270,10 +313,11 @@ mod tests {
             fs::write(path, content).unwrap();
         }
         let kernel = from_tree(tree, &Cache::at(tree), &Progress::new(true)).unwrap();
-        assert_eq!((kernel.release.as_str(), kernel.image), ("6.12.1", tree.join("vmlinux")));
+        let image = if Arch::default().unpacks() { "vmlinux" } else { Arch::default().built_image() };
+        assert_eq!((kernel.release.as_str(), kernel.image), ("6.12.1", tree.join(image)));
         assert!(kernel.modules.is_none() && kernel.index.has("9p"));
         fs::write(tree.join(".config"), "# CONFIG_PVH is not set\n").unwrap();
         let kernel = from_tree(tree, &Cache::at(tree), &Progress::new(true)).unwrap();
-        assert_eq!(kernel.image, tree.join("arch/x86/boot/bzImage"));
+        assert_eq!(kernel.image, tree.join(Arch::default().built_image()));
     }
 }

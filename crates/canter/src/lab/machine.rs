@@ -66,7 +66,7 @@ impl Default for Machine {
     fn default() -> Self {
         Self {
             kernel: "6.12".to_owned(),
-            arch: Arch::Amd64,
+            arch: Arch::default(),
             clock: Clock::Real,
             shift: 0,
             cpus: 1,

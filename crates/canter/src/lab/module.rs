@@ -1,6 +1,7 @@
 //! The type of a row of `table`: one of our kernel modules. Its sources are in this program; `out_of_tree` builds them
 //! for the guest's kernel, and the guest loads the module before the command runs.
 
+use super::arch::Arch;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValue};
 use std::fmt;
 
@@ -31,6 +32,8 @@ pub struct Module {
     pub load: fn(value: &str) -> Result<Loading, String>,
     /// The driver for the cards of [`Loading::cards`]; empty: the module gets no cards when it is loaded.
     pub driver: &'static str,
+    /// The only architecture that has the module; `None`: all have.
+    pub arch: Option<Arch>,
     /// Processors that the machine has in addition to those of Linux.
     pub processors: u8,
     /// Words for the kernel's command line; the argument is the number of Linux's processors.
@@ -73,6 +76,7 @@ impl Module {
             offers,
             load: |_| Ok(Loading { parameters: String::new(), cards: Vec::new() }),
             driver: "",
+            arch: None,
             processors: 0,
             kernel_words: |_| String::new(),
         }

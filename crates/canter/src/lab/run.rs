@@ -3,8 +3,8 @@
 
 use super::{
     apt,
-    arch::Arch,
-    cache::Cache,
+    arch::{self, Arch},
+    cache::{Cache, Entry},
     fd_driver, foreign,
     guest::{self, Boot, Outcome},
     here::Here,
@@ -22,6 +22,7 @@ use canter_io::file;
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -38,9 +39,8 @@ impl Machine {
     /// folder. Files that it writes there are kept; all other changes are discarded. Blocks until the end; SIGINT,
     /// SIGTERM and SIGHUP end the guest.
     pub fn run_with(&self, command: &[String], streams: impl Fn() -> Result<Streams>) -> Result<Ended> {
-        if !cfg!(target_arch = "x86_64") {
-            let here = std::env::consts::ARCH;
-            return Err(Failure::unable(format!("lab: this machine is {here}: the lab runs only on x86-64")));
+        if let Some(why) = arch::obstacle(std::env::consts::ARCH) {
+            return Err(Failure::unable(format!("lab: {why}")));
         }
         programs::require(&[&[self.arch.qemu()], programs::ALWAYS].concat())?;
         let progress = Progress::new(self.quiet);
@@ -60,7 +60,7 @@ impl Machine {
         signals: &Signals,
         progress: &Progress,
     ) -> Result<Ended> {
-        let cache = Cache::open()?;
+        let cache = Cache::open(Some(signals))?;
         let mut kernel = kernel::find(&self.kernel, self.arch, &cache, progress)?;
         if self.fd_cards > 0 {
             fd_driver::add(&mut kernel, &cache, progress)?;
@@ -69,20 +69,26 @@ impl Machine {
             out_of_tree::add(chosen, &mut kernel, &cache, progress)?;
         }
         let here = Here::find(command, &self.shares, progress)?;
-        let (root, read_only) = self.root(&kernel, &cache, progress)?;
+        let foreign = match self.arch.is_host() {
+            true => None,
+            false => Some(foreign::root(self.arch, &cache, progress)?),
+        };
+        let root = foreign.as_ref().map_or(Path::new("/"), Entry::path);
+        let read_only = self.read_only(&kernel, progress);
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
         let run = Run {
             kernel: &kernel,
             here: &here,
-            root: &root,
+            root,
             read_only: &read_only,
             folder: folder.path(),
             token: &token().map_err(|e| lab_failure(format!("random number: {e}")))?,
             qemu_version: &qemu_version(self.arch)?,
             signals,
         };
-        let accel = kvm::choose(self, &cache, run.qemu_version, progress, |machine, streams| {
+        let key = kvm::Key { qemu_version: run.qemu_version, kernel: &kernel };
+        let accel = kvm::choose(self, &cache, &key, progress, |machine, streams| {
             let nothing = ["true".to_owned(), String::new()];
             match run.boot(machine, &nothing, "probe", streams, progress)? {
                 Outcome::Ended(ended) => Ok(Some(ended)),
@@ -92,24 +98,18 @@ impl Machine {
         run.boot_twice(&Self { accel, ..self.clone() }, command, streams, progress)
     }
 
-    /// The guest's root, and read-only folders when the root is not the host's.
-    fn root(
-        &self,
-        kernel: &Kernel,
-        cache: &Cache,
-        progress: &Progress,
-    ) -> Result<(PathBuf, Vec<(&'static str, PathBuf)>)> {
+    /// Folders that the guest mounts read-only, because its root is not the host's.
+    fn read_only(&self, kernel: &Kernel, progress: &Progress) -> Vec<(&'static str, PathBuf)> {
         if self.arch.is_host() {
-            return Ok((PathBuf::from("/"), Vec::new()));
+            return Vec::new();
         }
-        let root = foreign::root(self.arch, cache, progress)?;
         let modules = kernel.modules.clone().map(|folder| ("modules", folder));
         let program = foreign::program_folder(self.arch).map(|folder| ("program", folder));
         if program.is_none() && !self.quiet {
             let target = self.arch.target();
             progress.say(&format!("the guest has no canter (cargo build --target {target} builds it)"));
         }
-        Ok((root, modules.into_iter().chain(program).collect()))
+        modules.into_iter().chain(program).collect()
     }
 }
 
@@ -196,23 +196,35 @@ impl Run<'_> {
 
 const RUN_FOLDER: &str = "canter-lab-";
 
-/// A folder for one run with a lock that the kernel releases when this process ends. Removes unlocked folders of
-/// earlier runs.
+/// A folder for one run, for this user only, with a lock that the kernel releases when this process ends. Removes
+/// unlocked folders of this user's earlier runs.
 fn run_folder() -> io::Result<(tempfile::TempDir, File)> {
-    for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(RUN_FOLDER);
-        if ours
-            && File::open(entry.path().join("lock")).is_ok_and(|lock| file::try_lock(&lock).unwrap_or(false))
-        {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    let folder = tempfile::Builder::new().prefix(RUN_FOLDER).tempdir()?;
+    let temporary = std::env::temp_dir();
+    remove_leftovers(&temporary)?;
+    let only_own = fs::Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix(RUN_FOLDER).permissions(only_own).tempdir_in(temporary)?;
     // Locked before it gets its name, so that another lab never finds it unlocked.
     let lock = File::create(folder.path().join("new"))?;
     file::try_lock(&lock)?;
     fs::rename(folder.path().join("new"), folder.path().join("lock"))?;
     Ok((folder, lock))
+}
+
+/// Anybody may make entries of any name and kind in a temporary folder: only a folder of this user's counts, and opening
+/// the lock waits for nobody, as opening a FIFO would.
+fn remove_leftovers(temporary: &Path) -> io::Result<()> {
+    let user = fs::metadata("/proc/self")?.uid();
+    for entry in fs::read_dir(temporary)?.flatten() {
+        let own = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == user);
+        if !own || !entry.file_name().to_string_lossy().starts_with(RUN_FOLDER) {
+            continue;
+        }
+        let lock = file::open_at_once(&entry.path().join("lock"));
+        if lock.is_ok_and(|lock| file::try_lock(&lock).unwrap_or(false)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// Marks the end of a stream. Control characters and random digits: no output contains it by chance.
@@ -222,9 +234,34 @@ fn token() -> io::Result<String> {
 }
 
 fn qemu_version(arch: Arch) -> Result<String> {
-    let qemu = arch.qemu().0;
+    let qemu = arch.qemu().name;
     let output = apt::run(qemu, &["--version"], Path::new("/"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.split("version ").nth(1).and_then(|rest| rest.split_whitespace().next());
     version.map(str::to_owned).ok_or_else(|| lab_failure(format!("{qemu} --version: {}", text.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn nobody_elses_entry_in_the_temporary_folder_is_waited_for_or_removed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = temporary.path().join(format!("{RUN_FOLDER}{name}"));
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        let [left, running, unlocked, fifo] = ["left", "running", "unlocked", "fifo"].map(folder);
+        File::create(left.join("lock")).unwrap();
+        let held = File::create(running.join("lock")).unwrap();
+        assert!(file::try_lock(&held).unwrap());
+        assert!(Command::new("mkfifo").arg(fifo.join("lock")).status().unwrap().success());
+        let link = temporary.path().join(format!("{RUN_FOLDER}link"));
+        std::os::unix::fs::symlink(&unlocked, &link).unwrap();
+        remove_leftovers(temporary.path()).unwrap();
+        assert!(!left.exists() && running.exists() && unlocked.exists() && link.is_symlink());
+    }
 }

@@ -26,6 +26,12 @@ impl Signals {
         Ok(Self { caught, registered })
     }
 
+    /// As after this signal, for tests.
+    #[cfg(test)]
+    pub fn already(signal: i32) -> Self {
+        Self { caught: Arc::new(AtomicUsize::new(signal as usize)), registered: Vec::new() }
+    }
+
     /// The number of the signal received.
     pub fn caught(&self) -> Option<i32> {
         match self.caught.load(Ordering::Relaxed) {

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_option_reaches_qemu() {
-        let base = Machine::default;
+        let base = || Machine { arch: Arch::Amd64, ..Machine::default() };
         let virtual_ = |shift| Machine { clock: Clock::Virtual, shift, ..base() };
         let bare_metal = || {
             let modules = vec![crate::lab::module("canbare", "").unwrap()];

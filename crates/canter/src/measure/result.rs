@@ -17,6 +17,9 @@ use std::{fs, path::Path};
 /// The version that this program writes and reads.
 pub const SCHEMA: u32 = 1;
 
+/// Verdicts that are kept in a folder of results: no result file.
+pub const VERDICTS: &str = "verdicts.json";
+
 const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 
 /// One run.

@@ -4,7 +4,7 @@
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
-    instrument::{Instrument, Setup, WireTime},
+    instrument::{Instrument, Setup, Silence, WireTime},
     wires::{AHEAD_NS, Asleep, SETTLE_NS, SLEEP_NS_MAX},
 };
 use crate::{
@@ -192,6 +192,7 @@ impl Instrument for Cards {
             frame_ns,
             gap_ns: setup.gap.saturating_sub(SETTLE_NS),
             jitter_ns: setup.jitter,
+            seed: setup.seed,
             frame,
             count: setup.count,
             wire: self.wire(setup),
@@ -213,18 +214,23 @@ impl Instrument for Cards {
         Failure::failed(format!("{}: {step}: {error}", canprobe::PATH))
     }
 
-    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
+    fn silence(&self, outcome: &Outcome) -> Option<Silence> {
         let tally = &outcome.tally;
         if tally.received > 0 || (tally.lost == 0 && tally.sent > 0) {
-            return Ok(());
+            return None;
         }
         let [send, routed] = &self.names;
-        let why = if tally.sent == 0 {
-            format!("{send}: sends no frame (is another controller on its bus, at {} bit/s?)", self.bitrate)
+        let what = |why: String| format!("{why}; {} frames sent, none received", tally.sent);
+        Some(if tally.sent == 0 {
+            Silence::Sender(what(format!(
+                "{send}: sends no frame (is another controller on its bus, at {} bit/s?)",
+                self.bitrate
+            )))
         } else {
-            format!("{routed}: receives no frame (is a gateway running from the bus of {send} to its bus?)")
-        };
-        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
+            Silence::Gateway(what(format!(
+                "{routed}: receives no frame (is a gateway running from the bus of {send} to its bus?)"
+            )))
+        })
     }
 
     fn overruns(&self) -> failure::Result<u64> {

@@ -104,6 +104,8 @@ pub struct Experiment {
     pub gap_ns: u64,
     /// A random addition, up to this many ns.
     pub jitter_ns: u64,
+    /// Its seed.
+    pub seed: u64,
     pub frame: Frame,
     pub count: u64,
     /// The bit rates of the routed bus. The frame's duration there is subtracted from the latency; `None` where a frame
@@ -142,7 +144,7 @@ impl Experiment {
         record: &mut dyn FnMut(Arrival),
         progress: &mut dyn FnMut(Tally),
     ) -> Result<Outcome, (Port, io::Error)> {
-        let mut running = Running::new(self.traffic, surroundings.now_ns());
+        let mut running = Running::new(self.traffic, self.seed, surroundings.now_ns());
         match &self.send {
             Sending::Frames(_) => self.send_all(&mut running, surroundings, stop, record, progress)?,
             Sending::Schedule(_) => self.follow(&mut running, surroundings, stop, record, progress)?,
@@ -337,9 +339,6 @@ fn drain(
     }
 }
 
-/// The same jitter in every measurement.
-const SEED: u64 = 7;
-
 /// The state of a running experiment.
 struct Running {
     matcher: Matcher,
@@ -356,12 +355,12 @@ struct Running {
 }
 
 impl Running {
-    fn new(traffic: Traffic, now_ns: u64) -> Self {
+    fn new(traffic: Traffic, seed: u64, now_ns: u64) -> Self {
         Self {
             matcher: Matcher::new(),
             batch: Batch::new(BATCH_FRAMES),
             schedule: schedule::Schedule::new(traffic),
-            random: Random(SEED),
+            random: Random(seed),
             start_ns: now_ns,
             not_before_ns: 0,
             uncollected: 0,

@@ -35,6 +35,9 @@ pub struct Setup {
     /// One at a time: add up to this random time to the pause, so that frames are in step with nothing else
     #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration::parse_ns)]
     pub jitter: u64,
+    /// The seed of the random additions
+    #[arg(long, default_value_t = SEED, value_name = "N")]
+    pub seed: u64,
     #[command(flatten)]
     pub template: Template,
     /// Measure the meter's floor: no gateway, both stamps on one bus
@@ -54,6 +57,9 @@ pub struct Setup {
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
     pub instrument: InstrumentName,
 }
+
+/// Unless another one is given, every measurement has the same random times.
+pub const SEED: u64 = 7;
 
 impl Setup {
     /// The condition of the measurement; a frame takes `frame_ns` of the sender's bus.
@@ -100,6 +106,14 @@ fn traffic(text: &str) -> Result<Traffic, String> {
     if text == "period" { Ok(UNSET_PERIOD) } else { text.parse() }
 }
 
+/// A side without a frame, and what the reason may be.
+pub enum Silence {
+    /// Nothing was sent or stamped: there is no measurement.
+    Sender(String),
+    /// The gateway let nothing through: it lost every frame, and that is a result.
+    Gateway(String),
+}
+
 /// Sends frames and takes both stamps.
 pub trait Instrument {
     /// The interfaces that take part.
@@ -110,8 +124,8 @@ pub trait Instrument {
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings>;
     /// The error for a failed system call; names the side.
     fn failed(&self, port: Port, error: io::Error) -> Failure;
-    /// Fails when no frame arrived; the error names the silent side.
-    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()>;
+    /// The side on which no frame was seen, if none arrived.
+    fn silence(&self, outcome: &Outcome) -> Option<Silence>;
     /// Overruns of its controllers, which have no interface during the measurement.
     fn overruns(&self) -> failure::Result<u64> {
         Ok(0)

@@ -3,7 +3,7 @@
 use super::{
     cards::Cards,
     experiment::Arrival,
-    instrument::{Instrument, InstrumentName, Setup},
+    instrument::{Instrument, InstrumentName, Setup, Silence},
     matcher::Tally,
     sockets::Interfaces,
     wires::Buses,
@@ -34,6 +34,18 @@ pub struct Measured {
     pub interrupted: bool,
     /// The counts behind the ledger, for callers with the gateway's counts.
     pub account: Account,
+    /// Nothing came through the gateway, with what the reason may be.
+    pub silent: Option<String>,
+}
+
+impl Measured {
+    /// Fails when nothing came through: there may be no gateway at all.
+    pub fn refuse_silence(self) -> failure::Result<Self> {
+        match self.silent {
+            Some(why) => Err(Failure::new(Exit::Lost, why)),
+            None => Ok(self),
+        }
+    }
 }
 
 /// All loss counters.
@@ -94,9 +106,12 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
         .run(&mut *instrument.surroundings(setup), &stop, &mut record, &mut progress)
         .map_err(|(port, error)| instrument.failed(port, error))?;
     bar.finish_and_clear();
-    if !stop.load(Ordering::Acquire) {
-        instrument.refuse_hopeless(&outcome)?;
-    }
+    let silence = if stop.load(Ordering::Acquire) { None } else { instrument.silence(&outcome) };
+    let silent = match silence {
+        Some(Silence::Sender(why)) => return Err(Failure::new(Exit::Lost, why)),
+        Some(Silence::Gateway(why)) => Some(why),
+        None => None,
+    };
     let latency = histogram.to_latency();
     let mut losses = watch.losses()?;
     losses.controller_events += instrument.overruns()?;
@@ -113,7 +128,7 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     };
     instrument.complete(setup, &mut series)?;
     let used = instrument.interfaces().into_iter().cloned().collect();
-    Ok(Measured { series, interfaces: used, interrupted: outcome.interrupted, account })
+    Ok(Measured { series, interfaces: used, interrupted: outcome.interrupted, account, silent })
 }
 
 impl Account {

@@ -4,7 +4,7 @@
 
 use super::{
     experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
-    instrument::{Instrument, Setup, WireTime},
+    instrument::{Instrument, Setup, Silence, WireTime},
 };
 use crate::{
     failure::{self, Exit, Failure},
@@ -89,6 +89,7 @@ impl Instrument for Interfaces {
             frame_ns,
             gap_ns: setup.gap,
             jitter_ns: setup.jitter,
+            seed: setup.seed,
             frame,
             count: setup.count,
             wire,
@@ -112,18 +113,23 @@ impl Instrument for Interfaces {
     }
 
     /// Fails when no frame arrived; the error names the silent side.
-    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
+    fn silence(&self, outcome: &Outcome) -> Option<Silence> {
         let tally = &outcome.tally;
         if tally.received > 0 || tally.lost == 0 {
-            return Ok(());
+            return None;
         }
         let (routed, reference) = (&self.routed.name, &self.reference().name);
-        let why = if tally.lost_after_direct == 0 && self.direct.is_some() {
-            format!("{reference}: receives no frame (is it on the bus of {}?)", self.send.name)
+        let what = |why: String| format!("{why}; {} frames sent, none received", tally.sent);
+        Some(if tally.lost_after_direct == 0 && self.direct.is_some() {
+            Silence::Sender(what(format!(
+                "{reference}: receives no frame (is it on the bus of {}?)",
+                self.send.name
+            )))
         } else {
-            format!("{routed}: receives no frame (is a gateway running between {reference} and {routed}?)")
-        };
-        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
+            Silence::Gateway(what(format!(
+                "{routed}: receives no frame (is a gateway running between {reference} and {routed}?)"
+            )))
+        })
     }
 
     /// One run does not show the floor: a run without a gateway does (`--null`).

@@ -105,7 +105,7 @@ impl Through {
     /// Measures one of them.
     pub fn measure(&self, method: Option<&str>, setup: &Setup, common: &Common) -> failure::Result<Measured> {
         let (Some(ends), Some(method)) = (&self.through, method) else {
-            return measurement::measure(setup, common, &[]);
+            return measurement::measure(setup, common, &[])?.refuse_silence();
         };
         let (rules, cpu) = (self.rules.as_deref(), self.gateway_cpu);
         let names = [ends.from.as_str(), ends.to.as_str()];
@@ -143,6 +143,9 @@ fn measure(
     let measured = measurement::measure(setup, common, &ends.iter().collect::<Vec<_>>());
     let account = gateway.stop()?;
     let mut measured = measured?;
+    if let Some(why) = &measured.silent {
+        eprintln!("canter: {method}: {why}");
+    }
     measured.series = Series {
         method: method.to_owned(),
         paper_name: paper_name(method).to_owned(),

@@ -4,7 +4,7 @@
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
-    instrument::{Instrument, Setup},
+    instrument::{Instrument, Setup, Silence},
 };
 use crate::{
     canwire,
@@ -114,7 +114,7 @@ impl Instrument for Buses {
         let frame_ns = template::mean_ns(&frame, setup.count, Self::rate(&self.direct));
         let send = match canwire::pace(setup.traffic)? {
             None => {
-                let random = Random(FIRST_DELAY);
+                let random = Random(setup.seed);
                 Sending::Frames(Box::new(OneByOne { bus: name, jitter_ns: setup.jitter, random }))
             }
             Some((pace, burst)) => {
@@ -131,6 +131,7 @@ impl Instrument for Buses {
             frame_ns,
             gap_ns: setup.gap.saturating_sub(SETTLE_NS),
             jitter_ns: 0, // the source adds it by its timer
+            seed: setup.seed,
             frame,
             count: setup.count,
             wire: None, // both stamps exclude the frame's duration
@@ -159,20 +160,22 @@ impl Instrument for Buses {
         Failure::failed(format!("bus {}: {step}: {error}", bus.name))
     }
 
-    fn refuse_hopeless(&self, outcome: &Outcome) -> failure::Result<()> {
+    fn silence(&self, outcome: &Outcome) -> Option<Silence> {
         let (tally, direct, routed) = (&outcome.tally, &self.direct.name, &self.routed.name);
         if tally.received > 0 || (tally.lost == 0 && tally.sent > 0) {
-            return Ok(());
+            return None;
         }
-        let why = if tally.sent == 0 || tally.lost_after_direct == 0 {
-            format!("bus {direct}: carries no frame (canter analyze {direct} shows why)")
+        let what = |why: String| format!("{why}; {} frames sent, none received", tally.sent);
+        Some(if tally.sent == 0 || tally.lost_after_direct == 0 {
+            Silence::Sender(what(format!(
+                "bus {direct}: carries no frame (canter analyze {direct} shows why)"
+            )))
         } else {
-            format!(
+            Silence::Gateway(what(format!(
                 "bus {routed}: carries no frame (is a gateway running from {direct} to {routed}, and is there \
                  a second node on {routed} that acknowledges?)"
-            )
-        };
-        Err(Failure::new(Exit::Lost, format!("{why}; {} frames sent, none received", tally.sent)))
+            )))
+        })
     }
 
     fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
@@ -241,9 +244,6 @@ struct OneByOne {
     jitter_ns: u64,
     random: Random,
 }
-
-/// The seed of the delays: the same in every measurement.
-const FIRST_DELAY: u64 = 7;
 
 /// From the command to the start of the frame: the meter is asleep again by then.
 pub(super) const AHEAD_NS: u64 = 30_000;

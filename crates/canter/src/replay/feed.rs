@@ -5,7 +5,7 @@ use super::{
     recording::{Recorded, Recordings},
     timeline::{Oddities, Pace, Timeline},
 };
-use crate::{failure, traffic::assignment::Assignment};
+use crate::{failure, recordings::Opening, traffic::assignment::Assignment};
 use canter_io::{Filters, Frame};
 use serde::Serialize;
 use std::{path::PathBuf, sync::mpsc::SyncSender};
@@ -19,8 +19,7 @@ pub const CHUNKS: usize = 32;
 #[derive(Clone)]
 pub struct Plan {
     pub files: Vec<PathBuf>,
-    /// Skip what is damaged in them.
-    pub salvage: bool,
+    pub opening: Opening,
     pub assignment: Assignment,
     pub filters: Option<Filters>,
     pub pace: Pace,
@@ -122,7 +121,7 @@ impl Feed {
                     break;
                 }
             }
-            recordings = Recordings::open(&self.plan.files, self.plan.salvage);
+            recordings = Recordings::open(&self.plan.files, self.plan.opening.clone());
         }
         let _ = self.hand_over(); // a player that has ended does not need the rest
         self.tally.oddities = self.timeline.oddities;
@@ -150,9 +149,10 @@ impl Feed {
                 return Ok(Err(PlayerEnded));
             }
         }
-        self.tally.notes = recordings.notes();
-        self.tally.incomplete = recordings.is_incomplete();
-        self.tally.buses = recordings.buses;
+        let (buses, remarks) = recordings.close(self.plan.opening.zone.is_some());
+        self.tally.buses = buses;
+        self.tally.notes = remarks.notes;
+        self.tally.incomplete = remarks.incomplete;
         Ok(Ok(self.tally.passed - before))
     }
 

@@ -1,10 +1,9 @@
-//! The recordings that are replayed: several files are merged by their stamps.
+//! The recordings that are replayed, as one, with the names of all their buses.
 
 use crate::{
-    failure::{self, Failure},
-    trouble::of_recording,
+    failure,
+    recordings::{Inputs, Merge, Opening, Outcome, undated},
 };
-use canter_formats::Reader;
 use canter_io::Frame;
 use std::path::PathBuf;
 
@@ -19,82 +18,56 @@ pub struct Recorded {
 
 /// Several files as one recording, in the order of their stamps; frames of the same file keep their order.
 pub struct Recordings {
-    readers: Vec<Reader>,
-    /// The next frame of each file, when it has one.
-    heads: Vec<Option<Recorded>>,
+    merge: Merge,
     /// The names of all buses so far.
     pub buses: Vec<String>,
-    /// Why a file cannot be read any further: an error after the frame before the damage.
-    failure: Option<Failure>,
+}
+
+/// What is known of the files after their last frame.
+pub struct Remarks {
+    /// Where one is cut off, entries that are not frames, losses that it reports, dates without a zone.
+    pub notes: Vec<String>,
+    /// Whether frames of a file are missing, because it is cut off or damaged, or may not be whole.
+    pub incomplete: bool,
 }
 
 impl Recordings {
-    pub fn open(paths: &[PathBuf], salvage: bool) -> failure::Result<Self> {
-        let open = |path| canter_formats::open(path).map(|reader| reader.salvage(salvage));
-        let readers = paths.iter().map(open).collect::<canter_formats::Result<Vec<_>>>()?;
-        let heads = vec![None; readers.len()];
-        let mut recordings = Self { readers, heads, buses: Vec::new(), failure: None };
-        for at in 0..recordings.readers.len() {
-            recordings.read(at)?;
-        }
-        Ok(recordings)
+    pub fn open(paths: &[PathBuf], opening: Opening) -> failure::Result<Self> {
+        Ok(Self { merge: Merge::new(Inputs::open(paths, opening)?, None), buses: Vec::new() })
     }
 
     /// The oldest of the files' next frames.
     pub fn next(&mut self) -> failure::Result<Option<Recorded>> {
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
+        let Some((input, entry)) = self.merge.next()? else { return Ok(None) };
+        let name = self.merge.name(input, entry.bus);
+        let known = self.buses.iter().position(|known| known == name);
+        let bus = known.unwrap_or(self.buses.len());
+        if known.is_none() {
+            self.buses.push(name.to_owned());
         }
-        let stamps =
-            self.heads.iter().enumerate().filter_map(|(at, head)| Some((head.as_ref()?.stamp_ns, at)));
-        let Some((_, at)) = stamps.min() else { return Ok(None) };
-        let next = self.heads[at].take();
-        self.failure = self.read(at).err();
-        Ok(next)
+        Ok(Some(Recorded { stamp_ns: entry.stamp_ns, bus, frame: entry.frame }))
     }
 
-    /// Remarks about the files: where one is cut off, entries that are not frames, and losses that it reports.
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for reader in &self.readers {
-            let path = reader.path();
-            notes.extend(reader.cut().map(|cut| format!("{cut}: all frames before were read")));
-            notes.extend(reader.salvaged().map(|skipped| format!("salvaged: {skipped}")));
-            notes.extend(
-                reader.skipped().iter().map(|(entry, count)| format!("{path}: {count} {entry}: not sent")),
-            );
-            notes.extend(reader.flawed().iter().map(|(kind, count)| format!("{path}: {count} {kind}")));
-            if reader.lost() > 0 {
-                notes.push(format!("{path}: {} frames were lost during the recording", reader.lost()));
-            }
-        }
-        notes
+    /// The names of the buses, and remarks about the files.
+    pub fn close(self, zone_given: bool) -> (Vec<String>, Remarks) {
+        let outcomes = self.merge.into_inputs().outcomes();
+        let mut notes: Vec<String> = outcomes.iter().flat_map(notes_of).collect();
+        notes.extend(undated(&outcomes).filter(|_| !zone_given));
+        (self.buses, Remarks { notes, incomplete: outcomes.iter().any(Outcome::is_doubtful) })
     }
+}
 
-    /// Whether frames of a file are missing, because it is cut off or damaged, or may not be whole.
-    pub fn is_incomplete(&self) -> bool {
-        let flawed = |reader: &Reader| reader.flawed().iter().next().is_some();
-        self.readers
-            .iter()
-            .any(|reader| flawed(reader) || reader.cut().is_some() || reader.salvaged().is_some())
+fn notes_of(outcome: &Outcome) -> Vec<String> {
+    let file = &outcome.file;
+    let mut notes = Vec::new();
+    notes.extend(outcome.cut.as_ref().map(|cut| format!("{cut}: all frames before were read")));
+    notes.extend(outcome.salvaged.as_ref().map(|skipped| format!("salvaged: {skipped}")));
+    notes.extend(outcome.skipped.iter().map(|(entry, count)| format!("{file}: {count} {entry}: not sent")));
+    notes.extend(outcome.flawed.iter().map(|(kind, count)| format!("{file}: {count} {kind}")));
+    if outcome.lost > 0 {
+        notes.push(format!("{file}: {} frames were lost during the recording", outcome.lost));
     }
-
-    fn read(&mut self, at: usize) -> failure::Result<()> {
-        let reader = &mut self.readers[at];
-        self.heads[at] = match reader.next_record().map_err(of_recording)? {
-            None => None,
-            Some(entry) => {
-                let name = reader.name(entry.bus);
-                let known = self.buses.iter().position(|known| known == name);
-                let bus = known.unwrap_or_else(|| {
-                    self.buses.push(name.to_owned());
-                    self.buses.len() - 1
-                });
-                Some(Recorded { stamp_ns: entry.stamp_ns, bus, frame: entry.frame })
-            }
-        };
-        Ok(())
-    }
+    notes
 }
 
 #[cfg(test)]
@@ -118,7 +91,8 @@ mod tests {
                 writer.frame(&entry).unwrap();
             }
             writer.finish().unwrap();
-            let (mut recordings, mut order) = (Recordings::open(&[path], false).unwrap(), Vec::new());
+            let (mut recordings, mut order) =
+                (Recordings::open(&[path], Opening::default()).unwrap(), Vec::new());
             while let Some(next) = recordings.next().unwrap() {
                 order.push((next.stamp_ns, recordings.buses[next.bus].clone(), next.frame.to_string()));
             }
@@ -134,12 +108,13 @@ mod tests {
         fs::write(&path, "(1.000000) can0 001#\n(2.000000) can0 002#\n(3.000000) ?\n(4.000000) can0 004#\n")
             .unwrap();
         let read = |salvage| {
-            let mut recordings = Recordings::open(std::slice::from_ref(&path), salvage).unwrap();
+            let mut recordings =
+                Recordings::open(std::slice::from_ref(&path), Opening { salvage, zone: None }).unwrap();
             let mut order = Vec::new();
             loop {
                 match recordings.next() {
                     Ok(Some(next)) => order.push(next.frame.can_id),
-                    Ok(None) => return (order, recordings.is_incomplete()),
+                    Ok(None) => return (order, recordings.close(false).1.incomplete),
                     Err(failure) => {
                         assert!(failure.message.ends_with("; --salvage skips what is damaged"), "{failure}");
                         return (order, true);
@@ -161,12 +136,33 @@ mod tests {
         };
         let a = file("a", "(1.000000) can0 001#\n(3.000000) can1 002#\n(2.000000) can0 003#\n");
         let b = file("b", "# nothing\n(2.000000) can1 004#\n(2.500000) can7 005#\n");
-        let mut recordings = Recordings::open(&[a, b], false).unwrap();
+        let mut recordings = Recordings::open(&[a, b], Opening::default()).unwrap();
         let mut order = Vec::new();
         while let Some(next) = recordings.next().unwrap() {
             order.push((next.frame.can_id, next.bus));
         }
         assert_eq!(order, [(1, 0), (4, 1), (5, 2), (2, 1), (3, 0)]);
         assert_eq!(recordings.buses, ["can0", "can1", "can7"]);
+    }
+
+    #[test]
+    fn a_date_without_a_zone_is_utc_unless_one_is_given_and_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.asc");
+        let text =
+            "date Mon Nov 23 12:00:00.000 pm 2026\nbase hex  timestamps absolute\n1.000000 1 123 Rx d 1 11\n";
+        fs::write(&path, text).unwrap();
+        let read = |zone: Option<canter_formats::Zone>| {
+            let given = zone.is_some();
+            let opening = Opening { zone, ..Opening::default() };
+            let mut recordings = Recordings::open(std::slice::from_ref(&path), opening).unwrap();
+            let stamp_ns = recordings.next().unwrap().unwrap().stamp_ns;
+            assert_eq!(recordings.next().unwrap(), None);
+            (stamp_ns, recordings.close(given).1.notes)
+        };
+        let (utc_ns, notes) = read(None);
+        assert!(notes.len() == 1 && notes[0].contains("names no time zone: taken as UTC"), "{notes:?}");
+        let (east_ns, notes) = read(Some("+01:00".parse().unwrap()));
+        assert_eq!((utc_ns - east_ns, notes), (3_600_000_000_000, Vec::new()));
     }
 }

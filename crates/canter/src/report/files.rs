@@ -1,7 +1,7 @@
 //! Finds result files. A file that is named must be readable; other JSON files in a folder are skipped.
 
 use crate::failure::{self, Failure};
-use crate::measure::result::ResultFile;
+use crate::measure::result::{ResultFile, VERDICTS};
 use std::{fs, path::Path, path::PathBuf};
 
 /// The files that the arguments name.
@@ -33,6 +33,11 @@ impl Found {
         Ok(found)
     }
 
+    /// Why one of the files, named or in a folder, cannot be read.
+    pub fn unreadable(&self) -> Option<&str> {
+        self.refused.iter().chain(&self.skipped).map(String::as_str).next()
+    }
+
     fn add(&mut self, path: &Path) {
         if path.is_dir() {
             return self.add_folder(path);
@@ -53,6 +58,9 @@ impl Found {
         entries.sort_by_cached_key(|entry| natural(&entry.file_name().to_string_lossy()));
         for entry in entries {
             let path = entry.path();
+            if entry.file_name() == VERDICTS {
+                continue;
+            }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 self.add_folder(&path);
             } else if path.extension().is_some_and(|extension| extension == "json") {

@@ -107,6 +107,7 @@ impl Campaign {
         let mut command =
             vec![super::program()?.to_string_lossy().into_owned(), "study".into(), "inside".into()];
         command.extend(boot.units.iter().map(|unit| unit.study.file.clone()));
+        command.extend(["--boot".to_owned(), boot.number.to_string()]);
         command.extend(count.iter().flat_map(|count| ["--count".to_owned(), count.to_string()]));
         let machine = crate::lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
         let streams = || {

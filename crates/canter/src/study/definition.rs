@@ -3,6 +3,7 @@
 use super::{
     catalogue,
     ceiling::Ceiling,
+    claim::Claim,
     plan::{Case, LatencyFile, LatencyPlan},
 };
 use crate::{
@@ -27,6 +28,8 @@ pub struct Study {
     pub kind: Kind,
     /// The ceilings that `canter study run --ceilings` checks.
     pub ceilings: Vec<Ceiling>,
+    /// What the paper says of it, and how to decide it.
+    pub claims: Vec<Claim>,
     source: String,
     paper: PaperFigures,
 }
@@ -90,6 +93,9 @@ pub struct Lab {
     /// `real` or `virtual`.
     pub clock: ClockName,
     pub cpus: u8,
+    /// Runs of each kernel, each with another seed of the jitter and a result file of its own.
+    #[serde(default = "one_boot")]
+    pub boots: u32,
     /// Virtual clock: an instruction takes 2^shift ns.
     #[serde(default)]
     pub shift: u8,
@@ -99,6 +105,10 @@ pub struct Lab {
     /// Devices of canchar, as `canter lab --canchar` takes them.
     #[serde(default)]
     pub canchar: Option<String>,
+}
+
+fn one_boot() -> u32 {
+    1
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -154,6 +164,8 @@ struct File {
     paper: PaperFigures,
     #[serde(default)]
     ceiling: Vec<Ceiling>,
+    #[serde(default)]
+    claim: Vec<Claim>,
 }
 
 #[derive(Deserialize)]
@@ -207,6 +219,11 @@ impl Study {
         Ok(all)
     }
 
+    /// The paper and the figure or table: `2011, figure 8`; empty for those of no paper.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The sort key: the paper, the numbers of its figures, the name; studies of no paper come last.
     fn order(&self) -> (bool, String, Vec<u32>, String) {
         let (paper, figures) = self.source.split_once(',').unwrap_or((&self.source, ""));
@@ -239,19 +256,24 @@ impl Study {
             (None, None, None, Some(why)) => Kind::Missing(why),
             _ => return Err(wrong("needs one of [syscalls], [latency], [ping] and missing".to_owned())),
         };
-        let File { name: own, title, source, set, lab, paper, ceiling: ceilings, .. } = file;
+        let File { name: own, title, source, set, lab, paper, ceiling: ceilings, claim: claims, .. } = file;
         if own.is_empty() || !own.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
             return Err(wrong(format!(
                 "name {own:?}: only letters, digits, points, hyphens and underscores are allowed"
             )));
         }
-        if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0) {
-            return Err(wrong("[lab]: needs at least one kernel and one processor".to_owned()));
+        let mut names: Vec<_> = claims.iter().map(|claim: &Claim| &claim.name).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(wrong(format!("claim {:?}: there are two of this name", twice[0])));
+        }
+        if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0 || lab.boots == 0) {
+            return Err(wrong("[lab]: needs at least one kernel, one processor and one boot".to_owned()));
         }
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
         }
-        Ok(Self { name: own, file: name.to_owned(), title, set, lab, kind, ceilings, source, paper })
+        Ok(Self { name: own, file: name.to_owned(), title, set, lab, kind, ceilings, claims, source, paper })
     }
 
     /// The same study with another number of frames; the frames of [syscalls] stay.
@@ -261,6 +283,15 @@ impl Study {
             (Kind::Latency(plan), Some(count)) => plan.count = count,
             (Kind::Ping(plan), Some(count)) => plan.count = count,
             _ => {}
+        }
+        self
+    }
+
+    /// The same study in its boot of this number, counted from 1: with its own seed of the jitter.
+    #[must_use]
+    pub fn in_boot(mut self, number: u32) -> Self {
+        if let Kind::Latency(plan) = &mut self.kind {
+            plan.seed += u64::from(number - 1);
         }
         self
     }

@@ -1,7 +1,10 @@
 //! The plan of a latency study: every combination of its conditions is a case and makes a series.
 
 use super::{load::Load, rules::Rules};
-use crate::{duration, gateway::kind::Method, measure::result::Condition, traffic::pattern::Traffic};
+use crate::{
+    duration, gateway::kind::Method, measure::result::Condition, meter::instrument::SEED,
+    traffic::pattern::Traffic,
+};
 use serde::Deserialize;
 
 /// The method name for no gateway: the exact instrument's second card is on the bus of the first one, and the latency
@@ -89,6 +92,8 @@ pub struct LatencyPlan {
     pub fd: bool,
     pub gap_ns: u64,
     pub jitter_ns: u64,
+    /// The seed of the jitter: another one for each boot.
+    pub seed: u64,
     pub realtime: u8,
     pub timeline: bool,
     pub handler: Option<End>,
@@ -128,6 +133,7 @@ impl LatencyFile {
             traffic: self.traffic.iter().map(traffic).collect::<Result<_, _>>()?,
             loads: self.loads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             rules: self.rules.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            seed: SEED,
             methods: self.methods,
             lens: self.lens,
             irq_priorities: self.irq_priorities,

@@ -162,6 +162,7 @@ impl Bed {
             count: plan.count,
             gap: plan.gap_ns,
             jitter: plan.jitter_ns,
+            seed: plan.seed,
             template: Template::new(case.rules.frame_id(), case.len, plan.fd),
             null: no_gateway,
             wire_time: WireTime::Auto,
@@ -222,7 +223,7 @@ impl Bed {
         let counts = side.end()?;
         let Measured { mut series, account, interrupted, .. } = match measured {
             Ok(measured) => measured,
-            Err(failure) if failure.exit == Exit::Lost => return unavailable(failure.message),
+            Err(failure) if failure.exit == Exit::Lost => return unavailable(failure.message), // nothing was sent
             Err(failure) => return Err(failure),
         };
         if interrupted {

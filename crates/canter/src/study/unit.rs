@@ -17,6 +17,8 @@ pub struct Unit {
     pub study: Study,
     /// `None`: the kernel of this machine.
     pub kernel: Option<String>,
+    /// Its boot, counted from 1.
+    pub boot: u32,
 }
 
 /// The time limit of one boot.
@@ -30,10 +32,10 @@ pub const PING_WEIGHT: u64 = 4;
 impl Unit {
     /// The name of its result file without the extension.
     pub fn name(&self) -> String {
-        match &self.kernel {
-            Some(kernel) if self.study.lab.kernels.len() > 1 => format!("{}.{}", self.study.name, kernel),
-            _ => self.study.name.clone(),
-        }
+        let kernel = self.kernel.as_ref().filter(|_| self.study.lab.kernels.len() > 1);
+        let kernel = kernel.map_or(String::new(), |kernel| format!(".{kernel}"));
+        let boot = if self.study.lab.boots > 1 { format!(".boot{}", self.boot) } else { String::new() };
+        format!("{}{kernel}{boot}", self.study.name)
     }
 
     /// Its duration, in units of [`Case::weight`].
@@ -51,7 +53,7 @@ impl Unit {
 }
 
 /// A study's units: on its kernels, on the kernel `on`, or on this machine. A study that cannot be measured has none.
-pub fn of(study: &Study, on: Option<&str>, here: bool) -> Vec<Unit> {
+pub fn of(study: &Study, on: Option<&str>, here: bool, boots: Option<u32>) -> Vec<Unit> {
     if let Kind::Missing(_) = study.kind {
         return Vec::new();
     }
@@ -59,11 +61,14 @@ pub fn of(study: &Study, on: Option<&str>, here: bool) -> Vec<Unit> {
     if let Some(kernel) = on {
         study.lab.kernels = vec![kernel.to_owned()];
     }
+    study.lab.boots = if here { 1 } else { boots.unwrap_or(study.lab.boots) };
     let kernels: Vec<Option<String>> = match here {
         true => vec![None],
         false => study.lab.kernels.iter().cloned().map(Some).collect(),
     };
-    kernels.into_iter().map(|kernel| Unit { study: study.clone(), kernel }).collect()
+    let boots = 1..=study.lab.boots;
+    let units = boots.flat_map(|boot| kernels.iter().map(move |kernel| (boot, kernel.clone())));
+    units.map(|(boot, kernel)| Unit { study: study.clone(), kernel, boot }).collect()
 }
 
 /// The studies of `--all` and `--matrix`.
@@ -75,23 +80,26 @@ pub fn names_of(set: Set) -> failure::Result<Vec<String>> {
 
 /// Units that are measured in one boot.
 pub struct Boot {
+    /// Which boot of its studies it is, counted from 1.
+    pub number: u32,
     pub machine: Machine,
     pub units: Vec<Unit>,
 }
 
 /// Groups units into one boot per machine. Interfaces that only some units need exist in all, and are down.
 pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
-    let mut boots: Vec<(Lab, Boot)> = Vec::new();
+    let mut boots: Vec<((Lab, u32), Boot)> = Vec::new();
     for unit in units {
         let kernel = unit.kernel.clone().unwrap_or_default();
         // Wires exist in addition to the cards; the instrument on cards needs a separate machine.
         let bus = if unit.study.lab.bus == Bus::Probe { Bus::Probe } else { Bus::default() };
-        let key = Lab { kernels: vec![kernel.clone()], bus, ..unit.study.lab.clone() };
+        let lab = Lab { kernels: vec![kernel.clone()], bus, boots: 1, ..unit.study.lab.clone() };
+        let key = (lab, unit.boot);
         let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
             Some((_, boot)) => boot,
             None => {
                 let machine = machine(&unit.study.lab, kernel)?;
-                boots.push((key, Boot { machine, units: Vec::new() }));
+                boots.push((key, Boot { number: unit.boot, machine, units: Vec::new() }));
                 let Some((_, boot)) = boots.last_mut() else { unreachable!("it was just pushed") };
                 boot
             }
@@ -144,7 +152,7 @@ mod tests {
 
     fn units(names: &[&str]) -> Vec<Unit> {
         let studies = names.iter().map(|name| Study::find(name).expect("it is there"));
-        studies.flat_map(|study| of(&study, None, false)).collect()
+        studies.flat_map(|study| of(&study, None, false, Some(1))).collect()
     }
 
     #[test]
@@ -170,6 +178,21 @@ mod tests {
         files.sort();
         files.dedup();
         assert_eq!(files.len(), count);
+    }
+
+    #[test]
+    fn each_boot_of_a_study_has_its_file_and_its_seed() {
+        let study = Study::find("2011-fig13").expect("it is there");
+        let units = of(&study, None, false, Some(3));
+        let names: Vec<_> = units.iter().map(Unit::name).collect();
+        assert_eq!(names, ["2011-fig13.boot1", "2011-fig13.boot2", "2011-fig13.boot3"]);
+        let boots = boots(units).expect("the machines can be made");
+        assert_eq!(boots.iter().map(|boot| boot.number).collect::<Vec<_>>(), [1, 2, 3]);
+        let seed = |number| match study.clone().in_boot(number).kind {
+            Kind::Latency(plan) => plan.seed,
+            _ => 0,
+        };
+        assert_eq!(seed(3), seed(1) + 2);
     }
 
     #[test]

@@ -180,6 +180,7 @@ impl Testbed {
             frame_ns: template::mean_ns(&self.frame, self.count, self.rates[0]),
             gap_ns: 1_000_000,
             jitter_ns: 0,
+            seed: 7,
             frame: self.frame,
             count: self.count,
             wire: Some(self.rates[1]),

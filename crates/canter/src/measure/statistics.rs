@@ -3,8 +3,29 @@
 
 use crate::measure::result::Latency;
 
-/// 95 % of a normal distribution lie within this number of standard deviations.
-const Z: f64 = 1.96;
+/// How sure an interval is: the number of standard deviations of a normal distribution that it spans to either side.
+#[derive(Clone, Copy, Debug)]
+pub struct Confidence(f64);
+
+impl Confidence {
+    /// 95 %, for a single figure.
+    pub const ONE: Self = Self(1.96);
+
+    /// All intervals of `count` figures together contain their values with 95 % (Bonferroni).
+    pub fn of_many(count: usize) -> Self {
+        Self(normal_quantile(1.0 - 0.025 / count.max(1) as f64))
+    }
+}
+
+/// The value below which a normal variable lies with this probability, above one half (Abramowitz and Stegun, 26.2.23:
+/// the error is below 0.00045).
+fn normal_quantile(probability: f64) -> f64 {
+    let t = (-2.0 * (1.0 - probability).ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    t - above / below
+}
+
 /// Two percentiles are compared when at least this number of latencies lies above each.
 const ABOVE_MIN: u64 = 10;
 /// The probability outside of an interval at each side.
@@ -44,12 +65,16 @@ impl Estimate {
 }
 
 /// A percentile with its interval by order statistics. `None` when too few latencies lie above it.
-pub fn percentile(latency: &Latency, per_mille: u64) -> Option<Estimate> {
+pub fn percentile(latency: &Latency, per_mille: u64, Confidence(z): Confidence) -> Option<Estimate> {
     let (n, p) = (latency.count as f64, per_mille as f64 / 1000.0);
     if latency.count * (1000 - per_mille.min(1000)) < ABOVE_MIN * 1000 {
         return None;
     }
-    let half = Z * (n * p * (1.0 - p)).sqrt();
+    let half = z * (n * p * (1.0 - p)).sqrt();
+    // An interval that reaches the greatest latency would depend on a single frame.
+    if (n * p + half).ceil() + 1.0 >= n {
+        return None;
+    }
     let at = |rank: f64| latency.at_rank(rank.clamp(1.0, n) as u64) as f64;
     let value = at((n * p).ceil());
     Some(Estimate {
@@ -60,12 +85,12 @@ pub fn percentile(latency: &Latency, per_mille: u64) -> Option<Estimate> {
 }
 
 /// `part` of `all` as a share with Wilson's interval.
-pub fn share(part: u64, all: u64) -> Option<Estimate> {
+pub fn share(part: u64, all: u64, Confidence(z): Confidence) -> Option<Estimate> {
     let n = all as f64;
     let value = (all > 0).then(|| part as f64 / n)?;
-    let centre = value + Z * Z / (2.0 * n);
-    let half = Z * (value * (1.0 - value) / n + Z * Z / (4.0 * n * n)).sqrt();
-    let limit = |at: f64| (at / (1.0 + Z * Z / n)).clamp(0.0, 1.0);
+    let centre = value + z * z / (2.0 * n);
+    let half = z * (value * (1.0 - value) / n + z * z / (4.0 * n * n)).sqrt();
+    let limit = |at: f64| (at / (1.0 + z * z / n)).clamp(0.0, 1.0);
     // At 0 and 1 the limits would equal the value, except for rounding.
     let low = if part == 0 { 0.0 } else { limit(centre - half).min(value) };
     let high = if part == all { 1.0 } else { limit(centre + half).max(value) };
@@ -153,6 +178,13 @@ mod tests {
     }
 
     #[test]
+    fn intervals_of_many_figures_are_wider() {
+        let near = |confidence: Confidence, z: f64| (confidence.0 - z).abs() < 0.001;
+        assert!(near(Confidence::of_many(1), 1.960) && near(Confidence::of_many(100), 3.481));
+        assert!(near(Confidence::of_many(1000), 4.056));
+    }
+
+    #[test]
     fn repeats_that_overlap_show_no_shift() {
         let estimate = shift(&[1.0, 2.0, 3.0, 4.0], &[1.1, 2.1, 2.9, 4.2]).expect("four and four suffice");
         assert!(estimate.low < 0.0 && estimate.high > 0.0, "{estimate:?}");
@@ -163,20 +195,26 @@ mod tests {
     #[test]
     fn a_percentile_needs_latencies_above_it() {
         let thousand = latency(0..1000);
-        assert!(percentile(&thousand, 990).is_some() && percentile(&thousand, 999).is_none());
-        assert!(percentile(&latency([]), 500).is_none());
-        let median = percentile(&thousand, 500).expect("a median");
+        assert!(
+            percentile(&thousand, 990, Confidence::ONE).is_some()
+                && percentile(&thousand, 999, Confidence::ONE).is_none()
+        );
+        assert!(percentile(&latency([]), 500, Confidence::ONE).is_none());
+        let median = percentile(&thousand, 500, Confidence::ONE).expect("a median");
         assert_eq!((median.value, median.low, median.high), (499.0, 468.0, 531.0));
     }
 
     #[test]
     fn an_interval_of_a_share_is_wilson_s() {
-        let none = share(0, 1000).expect("a share");
+        let none = share(0, 1000, Confidence::ONE).expect("a share");
         assert!(none.low == 0.0 && (none.high - 0.003_827).abs() < 1e-5, "{none:?}");
-        let few = share(5, 1000).expect("a share");
+        let few = share(5, 1000, Confidence::ONE).expect("a share");
         assert!(few.minus(none).low > 0.0, "5 of 1000 are more than none");
-        assert!(share(3, 1000).expect("a share").minus(none).low < 0.0, "3 of 1000 may be chance");
-        assert_eq!(share(1, 0), None);
+        assert!(
+            share(3, 1000, Confidence::ONE).expect("a share").minus(none).low < 0.0,
+            "3 of 1000 may be chance"
+        );
+        assert_eq!(share(1, 0, Confidence::ONE), None);
     }
 
     #[test]
@@ -191,7 +229,7 @@ mod tests {
         #[test]
         fn an_interval_holds_its_value(a in prop::collection::vec(0..2_000_000_i64, 20..200),
                                        b in prop::collection::vec(0..2_000_000_i64, 20..200)) {
-            let (a, b) = (percentile(&latency(a), 500), percentile(&latency(b), 500));
+            let (a, b) = (percentile(&latency(a), 500, Confidence::ONE), percentile(&latency(b), 500, Confidence::ONE));
             let ratio = b.expect("a median").ratio_to(a.expect("a median"));
             prop_assert!(ratio.low <= ratio.value && ratio.value <= ratio.high && ratio.high.is_finite());
         }
@@ -210,7 +248,7 @@ mod tests {
         let truth = 10_000.0 / 0.5;
         let misses = (0..400).filter(|_| {
             let sample = latency((0..300).map(|_| (10_000.0 / (1.0 - random())) as i64));
-            let median = percentile(&sample, 500).expect("a median");
+            let median = percentile(&sample, 500, Confidence::ONE).expect("a median");
             !(median.low..=median.high).contains(&truth)
         });
         let misses = misses.count();

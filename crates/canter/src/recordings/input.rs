@@ -1,8 +1,8 @@
-//! The inputs of a conversion, of which only some are open at a time: there may be more than file descriptors or memory for
+//! Recordings, of which only some are open at a time: there may be more than file descriptors or memory for
 //! their buffers. Each is opened at first, for the stamp of its first frame, and stays open while there is room. Of those
 //! that are open, the one whose next frame is the latest makes room for another; it is opened again when its turn comes.
 
-use super::report;
+use super::outcome::Outcome;
 use crate::{
     failure::{self, Failure},
     trouble::of_recording,
@@ -37,8 +37,8 @@ struct Input {
     /// Of a reader that was closed.
     names: Vec<String>,
     bytes: u64,
-    /// What the report says of it, after its end.
-    report: Option<report::Input>,
+    /// After its end.
+    outcome: Option<Outcome>,
 }
 
 /// All inputs.
@@ -49,6 +49,8 @@ pub struct Inputs {
     open: Vec<usize>,
     open_max: usize,
     size: u64,
+    /// Why one of them cannot be read any further: told after the frame before the damage.
+    failure: Option<Failure>,
 }
 
 /// How many inputs may be open, by the limit of file descriptors: half of them are for all else.
@@ -62,8 +64,14 @@ fn open_max() -> usize {
 impl Inputs {
     /// Opens each input and reads its first frame.
     pub fn open(paths: &[PathBuf], opening: Opening) -> failure::Result<Self> {
-        let mut inputs =
-            Self { opening, inputs: Vec::new(), open: Vec::new(), open_max: open_max(), size: 0 };
+        let mut inputs = Self {
+            opening,
+            inputs: Vec::new(),
+            open: Vec::new(),
+            open_max: open_max(),
+            size: 0,
+            failure: None,
+        };
         for path in paths {
             inputs.inputs.push(Input {
                 path: path.clone(),
@@ -72,7 +80,7 @@ impl Inputs {
                 frames: 0,
                 names: Vec::new(),
                 bytes: 0,
-                report: None,
+                outcome: None,
             });
             let at = inputs.inputs.len() - 1;
             let reader = inputs.reader(at)?;
@@ -122,7 +130,7 @@ impl Inputs {
             last = reader.next_record().map_err(of_recording)?;
         }
         if last != input.head {
-            let message = format!("{}: read: was changed during the conversion", input.path.display());
+            let message = format!("{}: read: was changed meanwhile", input.path.display());
             return Err(Failure::failed(message));
         }
         input.reader = Some(reader);
@@ -142,9 +150,18 @@ impl Inputs {
             if self.inputs[at].reader.is_none() {
                 self.reopen(at)?;
             }
-            self.advance(at)?;
+            if let Err(failure) = self.advance(at) {
+                self.inputs[at].head = None;
+                self.failure = Some(failure);
+            }
         }
         Ok(head)
+    }
+
+    /// Fails when an input cannot be read any further.
+    #[inline]
+    pub fn check(&mut self) -> failure::Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Reads the next frame; an input that has ended is closed.
@@ -165,7 +182,7 @@ impl Inputs {
         let input = &mut self.inputs[at];
         if let Some(reader) = input.reader.take() {
             (input.names, input.bytes) = (reader.names().to_vec(), reader.bytes());
-            input.report = Some(report::Input::of(&reader));
+            input.outcome = Some(Outcome::of(&reader));
         }
         self.open.retain(|&open| open != at);
     }
@@ -191,9 +208,9 @@ impl Inputs {
         self.inputs.iter().map(|input| input.reader.as_ref().map_or(input.bytes, Reader::bytes)).sum()
     }
 
-    /// What the report says of each, after the end of all.
-    pub fn reports(self) -> Vec<report::Input> {
-        self.inputs.into_iter().filter_map(|input| input.report).collect()
+    /// What is known of each, after the end of all.
+    pub fn outcomes(self) -> Vec<Outcome> {
+        self.inputs.into_iter().filter_map(|input| input.outcome).collect()
     }
 }
 
@@ -231,7 +248,7 @@ mod tests {
             }
         }
         assert_eq!(inputs.stamp_ns(0), None);
-        let reports = inputs.reports();
-        assert_eq!(reports.iter().map(report::Input::frames).collect::<Vec<_>>(), [4; 5]);
+        let outcomes = inputs.outcomes();
+        assert_eq!(outcomes.iter().map(|outcome| outcome.frames).collect::<Vec<_>>(), [4; 5]);
     }
 }

@@ -1,4 +1,4 @@
-//! Merges several recordings by stamp. Frames of the same recording keep their order, except with `--sort`.
+//! Merges several recordings by stamp. Frames of the same recording keep their order, unless they are to be sorted.
 
 use super::input::Inputs;
 use crate::failure;
@@ -42,7 +42,7 @@ pub struct Merge {
     inputs: Inputs,
     /// The inputs by the stamp of their next frame; those with the same stamp in their order.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    /// `--sort`: frames are held back until a stamp is newer by this.
+    /// Sorting: frames are held back until a stamp is newer by this.
     window_ns: Option<u64>,
     held: BinaryHeap<Reverse<Held>>,
     newest_ns: u64,
@@ -80,6 +80,7 @@ impl Merge {
     /// The oldest of the recordings' next frames.
     #[inline]
     fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
+        self.inputs.check()?;
         let Some(mut first) = self.order.peek_mut() else { return Ok(None) };
         let at = first.0.1;
         let entry = self.inputs.take(at)?;
@@ -130,7 +131,7 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::input::Opening;
+    use crate::recordings::Opening;
 
     /// A merge of logs with these stamps.
     fn merge(logs: &[&[u64]], window_ns: Option<u64>) -> Merge {

@@ -1,0 +1,59 @@
+//! What is known of a recording after its last frame.
+
+use canter_formats::Reader;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A recording that was read to its end, or as far as it can be read.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    pub file: String,
+    format: &'static str,
+    pub frames: u64,
+    /// Entries that are neither classic nor FD frames.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// Frames whose fields contradict each other.
+    pub flawed: BTreeMap<&'static str, u64>,
+    /// Lost frames that the recording reports.
+    pub lost: u64,
+    /// Whether its stamps count from a date without a time zone.
+    pub zone_used: bool,
+    /// It ends in the middle of an entry, and where.
+    #[serde(skip)]
+    pub cut: Option<String>,
+    /// What was skipped of it.
+    #[serde(skip)]
+    pub salvaged: Option<String>,
+}
+
+impl Outcome {
+    pub fn of(reader: &Reader) -> Self {
+        Self {
+            file: reader.path().to_owned(),
+            format: reader.format().name,
+            frames: reader.frames(),
+            skipped: reader.skipped().iter().collect(),
+            flawed: reader.flawed().iter().collect(),
+            lost: reader.lost(),
+            zone_used: reader.zone_used(),
+            cut: reader.cut().map(str::to_owned),
+            salvaged: reader.salvaged(),
+        }
+    }
+
+    /// Whether frames are missing, or may not be whole.
+    pub fn is_doubtful(&self) -> bool {
+        self.cut.is_some() || self.salvaged.is_some() || !self.flawed.is_empty()
+    }
+}
+
+/// A line about recordings whose dates name no time zone, when none was given; `None` when there are none.
+pub fn undated(outcomes: &[Outcome]) -> Option<String> {
+    let dated: Vec<&Outcome> = outcomes.iter().filter(|one| one.zone_used).collect();
+    let [first, more @ ..] = &dated[..] else { return None };
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    Some(format!(
+        "the date of {}{more} names no time zone: taken as UTC (--zone local, Europe/Prague or +01:00)",
+        first.file
+    ))
+}

@@ -1,0 +1,122 @@
+//! Criteria: what series must show for a claim to hold. Bounds derive from the paper's own number and a factor.
+
+mod course;
+mod knee;
+mod line;
+mod order;
+mod ratio;
+
+pub use course::Course;
+pub use knee::Knee;
+pub use line::Line;
+pub use order::Order;
+pub use ratio::{Lost, Ratio};
+
+use super::{
+    evidence::Evidence,
+    outcome::{Outcome, Word},
+};
+use serde::Deserialize;
+
+#[derive(Clone, Debug)]
+pub enum Criterion {
+    /// One figure is so many times another.
+    Ratio(Box<Ratio>),
+    /// Figures of several series ascend.
+    Order(Order),
+    /// A figure stays, rises or rises in a straight line while a number is varied.
+    Course(Course),
+    /// The cost of a system call grows in a straight line with the number of frames.
+    Line(Line),
+    /// The period from which on no frames are lost.
+    Knee(Box<Knee>),
+    /// The share of lost frames.
+    Lost(Lost),
+    /// Nothing here can decide it, for this reason.
+    Cannot(String),
+}
+
+/// The side on which the paper's number bounds a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Between the paper's number divided and multiplied by the factor.
+    #[default]
+    About,
+    AtLeast,
+    AtMost,
+}
+
+/// The paper's number, and how far a figure may be from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub paper: f64,
+    pub within: f64,
+    pub side: Side,
+}
+
+impl Bounds {
+    pub fn check(self) -> Result<(), String> {
+        match self.paper >= 0.0 && self.paper.is_finite() && self.within >= 1.0 && self.within.is_finite() {
+            true => Ok(()),
+            false => Err("paper: a number from 0 on; within: a factor of at least 1".to_owned()),
+        }
+    }
+
+    /// The lowest and the highest figure that reproduce the paper's.
+    pub fn range(self) -> [f64; 2] {
+        let (least, most) = (self.paper / self.within, self.paper * self.within);
+        match self.side {
+            Side::About => [least, most],
+            Side::AtLeast => [least, f64::INFINITY],
+            Side::AtMost => [0.0, most],
+        }
+    }
+}
+
+impl Criterion {
+    /// What the results say of it.
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Outcome {
+        let outcome = match self {
+            Self::Ratio(ratio) => ratio.decide(evidence),
+            Self::Order(order) => order.decide(evidence),
+            Self::Course(course) => course.decide(evidence),
+            Self::Line(line) => line.decide(evidence),
+            Self::Knee(knee) => knee.decide(evidence),
+            Self::Lost(lost) => lost.decide(evidence),
+            Self::Cannot(why) => Err(Outcome::without_figures(Word::NotMeasurable, why.clone())),
+        };
+        outcome.unwrap_or_else(|without_figures| without_figures)
+    }
+
+    /// The error of a criterion that contradicts itself.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Ratio(ratio) => ratio.bounds().check(),
+            Self::Order(order) => order.check(),
+            Self::Course(course) => course.check(),
+            Self::Line(line) => line.check(),
+            Self::Knee(knee) => knee.check(),
+            Self::Lost(lost) => lost.bounds().check(),
+            Self::Cannot(why) if why.is_empty() => Err("cannot: needs a reason".to_owned()),
+            Self::Cannot(_) => Ok(()),
+        }
+    }
+}
+
+/// A number with three digits: `0.0123`, `2.68`, `1234`.
+pub fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "∞".to_owned();
+    }
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size => {
+            let before = size.log10().floor() as i32;
+            let decimals = usize::try_from(2 - before).unwrap_or_default().min(6);
+            let text = format!("{value:.decimals$}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    }
+}

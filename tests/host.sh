@@ -1,0 +1,52 @@
+#!/bin/sh
+# tests/host.sh SUITE CANTER FOLDER: the lab on a host with another release of Debian (SUITE: trixie). Makes a chroot of its
+# packages in FOLDER, once, and boots guests from there by CANTER, a built program: the cards, the FD cards, whose driver is
+# built from Debian's sources, and canwire, which is built from the program's own. Needs root and mmdebstrap.
+set -eu
+suite=$1 canter=$(realpath "$2")
+mkdir -p "$3"
+root=$(realpath "$3")/$suite
+if [ "$(id -u)" != 0 ]; then
+	echo "SKIPPED tests/host.sh: a chroot needs root"
+	exit 0
+fi
+packages=qemu-system-x86,busybox-static,kmod,xz-utils,zstd,util-linux,make,gcc,iproute2,can-utils,ca-certificates
+if [ ! -e "$root/complete" ]; then
+	rm -rf "$root"
+	mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' | grep -v security | head -n 1)
+	security=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' | grep security | head -n 1)
+	mmdebstrap --quiet --variant=apt "--include=$packages" "$suite" "$root" \
+		"deb $mirror $suite main" "deb $mirror $suite-updates main" ${security:+"deb $security $suite-security main"}
+	touch "$root/complete"
+fi
+cat > "$root/try" <<'end'
+#!/bin/sh
+set -eu
+cd /root
+. /etc/os-release
+echo "host: $PRETTY_NAME, $(qemu-system-x86_64 --version | head -n 1)"
+apt-get update -q > update 2>&1 || { cat update >&2; exit 1; }
+expect() { [ "$2" = "$3" ] || { echo "$1: $2 instead of $3" >&2; exit 1; }; }
+for each in 0 1; do echo "ip link set can$each up type can bitrate 500000"; done > cards
+cat >> cards <<'cards'
+timeout 20 candump -n 1 can1 > /tmp/seen &
+until grep -q ' can1 ' /proc/net/can/rcvlist_all; do sleep 0.02; done
+cansend can0 123#11
+wait
+xargs < /tmp/seen
+cards
+expect "the cards" "$(canter lab -- sh cards)" "can1 123 [1] 11"
+expect "the FD cards" "$(canter lab --fd-cards 1 -- ip link set can5 type can bitrate 500000 dbitrate 2000000 fd on && echo on)" on
+expect canwire "$(canter lab --bus wire --clock virtual -- sh -c 'ip link set wcan0 up type can bitrate 500000 && echo up')" up
+canter lab --kernel 6.1 -- true 2> refusal && { echo "6.1: there is one here" >&2; exit 1; }
+grep -q 'kernel 6.1: apt offers no package .*offered: .*6.12' refusal || { cat refusal >&2; exit 1; }
+canter lab --clean | grep -q '^removed .* MB: /root/.cache/canter$'
+echo "well"
+end
+chmod +x "$root/try"
+cp "$canter" "$root/usr/local/bin/canter"
+# In namespaces of its own, so that nothing stays mounted or running.
+exec unshare --mount --pid --fork --kill-child sh -eu -c '
+	mount --rbind /dev "$1/dev"; mount -t proc proc "$1/proc"; mount -t sysfs sys "$1/sys"
+	cp /etc/resolv.conf "$1/etc/resolv.conf"
+	exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$1" /try' sh "$root"
