@@ -19,7 +19,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-hosts test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-hosts test-arm-host test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
@@ -44,7 +44,7 @@ test-lines: setup
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
-EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-deb test-dkms test-wheel test-package test-hosts miri bench
+EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-arm-host test-deb test-dkms test-wheel test-package test-hosts miri bench
 # These too, as soon as this file has them.
 EVERYTHING += $(filter test-checkpatch test-ynl fuzz,$(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile))
 ifneq ($(origin LINES),command line)
@@ -166,6 +166,11 @@ test-arm-lab: setup-arm built
 	$(ARM64) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --arch arm64 --share . --timeout 60m --" \
 	  cargo test --locked --target aarch64-unknown-linux-gnu -p canter --test gateway $(ONLY_LAB)
 
+# The lab on an arm64 host: a guest in the lab's arm64 guest, ten minutes of a processor.
+test-arm-host: setup-arm built
+	$(ARM64) cargo build --locked -p canter --target aarch64-unknown-linux-gnu
+	tests/host_arm64.sh $(TARGET)/debug/canter $(TARGET)/aarch64-unknown-linux-gnu/debug/canter $(TARGET)/hosts
+
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.
 PROFILE ?= release
 BUILT := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
@@ -189,14 +194,13 @@ deb-source: setup-deb
 	packaging/source.sh target/source
 
 # Each package in target/deb: its files, its pages, its completions, its program where it runs; this machine's by apt, too.
-# A service that records meanwhile goes on through an upgrade.
+# A whole drive by its service, with an upgrade meanwhile.
 test-deb: deb deb-dkms built
 	@$(MAKE) --no-print-directory setup PACKAGES=lintian
 	lintian --fail-on error,warning target/deb/canter*.deb
 	packaging/test.sh target/deb
 	packaging/install.sh target/deb
-	$(LAB) --systemd -- packaging/running.sh "$$(realpath target/deb/canter_*_$$(dpkg --print-architecture).deb)"
-	$(LAB) --systemd --clock virtual -- packaging/drive.sh "$$(realpath target/deb/canter_*_$$(dpkg --print-architecture).deb)"
+	$(LAB) --systemd --timeout 20m -- packaging/drive.sh "$$(realpath target/deb/canter_*_$$(dpkg --print-architecture).deb)"
 
 # The crates as a registry would have them: packed, unpacked into an empty folder, built and used from there.
 test-package: setup
@@ -215,7 +219,7 @@ test-python: built target/python target/python-can
 # A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in test-python.
 test-python-stress: built target/python target/python-can
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
-	$(LAB) -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
+	$(LAB) --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
 	  -k notifier_senders
 
 # What a frame costs a Python program, beside python-can's own back-end.

@@ -1,123 +1,135 @@
 #!/bin/bash
 # A whole drive by the package's service, under systemd: packaging/drive.sh PACKAGE.deb
 # Boot without interfaces, an interface that comes late, a full disk that gets room again, a hat that is unplugged, a crash
-# loop, an upgrade, a purge. At the end every frame that was sent is in a file, or an account says where it was lost.
+# loop, an upgrade, a restart, removal and purge. Every frame has a number (numbered.py). At the end each number is in a
+# file, or an account has counted it as lost.
 # It changes the machine that it runs on: in a guest of the lab only,
-#     canter lab --systemd --clock virtual -- packaging/drive.sh "$PWD"/target/deb/canter_*_amd64.deb
+#     canter lab --systemd -- packaging/drive.sh "$PWD"/target/deb/canter_*_amd64.deb
 set -eu
 grep -q canter-lab /proc/1/cmdline || { echo "drive.sh: in canter lab --systemd only" >&2; exit 2; }
 package=$1
+here=$(dirname "$0")
 unit=canter-capture@drive
 folder=/var/lib/canter/drive
-sent=0
+record=/tmp/sent
 export DEBIAN_FRONTEND=noninteractive
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin # Debian's Python: others start slowly in an emulated processor
 
-complain() { echo "drive.sh: $1" >&2; journalctl --no-pager -o cat -u $unit | tail -n 40 >&2; ls -l $folder >&2; exit 1; }
-# until_holds WHAT COMMAND…: time passes quickly in the virtual clock, and the lab's own limit ends a wait without end.
+complain() {
+	echo "drive.sh: $1" >&2
+	journal | tail -n 40 >&2
+	ls -l $folder >&2
+	exit 1
+}
+show() { systemctl show --value -p "$1" $unit; }
+journal() { journalctl --no-pager -o cat -u $unit; }
+
+# until_holds WHAT COMMAND…: the limit is for a machine that is busy with other things.
 until_holds() {
-	local what=$1
+	local what=$1 end=$((SECONDS + 120))
 	shift
-	for _ in $(seq 3000); do
-		! "$@" || return 0
+	until "$@"; do
+		[ $SECONDS -lt $end ] || complain "still not: $what"
 		sleep 0.2
 	done
-	complain "still not: $what"
 }
 # Each text once: it looks at what the journal has got since the last call.
 mark=0
-journal() { journalctl --no-pager -o cat -u $unit; }
 says() { journal | tail -n "+$((mark + 1))" | grep -qF -- "$1"; }
 until_says() {
 	until_holds "$1" says "$1"
 	mark=$(journal | wc -l)
 }
-written() { cat $folder/drive-*.log 2>/dev/null | wc -l; }
-send() {
-	cangen drvs0 -g 1 -p 1000 -n "$1" -I 1 -L 8 -D i
-	sent=$((sent + $1))
-}
+
 plug_in() {
 	ip link add drvs0 type vxcan peer name drv0
 	ip link set drvs0 up
 	ip link set drv0 up
 }
-# Sends frames and waits until they are written: what a kill may cost is what is younger than the flush interval.
+# send PHASE [COUNT]
+send() { "$here/numbered.py" send drvs0 $record "$@"; }
+written() { cat $folder/drive-*.log 2>/dev/null | wc -l; }
+has_written() { [ "$(written)" -ge "$1" ]; }
+# drive PHASE COUNT: sends and waits until all is written. A kill may cost what is younger than the flush interval.
 drive() {
 	local before
 	before=$(written)
-	send "$1"
-	until_holds "$1 more frames are written" has_written $((before + $1))
+	send "$@"
+	until_holds "$2 more frames are written" has_written $((before + $2))
 }
-has_written() { [ "$(written)" -ge "$1" ]; }
+status_has_losses() { [[ $(show StatusText) =~ ,\ [1-9][0-9]*\ lost$ ]]; }
+has_restarted() { [ "$(show NRestarts)" -ge "$1" ] && systemctl is-active -q $unit; }
+# Without triggers: man-db would index all pages of the host, in an emulated processor.
+install() { dpkg --no-triggers -i "$package"; }
 
-rm -f /usr/sbin/policy-rc.d # a host that is a container forbids packages to start services
+rm -f /usr/sbin/policy-rc.d # a host that is a container forbids packages to start and stop services
 modprobe vxcan
-dpkg --no-triggers -i "$package"
+install
 cat >/etc/canter/canter.toml <<-end
 	[capture.drive]
 	interfaces = ["drv0"]
 	output = "drive/drive-{run}.log"
 	flush-interval = "500ms"
-	keep-runs = 20
+	keep-runs = 50
 end
 mkdir -p $folder
-mount -t tmpfs -o size=4M,mode=777 none $folder
+mount -t tmpfs -o size=32M,mode=777 none $folder
 
-# Boot: no interface is there. Then it comes.
+# Boot: no interface exists. Then it comes.
 systemctl enable --now $unit
 until_says 'drv0: find: no such device'
 plug_in
 until_says 'drv0: found'
-drive 1000
+drive late 1000
 
 # The disk is filled by somebody, and freed.
-head -c 8M /dev/zero >$folder/filler 2>/dev/null || true
-send 3000
+head -c 64M /dev/zero >$folder/filler 2>/dev/null || true
+send full 3000
 until_says 'frames are counted but not written'
+until_holds 'the status counts what is lost' status_has_losses
 rm $folder/filler
 until_says 'the recording continues here'
-drive 500
+drive freed 500
 
-# The hat is unplugged and plugged in again.
+# The hat is unplugged with frames behind it that are not yet written, and plugged in again.
+send unplugged 300
 ip link delete drv0
-until_says 'drv0: '
+until_says 'drv0: is gone'
 plug_in
-until_says 'drv0: found'
-drive 500
+until_says 'drv0: appeared again'
+drive plugged 500
 
-# A crash loop. A killed recorder leaves its files, and no account of losses: the run with losses ends before. Frames that
-# come while no recorder runs are nobody's: none is sent then.
+# A crash loop. A killed recorder leaves its files and no account of losses, so the run with losses ends before. Frames that
+# come while no recorder runs are in nobody's account: none is sent then.
 systemctl restart $unit
-drive 200
-for crash in 1 2 3; do
+drive crashes 200
+for crash in $(seq 12); do
 	systemctl kill -s KILL $unit
-	restarts() { [ "$(systemctl show --value -p NRestarts $unit)" -ge $crash ] && systemctl is-active -q $unit; }
-	until_holds "restart $crash" restarts
-	drive 200
+	until_holds "restart $crash" has_restarted "$crash"
+	[ "$crash" -lt 10 ] || drive crashes 200
 done
 
-# An upgrade goes on recording; then it is restarted.
-process=$(systemctl show --value -p MainPID $unit)
-dpkg --no-triggers -i "$package"
-[ "$(systemctl show --value -p MainPID $unit)" = "$process" ] || complain 'the upgrade has ended the recording'
-drive 200
+# An upgrade goes on recording, and says what still runs the old program; then that is restarted.
+process=$(show MainPID)
+"$here/numbered.py" send drvs0 $record upgrade &
+sender=$!
+install | tee /tmp/upgraded
+kill $sender
+wait $sender
+[ "$(show MainPID)" = "$process" ] || complain 'the upgrade stopped or restarted the recording'
+grep -q "systemctl restart $unit.service" /tmp/upgraded || complain 'the upgrade does not name what runs the old program'
 systemctl restart $unit
-drive 200
-systemctl stop $unit
-dpkg --no-triggers -P canter
-[ ! -e /etc/canter ] || complain 'purged, and /etc/canter is there'
+[ "$(show MainPID)" != "$process" ] || complain 'no restart'
+drive restarted 200
 
-# Every frame once, or told of as lost.
-python3 - $folder $sent <<-'end'
-	import glob, json, sys
-	folder, sent = sys.argv[1], int(sys.argv[2])
-	files = sorted(glob.glob(folder + "/drive-*.log"))
-	frames = sum(len(open(name).readlines()) for name in files)
-	accounts = [json.load(open(name)) for name in sorted(glob.glob(folder + "/*.account.json"))]
-	lost = sum(sum(frames for place, frames in one["lost"].items() if place != "overrun_events") for one in accounts)
-	for one in accounts:
-	    print(one["file"], one["frames"], one["verdict"], sep=": ")
-	if frames + lost != sent or lost == 0:
-	    sys.exit(f"drive.sh: {sent} sent, {frames} in {len(files)} files, {lost} told of as lost")
-	print(f"{sent} frames sent = {frames} in {len(files)} files + {lost} told of as lost, in {len(accounts)} runs")
-end
+# It is removed with frames that are not yet written, and purged.
+send removed 300
+dpkg --no-triggers -r canter
+[ "$(show MainPID)" = 0 ] || complain 'removed, and the recording still runs'
+[ "$(show Result)" = success ] || complain 'its end was not a clean one'
+dpkg --no-triggers -P canter
+[ ! -e /etc/canter ] || complain 'purged, and /etc/canter still exists'
+[ ! -L /etc/systemd/system/multi-user.target.wants/$unit.service ] || complain 'purged, and still enabled'
+[ "$(stat -c %U $folder/drive-0001.log)" = _canter ] || complain 'the recording has lost its owner'
+
+"$here/numbered.py" check $folder $record full || complain 'frames are not accounted for'

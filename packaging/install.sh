@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs both packages by apt, uses what came of it, upgrades, removes and purges them: packaging/install.sh target/deb
-# As root, on an overlay of this machine's root: nothing of it stays. packaging/running.sh does the same to running services.
+# As root, on an overlay of this machine's root: nothing of it stays. packaging/drive.sh does the same to a running service.
 set -eu
 [ "$(id -u)" = 0 ] || { echo "SKIPPED packaging/install.sh: an overlay of / needs root"; exit 0; }
 export package modules

@@ -231,6 +231,8 @@ pub struct Receiver {
     pub capabilities: Capabilities,
     /// The carriers that it can receive from.
     pub carriers: &'static [&'static Carrier],
+    /// The capability (capabilities(7)) that it needs besides CAP_NET_RAW and CAP_NET_ADMIN.
+    pub right: Option<&'static str>,
     /// The wait with which `canter syscalls` measures it; its queue is filled before the measurement. `Err`: why it
     /// cannot be measured.
     pub syscalls: std::result::Result<Wait, &'static str>,
@@ -251,6 +253,8 @@ pub struct Transmitter {
     pub capabilities: Capabilities,
     /// The carriers that it can send to.
     pub carriers: &'static [&'static Carrier],
+    /// The capability (capabilities(7)) that it needs besides CAP_NET_RAW and CAP_NET_ADMIN.
+    pub right: Option<&'static str>,
     /// Whether `canter syscalls` can measure it; `Err`: why not.
     pub syscalls: std::result::Result<(), &'static str>,
     /// Checks whether it works on this interface and machine; the error has the reason.

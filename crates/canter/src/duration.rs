@@ -1,4 +1,4 @@
-//! Durations as people type them: `120us`, `1.5ms`, `5s`, `10m`.
+//! Durations as people type them: `120us`, `1.5ms`, `5s`, `10m`, `2h`.
 
 /// Units, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, u64)] = &[
@@ -8,6 +8,7 @@ const UNITS: &[(&str, u64)] = &[
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
 ];
 
 /// Reads a duration, in ns, rounded down to whole ns.
@@ -41,6 +42,7 @@ mod tests {
             ("5s", 5_000_000_000),
             ("7ns", 7),
             ("2m", 120_000_000_000),
+            ("10h", 36_000_000_000_000),
             ("0.25µs", 250),
         ];
         for (text, ns) in cases {

@@ -44,6 +44,15 @@ pub struct Arguments {
     settings: Settings,
 }
 
+impl Arguments {
+    /// The method of each direction of a command line.
+    pub fn methods(&self) -> failure::Result<Vec<Method>> {
+        let method = self.method.unwrap_or_else(table::usual);
+        let directions = plan::directions(&self.ends, method.kind.takes_hops)?;
+        directions.iter().map(|direction| method.between(direction)).collect()
+    }
+}
+
 /// The kinds that are not pairs of methods.
 fn named(table: &[Kind]) -> impl Iterator<Item = &Kind> {
     table.iter().filter(|kind| !kind.pairs)

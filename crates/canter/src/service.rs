@@ -9,11 +9,12 @@ mod runs;
 
 use crate::{
     failure::{self, Exit, Failure},
+    gateway,
     options::Common,
-    program::Program,
+    program::{self, Program},
     supervisor::Supervisor,
 };
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, Subcommand};
 use configuration::{CAPTURE, Configuration, GATEWAY};
 use runs::Run;
 use std::path::{Path, PathBuf};
@@ -61,14 +62,19 @@ pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> fail
                 Err(Failure::new(Exit::Usage, message))
             }
         },
-        Command::Check => check(&configuration),
+        Command::Check => check(&configuration, program),
     }
 }
 
+/// Reads a command line without the program's name.
+fn read(words: &[String], program: &Program<'_>) -> failure::Result<ArgMatches> {
+    let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
+    program.read(all).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+}
+
 /// Runs a command line.
-fn start(words: Vec<String>, program: &Program<'_>) -> failure::Result {
-    let given = program.read(["canter".to_owned()].into_iter().chain(words));
-    program.run(&given.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?)
+fn start(words: &[String], program: &Program<'_>) -> failure::Result {
+    program.run(&read(words, program)?)
 }
 
 const OUTPUT: &str = "--output=";
@@ -86,16 +92,24 @@ fn capture(configuration: &Configuration<'_>, name: &str, program: &Program<'_>)
             }
         }
     }
-    start(part.words, program)
+    start(&part.words, program)
 }
 
 fn gateway(configuration: &Configuration<'_>, name: &str, program: &Program<'_>) -> failure::Result {
     let words = configuration.part(GATEWAY, name)?.words;
     // Started by hand, it has the rights of its user.
     if Supervisor::find().is_present() {
-        rights::check(name, &words, Path::new("/"))?;
+        check_rights(name, &words, program)?;
     }
-    start(words, program)
+    start(&words, program)
+}
+
+/// Refuses a gateway whose unit lacks a right.
+fn check_rights(name: &str, words: &[String], program: &Program<'_>) -> failure::Result<()> {
+    let given = read(words, program)?;
+    let (_, own) = given.subcommand().expect("a command line has a command");
+    let arguments: gateway::Arguments = program::arguments(own)?;
+    rights::check(name, &arguments.methods()?, Path::new("/"))
 }
 
 /// Refuses an output whose file would exist already at the second start.
@@ -112,11 +126,11 @@ fn refuse_same_output(name: &str, words: &[String]) -> failure::Result<()> {
 }
 
 /// Prints each part as a command line, or its error.
-fn check(configuration: &Configuration<'_>) -> failure::Result {
+fn check(configuration: &Configuration<'_>, program: &Program<'_>) -> failure::Result {
     let mut failures = Vec::new();
     for kind in [CAPTURE, GATEWAY] {
         for name in configuration.names(kind)? {
-            match checked(configuration, kind, &name) {
+            match checked(configuration, kind, &name, program) {
                 Ok(words) => println!("canter-{kind}@{name}: canter {}", words.join(" ")),
                 Err(failure) => failures.push(failure),
             }
@@ -135,12 +149,17 @@ fn check(configuration: &Configuration<'_>) -> failure::Result {
     Err(last)
 }
 
-fn checked(configuration: &Configuration<'_>, kind: &str, name: &str) -> failure::Result<Vec<String>> {
+fn checked(
+    configuration: &Configuration<'_>,
+    kind: &str,
+    name: &str,
+    program: &Program<'_>,
+) -> failure::Result<Vec<String>> {
     let words = configuration.part(kind, name)?.words;
     if kind == CAPTURE {
         refuse_same_output(name, &words)?;
     } else {
-        rights::check(name, &words, Path::new("/"))?;
+        check_rights(name, &words, program)?;
     }
     Ok(words)
 }

@@ -32,6 +32,7 @@ pub const BARE_METAL: Kind = Kind {
     rules_apply: false,
     waits_for_interfaces: false,
     takes_hops: true, // it refuses every rule
+    right: Some("CAP_SYS_RAWIO"),
     check: || ready().map(drop),
     check_between: |_, _| ready().map(drop),
     refuses: &[

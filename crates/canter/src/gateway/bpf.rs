@@ -28,6 +28,7 @@ pub const BPF: Kind = Kind {
     rules_apply: false,
     waits_for_interfaces: false,
     takes_hops: true, // it refuses each rule with hops
+    right: Some("CAP_BPF"),
     check: || Ok(redirect::available()?),
     check_between: |from, to| Ok(redirect::check(from, to)?),
     refuses: &[

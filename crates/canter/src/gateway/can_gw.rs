@@ -27,6 +27,7 @@ pub const CAN_GW: Kind = Kind {
     rules_apply: true,
     waits_for_interfaces: false, // canter-rules.service does
     takes_hops: true,
+    right: None,
     check: || Ok(can_gw::available()?),
     check_between,
     refuses: &[

@@ -42,6 +42,8 @@ pub struct Kind {
     pub waits_for_interfaces: bool,
     /// Whether rules may have several hops, or the gateway itself refuses such rules.
     pub takes_hops: bool,
+    /// The capability (capabilities(7)) that it needs besides CAP_NET_RAW and CAP_NET_ADMIN.
+    pub right: Option<&'static str>,
     /// Why this machine cannot run it.
     pub check: fn() -> failure::Result<()>,
     /// Why it cannot route between two interfaces.
@@ -102,6 +104,20 @@ pub struct Method {
     pub kind: &'static Kind,
     /// `None` for pairs: the default pair of the interfaces.
     pub pair: Option<Pair>,
+}
+
+impl Method {
+    /// The same, with the default pair of the direction's interfaces where no pair was requested.
+    pub fn between(self, direction: &Direction) -> failure::Result<Self> {
+        let is_open = self.kind.pairs && self.pair.is_none();
+        Ok(if is_open { Self { pair: Some(direction.usual_pair()?), ..self } } else { self })
+    }
+
+    /// The capabilities that it needs besides CAP_NET_RAW and CAP_NET_ADMIN; without a pair, none of a pair's.
+    pub fn rights(&self) -> impl Iterator<Item = &'static str> {
+        let of_pair = self.pair.map(|pair| [pair.receive.row.right, pair.transmit.row.right]);
+        [self.kind.right].into_iter().chain(of_pair.into_iter().flatten()).flatten()
+    }
 }
 
 impl fmt::Display for Method {

@@ -68,6 +68,7 @@ pub const PAIRS: Kind = Kind {
     rules_apply: false,
     waits_for_interfaces: true,
     takes_hops: false,
+    right: None, // the methods' rows have theirs
     check: || Ok(()),
     check_between: |_, _| Ok(()),
     refuses: &[],

@@ -21,6 +21,7 @@ pub const TOY: Kind = Kind {
     rules_apply: false,
     waits_for_interfaces: false,
     takes_hops: false,
+    right: None,
     check: || Err(TOY.unable("exists in tests only")),
     check_between: |_, _| Ok(()),
     refuses: &[Refusal { when: refusal::several_directions, reason: "it has one direction" }],

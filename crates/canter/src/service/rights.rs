@@ -1,30 +1,27 @@
 //! Methods that need more rights than the package's units have. A drop-in of the machine's owner gives them.
 
 use super::configuration::GATEWAY;
-use crate::failure::{self, Exit, Failure};
+use crate::{
+    failure::{self, Exit, Failure},
+    gateway::kind::Method,
+};
 use std::{fs, path::Path};
 
-/// Parts of a method's name, and the capability that it needs.
-const MORE: &[(&str, &str)] =
-    &[("bpf", "CAP_BPF"), ("port", "CAP_SYS_RAWIO"), ("bare-metal", "CAP_SYS_RAWIO")];
 /// Where units and their drop-ins are.
 const FOLDERS: [&str; 4] =
     ["etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];
 
-/// Refuses a gateway whose method needs a drop-in that does not exist below `root`.
-pub fn check(name: &str, words: &[String], root: &Path) -> failure::Result<()> {
-    let method = words.iter().find_map(|word| word.strip_prefix("--method=")).unwrap_or_default();
-    let needs = |&&(part, _): &&(&str, &str)| method.split('+').any(|half| half == part);
-    match MORE.iter().find(needs) {
-        Some((_, capability)) if !has_drop_in(name, capability, root) => {
-            let message = format!(
-                "[gateway.{name}]: method: {method} needs {capability}, which the unit does not have \
-                (systemctl edit canter-{GATEWAY}@{name}; docs/services.md has the lines)"
-            );
-            Err(Failure::new(Exit::Usage, message))
-        }
-        _ => Ok(()),
-    }
+/// Refuses a gateway with a method that needs a drop-in that does not exist below `root`.
+pub fn check(name: &str, methods: &[Method], root: &Path) -> failure::Result<()> {
+    let mut needs = methods.iter().flat_map(|method| method.rights().map(move |right| (method, right)));
+    let Some((method, capability)) = needs.find(|(_, right)| !has_drop_in(name, right, root)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "[gateway.{name}]: method: {method} needs {capability}, which the unit does not have \
+        (systemctl edit canter-{GATEWAY}@{name}; docs/services.md has the lines)"
+    );
+    Err(Failure::new(Exit::Usage, message))
 }
 
 /// Whether a drop-in of the gateway's unit names the capability.
@@ -42,12 +39,17 @@ fn has_drop_in(name: &str, capability: &str, root: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        cli::COMMANDS,
+        gateway,
+        program::{Program, arguments},
+    };
 
     #[test]
     fn a_method_beyond_the_units_rights_needs_a_drop_in_that_names_its_capability() {
         let root = tempfile::tempdir().unwrap();
-        let checked = |method: &str| check("g", &[format!("--method={method}")], root.path());
-        assert!(checked("read+write").is_ok() && check("g", &[], root.path()).is_ok());
+        let checked = |method: &str| check("g", &[method.parse().unwrap()], root.path());
+        assert!(checked("read+write").is_ok() && checked("can-gw").is_ok());
         let refused = checked("bpf").unwrap_err();
         assert!(refused.message.contains("systemctl edit canter-gateway@g"), "{refused}");
         let folder = root.path().join("etc/systemd/system/canter-gateway@g.service.d");
@@ -56,5 +58,27 @@ mod tests {
         assert!(checked("bpf").is_err(), "a comment gives no right");
         fs::write(folder.join("override.conf"), "[Service]\nAmbientCapabilities=CAP_BPF\n").unwrap();
         assert!(checked("bpf").is_ok() && checked("port+port").is_err());
+    }
+
+    #[test]
+    fn a_method_needs_its_right_under_each_of_its_names_and_as_the_default_of_an_interface() {
+        let root = tempfile::tempdir().unwrap();
+        let card = "port:0000:00:07.0";
+        let refused: [&[&str]; 6] = [
+            &["can0", "can1", "--method=bpf"],
+            &["can0", "can1", "--method=bare-metal"],
+            &["can0", "can1", "--method=rtems"],
+            &[card, "can1", "--method=port/spin+write"],
+            &[card, "can1"],
+            &["can1", card],
+        ];
+        for words in refused {
+            let line = [&["canter", "gateway"], words].concat();
+            let given = Program(COMMANDS).read(line).unwrap();
+            let (_, own) = given.subcommand().unwrap();
+            let methods = arguments::<gateway::Arguments>(own).unwrap().methods().unwrap();
+            let refusal = check("g", &methods, root.path()).unwrap_err();
+            assert!(refusal.message.contains("which the unit does not have"), "{words:?}: {refusal}");
+        }
     }
 }
