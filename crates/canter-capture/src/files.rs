@@ -97,6 +97,17 @@ impl Files {
         self.file.as_ref().is_some_and(|file| same(&self.path, file).unwrap_or(false))
     }
 
+    /// Whether no file is open: the last one was closed, left or given up.
+    pub fn is_closed(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Closes a file that has no name any more; returns its size in bytes.
+    pub fn give_up(&mut self) -> u64 {
+        self.file = None;
+        std::mem::take(&mut self.bytes)
+    }
+
     /// Syncs the file to the disk, and adds it to the list.
     ///
     /// # Errors
@@ -112,9 +123,10 @@ impl Files {
 
     /// Leaves a file as an error left it. One without frames that continues a recording is removed.
     pub fn leave(&mut self, about: Written) {
-        if !self.is_in_place() {
-            self.file = None;
-        } else if about.frames > 0 || self.number == 1 {
+        if self.is_closed() {
+            return;
+        }
+        if about.frames > 0 || self.number == 1 {
             let _ = self.close(about); // the disk has failed already
         } else {
             let _ = fs::remove_file(&self.path);

@@ -282,6 +282,7 @@ impl<'a> Output<'a> {
             return;
         };
         outage.retry = Instant::now() + RETRY;
+        self.check_in_place();
         self.files.leave(std::mem::take(&mut self.current));
         if !self.may_continue() || !self.files.make_room(ROOM_BYTES) || self.files.next().is_err() {
             return;
@@ -295,15 +296,21 @@ impl<'a> Output<'a> {
         self.write(); // its header shows whether the disk takes it
     }
 
+    /// A file that was removed or replaced while it was open, also during an outage, has taken its frames with it.
     fn check_in_place(&mut self) {
-        if self.report.error.is_none() && !self.files.is_in_place() {
-            self.fail(format!("{}: was removed while it was written", self.files.path().display()));
-            for (at, frames) in self.in_current.iter_mut().enumerate() {
-                self.report.in_file[at] -= *frames;
-                self.report.lost[at] += std::mem::take(frames);
-            }
-            self.report.bytes -= self.files.bytes();
+        if self.files.is_closed() || self.files.is_in_place() {
+            return;
         }
+        let removed = format!("{}: was removed while it was written", self.files.path().display());
+        match self.report.error.is_none() {
+            true => self.fail(removed),
+            false => self.live.alarm(removed),
+        }
+        for (at, frames) in self.in_current.iter_mut().enumerate() {
+            self.report.in_file[at] -= *frames;
+            self.report.lost[at] += std::mem::take(frames);
+        }
+        self.report.bytes -= self.files.give_up();
     }
 
     /// Ends a file: writes its statistics, then syncs it to the disk.

@@ -153,6 +153,32 @@ fn a_recording_continues_in_another_file_when_a_full_disk_has_room_again() {
 
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_file_that_is_removed_while_the_disk_is_full_takes_its_frames_with_it() {
+    let (disk, cables) = (Disk::new("taken", "4M"), Cables::new("kt", 1));
+    let (file, next) = (disk.file("a.log"), disk.file("a-000002.log"));
+    let mut capture = Capture::start(&["kt0", "-o", &file]);
+    send(&mut cables.senders(), 0, 100);
+    eventually("it writes", || fs::metadata(&file).unwrap().len() > 0);
+    let filler = fill(&disk);
+    send(&mut cables.senders(), 100, 10_000);
+    capture.until_it_says(&[&file, "no space left", "until another file can be written"]);
+    fs::remove_file(&file).unwrap();
+    fs::remove_file(filler).unwrap();
+    capture.until_it_says(&[&next, "the recording continues here"]);
+    send(&mut cables.senders(), 10_000, 10_200);
+    let ended = capture.stop();
+    let account = account(&file);
+    let kept = fs::read_to_string(&next).unwrap().lines().count() as u64;
+    assert_eq!((ended.code, files(&account)), (Some(3), vec![next]), "{}", ended.said);
+    assert_eq!(
+        (account["frames"].as_u64(), account["lost"]["disk"].as_u64()),
+        (Some(kept), Some(10_200 - kept)),
+        "{account}"
+    );
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn a_row_of_files_that_keeps_only_the_last_makes_room_on_a_full_disk() {
     let (disk, cables) = (Disk::new("room", "4M"), Cables::new("kd", 1));
     let file = disk.file("a.log");
