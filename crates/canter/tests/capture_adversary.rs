@@ -29,7 +29,7 @@ use std::{
 const STEPS_MAX: u64 = 12;
 const NAMESPACE: &str = "adversary";
 /// How long frames may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// SplitMix64.
 struct Random(u64);
@@ -274,8 +274,13 @@ impl Attack {
             std::thread::sleep(Duration::from_secs(1)); // the load on the disk lasts
             fs::remove_file(filler).unwrap();
         } else {
-            truth.steps.push("the file is removed".to_owned());
-            let _ = fs::remove_file(disk.file("a.log"));
+            // A finished file is nobody's business any more; the one that is being written must not vanish unnoticed.
+            truth.steps.push("the file that is being written is removed".to_owned());
+            let open = fs::read_dir(format!("/proc/{}/fd", self.process)).unwrap();
+            let paths = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+            paths.filter(|path| path.extension().is_some_and(|end| end == "log")).for_each(|path| {
+                let _ = fs::remove_file(path); // removed before
+            });
         }
     }
 
@@ -378,7 +383,7 @@ fn attack(seed: u64) -> Verdict {
     let sockets = random.below(3) == 0;
     let rotates = random.below(4) == 0;
     let single = !any && random.below(5) == 0;
-    lines.truncate(if single { 1 } else { lines.len() });
+    lines.drain(if single { 1 } else { lines.len() }..).for_each(|line| line.delete());
     let names: Vec<&str> = if any { vec!["any"] } else { lines.iter().map(|line| line.name).collect() };
     let file = disk.file("a.log");
     let mut arguments = names;
