@@ -349,10 +349,11 @@ fn cache() -> PathBuf {
         .unwrap_or_else(|| variable("HOME").unwrap().join(".cache/canter"))
 }
 
-/// A cache with the same newest 6.12 and its headers, by links to the same files. Not below /tmp, which the guest hides.
+/// A cache with the same newest 6.12 and its headers, by links to the same files. Beside the user's: not below /tmp, which the
+/// guest hides, nor below this folder, whose path may have spaces, which the kernel's build does not take.
 fn cache_with_a_kernel() -> tempfile::TempDir {
     ended(lab(Path::new("/"), &[], &["true"]).output().unwrap(), 0); // now the user's cache has a kernel
-    let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let own = tempfile::tempdir_in(cache().parent().unwrap()).unwrap();
     for folder in ["kernels", "headers"] {
         let to = own.path().join(folder);
         fs::create_dir(&to).unwrap();

@@ -70,8 +70,18 @@ fn relocate(makefile: &Path) -> Result<()> {
     fs::write(makefile, text.replace("include /usr/src/", beside)).map_err(wrong)
 }
 
+fn has_space(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_whitespace)
+}
+
 /// Builds the modules in `source` against `build`.
 fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
+    if let Some(path) = [build, source].into_iter().find(|path| has_space(path)) {
+        return Err(lab_failure(format!(
+            "{}: the kernel's build takes no path with spaces (CANTER_CACHE=FOLDER: a cache elsewhere)",
+            path.display()
+        )));
+    }
     programs::require(&[programs::MAKE, programs::GCC])?;
     let output = Command::new("make")
         .arg("-C")
@@ -90,4 +100,20 @@ fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
     let lines: Vec<_> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(8)..].join("\n  make: ");
     Err(lab_failure(format!("modules in {} against {}:\n  make: {last}", source.display(), build.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_a_space_is_refused_with_the_way_out() {
+        for [build, source] in [["/a b/headers", "/c"], ["/headers", "/a b/c"]] {
+            let failure = make(Path::new(build), Path::new(source), &[]).unwrap_err();
+            assert!(
+                failure.message.contains("/a b/") && failure.message.contains("CANTER_CACHE"),
+                "{failure}"
+            );
+        }
+    }
 }
