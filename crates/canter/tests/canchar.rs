@@ -533,8 +533,8 @@ fn measured(latency: &str) -> Vec<Value> {
     fs::write(&file, format!("{head}{lab}[latency]\n{latency}")).unwrap();
     let ended = canter(&["study", "inside", file.to_str().unwrap()]).ended(STUDY_DEADLINE);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let last: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
-    last["result"]["series"].as_array().unwrap_or_else(|| panic!("{last}")).clone()
+    let events = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+    testbed::series(&events.collect::<Vec<_>>())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
     thread,
     time::Duration,
 };
-use testbed::{alone, canter, output, start};
+use testbed::{alone, canter, output, series, start};
 
 /// Longer than a study of this file takes.
 const STUDY_DEADLINE: Duration = Duration::from_secs(300);
@@ -36,13 +36,6 @@ fn inside(file: &str) -> Vec<Value> {
     let ended = canter(&["study", "inside", file]).ended(STUDY_DEADLINE);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// The series of all cases, in their order.
-fn series(events: &[Value]) -> Vec<Value> {
-    assert!(events.last().unwrap().get("end").is_some(), "{events:?}");
-    let cases = events.iter().filter_map(|event| event.get("case"));
-    cases.flat_map(|case| case["case"]["series"].as_array().unwrap().clone()).collect()
 }
 
 #[test]

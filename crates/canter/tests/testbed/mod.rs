@@ -490,3 +490,10 @@ pub fn play(frames: &[impl AsRef<str>], interface: &str, gap_us: usize) {
     let path = log.path().to_str().unwrap().to_owned();
     output("canplayer", &["-I", &path, "-g", "1", &format!("{interface}=log")]);
 }
+
+/// The series of all cases in the events that `canter study inside` printed, in their order.
+pub fn series(events: &[Value]) -> Vec<Value> {
+    assert!(events.last().unwrap().get("end").is_some(), "{events:?}");
+    let cases = events.iter().filter_map(|event| event.get("case"));
+    cases.flat_map(|case| case["case"]["series"].as_array().unwrap().clone()).collect()
+}
