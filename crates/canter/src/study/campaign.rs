@@ -52,6 +52,15 @@ impl State {
     fn running(&mut self, study: &str) -> Option<&mut Running> {
         self.units.iter_mut().find(|running| running.unit.study.name == study)
     }
+
+    /// A case or a study failed: the unit is not complete.
+    fn fail(&mut self, study: &str, why: String) {
+        eprintln!("canter: {why}");
+        self.failures.push(why);
+        if let Some(running) = self.running(study) {
+            running.failed = true;
+        }
+    }
 }
 
 /// The work done, in units of [`super::plan::Case::weight`].
@@ -191,11 +200,7 @@ impl Campaign {
             }
             Event::Failed { study, why } => {
                 let why = if why.starts_with(&study) { why } else { format!("{study}: {why}") };
-                eprintln!("canter: {why}");
-                state.failures.push(why);
-                if let Some(running) = state.running(&study) {
-                    running.failed = true;
-                }
+                state.fail(&study, why);
                 Ok(())
             }
             Event::End { study } => self.keep(&mut state, &study),
@@ -213,11 +218,7 @@ impl Campaign {
             // The guest has skipped them already.
             let why =
                 format!("{unit}: was begun on another machine or kernel: the same command measures it anew");
-            eprintln!("canter: {why}");
-            state.failures.push(why);
-            if let Some(running) = state.running(study) {
-                running.failed = true;
-            }
+            state.fail(study, why);
         }
         state.journal.begun(&unit, &environment)
     }

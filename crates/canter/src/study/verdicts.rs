@@ -78,14 +78,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
         print!("{}", page::of(&verdicts));
         return Ok(Exit::Done);
     }
-    common.write_json(&kept::Kept::of(&verdicts))?;
+    let document = kept::Kept::of(&verdicts);
+    common.write_json(&document)?;
     if common.shows_table() {
         print!("{}", table(&verdicts, Ink::of_stdout()));
     }
     let mut differs = false;
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         if arguments.keep {
-            kept::Kept::of(&verdicts).write(folder)?;
+            document.write(folder)?;
         } else if let Some(kept) = kept::Kept::read(folder)? {
             for difference in kept.differences(&verdicts) {
                 eprintln!("canter: {}: {difference}", folder.display());

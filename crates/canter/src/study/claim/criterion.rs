@@ -104,6 +104,17 @@ impl Criterion {
     }
 }
 
+/// Points that a line needs to be one.
+const POINTS: usize = 3;
+
+/// Refuses a factor within which nothing could lie.
+fn check_factor(criterion: &str, within: f64) -> Result<(), String> {
+    match within > 1.0 {
+        true => Ok(()),
+        false => Err(format!("{criterion}: within: a factor above 1")),
+    }
+}
+
 /// A number with three digits: `0.0123`, `2.68`, `1234`.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {

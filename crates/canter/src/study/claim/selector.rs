@@ -86,11 +86,8 @@ impl Selector {
 
     /// Whether a result file is of its study and kernel.
     pub fn is_of(&self, result: &ResultFile) -> bool {
-        self.study.as_ref().is_none_or(|study| *study == result.study) && self.has_kernel(result)
-    }
-
-    pub fn has_kernel(&self, result: &ResultFile) -> bool {
-        self.kernel.as_ref().is_none_or(|kernel| *kernel == result.environment.flavour())
+        self.study.as_ref().is_none_or(|study| *study == result.study)
+            && self.kernel.as_ref().is_none_or(|kernel| *kernel == result.environment.flavour())
     }
 
     pub fn matches(&self, series: &Series) -> bool {

@@ -1,6 +1,6 @@
 //! A figure against the number that was varied from series to series.
 
-use super::{digits, ratio::in_words};
+use super::{POINTS, check_factor, digits, ratio::in_words};
 use crate::{
     measure::{result::Series, statistics::Estimate},
     study::claim::{
@@ -34,15 +34,9 @@ enum Shape {
     Straight,
 }
 
-/// Points that a line needs to be one.
-const POINTS: usize = 3;
-
 impl Course {
     pub fn check(&self) -> Result<(), String> {
-        match self.within > 1.0 {
-            true => Ok(()),
-            false => Err("course: within: a factor above 1".to_owned()),
-        }
+        check_factor("course", self.within)
     }
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {

@@ -1,6 +1,6 @@
 //! The time of a system call against the number of frames, as a straight line.
 
-use super::digits;
+use super::{POINTS, check_factor, digits};
 use crate::study::claim::{
     evidence::Evidence,
     outcome::{Outcome, Word},
@@ -16,15 +16,9 @@ pub struct Line {
     within: f64,
 }
 
-/// Points that a line needs to be one.
-const POINTS: usize = 3;
-
 impl Line {
     pub fn check(&self) -> Result<(), String> {
-        match self.within > 1.0 {
-            true => Ok(()),
-            false => Err("line: within: a factor above 1".to_owned()),
-        }
+        check_factor("line", self.within)
     }
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
