@@ -371,7 +371,8 @@ fn judge(account: &Value, code: Option<i32>, truth: &Truth, present: &Frames) ->
     }
 }
 
-fn attack(seed: u64) -> Verdict {
+/// The verdict on one seed, and the account's own words.
+fn attack(seed: u64) -> (Verdict, String) {
     let mut random = Random(seed);
     let disk = Disk::new("adversary", "4M");
     let mut lines =
@@ -408,10 +409,11 @@ fn attack(seed: u64) -> Verdict {
     let present = recorded(&attack.disk);
     let judged = judge(&account, ended.code, &attack.truth, &present);
     attack.lines.iter().for_each(Line::delete);
-    judged.unwrap_or_else(|why| {
+    let verdict = judged.unwrap_or_else(|why| {
         let steps = attack.truth.steps.join("\n  ");
         panic!("SEED={seed}: {why}\nsteps:\n  {steps}\n{}\n{account:#}", ended.said)
-    })
+    });
+    (verdict, account["verdict"].as_str().unwrap().to_owned())
 }
 
 /// Starts each program once: in the virtual clock the first start takes as long as the host needs to read it.
@@ -431,8 +433,8 @@ fn no_random_harm_makes_the_account_say_what_is_not_true() {
     let (mut complete, mut ambiguous, mut lost) = (0, 0, 0);
     for seed in first..first + seeds {
         let begun = Instant::now();
-        let verdict = attack(seed);
-        println!("seed {seed}: {verdict:?} after {} s", begun.elapsed().as_secs());
+        let (verdict, words) = attack(seed);
+        println!("seed {seed}: {verdict:?} after {} s: {words}", begun.elapsed().as_secs());
         *match verdict {
             Verdict::Complete => &mut complete,
             Verdict::Ambiguous => &mut ambiguous,
