@@ -39,7 +39,7 @@ test:
 	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
 
 test-lines: setup
-	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can target/vblf
+	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can target/python-plugin target/vblf
 	$(MAKE) --no-print-directory -j2 --output-sync=target test-host test-python test-lab test-6.1 test-kernel test-peers
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
@@ -211,8 +211,8 @@ test-package: setup
 	packaging/crates.sh target/packages
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
-test-python: built target/python target/python-can
-	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+test-python: built target/python-plugin target/python-can
+	target/python-plugin/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) -- python/tests/lab.sh "$(CURDIR)/target/python-can" -p as_socketcan test/back2back_test.py \
 	  test/test_socketcan_loopback.py -k 'SocketCan and not duration'
 	$(LAB) --canchar virtual,3 -- python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
@@ -221,8 +221,8 @@ test-python: built target/python target/python-can
 	  test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'
 
 # A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in test-python.
-test-python-stress: built target/python target/python-can
-	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+test-python-stress: built target/python-plugin target/python-can
+	target/python-plugin/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
 	  -k notifier_senders
 
@@ -346,6 +346,13 @@ target/python: tests/requirements.txt
 	rm -rf $@
 	python3 -m venv $@
 	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	touch $@
+
+# python-can with our plug-in and nothing else: beside asammdf it would import pandas, half a minute in a guest.
+target/python-plugin: tests/requirements.txt
+	rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check $$(grep -E '^(python-can|pytest)==' $<) || { rm -rf $@; exit 1; }
 	touch $@
 
 # All that a package takes besides Rust, on a Raspberry Pi as elsewhere.

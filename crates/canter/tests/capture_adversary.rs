@@ -324,6 +324,22 @@ fn count_missing(frames: &Frames, present: &Frames) -> u64 {
     frames.iter().map(missing).sum()
 }
 
+/// A line for each bus and identifier with the numbers that are missing, as ranges.
+fn describe_missing(frames: &Frames, present: &Frames) -> String {
+    let none = BTreeSet::new();
+    let describe = |(key, numbers): (&(String, u16), &BTreeSet<u32>)| {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for &number in numbers.difference(present.get(key).unwrap_or(&none)) {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == number => *last = number,
+                _ => ranges.push((number, number)),
+            }
+        }
+        format!("missing of {} {:03X}: {ranges:?}", key.0, key.1)
+    };
+    frames.iter().map(describe).collect::<Vec<_>>().join("\n")
+}
+
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Complete,
@@ -364,7 +380,9 @@ fn judge(account: &Value, code: Option<i32>, truth: &Truth, present: &Frames) ->
         () if complete && missing > 0 => wrong("complete, but"),
         () if complete => Ok(Verdict::Complete),
         () if verdict.starts_with("ambiguous") => Ok(Verdict::Ambiguous),
-        () if claimed < missing => wrong(&format!("only {claimed} are claimed to be lost")),
+        () if claimed + account["doubtful"].as_u64().unwrap() < missing => {
+            wrong(&format!("only {claimed} are claimed to be lost"))
+        }
         () if claimed > missing + unsure => wrong(&format!("{claimed} are claimed to be lost")),
         () if claimed == 0 => wrong("not complete without a loss"),
         () => Ok(Verdict::Lost),
@@ -411,7 +429,8 @@ fn attack(seed: u64) -> (Verdict, String) {
     attack.lines.iter().for_each(Line::delete);
     let verdict = judged.unwrap_or_else(|why| {
         let steps = attack.truth.steps.join("\n  ");
-        panic!("SEED={seed}: {why}\nsteps:\n  {steps}\n{}\n{account:#}", ended.said)
+        let missing = describe_missing(&attack.truth.sure, &present);
+        panic!("SEED={seed}: {why}\nsteps:\n  {steps}\n{missing}\n{}\n{account:#}", ended.said)
     });
     (verdict, account["verdict"].as_str().unwrap().to_owned())
 }
