@@ -43,7 +43,7 @@ struct CostRow {
     batch: String,
     call: String,
     ratio: String,
-    /// delivery with few frames held, with all held, total.
+    /// delivery with all frames of the run held, with few held, total.
     kernel: [String; 3],
     paper: String,
     paper_ratio: String,
@@ -72,7 +72,7 @@ fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -
         batch,
         call: unit.number(figure.per_frame),
         ratio: group.ratio(row).unwrap_or_default(),
-        kernel: [few(figure, unit), unit.signed(figure.delivery), unit.signed(figure.total)],
+        kernel: [unit.signed(figure.delivery), few(figure, unit), unit.signed(figure.total)],
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
     }
@@ -178,7 +178,7 @@ fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
     let reference = group.reference().map_or("", |row| row.series.method.as_str());
     paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), "", ink, Style::Plain);
     let ratio = if reference.is_empty() { String::new() } else { format!("× {reference}") };
-    let heads = ["<method", "batch", "call", &ratio, "delivery, few held", "all held", "total", "paper", ""];
+    let heads = ["<method", "batch", "call", &ratio, "delivery", "few held", "total", "paper", ""];
     let mut table = Table::new(&heads);
     for row in &group.rows {
         let plain = |text: String| (text, Style::Plain);
@@ -187,8 +187,8 @@ fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
             plain(row.series.condition.batch.max(1).to_string()),
             (unit.number(row.figure.per_frame), Style::Bold),
             (group.ratio(row).unwrap_or_default(), Style::Bold),
-            plain(few(row.figure, unit)),
             plain(unit.signed(row.figure.delivery)),
+            plain(few(row.figure, unit)),
             plain(unit.signed(row.figure.total)),
             (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
             (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
