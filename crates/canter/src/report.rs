@@ -1,4 +1,4 @@
-//! Results become one page, a terminal summary, or a comparison. Reads only result files.
+//! Results become one page, a terminal summary, or a comparison. Reads only result files, and the verdicts beside them.
 
 mod axis;
 mod bars;
