@@ -36,7 +36,7 @@ use crate::failure::{self, Exit, Failure};
 use crate::{
     measure::{
         result::ResultFile,
-        verdicts::{self, Verdicts},
+        verdicts::{self, Verdicts, Word},
     },
     options::Common,
     terminal::Ink,
@@ -90,9 +90,10 @@ pub fn summary(result: &ResultFile) -> String {
     summary::of(&Numbers::of(result), table::FIGURES, Ink::of_stdout())
 }
 
-/// The page that shows all of them.
-pub fn page(results: &[ResultFile]) -> failure::Result<String> {
-    render(results, Beginning::Results)
+/// The page that shows all of them, and what they say of the papers' claims, if they say anything.
+pub fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<String> {
+    let decided = verdicts.claims.iter().any(|claim| claim.verdict != Word::NotMeasurable);
+    render(results, if decided { Beginning::Claims(verdicts) } else { Beginning::Results })
 }
 
 fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<String> {

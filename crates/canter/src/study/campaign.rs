@@ -2,12 +2,14 @@
 
 use super::{
     amount::Amount,
+    definition::Study,
     inside::{self, Event, Skip},
     journal::{Journal, result_path},
     load_curve,
     side::Side,
     testbed::Bed,
     unit::{BOOT_WEIGHT, Boot, Unit},
+    verdicts,
 };
 use crate::{
     failure::{self, Exit, Failure},
@@ -26,6 +28,8 @@ use std::{
 pub struct Campaign {
     folder: PathBuf,
     quiet: bool,
+    /// What is measured, each once.
+    studies: Vec<Study>,
     state: Arc<Mutex<State>>,
 }
 
@@ -117,7 +121,13 @@ impl Campaign {
             .collect::<Result<_, _>>()?;
         let state =
             State { journal, progress, results, failures: Vec::new(), trouble: None, units: Vec::new() };
-        Ok(Self { folder: folder.to_owned(), quiet, state: Arc::new(Mutex::new(state)) })
+        let mut studies: Vec<Study> = Vec::new();
+        for unit in units {
+            if studies.iter().all(|study| study.name != unit.study.name) {
+                studies.push(unit.study.clone());
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), quiet, studies, state: Arc::new(Mutex::new(state)) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -186,7 +196,8 @@ impl Campaign {
     }
 
     fn share(&self) -> Self {
-        Self { folder: self.folder.clone(), quiet: self.quiet, state: Arc::clone(&self.state) }
+        let Self { folder, quiet, studies, state } = self;
+        Self { folder: folder.clone(), quiet: *quiet, studies: studies.clone(), state: Arc::clone(state) }
     }
 
     fn take(&self, event: Event) {
@@ -263,7 +274,8 @@ impl Campaign {
         let results = std::mem::take(&mut state.results);
         let failures = std::mem::take(&mut state.failures);
         if !results.is_empty() {
-            std::fs::write(&page, report::page(&results)?)
+            let verdicts = verdicts::of(&self.studies, &results);
+            std::fs::write(&page, report::page(&results, &verdicts)?)
                 .map_err(|error| trouble::of_file(&page, "write", error))?;
             self.say(&format!("{}: written", page.display()));
         }

@@ -34,7 +34,7 @@ pub struct Arguments {
 }
 
 /// Every claim of these studies, decided by these results.
-fn of(studies: &[Study], results: &[ResultFile]) -> Verdicts {
+pub fn of(studies: &[Study], results: &[ResultFile]) -> Verdicts {
     let claims = studies.iter().flat_map(|study| study.claims.iter().map(move |claim| (study, claim)));
     let verdicts = claims.map(|(study, claim)| {
         let kernel = study.lab.kernels.first().map_or("", String::as_str);
