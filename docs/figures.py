@@ -45,6 +45,8 @@ UNITS = {"ns": 1, "instructions": 1, "µs": fractions.Fraction(1, 1000), "ms": f
          "s": fractions.Fraction(1, 10**9), "%": 100, "G": fractions.Fraction(1, 10**9), "M": fractions.Fraction(1, 10**6)}
 
 NUMBER = r"(?:\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+#: With its sign, which is not the dash of a list.
+SIGNED = rf"(?<![\w.])(?:(?<=[^\n])[+-] ?)?{NUMBER}"
 UNIT = (r"(?:µs|ms|ns|s|min|minutes?|seconds?|%|×|times|(?:G )?instructions?(?:/s| per frame| a frame)?|frames/s|frames per second|"
         r"bytes per frame|M?B/s|bytes/s)")
 #: One number with a unit, or several with one: 4, 5 and 6 µs.
@@ -210,7 +212,11 @@ class Expression:
 
 
 def as_written(value, like, place):
-    """The value with as many decimals as `like` has, grouped as it is."""
+    """The value with as many decimals as `like` has, signed and grouped as it is."""
+    sign = re.match(r"(?:[+-] ?)?", like)[0].replace("-", "+")
+    if sign or value < 0:
+        magnitude = as_written(abs(value), like.lstrip("+- "), place)
+        return (sign.replace("+", "-") or "-") + magnitude if value < 0 else sign + magnitude
     decimals = len(like.partition(".")[2])
     value = value / place if place else value
     exact = decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
@@ -257,7 +263,7 @@ class Document:
 
     def find_markers(self):
         for marker in MARKER.finditer(self.bare):
-            number = re.search(rf"(?<![\w.]){NUMBER}$", self.bare[:marker.start()])
+            number = re.search(rf"{SIGNED}$", self.bare[:marker.start()])
             if not number:
                 self.complain(marker.start(), f"no number before the marker {marker[1]!r}")
                 continue
@@ -285,7 +291,7 @@ class Document:
         for (place, cell), column in zip(cells, columns):
             if not column or MARKER.search(cell):
                 continue
-            numbers = list(re.finditer(rf"(?<![\w.]){NUMBER}", self.bare[place:place + len(cell)]))
+            numbers = list(re.finditer(SIGNED, self.bare[place:place + len(cell)]))
             expressions = column.split(";")
             if numbers and len(numbers) != len(expressions):
                 self.complain(place, f"{cell.strip()}: {len(numbers)} numbers, {len(expressions)} expressions")

@@ -17,11 +17,13 @@ virtual() { # OPTION… -- COMMAND: in the lab's virtual clock
 record() {
   CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --clock virtual --" \
     cargo bench --locked -p canter --bench record | tee /dev/stderr | awk '
-    BEGIN { OFS = "\t"; print "recorder", "instructions", "bytes", "delivery", "receiver", "writer", "command" }
+    BEGIN { OFS = "\t"; print "recorder", "file", "instructions", "bytes", "delivery", "receiver", "writer", "command" }
     / [0-9]+ +[0-9.]+  / && !/^ / { match($0, / +[0-9]+ +[0-9.]+  /); name = substr($0, 1, RSTART - 1)
       split(substr($0, RSTART), number, " ") }
     /^    delivery/ { gsub(",", ""); delete part; for (i = 1; i < NF; i += 2) part[$i] = $(i + 1)
-      print name, number[1], number[2], part["delivery"], part["canter-receive"], part["canter-write"], part["canter"] }
+      file = name; if (!sub(/^canter /, "", file)) file = ""
+      sub(/[, ].*/, "", name)
+      print name, file, number[1], number[2], part["delivery"], part["canter-receive"], part["canter-write"], part["canter"] }
     ' > "$folder/record.tsv"
 }
 
@@ -40,8 +42,7 @@ python() {
     sysctl -qw net.core.rmem_default=20000000; target/python/bin/python python/bench/cost.py
     sysctl -qw net.core.rmem_default=212992; exec target/python/bin/python python/bench/logger.py' |
     tee /dev/stderr > "$folder/python.txt"
-  awk 'BEGIN { OFS = "\t"; print "call", "instructions" } $4 == "frame" { print $1 " " $2, $3 }
-    $5 == "frame" { print $1 " " $2, $3 }' "$folder/python.txt" > "$folder/python.tsv"
+  awk 'BEGIN { OFS = "\t"; print "call", "instructions" } $5 == "frame" { print $1 " " $2, $3 }' "$folder/python.txt" > "$folder/python.tsv"
   awk 'BEGIN { OFS = "\t"; print "back-end", "logged", "lost" } $3 == "logged" { print $1, $2, $4 }' \
     "$folder/python.txt" > "$folder/python-logger.tsv"
   rm "$folder/python.txt"
@@ -80,7 +81,7 @@ bpf() {
 syscalls() {
   virtual -- "for mtu in 16 72; do
       ip link add vcan\$mtu type vcan; ip link set vcan\$mtu mtu \$mtu up
-      $canter syscalls vcan\$mtu --frames 8192 --batch 64 --queue 64 --len 2 --json $folder/syscalls-mtu\$mtu.json
+      $canter syscalls -i vcan\$mtu --frames 8192 --batch 64 --queue 64 --len 2 --json $folder/syscalls-mtu\$mtu.json
     done"
 }
 
