@@ -23,7 +23,7 @@ record() {
     /^    delivery/ { gsub(",", ""); delete part; for (i = 1; i < NF; i += 2) part[$i] = $(i + 1)
       file = name; if (!sub(/^canter /, "", file)) file = ""
       sub(/[, ].*/, "", name)
-      print name, file, number[1], number[2], part["delivery"], part["canter-receive"], part["canter-write"], part["canter"] }
+      print name, file, number[1], number[2], part["delivery"], part["canter-capture"], part["canter-write"], part["canter"] }
     ' > "$folder/record.tsv"
 }
 
@@ -37,12 +37,12 @@ convert() {
 
 # What receiving costs a Python program, and what a logger loses.
 python() {
-  target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+  target/python/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
   virtual -- sh -c 'modprobe vcan; ip link add vcan0 type vcan; ip link set vcan0 up
     sysctl -qw net.core.rmem_default=20000000; target/python/bin/python python/bench/cost.py
     sysctl -qw net.core.rmem_default=212992; exec target/python/bin/python python/bench/logger.py' |
     tee /dev/stderr > "$folder/python.txt"
-  awk 'BEGIN { OFS = "\t"; print "call", "instructions" } $5 == "frame" { print $1 " " $2, $3 }' "$folder/python.txt" > "$folder/python.tsv"
+  awk 'BEGIN { OFS = "\t"; print "back-end", "call", "instructions" } $5 == "frame" { print $1, $2, $3 }' "$folder/python.txt" > "$folder/python.tsv"
   awk 'BEGIN { OFS = "\t"; print "back-end", "logged", "lost" } $3 == "logged" { print $1, $2, $4 }' \
     "$folder/python.txt" > "$folder/python-logger.tsv"
   rm "$folder/python.txt"
@@ -60,7 +60,7 @@ wire() {
 # At which period each gateway begins to lose frames, on a machine about as slow as the 2014 paper's.
 first_loss() {
   virtual --bus wire --shift 3 -- "for node in wcan2 wcan3 wcan4; do ip link set \$node up type can bitrate 1000000; done
-    $canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --count 2000 --first-loss --traffic period \
+    canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --count 2000 --first-loss --traffic period \
       --method can-gw,recvmmsg+sendmmsg,recvmmsg/spin+sendmmsg,read+write,read/spin+write,read/spin+ring,io-uring+io-uring,ring+ring,ring/spin+ring,ring/spin+write,ring+write \
       --json $folder/first-loss.json"
 }
@@ -69,10 +69,10 @@ first_loss() {
 bpf() {
   for kernel in 6.12 6.1; do
     virtual --bus wire --kernel $kernel -- "
-      for link in can0 can1 can2 can3 can4 wcan0 wcan1 wcan2 wcan3 wcan4; do ip link set \$link up type can bitrate 1000000; done
-      $canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method can-gw,bpf --len 8 --count 200 \
+      for link in can0 can1 can2 can3 can4 wcan2 wcan3 wcan4; do ip link set \$link up type can bitrate 1000000; done
+      canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method can-gw,bpf --len 8 --count 200 \
         --json $folder/bpf-wire.$kernel.json
-      $canter latency --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw,bpf --len 8 --count 200 \
+      canter latency --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw,bpf --len 8 --count 200 \
         --json $folder/bpf-cards.$kernel.json"
   done
 }
@@ -81,14 +81,14 @@ bpf() {
 syscalls() {
   virtual -- "for mtu in 16 72; do
       ip link add vcan\$mtu type vcan; ip link set vcan\$mtu mtu \$mtu up
-      $canter syscalls -i vcan\$mtu --frames 8192 --batch 64 --queue 64 --len 2 --json $folder/syscalls-mtu\$mtu.json
+      canter syscalls -i vcan\$mtu --frames 8192 --batch 64 --queue 64 --len 2 --json $folder/syscalls-mtu\$mtu.json
     done"
 }
 
 # How late frames are that canter generates.
 lateness() {
   virtual -- "for bus in vcan0 vcan1; do ip link add \$bus type vcan; ip link set \$bus up; done
-    $canter generate vcan0 vcan1 --traffic period=1ms -n 1000 -L 8 --json $folder/lateness.json"
+    canter generate vcan0 vcan1 --traffic period=1ms -n 1000 -L 8 --json $folder/lateness.json"
   python3 - "$folder/lateness" <<'PYTHON'
 import json, os, sys
 with open(sys.argv[1] + ".json") as file, open(sys.argv[1] + ".tsv", "w") as table:
