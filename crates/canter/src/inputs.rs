@@ -2,8 +2,13 @@
 //! Recordings are not here; they are the rows of [`canter_formats::FORMATS`].
 
 use crate::{
-    cli::COMMANDS, measure::result::ResultFile, program::Program, rules,
-    service::configuration::Configuration, study::definition::Study, traffic::car,
+    cli::COMMANDS,
+    measure::{result::ResultFile, verdicts::Verdicts},
+    program::Program,
+    rules,
+    service::configuration::Configuration,
+    study::definition::Study,
+    traffic::car,
 };
 use canter_frame::{Filters, Frame, LogLine};
 use std::path::Path;
@@ -23,6 +28,7 @@ pub static INPUTS: &[Input] = &[
     Input { name: "car", read: read_car },
     Input { name: "study", read: read_study },
     Input { name: "result", read: read_result },
+    Input { name: "verdicts", read: read_verdicts },
     Input { name: "service", read: read_service },
     Input { name: "notation", read: read_notation },
     Input { name: "netlink", read: canter_io::netlink::decode_any },
@@ -66,6 +72,14 @@ fn read_result(bytes: &[u8]) {
     if let Ok(result) = ResultFile::read(Path::new(NAME), bytes.to_vec()) {
         result.to_json();
     }
+}
+
+fn read_verdicts(bytes: &[u8]) {
+    as_text(bytes, |text| {
+        if let Ok(verdicts) = Verdicts::parse(Path::new(NAME), text) {
+            verdicts.to_json();
+        }
+    });
 }
 
 fn read_service(bytes: &[u8]) {

@@ -1,7 +1,8 @@
-//! Results become one page, a terminal summary, or a comparison. Reads only result files.
+//! Results become one page, a terminal summary, or a comparison. Reads only result files, and the verdicts beside them.
 
 mod axis;
 mod bars;
+mod claims;
 pub mod compare;
 mod costs;
 mod curves;
@@ -12,7 +13,9 @@ mod family;
 mod figure;
 mod files;
 mod heat;
+mod ladder;
 mod latency;
+mod marks;
 mod numbers;
 mod outline;
 mod page;
@@ -30,11 +33,20 @@ mod verdict;
 mod views;
 
 use crate::failure::{self, Exit, Failure};
-use crate::{measure::result::ResultFile, options::Common, terminal::Ink, trouble};
+use crate::{
+    measure::{
+        result::ResultFile,
+        verdicts::{self, Verdicts},
+    },
+    options::Common,
+    terminal::Ink,
+    trouble,
+};
 use clap::Args;
 use compare::{Across, Bound, Comparison};
 pub use files::Found;
 use numbers::Numbers;
+use page::Beginning;
 use std::{
     fs,
     io::{self, Write},
@@ -80,12 +92,12 @@ pub fn summary(result: &ResultFile) -> String {
 
 /// The page that shows all of them.
 pub fn page(results: &[ResultFile]) -> failure::Result<String> {
-    render(results, None)
+    render(results, Beginning::Results)
 }
 
-fn render(results: &[ResultFile], comparison: Option<&Comparison>) -> failure::Result<String> {
+fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<String> {
     let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
-    page::render(results, comparison, table::FIGURES).map_err(failed)
+    page::render(results, beginning, table::FIGURES).map_err(failed)
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
@@ -96,8 +108,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 fn show(arguments: &Arguments, common: &Common) -> failure::Result {
-    let Found { results, refused, .. } = Found::of(&arguments.results)?;
-    write_page(&results, None, arguments, common)?;
+    let Found { results, mut refused, with_verdicts, .. } = Found::of(&arguments.results)?;
+    let verdicts = arguments.output.as_ref().and_then(|_| verdicts(&with_verdicts, &mut refused));
+    let beginning = verdicts.as_ref().map_or(Beginning::Results, Beginning::Claims);
+    write_page(&results, beginning, arguments, common)?;
     if !common.quiet {
         let summaries: Vec<String> = results.iter().map(summary).collect();
         print(&summaries.join("\n"))?;
@@ -108,6 +122,22 @@ fn show(arguments: &Arguments, common: &Common) -> failure::Result {
     Ok(if refused.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// The verdicts of the first folder that keeps any: a page has each claim once.
+fn verdicts(folders: &[PathBuf], refused: &mut Vec<String>) -> Option<Verdicts> {
+    let mut first = None;
+    for folder in folders {
+        match Verdicts::read(folder) {
+            Ok(verdicts) if first.is_none() => first = verdicts,
+            Ok(_) => refused.push(format!(
+                "{}: not drawn: a page shows the verdicts of one folder only",
+                folder.join(verdicts::FILE).display()
+            )),
+            Err(failure) => refused.push(failure.message),
+        }
+    }
+    first
+}
+
 fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure::Result {
     let [a, b] = sides else { return Err(Failure::new(Exit::Usage, "report: --compare takes two")) };
     let (a, b) = (side(a)?, side(b)?);
@@ -116,7 +146,7 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
     for (side, path, of_side) in [("A", &sides[0], a), ("B", &sides[1], b)] {
         results.extend(of_side.into_iter().map(|result| named(result, side, path)));
     }
-    write_page(&results, Some(&comparison), arguments, common)?;
+    write_page(&results, Beginning::Comparison(&comparison), arguments, common)?;
     if !common.quiet {
         print(&compare::text(&comparison, Ink::of_stdout()))?;
     }
@@ -142,12 +172,12 @@ fn named(mut result: ResultFile, side: &str, path: &Path) -> ResultFile {
 
 fn write_page(
     results: &[ResultFile],
-    comparison: Option<&Comparison>,
+    beginning: Beginning<'_>,
     arguments: &Arguments,
     common: &Common,
 ) -> failure::Result<()> {
     let Some(output) = &arguments.output else { return Ok(()) };
-    let page = render(results, comparison)?;
+    let page = render(results, beginning)?;
     fs::write(output, page).map_err(|error| trouble::of_file(output, "write the page", error))?;
     if !common.quiet {
         eprintln!("report: {}: written", output.display());

@@ -107,6 +107,23 @@ pub fn ratio(a: u64, b: u64) -> Option<String> {
     })
 }
 
+/// A number with three digits: `0.0123`, `2.68`, `1234`.
+pub fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "∞".to_owned();
+    }
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size => {
+            let before = size.log10().floor() as i32;
+            let decimals = usize::try_from(2 - before).unwrap_or_default().min(6);
+            let text = format!("{value:.decimals$}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    }
+}
+
 /// `50 000`.
 pub fn grouped(number: impl Into<u128>) -> String {
     let digits = number.into().to_string();
@@ -153,6 +170,12 @@ mod tests {
         assert_eq!(measured(21_277, 0, "frames/s"), "21\u{202f}277 frames/s");
         assert_eq!(measured(2_500, 0, "ns"), "2.5 µs");
         assert_eq!(measured(7, 200, ""), "0.000000007");
+    }
+
+    #[test]
+    fn a_figure_without_unit_has_three_digits_and_no_trailing_zeros() {
+        let shown = [0.0, 0.012_34, 2.684, 2.0, 99.96, 1234.4, f64::INFINITY].map(digits);
+        assert_eq!(shown, ["0", "0.0123", "2.68", "2", "100", "1234", "∞"]);
     }
 
     #[test]

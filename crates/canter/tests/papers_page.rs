@@ -74,3 +74,55 @@ fn json_has_the_four_words() {
     assert!(claims.iter().all(|claim| words.contains(&claim["verdict"].as_str().unwrap())));
     assert!(words.iter().all(|word| claims.iter().any(|claim| claim["verdict"] == *word)), "each occurs");
 }
+
+/// `study, claim` and the class of its verdict, of each claim that a page has.
+fn claims_of_page(page: &str) -> Vec<(String, String)> {
+    let items = page.split("<li class=\"claim ").skip(1);
+    let claims = items.map(|item| {
+        let (class, rest) = item.split_once("\" id=\"claim-").unwrap();
+        let (name, _) = rest.split_once('"').unwrap();
+        (name.to_owned(), class.to_owned())
+    });
+    claims.collect()
+}
+
+/// The same of the verdicts that the program computes now.
+fn claims_now() -> Vec<(String, String)> {
+    let printed = verdicts(&[RESULTS, "--json", "-"]);
+    let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let text = |claim: &serde_json::Value, key: &str| claim[key].as_str().unwrap().to_owned();
+    let of = |claim: &serde_json::Value| {
+        let class = text(claim, "verdict").replace(" here", "").replace(' ', "-");
+        (format!("{}-{}", text(claim, "study"), text(claim, "claim")), class)
+    };
+    document["claims"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn every_claim_stands_once_on_the_report_s_page_with_the_same_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_canter"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let made =
+        command.current_dir(&root).args(["report", RESULTS, "--quiet", "-o"]).arg(&page).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let kept = root.join(RESULTS).join("report.html");
+    let mut expected = claims_now();
+    expected.sort();
+    for path in [page, kept] {
+        let page = fs::read_to_string(&path).unwrap();
+        let mut shown = claims_of_page(&page);
+        shown.sort();
+        let update = format!(
+            "canter study verdicts {RESULTS} --keep; canter report {RESULTS} -o {RESULTS}/report.html"
+        );
+        assert_eq!(shown, expected, "{}: made by: {update}", path.display());
+        assert!(page.len() < 2_000_000, "{}: {} bytes", path.display(), page.len());
+        assert!(
+            !page.contains("These verdicts rest on other results"),
+            "{}: made by: {update}",
+            path.display()
+        );
+    }
+}

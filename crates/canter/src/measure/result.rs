@@ -10,15 +10,12 @@ use crate::{
     failure::{self, Failure},
     trouble, whole_file,
 };
-use layout::Layout;
+pub use layout::Layout;
 use serde::{Deserialize, Serialize};
 use std::{fs, path::Path};
 
 /// The version that this program writes and reads.
 pub const SCHEMA: u32 = 1;
-
-/// Verdicts that are kept in a folder of results: no result file.
-pub const VERDICTS: &str = "verdicts.json";
 
 const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 
@@ -69,11 +66,7 @@ impl ResultFile {
 
     /// The document as [`ResultFile::save`] writes it: a field per line, lists of numbers packed.
     pub fn to_json(&self) -> String {
-        let mut json = Vec::new();
-        let mut serializer = serde_json::Serializer::with_formatter(&mut json, Layout::default());
-        self.serialize(&mut serializer).expect("plain structures of numbers and strings, written to memory");
-        json.push(b'\n');
-        String::from_utf8(json).expect("serde_json writes UTF-8")
+        Layout::document(self)
     }
 }
 

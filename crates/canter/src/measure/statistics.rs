@@ -45,6 +45,11 @@ impl Estimate {
         Self { value, low: value, high: value }
     }
 
+    /// `[value, low, high]`.
+    pub fn interval(self) -> [f64; 3] {
+        [self.value, self.low, self.high]
+    }
+
     /// `self` divided by `base`. The limits of the ratio follow from both intervals (the method of
     /// variance estimates recovery, on logarithms: Donner and Zou, 2012).
     pub fn ratio_to(self, base: Self) -> Self {

@@ -1,7 +1,7 @@
 //! Finds result files. A file that is named must be readable; other JSON files in a folder are skipped.
 
 use crate::failure::{self, Failure};
-use crate::measure::result::{ResultFile, VERDICTS};
+use crate::measure::{result::ResultFile, verdicts};
 use std::{fs, path::Path, path::PathBuf};
 
 /// The files that the arguments name.
@@ -10,6 +10,8 @@ pub struct Found {
     pub results: Vec<ResultFile>,
     /// Named files that cannot be read: the page shows the others, and the exit code is 1.
     pub refused: Vec<String>,
+    /// Folders that have verdicts beside their results.
+    pub with_verdicts: Vec<PathBuf>,
     /// Files of a folder that are not result files.
     skipped: Vec<String>,
 }
@@ -58,7 +60,8 @@ impl Found {
         entries.sort_by_cached_key(|entry| natural(&entry.file_name().to_string_lossy()));
         for entry in entries {
             let path = entry.path();
-            if entry.file_name() == VERDICTS {
+            if entry.file_name() == verdicts::FILE {
+                self.with_verdicts.push(folder.to_owned());
                 continue;
             }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -74,7 +77,7 @@ impl Found {
 }
 
 /// A sort key in natural order: fig5 before fig12, 6.1 before 6.1-rt before 6.12.
-fn natural(name: &str) -> Vec<(u64, String)> {
+pub fn natural(name: &str) -> Vec<(u64, String)> {
     let stem = name.strip_suffix(".json").unwrap_or(name);
     let mut parts: Vec<(u64, String)> = Vec::new();
     for character in stem.chars() {

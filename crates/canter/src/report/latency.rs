@@ -84,11 +84,16 @@ struct LedgerRow {
 }
 
 impl LatencyView {
-    /// Removes the bars of a closed group on a very large page: its table has the same figures.
+    /// Removes the bars of a closed group on a large page, because its table has the same figures; and all drawings if
+    /// the page would still be too large.
     fn close(&mut self, sizes: Sizes) {
         self.open = false;
-        if sizes == Sizes::Wide {
+        if sizes != Sizes::Both {
             self.bars = Drawing::default();
+        }
+        if sizes == Sizes::WideInOpenGroups {
+            self.profiles = Drawing::default();
+            self.timecharts.clear();
         }
     }
 }

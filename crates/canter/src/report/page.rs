@@ -1,11 +1,13 @@
 //! Renders result files as one self-contained page. The figures of `table` fill its sections; `page.html` and
 //! `page.css` define the layout, `page.js` lets a reader choose series.
 
-use crate::measure::result::ResultFile;
+use crate::measure::{result::ResultFile, verdicts::Verdicts};
+use crate::report::claims::{self, ClaimsView};
 use crate::report::compare::{self, Comparison, ComparisonView};
 use crate::report::differing::{self, Differing, Field, INTERFACES, KERNEL};
 use crate::report::embed::{self, PAGE_BYTES_MAX};
 use crate::report::figure::{Figure, View, Views};
+use crate::report::ladder::{self, LadderView};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
@@ -22,27 +24,48 @@ const SERIES_AT_BOTH_WIDTHS: usize = 150;
 const ARCHIVE: &str = "<!--archive-->";
 const ARCHIVE_NOTE: &str = "<!--archive-note-->";
 
+/// With what a page begins.
+#[derive(Clone, Copy)]
+pub enum Beginning<'a> {
+    /// The results' own sentences.
+    Results,
+    Comparison(&'a Comparison),
+    /// How many claims became what, the ladder of gateways, and each claim.
+    Claims(&'a Verdicts),
+}
+
+/// Templates beside those of the figures.
+const TEMPLATES: [(&str, &str); 7] = [
+    ("page.html", include_str!("page.html")),
+    ("contents.html", include_str!("contents.html")),
+    ("ladder.html", include_str!("ladder.html")),
+    ("claims.html", include_str!("claims.html")),
+    ("macros.html", include_str!("macros.html")),
+    ("page.css", include_str!("page.css")),
+    ("page.js", include_str!("page.js")),
+];
+
 /// One self-contained HTML document with these figures.
-pub fn render(
-    results: &[ResultFile],
-    comparison: Option<&Comparison>,
-    figures: &[Figure],
-) -> Result<String, Error> {
+pub fn render(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure]) -> Result<String, Error> {
     let names: Vec<String> = figures.iter().map(template).collect();
     let mut templates = Templates::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_formatter(without_control_characters);
-    templates.add_template("page.html", include_str!("page.html"))?;
-    templates.add_template("macros.html", include_str!("macros.html"))?;
-    templates.add_template("page.css", include_str!("page.css"))?;
-    templates.add_template("page.js", include_str!("page.js"))?;
+    for (name, text) in TEMPLATES {
+        templates.add_template(name, text)?;
+    }
     for (name, figure) in names.iter().zip(figures) {
         templates.add_template(name, figure.template)?;
     }
-    let page = templates
-        .get_template("page.html")?
-        .render(Value::from(Serde(view(results, comparison, figures))))?;
+    let template = templates.get_template("page.html")?;
+    let series: usize = results.iter().map(|result| result.series.len()).sum();
+    let sizes = if series > SERIES_AT_BOTH_WIDTHS { Sizes::Wide } else { Sizes::Both };
+    let drawn = |sizes| template.render(Value::from(Serde(view(results, beginning, figures, sizes))));
+    let mut page = drawn(sizes)?;
+    if page.len() > PAGE_BYTES_MAX {
+        page = drawn(Sizes::WideInOpenGroups)?;
+    }
     let (archive, kept) = embed::archive(results, PAGE_BYTES_MAX.saturating_sub(page.len()));
     let note = match kept {
         "whole" => "",
@@ -88,6 +111,9 @@ struct Page {
     /// Figures for the script.
     data: String,
     comparison: Option<ComparisonView>,
+    claims: Option<ClaimsView>,
+    /// Above the claims.
+    ladder: Option<LadderView>,
 }
 
 /// A figure's view, and the template that lays it out.
@@ -137,9 +163,7 @@ struct MissingView {
     reason: String,
 }
 
-fn view(results: &[ResultFile], comparison: Option<&Comparison>, figures: &[Figure]) -> Page {
-    let series: usize = results.iter().map(|result| result.series.len()).sum();
-    let sizes = if series > SERIES_AT_BOTH_WIDTHS { Sizes::Wide } else { Sizes::Both };
+fn view(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure], sizes: Sizes) -> Page {
     let differing = Differing::of(results);
     let all = Numbers::of_all(results);
     let section = |(n, numbers)| section(numbers, n, figures, sizes, &differing);
@@ -151,6 +175,14 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>, figures: &[Figu
         Views::EachResult(_) | Views::EachCondition(_) => Vec::new(),
     };
     let definitions = |figure: &Figure| all.iter().map(figure.definitions).collect::<String>();
+    let (comparison, claims, ladder) = match beginning {
+        Beginning::Results => (None, None, None),
+        Beginning::Comparison(comparison) => (Some(compare::view(comparison)), None, None),
+        Beginning::Claims(verdicts) => {
+            let ids: Vec<_> = sections.iter().map(|one| (one.study.as_str(), one.id.as_str())).collect();
+            (None, Some(claims::view(verdicts, results, &ids)), ladder::view(&all, Sizes::Both))
+        }
+    };
     Page {
         version: env!("CARGO_PKG_VERSION"),
         experiments: experiments(&sections),
@@ -160,7 +192,9 @@ fn view(results: &[ResultFile], comparison: Option<&Comparison>, figures: &[Figu
         overview: parts(figures, of_page),
         outlines: figures.iter().map(definitions).collect(),
         data: embed::figures(&all),
-        comparison: comparison.map(compare::view),
+        comparison,
+        claims,
+        ladder,
     }
 }
 

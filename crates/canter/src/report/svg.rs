@@ -25,9 +25,16 @@ impl Svg {
         self.description = format!("<desc>{}</desc>", escape(description));
     }
 
+    /// As a path: half the bytes of a `<line>`, of which a large page has thousands.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
-        self.element(format_args!(r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
+        let mut path = Path::default();
+        path.move_to(from.0, from.1);
+        match number(from.0) == number(to.0) {
+            true => path.down_to(to.1),
+            false if number(from.1) == number(to.1) => path.across_to(to.0),
+            false => path.line_to(to.0, to.1),
+        }
+        self.plain_path(class, &path);
     }
 
     /// Parallel lines as one path: vertical ones at each `x`.
@@ -103,6 +110,15 @@ impl Svg {
         }
     }
 
+    /// The outline `d` around the origin, moved to `at`, with the tooltip `tip`.
+    pub fn placed(&mut self, class: &str, d: &str, at: (f64, f64), tip: &str) {
+        let ([x, y], tip) = ([at.0, at.1].map(number), escape(tip));
+        let place = format!("translate({x} {y})");
+        self.element(format_args!(
+            r#"<path class="{class}" d="{d}" transform="{place}"><title>{tip}</title></path>"#
+        ));
+    }
+
     /// A number in a disc that labels a line, in the group's colour.
     pub fn badge(&mut self, centre: (f64, f64), number: usize) {
         self.circle("badge", centre, 7.5);
@@ -140,6 +156,18 @@ impl Path {
 
     pub fn down_to(&mut self, y: f64) {
         self.step('V', &[y]);
+    }
+
+    /// Vertical lines, each `(x, from, to)`, to whole pixels: relative steps are short.
+    pub fn uprights(lines: impl Iterator<Item = (f64, f64, f64)>) -> Self {
+        let mut path = String::new();
+        let mut at = (0, 0);
+        for (x, from, to) in lines {
+            let [x, from, to] = [x, from, to].map(|pixel| pixel.round() as i64);
+            write!(path, "m{} {}v{}", x - at.0, from - at.1, to - from).expect("a String takes everything");
+            at = (x, to);
+        }
+        Self(path)
     }
 
     fn step(&mut self, command: char, numbers: &[f64]) {

@@ -33,8 +33,9 @@ pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
     let worst = timeline.slots.iter().max_by_key(|slot| slot[3]);
     let at = worst.map_or(0, |slot| slot[0].saturating_mul(timeline.slot_ns));
     svg.describe(&format!("worst {} at {}", units::span(row.figure.max), units::span(at)));
-    for tick in x.ticks(Size::ticks(right - LEFT)) {
-        svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
+    let ticks = x.ticks(Size::ticks(right - LEFT));
+    svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
+    for tick in ticks {
         svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::round_span(tick as u64));
     }
     let columns = columns(timeline, last, right - LEFT);
@@ -77,12 +78,11 @@ fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], r
         svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
     }
     svg.text("head", (0.0, 10.0), "latency");
-    let mut path = Path::default();
-    for &(x, (min, max, _)) in columns.iter().filter(|(_, column)| column.0 <= column.1) {
+    let measured = columns.iter().filter(|(_, column)| column.0 <= column.1);
+    let path = Path::uprights(measured.map(|&(x, (min, max, _))| {
         let (low, high) = (y.at(min as f64), y.at(max as f64));
-        path.move_to(x, low.max(high + 2.0).min(TOP + LATENCY)); // so that a single frame is visible
-        path.down_to(high);
-    }
+        (x, low.max(high + 2.0).min(TOP + LATENCY), high) // so that a single frame is visible
+    }));
     svg.plain_path(&format!("spans {}", row.class()), &path);
     svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.figure.max)));
     svg.line("axis", (LEFT, TOP + LATENCY), (right, TOP + LATENCY));
@@ -91,11 +91,8 @@ fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], r
 fn losses(svg: &mut Svg, columns: &[(f64, Column)], (top, right): (f64, f64)) {
     let most = columns.iter().map(|(_, column)| column.2).max().unwrap_or(1);
     let y = Scale::linear((0.0, most as f64), (top + LANE, top));
-    let mut path = Path::default();
-    for &(x, (_, _, lost)) in columns.iter().filter(|(_, column)| column.2 > 0) {
-        path.move_to(x, top + LANE);
-        path.down_to(y.at(lost as f64));
-    }
+    let losing = columns.iter().filter(|(_, column)| column.2 > 0);
+    let path = Path::uprights(losing.map(|&(x, (_, _, lost))| (x, top + LANE, y.at(lost as f64))));
     lane(svg, "lost", &units::grouped(most), (top, right));
     svg.plain_path("spans lost-spans", &path);
 }

@@ -22,6 +22,8 @@ pub enum Sizes {
     Both,
     /// The page would get too large with both widths: narrow screens scroll the wide figures.
     Wide,
+    /// It would still get too large: groups of conditions that are closed at first have tables only.
+    WideInOpenGroups,
 }
 
 /// A method in a legend or a table.

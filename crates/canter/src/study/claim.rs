@@ -8,7 +8,7 @@ mod selector;
 #[cfg(test)]
 mod tests;
 
-pub use criterion::{Criterion, digits};
+pub use criterion::Criterion;
 pub use evidence::Evidence;
 pub use outcome::{Outcome, Word};
 

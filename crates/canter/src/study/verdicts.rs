@@ -1,6 +1,5 @@
 //! `canter study verdicts`: what results say of the papers' claims, each in one of four words.
 
-mod kept;
 mod page;
 
 use super::{
@@ -9,7 +8,10 @@ use super::{
 };
 use crate::{
     failure::{self, Exit},
-    measure::result::ResultFile,
+    measure::{
+        result::ResultFile,
+        verdicts::{Verdict, Verdicts},
+    },
     options::Common,
     report::Found,
     terminal::{self, Ink, Style},
@@ -31,34 +33,35 @@ pub struct Arguments {
     page: bool,
 }
 
-/// A claim with its verdict.
-pub struct Verdict<'a> {
-    pub study: &'a Study,
-    pub claim: &'a Claim,
-    pub outcome: Outcome,
-}
-
-impl Verdict<'_> {
-    /// Where the paper says it.
-    pub fn at(&self) -> &str {
-        self.claim.at.as_deref().unwrap_or_else(|| self.study.source())
-    }
-}
-
 /// Every claim of these studies, decided by these results.
-pub fn of<'a>(studies: &'a [Study], results: &[ResultFile]) -> Vec<Verdict<'a>> {
+fn of(studies: &[Study], results: &[ResultFile]) -> Verdicts {
     let claims = studies.iter().flat_map(|study| study.claims.iter().map(move |claim| (study, claim)));
     let verdicts = claims.map(|(study, claim)| {
         let kernel = study.lab.kernels.first().map_or("", String::as_str);
         let evidence = Evidence { results, study: &study.name, kernel };
-        Verdict { study, claim, outcome: claim.criterion.decide(&evidence) }
+        verdict(study, claim, claim.criterion.decide(&evidence))
     });
-    verdicts.collect()
+    Verdicts::new(verdicts.collect(), results)
 }
 
-/// How many verdicts there are of each word.
-pub fn counts(verdicts: &[Verdict<'_>]) -> [(Word, usize); 4] {
-    Word::ALL.map(|word| (word, verdicts.iter().filter(|verdict| verdict.outcome.word == word).count()))
+fn verdict(study: &Study, claim: &Claim, outcome: Outcome) -> Verdict {
+    let finite = |value: f64| value.is_finite().then_some(value);
+    Verdict {
+        study: study.name.clone(),
+        claim: claim.name.clone(),
+        at: claim.at.as_deref().unwrap_or_else(|| study.source()).to_owned(),
+        says: claim.says.clone(),
+        verdict: outcome.word,
+        figures: outcome.figures,
+        value: outcome.estimate.and_then(|estimate| finite(estimate.value)),
+        low: outcome.estimate.and_then(|estimate| finite(estimate.low)),
+        high: outcome.estimate.and_then(|estimate| finite(estimate.high)),
+        from: outcome.bounds.and_then(|[from, _]| finite(from)),
+        to: outcome.bounds.and_then(|[_, to]| finite(to)),
+        paper: outcome.paper,
+        boots: outcome.boots,
+        plot: outcome.plot.map(|plot| *plot),
+    }
 }
 
 pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
@@ -78,16 +81,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
         print!("{}", page::of(&verdicts));
         return Ok(Exit::Done);
     }
-    let document = kept::Kept::of(&verdicts);
-    common.write_json(&document)?;
+    common.write_json(&verdicts)?;
     if common.shows_table() {
         print!("{}", table(&verdicts, Ink::of_stdout()));
     }
     let mut differs = false;
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         if arguments.keep {
-            document.write(folder)?;
-        } else if let Some(kept) = kept::Kept::read(folder)? {
+            verdicts.write(folder)?;
+        } else if let Some(kept) = Verdicts::read(folder)? {
             for difference in kept.differences(&verdicts) {
                 eprintln!("canter: {}: {difference}", folder.display());
                 differs = true;
@@ -98,44 +100,28 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
 }
 
 /// A paragraph for each claim, and the counts.
-fn table(verdicts: &[Verdict<'_>], ink: Ink) -> String {
+fn table(verdicts: &Verdicts, ink: Ink) -> String {
     let mut out = String::new();
-    for verdict in verdicts {
-        let Outcome { word, figures, boots, .. } = &verdict.outcome;
-        let style = match word {
+    for claim in &verdicts.claims {
+        let style = match claim.verdict {
             Word::Reproduced => terminal::GREEN,
             Word::Refuted => terminal::YELLOW,
             Word::Undecided | Word::NotMeasurable => Style::Faint,
         };
-        let claim = format!("{}: {} ({})", verdict.at(), verdict.claim.says, verdict.study.name);
-        terminal::paragraph(&mut out, &claim, "", ink, Style::Plain);
-        let boots = match boots {
+        let says = format!("{}: {} ({})", claim.at, claim.says, claim.study);
+        terminal::paragraph(&mut out, &says, "", ink, Style::Plain);
+        let boots = match claim.boots {
             0 => String::new(),
             1 => "; 1 boot".to_owned(),
             boots => format!("; {boots} boots"),
         };
-        let numbers = numbers(&verdict.outcome);
-        terminal::paragraph(
-            &mut out,
-            &format!("    {}: {figures}{numbers}{boots}", word.name()),
-            "      ",
-            ink,
-            style,
-        );
+        let found = format!("    {}: {}{}{boots}", claim.verdict.name(), claim.figures, claim.numbers());
+        terminal::paragraph(&mut out, &found, "      ", ink, style);
     }
-    let counts = counts(verdicts).map(|(word, count)| format!("{count} {}", word.name()));
-    out + "\n" + &counts.join(", ") + "\n"
+    out + "\n" + &counts(verdicts) + "\n"
 }
 
-/// `; between 2.66 and 2.69; the paper's 3, from 2 to 4.5`.
-pub fn numbers(outcome: &Outcome) -> String {
-    use super::claim::digits;
-    let Some((estimate, [from, to])) = outcome.estimate.zip(outcome.bounds) else { return String::new() };
-    let paper = outcome.paper.map(digits).unwrap_or_default();
-    let bounds = match (from <= 0.0, to.is_finite()) {
-        (true, _) => format!("at most {}", digits(to)),
-        (_, false) => format!("at least {}", digits(from)),
-        _ => format!("{} to {}", digits(from), digits(to)),
-    };
-    format!("; {} to {}; paper {paper}, bounds {bounds}", digits(estimate.low), digits(estimate.high))
+/// `32 reproduced, 18 refuted, …`.
+fn counts(verdicts: &Verdicts) -> String {
+    verdicts.counts().map(|(word, count)| format!("{count} {}", word.name())).join(", ")
 }

@@ -1,5 +1,6 @@
-//! The layout of a result file: readable, and comparable line by line.
+//! The layout of result files and verdicts: readable, and comparable line by line.
 
+use serde::Serialize;
 use std::{io, io::Write};
 
 /// JSON with one field and one object per line, and numbers and short strings of a list side by side.
@@ -17,6 +18,17 @@ enum Open {
 impl Layout {
     /// Values of a list per line.
     const VALUES_PER_LINE: usize = 8;
+
+    /// A document of plain structures of numbers and strings, with a newline at its end.
+    pub fn document(document: &impl Serialize) -> String {
+        let mut json = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut json, Self::default());
+        document
+            .serialize(&mut serializer)
+            .expect("plain structures of numbers and strings, written to memory");
+        json.push(b'\n');
+        String::from_utf8(json).expect("serde_json writes UTF-8")
+    }
 
     fn line(&self, writer: &mut (impl Write + ?Sized)) -> io::Result<()> {
         write!(writer, "\n{:1$}", "", 2 * self.open.len())

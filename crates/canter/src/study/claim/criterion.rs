@@ -16,6 +16,10 @@ use super::{
     evidence::Evidence,
     outcome::{Outcome, Word},
 };
+use crate::{
+    measure::verdicts::{self, Allowed, Plot, Quantity},
+    units::digits,
+};
 use serde::Deserialize;
 
 #[derive(Clone, Debug)]
@@ -115,19 +119,11 @@ fn check_factor(criterion: &str, within: f64) -> Result<(), String> {
     }
 }
 
-/// A number with three digits: `0.0123`, `2.68`, `1234`.
-pub fn digits(value: f64) -> String {
-    if !value.is_finite() {
-        return "∞".to_owned();
-    }
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size => {
-            let before = size.log10().floor() as i32;
-            let decimals = usize::try_from(2 - before).unwrap_or_default().min(6);
-            let text = format!("{value:.decimals$}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
-    }
+/// Figures as multiples of those on a straight line, which a factor allows on both sides.
+fn beside_a_line(figure: &str, against: &str, lines: Vec<verdicts::Line>, within: f64) -> Plot {
+    let points = || lines.iter().flat_map(|line| &line.points).map(|point| point[0]);
+    let ends = [points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max)];
+    let allowed = ends.map(|at| Allowed { at, from: 1.0 / within, to: Some(within) }).to_vec();
+    let figure = format!("{figure}, as a multiple of the straight line");
+    Plot::Course { quantity: Quantity::Ratio, figure, against: against.to_owned(), lines, allowed }
 }

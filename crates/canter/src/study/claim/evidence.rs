@@ -8,6 +8,7 @@ use super::{
 use crate::measure::{
     result::{Condition, ResultFile, Series},
     statistics::{self, Confidence, Estimate},
+    verdicts::Quantity,
 };
 use serde::Deserialize;
 
@@ -171,6 +172,26 @@ fn same_condition(a: &Condition, b: &Condition) -> bool {
 }
 
 impl Figure {
+    pub fn name(self) -> &'static str {
+        let all = [
+            "minimum",
+            "median",
+            "p90",
+            "p99",
+            "p99.9",
+            "maximum",
+            "call",
+            "delivery",
+            "call and delivery",
+            "load",
+        ];
+        all[self as usize]
+    }
+
+    pub fn quantity(self) -> Quantity {
+        if self == Self::Load { Quantity::Share } else { Quantity::Time }
+    }
+
     /// The figure with its 95 % interval within the series. An error says what the series lacks.
     fn of(
         self,

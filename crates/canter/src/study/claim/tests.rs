@@ -4,6 +4,7 @@ use super::*;
 use crate::measure::{
     histogram::Histogram,
     result::{Condition, Cost, Environment, Ledger, Lost, ResultFile, SCHEMA, Series, Varied},
+    verdicts::{Plot, Quantity},
 };
 
 const KERNEL: &str = "6.12.117-amd64 #1 SMP";
@@ -216,4 +217,68 @@ fn a_criterion_that_contradicts_itself_is_refused_with_the_claim_s_name() {
         let error = try_claim(criterion).expect_err(criterion).to_string();
         assert!(error.contains(expected), "{criterion}: {error}");
     }
+}
+
+#[test]
+fn an_outcome_has_the_figures_and_bounds_that_its_plot_shows() {
+    let none = decide(RATIO, &[result("s", vec![series("a", 3000, 0)])]);
+    assert_eq!(none.plot, None, "what was not measured is not drawn");
+    let ratio = decide(RATIO, &[result("s", vec![series("a", 3000, 0), series("b", 1000, 0)])]);
+    assert_eq!(ratio.plot.as_deref(), Some(&Plot::Number { quantity: Quantity::Ratio }));
+    let order = "order = { figure = 'p50', ascending = [{ method = 'a' }, { method = 'b' }] }";
+    let order = decide(order, &[result("s", vec![series("a", 1000, 0), series("b", 2000, 0)])]);
+    let Some(Plot::Order { quantity: Quantity::Time, figures, .. }) = order.plot.map(|plot| *plot) else {
+        panic!("a plot")
+    };
+    let drawn: Vec<_> = figures.iter().map(|one| (one.label.as_str(), one.figure[0])).collect();
+    assert_eq!(drawn, [("a", 1000.0), ("b", 2000.0)]);
+}
+
+#[test]
+fn a_course_is_drawn_with_what_its_shape_allows() {
+    let of = |shape: &str, within: &str, figures: [u64; 3]| {
+        let all = [0, 1, 10].into_iter().zip(figures).map(|(rules, ns)| {
+            let mut one = series("a", ns, 0);
+            let (name, unit) = ("filters".to_owned(), String::new());
+            one.condition.varied = Some(Varied { name, unit, value: rules });
+            one
+        });
+        let course =
+            format!("course = {{ figure = 'p50', of = {{}}, shape = '{shape}', within = {within} }}");
+        let outcome = decide(&course, &[result("s", all.collect())]);
+        let Some(Plot::Course { quantity, against, lines, allowed, .. }) = outcome.plot.map(|plot| *plot)
+        else {
+            panic!("a plot")
+        };
+        assert_eq!((against.as_str(), lines.len()), ("filters", 1));
+        let drawn: Vec<_> = lines[0].points.iter().map(|point| (point[0], point[1])).collect();
+        let allowed: Vec<_> = allowed.iter().map(|one| (one.at, one.from, one.to)).collect();
+        (quantity, drawn, allowed)
+    };
+    let (quantity, drawn, allowed) = of("flat", "1.5", [1200, 1000, 1100]);
+    assert_eq!((quantity, drawn), (Quantity::Time, vec![(0.0, 1200.0), (1.0, 1000.0), (10.0, 1100.0)]));
+    assert_eq!(allowed, [(0.0, 1000.0, Some(1500.0)), (10.0, 1000.0, Some(1500.0))]);
+    let (_, _, allowed) = of("rising", "1.5", [1000, 1500, 2000]);
+    assert_eq!(allowed, [(10.0, 1500.0, None)]);
+    let (quantity, drawn, allowed) = of("straight", "2.0", [1000, 1200, 3000]);
+    assert_eq!((quantity, drawn[1]), (Quantity::Ratio, (1.0, 1.0)), "as multiples of the line");
+    assert_eq!(allowed, [(0.0, 0.5, Some(2.0)), (10.0, 0.5, Some(2.0))]);
+}
+
+#[test]
+fn a_knee_is_drawn_with_both_losses_and_the_periods_that_the_other_one_allows() {
+    let knee =
+        "knee = { of = { method = 'a' }, over = { method = 'b' }, lost = 0.01, paper = 0.8, within = 1.25 }";
+    let sweep = |method: &str, kept_from: u64| {
+        let one = |ns: u64| losing(method, ns, if ns < kept_from { 100 } else { 0 });
+        [100_000, 200_000, 300_000].map(one).to_vec()
+    };
+    let outcome = decide(knee, &[result("s", [sweep("a", 200_000), sweep("b", 300_000)].concat())]);
+    let Some(Plot::Course { quantity, lines, allowed, .. }) = outcome.plot.map(|plot| *plot) else {
+        panic!("a plot")
+    };
+    assert_eq!((quantity, lines[1].label.as_str()), (Quantity::Share, "b"));
+    let lost: Vec<_> = lines[0].points.iter().map(|point| (point[0], point[1])).collect();
+    assert_eq!(lost, [(100.0, 0.1), (200.0, 0.0), (300.0, 0.0)]);
+    assert_eq!(allowed.iter().map(|one| one.at.round()).collect::<Vec<_>>(), [128.0, 300.0]);
 }

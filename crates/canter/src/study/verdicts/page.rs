@@ -1,7 +1,6 @@
 //! docs/papers.md: every claim with its verdict, written by `canter study verdicts --page`.
 
-use super::{Verdict, counts, numbers};
-use crate::study::claim::Word;
+use crate::measure::verdicts::{Verdicts, Word};
 
 const HEAD: &str = "\
 # The papers' claims, today
@@ -18,30 +17,19 @@ All times are of the lab's virtual clock, where an instruction takes 1 ns (or wh
 no bus cycles: ratios are compared, not times.
 ";
 
-const PAPERS: [(&str, &str); 4] = [
-    ("2010", "A Comparison of Linux CAN Drivers and their Applications (2010)"),
-    ("2011", "Timing Analysis of a Linux-Based CAN-to-CAN Gateway (2011)"),
-    ("2014", "Performance evaluation of Linux CAN-related system calls (2014)"),
-    ("WCCD", "Wapice Custom CAN Driver"),
-];
-
-pub fn of(verdicts: &[Verdict<'_>]) -> String {
-    let counts = counts(verdicts).map(|(word, count)| format!("{count} {}", word.name()));
-    let mut page = format!("{HEAD}\nOf {} claims: {}.\n", verdicts.len(), counts.join(", "));
-    for (key, title) in PAPERS {
+pub fn of(verdicts: &Verdicts) -> String {
+    let mut page = format!("{HEAD}\nOf {} claims: {}.\n", verdicts.claims.len(), super::counts(verdicts));
+    for (title, claims) in verdicts.by_paper().into_iter().filter(|(title, _)| !title.is_empty()) {
         page += &format!("\n## {title}\n| where | the paper's claim | verdict | figures here | study |\n");
         page += "| --- | --- | --- | --- | --- |\n";
-        let of_paper = verdicts.iter().filter(|verdict| verdict.at().starts_with(key));
-        for verdict in of_paper {
-            let place = verdict.at().split_once(", ").map_or("", |(_, place)| place);
-            let outcome = &verdict.outcome;
-            let word = match outcome.word {
-                Word::Undecided | Word::NotMeasurable => outcome.word.name().to_owned(),
+        for claim in claims {
+            let word = match claim.verdict {
+                Word::Undecided | Word::NotMeasurable => claim.verdict.name().to_owned(),
                 word => format!("**{}**", word.name()),
             };
-            let figures = format!("{}{}", outcome.figures, numbers(outcome)).replace('|', "\\|");
-            let boots = if outcome.boots > 1 { format!("; {} boots", outcome.boots) } else { String::new() };
-            let (says, study) = (&verdict.claim.says, &verdict.study.name);
+            let figures = format!("{}{}", claim.figures, claim.numbers()).replace('|', "\\|");
+            let boots = if claim.boots > 1 { format!("; {} boots", claim.boots) } else { String::new() };
+            let (place, says, study) = (claim.place(), &claim.says, &claim.study);
             page += &format!("| {place} | {says} | {word} | {figures}{boots} | `{study}` |\n");
         }
     }

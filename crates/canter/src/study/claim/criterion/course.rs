@@ -1,8 +1,12 @@
 //! A figure against the number that was varied from series to series.
 
-use super::{POINTS, check_factor, digits, ratio::in_words};
+use super::{POINTS, beside_a_line, check_factor, digits, ratio::in_words};
 use crate::{
-    measure::{result::Series, statistics::Estimate},
+    measure::{
+        result::Series,
+        statistics::Estimate,
+        verdicts::{Allowed, Line, Plot},
+    },
     study::claim::{
         evidence::{Evidence, Figure},
         outcome::{Outcome, Word},
@@ -42,8 +46,10 @@ impl Course {
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let mut points = BTreeMap::new();
         let mut boots = usize::MAX;
+        let mut against = String::new();
         for found in evidence.all(&self.of)? {
-            let Some(at) = varied(found.series) else { continue };
+            let Some((name, at)) = varied(found.series) else { continue };
+            against = name;
             if points.contains_key(&at) {
                 continue;
             }
@@ -71,7 +77,41 @@ impl Course {
             digits(last / first.max(f64::MIN_POSITIVE)),
             points.len()
         );
-        Ok(Outcome { word, figures, estimate: None, bounds: None, paper: None, boots })
+        let plot = Some(Box::new(self.plot(against, &points)));
+        Ok(Outcome { word, figures, estimate: None, bounds: None, paper: None, boots, plot })
+    }
+
+    fn plot(&self, against: String, points: &[(u64, Estimate)]) -> Plot {
+        let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
+        let drawn = |at: u64, figure: Estimate| [at as f64, figure.value, figure.low, figure.high];
+        let line = |points: Vec<[f64; 4]>| vec![Line { label: self.of.to_string(), points }];
+        let (quantity, figure) = (self.figure.quantity(), self.figure.name().to_owned());
+        let measured = || points.iter().map(|&(at, figure)| drawn(at, figure));
+        let allowed = |at: u64, from: f64, to: Option<f64>| Allowed { at: at as f64, from, to };
+        match self.shape {
+            Shape::Flat => {
+                let lowest = points.iter().map(|(_, point)| point.value).fold(f64::INFINITY, f64::min);
+                let band = |at| allowed(at, lowest, Some(lowest * self.within));
+                Plot::Course {
+                    quantity,
+                    figure,
+                    against,
+                    lines: line(measured().collect()),
+                    allowed: vec![band(x0), band(x1)],
+                }
+            }
+            Shape::Rising => {
+                let allowed = vec![allowed(x1, first.value * self.within, None)];
+                Plot::Course { quantity, figure, against, lines: line(measured().collect()), allowed }
+            }
+            Shape::Straight => {
+                let on_line = straight((x0, first.value), (x1, last.value));
+                let multiples = points
+                    .iter()
+                    .map(|&(at, figure)| drawn(at, figure.ratio_to(Estimate::exact(on_line(at)))));
+                beside_a_line(self.figure.name(), &against, line(multiples.collect()), self.within)
+            }
+        }
     }
 
     fn flat(&self, points: &[(u64, Estimate)]) -> Word {
@@ -96,8 +136,7 @@ impl Course {
     /// Against the line from the first point to the last.
     fn straight(&self, points: &[(u64, Estimate)]) -> Word {
         let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
-        let slope = (last.value - first.value) / (x1 - x0) as f64;
-        let on_line = |x: u64| first.value + slope * (x - x0) as f64;
+        let on_line = straight((x0, first.value), (x1, last.value));
         let words = points.iter().map(|&(x, point)| {
             Word::of(point.ratio_to(Estimate::exact(on_line(x))), [1.0 / self.within, self.within])
         });
@@ -105,9 +144,15 @@ impl Course {
     }
 }
 
-/// The number that was varied: rules, hops, or a period.
-fn varied(series: &Series) -> Option<u64> {
+/// The line through two points.
+fn straight((x0, y0): (u64, f64), (x1, y1): (u64, f64)) -> impl Fn(u64) -> f64 {
+    let slope = (y1 - y0) / (x1 - x0) as f64;
+    move |x| y0 + slope * (x - x0) as f64
+}
+
+/// The number that was varied, with its name: rules, hops, or a period.
+fn varied(series: &Series) -> Option<(String, u64)> {
     let condition = &series.condition;
-    let rules = condition.varied.as_ref().map(|varied| varied.value);
-    rules.or_else(|| (condition.period_ns > 0).then_some(condition.period_ns))
+    let rules = condition.varied.as_ref().map(|varied| (varied.name.clone(), varied.value));
+    rules.or_else(|| (condition.period_ns > 0).then(|| ("period, ns".to_owned(), condition.period_ns)))
 }

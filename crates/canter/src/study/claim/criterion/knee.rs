@@ -2,7 +2,10 @@
 
 use super::{Bounds, Side, digits};
 use crate::{
-    measure::statistics::Estimate,
+    measure::{
+        statistics::{self, Confidence, Estimate},
+        verdicts::{Allowed, Line, Plot, Quantity},
+    },
     study::claim::{
         evidence::Evidence,
         outcome::{Outcome, Word},
@@ -41,8 +44,8 @@ impl Knee {
     }
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
-        let (of, boots) = self.of_one(evidence, &self.of)?;
-        let (over, others) = self.of_one(evidence, &self.over.on(&self.of))?;
+        let (of, boots, line) = self.of_one(evidence, &self.of)?;
+        let (over, others, other_line) = self.of_one(evidence, &self.over.on(&self.of))?;
         let estimate =
             Estimate { value: of.value / over.value, low: of.low / over.high, high: of.high / over.low };
         let bounds = self.bounds().range();
@@ -54,11 +57,16 @@ impl Knee {
             bounds: Some(bounds),
             paper: Some(self.paper),
             boots: boots.min(others),
+            plot: Some(Box::new(plot(vec![line, other_line], [over.low * bounds[0], over.high * bounds[1]]))),
         })
     }
 
     /// A gateway's knee: between the longest period at which it lost too many, and the next longer one.
-    fn of_one(&self, evidence: &Evidence<'_>, selector: &Selector) -> Result<(Estimate, usize), Outcome> {
+    fn of_one(
+        &self,
+        evidence: &Evidence<'_>,
+        selector: &Selector,
+    ) -> Result<(Estimate, usize, Line), Outcome> {
         let mut frames: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
         let mut files = std::collections::BTreeSet::new();
         for found in evidence.all(selector)? {
@@ -78,7 +86,9 @@ impl Knee {
         match (losing, kept) {
             (Some(losing), Some(kept)) => {
                 let (low, high) = (losing as f64, kept as f64);
-                Ok((Estimate { value: (low * high).sqrt(), low, high }, files.len()))
+                let label = selector.method.clone().unwrap_or_default();
+                let line = Line { label, points: shares(&frames) };
+                Ok((Estimate { value: (low * high).sqrt(), low, high }, files.len(), line))
             }
             (None, Some(kept)) => undecided(format!("loses none even at the shortest period, {kept} ns")),
             (Some(losing), None) => {
@@ -86,5 +96,27 @@ impl Knee {
             }
             (None, None) => undecided("no series with a period".to_owned()),
         }
+    }
+}
+
+/// The share of lost frames at each period, in µs.
+fn shares(frames: &BTreeMap<u64, [u64; 2]>) -> Vec<[f64; 4]> {
+    let points = frames.iter().filter_map(|(period, [lost, sent])| {
+        let share = statistics::share(*lost, *sent, Confidence::ONE)?;
+        Some([*period as f64 / 1000.0, share.value, share.low, share.high])
+    });
+    points.collect()
+}
+
+/// The losses of both gateways. The knee of the first one should lie between two periods in ns.
+fn plot(lines: Vec<Line>, [from, to]: [f64; 2]) -> Plot {
+    let last = lines.iter().filter_map(|line| line.points.last()).map(|point| point[0]).fold(0.0, f64::max);
+    let allowed = [from / 1000.0, (to / 1000.0).min(last)].map(|at| Allowed { at, from: 0.0, to: None });
+    Plot::Course {
+        quantity: Quantity::Share,
+        figure: "lost frames".to_owned(),
+        against: "period, µs".to_owned(),
+        lines,
+        allowed: allowed.to_vec(),
     }
 }

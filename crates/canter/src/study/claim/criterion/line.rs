@@ -1,10 +1,13 @@
 //! The time of a system call against the number of frames, as a straight line.
 
-use super::{POINTS, check_factor, digits};
-use crate::study::claim::{
-    evidence::Evidence,
-    outcome::{Outcome, Word},
-    selector::Selector,
+use super::{POINTS, beside_a_line, check_factor, digits};
+use crate::{
+    measure::verdicts,
+    study::claim::{
+        evidence::Evidence,
+        outcome::{Outcome, Word},
+        selector::Selector,
+    },
 };
 use serde::Deserialize;
 
@@ -28,6 +31,7 @@ impl Line {
         let found = evidence.all(&self.of)?;
         let mut worst = 1.0_f64;
         let mut count = 0;
+        let mut lines = Vec::new();
         for one in &found {
             let cost = one.series.cost_ns.as_ref().ok_or_else(|| none("has no cost of a system call"))?;
             if cost.points.len() < POINTS {
@@ -38,6 +42,9 @@ impl Line {
             let slope = slope(&points);
             let away = points.iter().map(|(frames, ns)| ns / (slope * frames)).map(|by| by.max(1.0 / by));
             worst = away.fold(worst, f64::max);
+            let multiples = points.iter().map(|(frames, ns)| (*frames, ns / (slope * frames)));
+            let points = multiples.map(|(frames, multiple)| [frames, multiple, multiple, multiple]).collect();
+            lines.push(verdicts::Line { label: one.series.method.clone(), points });
         }
         Ok(Outcome {
             word: if worst <= self.within { Word::Reproduced } else { Word::Refuted },
@@ -49,6 +56,7 @@ impl Line {
             bounds: None,
             paper: None,
             boots: found.len(),
+            plot: Some(Box::new(beside_a_line("time", "frames", lines, self.within))),
         })
     }
 }

@@ -1,10 +1,13 @@
 //! Figures of several series in ascending order.
 
 use super::ratio::in_words;
-use crate::study::claim::{
-    evidence::{Evidence, Figure, Sample},
-    outcome::{Outcome, Word},
-    selector::Selector,
+use crate::{
+    measure::verdicts::{Labelled, Plot},
+    study::claim::{
+        evidence::{Evidence, Figure, Sample},
+        outcome::{Outcome, Word},
+        selector::Selector,
+    },
 };
 use serde::Deserialize;
 
@@ -46,6 +49,13 @@ impl Order {
         let estimates: Vec<_> = samples.iter().map(Sample::estimate).collect();
         let words =
             estimates.windows(2).map(|pair| Word::of(pair[1].ratio_to(pair[0]), [self.apart, f64::INFINITY]));
+        let labelled = self.ascending.iter().zip(&estimates);
+        let labelled = labelled.map(|(selector, estimate)| Labelled {
+            label: selector.to_string(),
+            figure: estimate.interval(),
+        });
+        let (quantity, apart) = (self.figure.quantity(), self.apart);
+        let plot = Plot::Order { quantity, apart, figures: labelled.collect() };
         let figures: Vec<_> = self
             .ascending
             .iter()
@@ -59,6 +69,7 @@ impl Order {
             bounds: None,
             paper: None,
             boots: samples.iter().map(|sample| sample.boots.len()).min().unwrap_or(0),
+            plot: Some(Box::new(plot)),
         })
     }
 }

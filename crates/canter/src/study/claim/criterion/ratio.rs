@@ -2,7 +2,10 @@
 
 use super::{Bounds, Side, digits};
 use crate::{
-    measure::statistics::{self, Confidence, Estimate},
+    measure::{
+        statistics::{self, Confidence, Estimate},
+        verdicts::{Plot, Quantity},
+    },
     study::claim::{
         evidence::{self, Evidence, Figure, Sample},
         outcome::{Outcome, Word},
@@ -80,6 +83,7 @@ impl Ratio {
             bounds: Some(bounds),
             paper: Some(self.paper),
             boots: of.boots.len().min(over.boots.len()),
+            plot: Some(Box::new(Plot::Number { quantity: Quantity::Ratio })),
         })
     }
 }
@@ -138,6 +142,7 @@ impl Lost {
             word,
             figures: format!("{lost} of {sent} lost"),
             estimate: Some(share),
+            plot: Some(Box::new(Plot::Number { quantity: Quantity::Share })),
             bounds: Some(bounds),
             paper: Some(self.paper),
             boots: found.iter().map(|one| one.file).collect::<std::collections::BTreeSet<_>>().len(),
