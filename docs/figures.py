@@ -7,7 +7,7 @@
 A figure has a marker behind it, a comment that readers do not see; the folder or file of results is named above, once:
 
     <!-- figures: results/2026-11-22-lab-all/2011-fig8.6.12.json -->
-    can-gw's worst latency is 6.2<!--= can-gw load=none max in µs --> µs.
+    can-gw's worst latency is 6.2<!--= can-gw load=none max in µs --> µs.   (a comment that begins a line would end the paragraph)
 
 A table has one line directly above it with an expression for each column: `$1`, `$2` … are the row's own cells (the code in
 a cell, if there is some), `;` separates the numbers of a cell, an empty column is not measured. A cell's own markers win.
@@ -15,10 +15,10 @@ a cell, if there is some), `;` separates the numbers of a cell, an empty column 
     <!-- table: | $1 p50 in µs | $1 p50 / can-gw p50 -->
 
 An expression is `[FILE:]METHOD [KEY=VALUE …] FIELD`, with fields and conditions named as in docs/result.md (`p50`, `max`,
-`per_frame`, `floor_ns`, `lost.socket`, `paper.ns`; `lost` is all of them) and a varied number by its name (`filters=80`; `variant=`
-means none; `lost!=0` any but that). It must be exactly one series. FILE is a file in the folder, without `.json`. Of a table of a bench (`.tsv`)
-METHOD is the first column and FIELD the head of another. Numbers, `+ - * / ( )` between spaces and `in µs` (ms, s, %, G, M)
-calculate; `to 10` rounds to tens. Text in quotes is one word.
+`per_frame`, `floor_ns`, `lost.socket`, `paper.ns`; `lost` is all of them) and a varied number by its name (`filters=80`;
+`variant=` means none; `lost!=0` any but that). It must be exactly one series. FILE is a file in the folder, without `.json`. Of a
+table of a bench (`.tsv`) METHOD is the first column and FIELD the head of another. Numbers, `+ - * / ( )` between spaces and
+`in µs` (ms, s, %, G, M) calculate; `to 10` rounds to tens. Text in quotes is one word.
 
 docs/not_results.txt lists numbers that look like results and are none, with the reason.
 """

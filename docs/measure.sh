@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measures what the documents quote and no study has: docs/measure.sh FOLDER [PART…], as root or with the packages that
-# `make setup` names. Then change the folder in the documents' `figures:` comments, and docs/figures.py --write has the rest.
+# `make setup` names, after cargo build --release and make target/python. Then change the folder in the documents' `figures:` comments, and docs/figures.py --write has the rest.
 # Parts: record convert python wire first_loss bpf syscalls lateness
 set -euo pipefail
 cd "$(dirname "$0")/.."
