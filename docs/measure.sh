@@ -1,6 +1,7 @@
 #!/bin/bash
 # Measures what the documents quote and no study has: docs/measure.sh FOLDER [PART…], as root or with the packages that
-# `make setup` names, after cargo build --release and make target/python. Then change the folder in the documents' `figures:` comments, and docs/figures.py --write has the rest.
+# `make setup` names, after cargo build --release and make target/python. Then change the folder in the documents' `figures:`
+# comments; docs/figures.py --write does the rest.
 # Parts: record convert python wire first_loss bpf syscalls lateness
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,18 +14,30 @@ virtual() { # OPTION… -- COMMAND: in the lab's virtual clock
   "$canter" lab --quiet --clock virtual "$@" </dev/null
 }
 
-# What recording a frame costs; threads by their names.
+# What recording a frame costs; threads by their names. The medians of three runs, which differ by some per cent.
 record() {
-  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --clock virtual --" \
-    cargo bench --locked -p canter --bench record | tee /dev/stderr | awk '
-    BEGIN { OFS = "\t"; print "recorder", "file", "instructions", "bytes", "delivery", "receiver", "writer", "command" }
-    / [0-9]+ +[0-9.]+  / && !/^ / { match($0, / +[0-9]+ +[0-9.]+  /); name = substr($0, 1, RSTART - 1)
-      split(substr($0, RSTART), number, " ") }
-    /^    delivery/ { gsub(",", ""); delete part; for (i = 1; i < NF; i += 2) part[$i] = $(i + 1)
-      file = name; if (!sub(/^canter /, "", file)) file = ""
-      sub(/[, ].*/, "", name)
-      print name, file, number[1], number[2], part["delivery"], part["canter-capture"], part["canter-write"], part["canter"] }
-    ' > "$folder/record.tsv"
+  for run in 1 2 3; do
+    CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --clock virtual --" \
+      cargo bench --locked -p canter --bench record | tee /dev/stderr | awk '
+      BEGIN { OFS = "\t"; print "recorder", "file", "instructions", "bytes", "delivery", "receiver", "writer", "command" }
+      / [0-9]+ +[0-9.]+  / && !/^ / { match($0, / +[0-9]+ +[0-9.]+  /); name = substr($0, 1, RSTART - 1)
+        split(substr($0, RSTART), number, " ") }
+      /^    delivery/ { gsub(",", ""); delete part; for (i = 1; i < NF; i += 2) part[$i] = $(i + 1)
+        file = name; if (!sub(/^canter /, "", file)) file = ""
+        sub(/[, ].*/, "", name)
+        print name, file, number[1], number[2], part["delivery"], part["canter-capture"], part["canter-write"], part["canter"] }
+      ' > "$folder/record.$run" || echo "measure: record: a ceiling is exceeded" >&2
+  done
+  python3 - "$folder/record" <<'PYTHON'
+import csv, os, statistics, sys
+runs = [list(csv.reader(open(f"{sys.argv[1]}.{run}"), delimiter="\t")) for run in (1, 2, 3)]
+with open(sys.argv[1] + ".tsv", "w") as table:
+    for rows in zip(*runs):
+        middle = [str(statistics.median_low(map(float, cells))).removesuffix(".0") if cells[0][:1].isdigit() else cells[0]
+                  for cells in zip(*rows)]
+        print(*middle, sep="\t", file=table)
+[os.remove(f"{sys.argv[1]}.{run}") for run in (1, 2, 3)]
+PYTHON
 }
 
 # What converting a frame costs.
