@@ -19,7 +19,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all test-lines built test-host test-peers test-lab lab-gateway lab-routes lab-capture lab-wire lab-program \
-  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-hosts test-arm-host test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
+  lab-conformance lab-canchar lab-bare lab-traffic lab-study lab-services test-adversary test-hosts test-bisect test-arm-host test-6.1 test-6.1-more test-python test-python-stress test-wheel test-arm test-arm-lab \
   miri test-bits test-kernel test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible bench bench-python \
   soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
@@ -39,12 +39,12 @@ test:
 	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
 
 test-lines: setup
-	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can target/vblf
+	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can target/python-plugin target/vblf
 	$(MAKE) --no-print-directory -j2 --output-sync=target test-host test-python test-lab test-6.1 test-kernel test-peers
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
-EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-arm-host test-deb test-dkms test-wheel test-package test-hosts miri bench
+EVERYTHING := test test-python-stress test-6.1-more test-kernel-all test-debug-kernel test-arm test-arm-lab test-arm-host test-deb test-dkms test-wheel test-package test-hosts test-bisect miri bench
 # These too, as soon as this file has them.
 EVERYTHING += $(filter test-checkpatch test-ynl fuzz,$(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile))
 ifneq ($(origin LINES),command line)
@@ -85,12 +85,13 @@ lab-capture: built
 	$(call IN_LAB,--cpus 2) $(TESTS) --test capture --test capture_files \
 	  --test capture_trouble --test capture_promise $(ONLY_LAB)
 
-# The account of a recording under random harm, SEEDS of them from SEED on: half a minute each, so not a part of make test.
+# The account of a recording under random harm, SEEDS of them from SEED on: some seconds each, so not a part of make test.
 test-adversary: SEEDS := $(or $(SEEDS),20)
 test-adversary: SEED := $(or $(SEED),1)
-test-adversary: built
-	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(LAB) --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
-	  $(TESTS) --test capture_adversary $(ONLY_LAB) --nocapture
+test-adversary: setup
+	cargo build --release --locked
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(CANTER) lab --quiet --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
+	  $(TESTS) --release --test capture_adversary $(ONLY_LAB) --nocapture
 
 lab-wire: built
 	$(call IN_LAB,--bus wire --clock virtual) $(TESTS) --test wire \
@@ -104,6 +105,10 @@ lab-program: built
 test-hosts: built
 	@$(MAKE) --no-print-directory setup PACKAGES=mmdebstrap
 	tests/host.sh trixie $(TARGET)/debug/canter $(TARGET)/hosts
+
+# git bisect with the recipe of docs/report.md, on commits that are planted in a clone.
+test-bisect: setup
+	tests/bisect.sh $(TARGET)/bisect
 
 lab-bare: built
 	$(call IN_LAB,--bare-metal --bus probe --clock virtual) $(TESTS) --test bare_metal $(ONLY_LAB)
@@ -127,14 +132,13 @@ lab-study: built
 	$(call IN_LAB,--bus wire --net --clock virtual) $(TESTS) --test study $(ONLY_LAB)
 
 test-6.1: built
-	$(call IN_LAB,--kernel 6.1) $(TESTS) --test gateway $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --cpus 2) $(TESTS) --test capture $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4) $(TESTS) --test canchar \
 	  $(ONLY_LAB) --skip tools:: --skip every_driver
 
 # What else has passed on 6.1 whenever it passed on 6.12; only make test-all runs it.
 test-6.1-more: built
-	$(call IN_LAB,--kernel 6.1) $(TESTS) --test routes --test rules $(ONLY_LAB)
+	$(call IN_LAB,--kernel 6.1) $(TESTS) --test gateway --test routes --test rules $(ONLY_LAB)
 	$(call IN_LAB,--kernel 6.1 --bus probe --canchar virtual$(COMMA)3$(COMMA)4 --clock virtual) $(TESTS) --test canchar \
 	  $(ONLY_LAB) every_driver
 
@@ -207,8 +211,8 @@ test-package: setup
 	packaging/crates.sh target/packages
 
 # python-can's own tests on our back-end, and ours. Periods are judged in the virtual clock only.
-test-python: built target/python target/python-can
-	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+test-python: built target/python-plugin target/python-can
+	target/python-plugin/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) -- python/tests/lab.sh "$(CURDIR)/target/python-can" -p as_socketcan test/back2back_test.py \
 	  test/test_socketcan_loopback.py -k 'SocketCan and not duration'
 	$(LAB) --canchar virtual,3 -- python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
@@ -217,8 +221,8 @@ test-python: built target/python target/python-can
 	  test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'
 
 # A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in test-python.
-test-python-stress: built target/python target/python-can
-	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+test-python-stress: built target/python-plugin target/python-can
+	target/python-plugin/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$(CURDIR)/target/python-can" "$(CURDIR)/python/tests" \
 	  -k notifier_senders
 
@@ -342,6 +346,13 @@ target/python: tests/requirements.txt
 	rm -rf $@
 	python3 -m venv $@
 	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	touch $@
+
+# python-can with our plug-in and nothing else: beside asammdf it would import pandas, half a minute in a guest.
+target/python-plugin: tests/requirements.txt
+	rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check $$(grep -E '^(python-can|pytest)==' $<) || { rm -rf $@; exit 1; }
 	touch $@
 
 # All that a package takes besides Rust, on a Raspberry Pi as elsewhere.

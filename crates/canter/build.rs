@@ -17,6 +17,7 @@ fn main() {
     let built = PathBuf::from(variable("OUT_DIR"));
     list_studies(&carried.join("studies"), &built.join("studies.rs"));
     println!("cargo::rustc-env=CANTER_SOURCES={:016x}", sources());
+    println!("cargo::rustc-env=CANTER_COMMIT={}", commit());
     println!("cargo::rustc-check-cfg=cfg(has_bare_metal)");
     // Not on a musl or Android target, where the linker is another one.
     if variable("TARGET") != "x86_64-unknown-linux-gnu" {
@@ -112,6 +113,29 @@ fn sources() -> u64 {
         number.add(variable(option).as_bytes());
     }
     number.0
+}
+
+/// The commit that this is built from, with `+` when sources differ from it; empty outside of a repository. What is no
+/// release is not built again for a new commit: its commit is that of its last change.
+fn commit() -> String {
+    let own = variable("CARGO_MANIFEST_DIR");
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git").args(["-C", &own]).args(arguments).output().ok();
+        let text = done.filter(|done| done.status.success())?.stdout;
+        Some(String::from_utf8_lossy(&text).trim().to_owned())
+    };
+    let tracked = git(&["ls-files", "--", "Cargo.toml"]).is_some_and(|files| !files.is_empty());
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]).filter(|_| tracked) else {
+        return String::new();
+    };
+    if let Some(log) = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"])
+        .filter(|log| variable("PROFILE") == "release" && Path::new(log).exists())
+    {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    let sources = ["status", "--porcelain", "--untracked-files=no", "--", "../../crates", "../../kernel"];
+    let changed = git(&[&sources[..], &["../../baremetal", "../../Cargo.lock"]].concat());
+    format!("{commit}{}", if changed.is_some_and(|list| list.is_empty()) { "" } else { "+" })
 }
 
 /// Every source file below a folder.

@@ -9,5 +9,5 @@ ip link add vx0 type vxcan peer name vx1
 for name in vcan0 vx0 vx1; do ip link set $name mtu 72 up; done
 cd "$sources"
 export TEST_SOCKETCAN=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$here/python/tests:$sources"
-exec "$here/target/python/bin/python" -m pytest -c /dev/null --rootdir "$sources" -p no:cacheprovider -q -rs \
+exec "$here/target/python-plugin/bin/python" -m pytest -c /dev/null --rootdir "$sources" -p no:cacheprovider -q -rs \
   -o faulthandler_timeout=120 "$@"

@@ -2,7 +2,10 @@
 //! place, and a verdict. `docs/capture.md` explains each field.
 
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// The value of [`Account::schema`].
 pub(super) const SCHEMA: &str = "canter-capture/1";
@@ -146,6 +149,9 @@ pub struct Account {
     pub clock_steps: u64,
     /// Frames lost, by place.
     pub lost: Lost,
+    /// How many more may be missing without a trace.
+    #[serde(default)]
+    pub doubtful: u64,
     /// Each interface.
     pub buses: Vec<Bus>,
     /// The files, oldest first; with `keep` only the youngest.
@@ -200,10 +206,22 @@ impl Account {
             self.buses.iter().filter(|bus| bus.counted.is_none()).map(|bus| bus.name.as_str()).collect();
         self.verdict = lost.verdict(&gone, self.failure.as_str(), &self.method);
         self.complete = self.verdict == COMPLETE;
-        if self.complete
-            && let Some(doubt) = self.doubt()
-        {
-            (self.verdict, self.complete) = (doubt, false);
+        // The ring may have counted some of those that the interfaces' counters do not show to be missing.
+        let doubtful = |own_queue| {
+            let of = |bus: &&Bus| (sockets || bus.own_queue) == own_queue;
+            self.buses.iter().filter(of).map(|bus| bus.doubtful).sum::<u64>()
+        };
+        self.doubtful = doubtful(true) + (of_ring + doubtful(false)).saturating_sub(of_ring.max(ring));
+        match self.doubt() {
+            Some(doubt) if self.complete => (self.verdict, self.complete) = (doubt, false),
+            Some(_) if self.doubtful > 0 => {
+                let reasons: BTreeSet<_> =
+                    self.buses.iter().filter(|bus| bus.doubtful > 0).map(Bus::why_doubtful).collect();
+                let reasons = reasons.into_iter().collect::<Vec<_>>().join(", or ");
+                let more = format!("; up to {} more may be missing: {reasons}", self.doubtful);
+                self.verdict.push_str(&more);
+            }
+            _ => {}
         }
     }
 
@@ -216,10 +234,7 @@ impl Account {
     fn doubt(&self) -> Option<String> {
         let doubtful = self.buses.iter().filter(|bus| bus.doubtful > 0);
         let reason = |bus: &Bus| {
-            let reason = match bus.ambiguous {
-                0 => "as many echoes or error frames, which its driver does not count, would hide them",
-                _ => "as many came too close to the start or end to be compared with its counters",
-            };
+            let reason = bus.why_doubtful();
             format!("up to {} frames of {} may be missing: {reason}", bus.doubtful, bus.name)
         };
         let reasons: Vec<String> = doubtful.map(reason).collect();
@@ -263,6 +278,13 @@ impl Bus {
 
     fn missing_beyond_own(&self) -> u64 {
         self.missing().saturating_sub(self.ring_lost.unwrap_or_default())
+    }
+
+    fn why_doubtful(&self) -> &'static str {
+        match self.ambiguous {
+            0 => "as many echoes or error frames, which its driver does not count, would hide them",
+            _ => "as many came too close to the start or end to be compared with its counters",
+        }
     }
 
     /// Frames that may be missing beyond those that are. Equal counts leave no doubt: echoes and error frames would have to
@@ -418,7 +440,27 @@ mod tests {
         let of = |counted, seen, ambiguous| Bus { counted: Some(counted), seen, ambiguous, ..Bus::default() };
         let mut account = Account { buses: vec![of(10, 15, 7), of(10, 7, 0)], ..Account::default() };
         account.close();
-        assert_eq!(account.verdict, "3 frames lost at an unknown place (3)");
+        let more = "up to 2 more may be missing: as many came too close to the start or end";
+        let expected = format!("3 frames lost at an unknown place (3); {more}");
+        assert!(account.verdict.starts_with(&expected), "{account}");
+        assert_eq!(account.doubtful, 2);
+    }
+
+    #[test]
+    fn what_the_ring_counted_beyond_the_counters_is_no_longer_in_doubt() {
+        let mut echoing = Bus { counted: Some(100), seen: 60, sent: 20, ..Bus::default() };
+        let verdict = |ring, bus: &Bus| {
+            let lost = Lost { ring, ..Lost::default() };
+            let mut account = Account { lost, buses: vec![bus.clone()], ..Account::default() };
+            account.close();
+            (account.lost.frames(), account.doubtful, account.verdict.contains("more may be missing"))
+        };
+        // 40 are missing, or up to 60, if some of those that were seen were echoes.
+        assert_eq!(verdict(40, &echoing), (40, 20, true));
+        assert_eq!(verdict(53, &echoing), (53, 7, true));
+        assert_eq!(verdict(60, &echoing), (60, 0, false));
+        echoing.sent = 0;
+        assert_eq!(verdict(40, &echoing), (40, 0, false));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | the controller's FIFO | the driver, `rx_over_errors` | overrun events, each at least one frame |
 //! | a virtual wire's FIFO | canwire | frames |
-//! | a processor's backlog | the network stack, `/proc/net/softnet_stat` | frames of all interfaces |
+//! | a processor's backlog | the network stack, `/proc/net/softnet_stat` and the interface's `rx_dropped` | frames |
 //! | a socket or ring | [`Receive::drops`](crate::method::Receive::drops) | frames |
 //! | an output | the driver, `tx_dropped` | frames |
 
@@ -18,6 +18,7 @@ use std::fs;
 /// A reading of the loss counters of some interfaces.
 #[derive(Clone, Debug)]
 pub struct Watch {
+    /// Without any, the backlog's losses are those of every interface of the machine, Ethernet's too.
     interfaces: Vec<(Interface, Counters)>,
     backlog: u64,
 }
@@ -27,7 +28,8 @@ pub struct Watch {
 pub struct Losses {
     /// Overruns of controllers' FIFOs: events, each of at least one frame; for nodes of virtual wires, frames.
     pub controller_events: u64,
-    /// Frames dropped because a processor's backlog was full; counts frames of every interface of the machine.
+    /// Frames that were dropped because a processor's backlog was full. Of the watched interfaces: a dropped frame counts in
+    /// its interface's `rx_dropped` too (`enqueue_to_backlog` in net/core/dev.c); without any, of the whole machine.
     pub backlog: u64,
     /// Frames that drivers or queues discarded on transmission.
     pub output: u64,
@@ -49,12 +51,15 @@ impl Watch {
     /// # Errors
     /// When an interface no longer exists or /proc cannot be read.
     pub fn losses(&self) -> Result<Losses> {
-        let mut losses = Losses { backlog: grown(backlog_drops()?, self.backlog), ..Losses::default() };
+        let backlog = grown(backlog_drops()?, self.backlog);
+        let (mut losses, mut dropped) = (Losses::default(), 0);
         for (interface, earlier) in &self.interfaces {
             let grown = counters(interface)?.since(earlier);
             losses.controller_events += grown.rx_over_errors;
             losses.output += grown.tx_dropped;
+            dropped += grown.rx_dropped;
         }
+        losses.backlog = if self.interfaces.is_empty() { backlog } else { backlog.min(dropped) };
         Ok(losses)
     }
 }

@@ -130,8 +130,11 @@ pub struct ReceiveOptions {
     pub echoes: bool,
     /// Do not receive frames that this program sent on a vcan by a sender that [marks](TransmitOptions::marked) them.
     pub deaf_to_marked: bool,
-    /// How many frames its queue must hold; `None`: the default (222 on a socket, 2048 in a ring).
+    /// How many frames its queue should hold; a socket's holds no more than the system permits (`net.core.rmem_max`, unless
+    /// the process has CAP_NET_ADMIN). `None`: the default (222 on a socket, 2048 in a ring).
     pub queue_frames: Option<u32>,
+    /// Opening fails when the system does not permit the whole queue.
+    pub whole_queue: bool,
 }
 
 /// Whether local sockets on the same interface receive the sent frames (`CAN_RAW_LOOPBACK`).

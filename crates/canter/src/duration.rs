@@ -1,5 +1,7 @@
 //! Durations as people type them: `120us`, `1.5ms`, `5s`, `10m`, `2h`.
 
+use serde::{Deserialize, Deserializer, de::Error};
+
 /// Units, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, u64)] = &[
     ("ns", 1),
@@ -27,6 +29,12 @@ pub fn parse_ns(text: &str) -> Result<u64, String> {
     let whole: u64 = whole.parse().map_err(|_| error())?;
     let part_ns = part.parse::<u64>().unwrap_or(0) * ns / 10u64.pow(part.len() as u32);
     whole.checked_mul(*ns).and_then(|whole| whole.checked_add(part_ns)).ok_or_else(error)
+}
+
+/// Reads a duration of a file, in ns.
+pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(value)?;
+    parse_ns(&text).map_err(D::Error::custom)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! `definition` and `plan` read a study file, `unit` says what shares a boot, `campaign` runs units and keeps results,
 //! `inside` measures: by `testbed` (the sender's side) and `side` (the gateway's, or `remote`), under a `load`.
 
+mod amount;
 mod campaign;
 mod cards;
 mod catalogue;
@@ -32,6 +33,7 @@ use crate::{
     meter::instrument::InstrumentName,
     options::Common,
 };
+use amount::{Amount, QUICK_FRAMES};
 use campaign::Campaign;
 use ceiling::Ceiling;
 use clap::{Args, Subcommand, ValueEnum};
@@ -49,7 +51,8 @@ Examples:
   canter study list                                    all studies, and which can run here
   canter study run 2014-fig4.2                         boots the lab, measures, writes a result file and a page
   canter study run 2014-fig4.1 2014-fig4.2 --out results/mine
-  canter study run --all --out results/all             every figure of the papers; run again to continue
+  canter study run --all --quick                       every figure of the papers, in less than an hour
+  canter study run --all --out results/all             the same with the papers' numbers of frames; run again to continue
   canter study run --matrix                            every combination of the 2011 paper, overnight
   canter study run my.toml --kernel ~/src/linux        your own study file on your own kernel
   canter study verdicts results/all                    what these results say of the papers' claims
@@ -78,8 +81,8 @@ enum Action {
     Inside {
         /// Studies
         names: Vec<String>,
-        #[arg(long)]
-        count: Option<u64>,
+        #[arg(long, default_value_t)]
+        amount: Amount,
         #[arg(long, default_value_t = 1)]
         boot: u32,
         /// Cases of a study that are known: NAME=0,1,5
@@ -101,7 +104,7 @@ struct RunArguments {
     /// Studies: names from `canter study list`, or study files (.toml)
     #[arg(required_unless_present_any = ["all", "matrix"], value_name = "NAME")]
     names: Vec<String>,
-    /// Run every figure and table of the papers, 1000 frames each
+    /// Run every figure and table of the papers
     #[arg(long, conflicts_with = "names")]
     all: bool,
     /// Run every combination of the 2011 paper's conditions
@@ -119,6 +122,9 @@ struct RunArguments {
     /// Boots of each kernel, instead of the studies' own number; each has another seed of the jitter and its own result
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "interfaces")]
     boots: Option<u32>,
+    /// At most 1000 frames per series, in one boot: enough for medians, not for worst cases
+    #[arg(long, conflicts_with_all = ["count", "boots"])]
+    quick: bool,
     /// Start again, and repeat what an interrupted run has finished
     #[arg(long)]
     again: bool,
@@ -162,8 +168,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         Action::Run(run) => run_all(&run, common),
         Action::Verdicts(verdicts) => verdicts::run(&verdicts, common),
         Action::Role(role) => be_gateway(&role, common),
-        Action::Inside { names, count, boot, skip } => {
-            let studies = find_all(&names, count)?.into_iter().map(|study| study.in_boot(boot));
+        Action::Inside { names, amount, boot, skip } => {
+            let studies = find_all(&names, amount)?.into_iter().map(|study| study.in_boot(boot));
             inside::in_guest(&studies.collect::<Vec<_>>(), &skip)
         }
         Action::Load { name, to } => {
@@ -178,12 +184,23 @@ fn program() -> failure::Result<PathBuf> {
     std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))
 }
 
-fn find_all(names: &[String], count: Option<u64>) -> failure::Result<Vec<Study>> {
-    names.iter().map(|name| Study::find(name).map(|study| study.with_count(count))).collect()
+fn find_all(names: &[String], amount: Amount) -> failure::Result<Vec<Study>> {
+    names.iter().map(|name| Study::find(name).map(|study| study.with_frames(amount))).collect()
 }
 
-/// What `--all` measures of each series.
-const ALL_FRAMES: u64 = 1000;
+impl RunArguments {
+    fn amount(&self) -> Amount {
+        match self.count {
+            Some(count) => Amount::Exactly(count),
+            None if self.quick => Amount::AtMost(QUICK_FRAMES),
+            None => Amount::Own,
+        }
+    }
+
+    fn boots(&self) -> Option<u32> {
+        if self.quick { Some(1) } else { self.boots }
+    }
+}
 
 /// Runs each and keeps its result as soon as it is there.
 fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
@@ -192,8 +209,8 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
         (_, true) => unit::names_of(Set::Matrix)?,
         _ => run.names.clone(),
     };
-    let count = run.count.or(run.all.then_some(ALL_FRAMES));
-    let studies = find_all(&names, count)?;
+    let amount = run.amount();
+    let studies = find_all(&names, amount)?;
     if let Some(Study { name, kind: definition::Kind::Missing(why), .. }) =
         studies.iter().find(|study| matches!(study.kind, definition::Kind::Missing(_)))
     {
@@ -201,8 +218,8 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     }
     let here = !run.interfaces.is_empty();
     let units: Vec<Unit> =
-        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here, run.boots)).collect();
-    let journal = Journal::open(&run.out, &units, count, run.again)?;
+        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here, run.boots())).collect();
+    let journal = Journal::open(&run.out, &units, amount, run.again)?;
     let kept = units.iter().filter(|unit| journal.is_done(unit)).count();
     if kept > 0 && !common.quiet {
         eprintln!(
@@ -213,7 +230,7 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     let (results, failures) = if here {
         on_this_machine(run, &units, journal, common)?
     } else {
-        in_lab(run, units, journal, count, common)?
+        in_lab(run, units, journal, amount, common)?
     };
     let passed = run.ceilings && !check_ceilings(&studies, &results);
     let lost = results.iter().flat_map(|result| &result.series).any(|series| series.ledger.lost.total() > 0);
@@ -230,14 +247,14 @@ fn in_lab(
     run: &RunArguments,
     units: Vec<Unit>,
     journal: Journal,
-    count: Option<u64>,
+    amount: Amount,
     common: &Common,
 ) -> failure::Result<Finished> {
     let left = |units: &[Unit]| units.iter().filter(|unit| !journal.is_done(unit)).cloned().collect();
     let boots = unit::boots(left(&units))?;
     let campaign = Campaign::new(&run.out, journal, &units, boots.len() as u64, common.quiet)?;
     for boot in &boots {
-        campaign.boot(boot, count)?;
+        campaign.boot(boot, amount)?;
     }
     campaign.finish()
 }

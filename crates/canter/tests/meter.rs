@@ -99,6 +99,22 @@ fn a_null_test_shows_the_meters_own_floor() {
 
 #[test]
 #[ignore = "needs a kernel with CAN: make test runs it in the lab"]
+fn a_meter_whose_queues_may_not_hold_the_frames_says_what_to_permit() {
+    let _alone = alone();
+    let _vcan = Virtual::vcan(&["vcan7", "vcan8"], 72);
+    let latency = ["latency", "--send", "vcan7", "--routed", "vcan8", "--count", "10000"];
+    let plain = ["--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", env!("CARGO_BIN_EXE_canter")];
+    let ended = start("setpriv", &[&plain[..], &latency].concat()).ended(LIMIT);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let complaint = ended.complaint();
+    assert!(
+        complaint.contains("SO_RCVBUF") && complaint.contains("net.core.rmem_max=5440000"),
+        "{complaint}"
+    );
+}
+
+#[test]
+#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
 fn virtual_interfaces_will_do_and_carry_fd_and_floods() {
     let _alone = alone();
     let (_vcan, _cables) = (Virtual::vcan(&["vcan7", "vcan8"], 72), Virtual::cables(72));

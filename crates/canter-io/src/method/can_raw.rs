@@ -32,8 +32,7 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
         socket.attach_filter(&packet_filter::drop_mark(mark(interface))).map_err(step("SO_ATTACH_FILTER"))?;
     }
     if let Some(frames) = options.queue_frames {
-        let bytes = frames.saturating_mul(RECEIVED_FRAME_BYTES);
-        socket.set_receive_buffer(bytes).map_err(step("SO_RCVBUF"))?;
+        set_queue(&socket, frames, options.whole_queue).map_err(step("SO_RCVBUF"))?;
     }
     if options.stamps {
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
@@ -41,6 +40,25 @@ pub fn receiving(interface: &Interface, options: &ReceiveOptions) -> Result<Sock
     }
     bind(&socket, interface)?;
     Ok(socket)
+}
+
+/// Makes the receive queue hold `frames`, or as many as it may; an error says how many those are, if it must be the `whole`.
+fn set_queue(socket: &Socket, frames: u32, whole: bool) -> io::Result<()> {
+    let bytes = frames.saturating_mul(RECEIVED_FRAME_BYTES);
+    socket.set_receive_buffer(bytes)?;
+    let [granted] = socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF)?;
+    if granted >= bytes || !whole {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "the queue may hold {} of {frames} frames (sysctl net.core.rmem_max={}, or the capability \
+             CAP_NET_ADMIN)",
+            granted / RECEIVED_FRAME_BYTES,
+            bytes / 2
+        ),
+    ))
 }
 
 /// A socket that sends to `interface` and receives nothing.

@@ -16,8 +16,10 @@ use std::{
 pub enum Edge {
     /// The start of SOF.
     Start,
-    /// The end of EOF, when receivers get the frame.
+    /// The end of EOF.
     End,
+    /// When receivers get the frame: its end, and however late the wire's timer ran.
+    Delivery,
 }
 
 /// Receives the complete frames of a wire, with stamps in ns of `CLOCK_MONOTONIC`. It never waits.
@@ -43,7 +45,11 @@ impl<F: FnMut(&Record) -> bool + Send> Receive for TapReceiver<F> {
             if record.error.is_some() || !(self.keep)(&record) {
                 continue;
             }
-            let stamp_ns = if self.edge == Edge::Start { record.sof_ns } else { record.end_ns };
+            let stamp_ns = match self.edge {
+                Edge::Start => record.sof_ns,
+                Edge::End => record.end_ns,
+                Edge::Delivery => record.end_ns + u64::from(record.late_ns),
+            };
             let interface = record.sender.unwrap_or_default();
             let (clock, origin) = (Clock::Hardware, Origin::Bus);
             batch.push(&record.frame, Meta { stamp_ns, interface, drops: 0, clock, origin });

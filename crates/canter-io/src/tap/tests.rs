@@ -63,6 +63,7 @@ impl Writer {
         bytes[8..16].copy_from_slice(&(self.head * 1000 + 65).to_ne_bytes());
         bytes[40..44].copy_from_slice(&(self.head as u32).to_ne_bytes());
         bytes[44..48].copy_from_slice(&7u32.to_ne_bytes());
+        bytes[48..52].copy_from_slice(&9u32.to_ne_bytes());
         (bytes[56], bytes[57], bytes[59], bytes[62], bytes[63]) = (2, 2, error, 3, 4);
         (bytes[64], bytes[65]) = (0xaa, 0xbb);
         bytes[120..].copy_from_slice(&self.head.to_ne_bytes());
@@ -158,7 +159,7 @@ fn a_ring_of_another_kind_or_behind_the_memory_s_end_is_refused() {
 #[cfg_attr(miri, ignore = "system calls")]
 fn as_a_receiver_it_stamps_starts_or_ends_and_leaves_errors_and_others_out() {
     use crate::{Batch, method::Receive};
-    for (edge, stamps) in [(Edge::Start, [0, 2000]), (Edge::End, [65, 2065])] {
+    for (edge, stamps) in [(Edge::Start, [0, 2000]), (Edge::End, [65, 2065]), (Edge::Delivery, [74, 2074])] {
         let mut ring = Writer::new();
         let path = std::env::temp_dir().join(format!("canter-tap-{}-{edge:?}", std::process::id()));
         let device = File::options().read(true).write(true).create_new(true).open(&path).unwrap();

@@ -19,6 +19,7 @@ impl Environment {
             clock: if word("canter.clock=") == "virtual" { ClockKind::Virtual } else { ClockKind::Real },
             qemu: if qemu.is_empty() { qemu } else { format!("QEMU {qemu}") },
             canter: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("CANTER_COMMIT").to_owned(),
             date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             interfaces: interfaces.iter().map(describe).collect(),
             cmdline,

@@ -92,6 +92,9 @@ pub struct Environment {
     pub qemu: String,
     /// The version of this program.
     pub canter: String,
+    /// The commit it was built from, `+` behind it when sources differed; empty when it was not built in its repository.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub commit: String,
     /// When it was measured, RFC 3339, UTC.
     pub date: String,
     /// The interfaces of the measurement, a line each: `can0: kvaser_pci, 1000000 bit/s, txqueuelen 10`.
@@ -163,6 +166,14 @@ impl Series {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);
         self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
+
+    /// Why it decides nothing, if too many of its frames were late: more than one in 1000.
+    pub fn lateness(&self) -> Option<String> {
+        let Ledger { late, sent, .. } = self.ledger;
+        (late > sent / 1000).then(|| {
+            format!("{late} of {sent} frames were late, so the traffic was not quite that of its condition")
+        })
+    }
 }
 
 /// The condition of a measurement. Zero or empty: not applicable.
@@ -208,8 +219,8 @@ pub struct Varied {
 /// How well both virtual wires of a measurement kept their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireKept {
-    /// The median, on the direct wire, of the timer's delay after the end of a frame. Every latency includes it;
-    /// without a gateway between source and tap it is the complete latency.
+    /// How long after the end of a frame the direct wire's timer delivered it, in the median. No latency includes it:
+    /// each counts from the frame's delivery. (In results with a `floor_ns` above 0, each includes it.)
     pub late_ns_p50: u64,
     pub late_ns_max: u64,
     /// How often a wire waited because its timer was too late to catch up, and the sum of these times.
@@ -234,7 +245,7 @@ impl std::fmt::Display for WireKept {
         let Self { late_ns_p50, late_ns_max, slips, slip_ns, overruns, errors } = *self;
         write!(
             f,
-            "Instrument wire: floor {:.2} µs (the wire's timer behind the end of a frame; at most {:.2}); \
+            "Instrument wire: frames delivered {:.2} µs after their end (at most {:.2}; not in the latencies); \
              {slips} slips, {:.1} µs in total; {overruns} overruns, {errors} errors on the wire",
             us(late_ns_p50),
             us(late_ns_max),
@@ -331,18 +342,22 @@ impl Timeline {
 pub struct Cost {
     /// The cost of the call, per frame.
     pub per_frame: u64,
-    /// Receivers: the additional cost of the sender's call while this receiver was open, per frame. May be negative.
+    /// Receivers: the additional cost of the sender's call while this receiver was open, per frame, in the longest run. With
+    /// thousands of frames held this is mostly the kernel's allocator at work. May be negative.
     pub delivery: i64,
+    /// The same while at most a few dozen frames are held, as in a program that keeps up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delivery_few: Option<i64>,
     /// `per_frame` and `delivery` together.
     pub total: i64,
     /// The measured points: `[frames, total ns]`.
     pub points: Vec<[u64; 2]>,
-    /// A straight line through the points.
+    /// A straight line through the points and the origin.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fit: Option<Fit>,
 }
 
-/// `ns = intercept + slope · frames`.
+/// `ns = intercept + slope · frames`. The intercept of a result of today is 0: no call costs something without a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     pub intercept: i64,
@@ -358,6 +373,10 @@ pub struct Ledger {
     pub lost: Lost,
     pub duplicated: u64,
     pub reordered: u64,
+    /// Frames that were sent more than a tenth of their period after they were due, or that a wire delivered more than a
+    /// tenth of a frame's duration after its end: the traffic was not quite that of the condition.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub late: u64,
 }
 
 impl Ledger {
@@ -372,6 +391,12 @@ impl Ledger {
     }
 
     fn fault(&self) -> Option<String> {
+        if self.lost.meter > 0 {
+            return Some(format!(
+                "the meter itself lost frames, so the gateway's are unknown: {}",
+                self.lost.meter
+            ));
+        }
         if self.balances() {
             return None;
         }
@@ -396,6 +421,9 @@ pub struct Lost {
     pub qdisc: u64,
     /// Dropped by the gateway, by its counters.
     pub gateway: u64,
+    /// In the meter's own queues: the gateway's share of the losses is unknown, and the series invalid.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub meter: u64,
     /// No counter explains the loss.
     pub unaccounted: u64,
 }
@@ -403,8 +431,10 @@ pub struct Lost {
 impl Lost {
     /// The sum.
     pub fn total(&self) -> u64 {
-        let places = [self.controller, self.backlog, self.socket, self.qdisc, self.gateway, self.unaccounted];
-        places.into_iter().fold(0, u64::saturating_add)
+        let Self { controller, backlog, socket, qdisc, gateway, meter, unaccounted } = *self;
+        [controller, backlog, socket, qdisc, gateway, meter, unaccounted]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 }
 
@@ -426,6 +456,6 @@ pub struct Paper {
     pub max: u64,
 }
 
-fn is_zero(ns: &u64) -> bool {
-    *ns == 0
+fn is_zero(figure: &u64) -> bool {
+    *figure == 0
 }

@@ -127,9 +127,15 @@ pub struct Outcome {
     pub tally: Tally,
     /// Frames that the meter's own receive queues lost.
     pub queue_drops: u64,
+    /// Frames that the meter sent more than [`LATE_PART`] of their period after they were due.
+    pub late: u64,
     /// The experiment ended before all frames were sent.
     pub interrupted: bool,
 }
+
+/// A frame that is later than this part of its period, or of its duration on a wire, is late: its latency is not one of the
+/// traffic that was asked for.
+pub const LATE_PART: u64 = 10;
 
 /// The experiment ends when none of this number of first frames has arrived.
 const HOPELESS_FRAMES: u64 = 3;
@@ -153,7 +159,7 @@ impl Experiment {
         let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
         let queue_drops = drops(&mut *self.direct) + drops(&mut *self.routed);
         let tally = running.matcher.tally();
-        Ok(Outcome { tally, queue_drops, interrupted: tally.sent < self.count })
+        Ok(Outcome { tally, queue_drops, late: running.late, interrupted: tally.sent < self.count })
     }
 
     /// Sends frame by frame, at the times of the traffic.
@@ -271,6 +277,7 @@ impl Experiment {
         let taken = send.transmit(frames).and_then(|count| send.flush().map(|()| count));
         let sent = taken.map_err(|error| (Port::Send, error))? > 0;
         if sent {
+            running.late += u64::from(self.is_late(running, now_ns));
             running.schedule.sent(self.frame_ns);
             running.uncollected += 1;
             running.full_since_ns = None;
@@ -284,6 +291,17 @@ impl Experiment {
         }
         std::hint::spin_loop(); // lets the other processors run in a virtual clock
         Ok(sent)
+    }
+
+    /// Whether the next frame of a regular traffic is sent late.
+    fn is_late(&self, running: &Running, now_ns: u64) -> bool {
+        let (Traffic::Period(_) | Traffic::Load(_)) = self.traffic else { return false };
+        let (Some(due_ns), Some(period_ns)) =
+            (running.schedule.due_ns(), self.traffic.period_ns(self.frame_ns))
+        else {
+            return false;
+        };
+        now_ns > running.start_ns.saturating_add(due_ns) + period_ns / LATE_PART
     }
 
     /// Reads the frames that have arrived on both buses.
@@ -350,6 +368,7 @@ struct Running {
     uncollected: u64,
     collected_ns: u64,
     full_since_ns: Option<u64>,
+    late: u64,
     /// With a schedule, the meter learns that a frame was sent from the direct receiver.
     followed: bool,
 }
@@ -366,6 +385,7 @@ impl Running {
             uncollected: 0,
             collected_ns: now_ns,
             full_since_ns: None,
+            late: 0,
             followed: false,
         }
     }

@@ -130,6 +130,10 @@ pub trait Instrument {
     fn overruns(&self) -> failure::Result<u64> {
         Ok(0)
     }
+    /// Frames that its bus delivered late.
+    fn late(&self) -> u64 {
+        0
+    }
     /// Adds the instrument's data to a series: its floor, and whether the bus kept its time.
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()>;
 }

@@ -7,8 +7,8 @@ use super::{
     through::Through,
 };
 use crate::{
-    failure::{self, Exit},
-    measure::environment,
+    failure::{self, Exit, Failure},
+    measure::{environment, result::Series},
     options::Common,
     report,
 };
@@ -61,6 +61,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         print!("{text}");
         let wires = result.series.iter().filter_map(|series| series.wire.as_ref());
         wires.filter(|wire| !varies || !wire.kept_time()).for_each(|wire| println!("{wire}"));
+        result.series.iter().filter_map(Series::lateness).for_each(|late| println!("{late}"));
         if let [only] = &result.series[..]
             && let (None, Some(floor_ns)) = (&only.wire, only.floor_ns)
             && !setup.null
@@ -68,7 +69,15 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
             println!("floor: the instrument adds {:.1} µs to each latency", floor_ns as f64 / 1000.0);
         }
     }
-    let lost = result.series.iter().any(|series| series.ledger.lost.total() > 0);
+    let ledgers = || result.series.iter().map(|series| series.ledger);
+    let own: u64 = ledgers().map(|ledger| ledger.lost.meter).sum();
+    if own > 0 {
+        return Err(Failure::unable(format!(
+            "the meter itself lost {own} frames, so nothing follows for the gateway (give the meter a processor of its own: \
+             --cpu; or fewer frames per second)"
+        )));
+    }
+    let lost = ledgers().any(|ledger| ledger.lost.total() > 0);
     Ok(match (found.interrupted, lost && !first_loss) {
         (true, _) => Exit::Interrupted,
         (false, false) => Exit::Done,

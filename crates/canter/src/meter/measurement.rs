@@ -52,7 +52,9 @@ impl Measured {
 pub struct Account {
     pub tally: Tally,
     /// Lost in the meter's own queues.
-    pub queue_drops: u64,
+    pub meter_drops: u64,
+    /// Frames that were late, of the instrument's traffic.
+    pub late: u64,
     pub losses: Losses,
 }
 
@@ -115,7 +117,8 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     let latency = histogram.to_latency();
     let mut losses = watch.losses()?;
     losses.controller_events += instrument.overruns()?;
-    let account = Account { tally: outcome.tally, queue_drops: outcome.queue_drops, losses };
+    let late = outcome.late + instrument.late();
+    let account = Account { tally: outcome.tally, meter_drops: outcome.queue_drops, late, losses };
     let mut series = Series {
         condition,
         latency_ns: Some(latency),
@@ -136,7 +139,7 @@ impl Account {
     /// rest is unaccounted. A controller counts overrun events, each of at least one frame, so `unaccounted` may
     /// contain frames that a controller lost.
     pub fn ledger(&self, gateway: &Counts) -> Ledger {
-        let Self { tally, queue_drops, losses } = self;
+        let Self { tally, meter_drops, late, losses } = self;
         let mut missing = tally.lost;
         let mut claim = |count: u64| {
             let claimed = count.min(missing);
@@ -144,7 +147,8 @@ impl Account {
             claimed
         };
         let lost = Lost {
-            socket: claim(queue_drops + gateway.overrun),
+            meter: claim(*meter_drops),
+            socket: claim(gateway.overrun),
             gateway: claim(gateway.dropped),
             controller: claim(losses.controller_events),
             backlog: claim(losses.backlog),
@@ -157,6 +161,7 @@ impl Account {
             lost: Lost { unaccounted: missing, ..lost },
             duplicated: tally.duplicated,
             reordered: tally.reordered,
+            late: *late,
         }
     }
 }

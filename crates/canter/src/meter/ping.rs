@@ -19,7 +19,9 @@ use crate::{
         histogram::Histogram,
         result::{Condition, Latency, Ledger, Lost, Series},
     },
+    meter::instrument::SEED,
     options::Common,
+    traffic::random::Random,
     trouble::{explain, refuse_down},
 };
 use canter_io::{
@@ -58,6 +60,12 @@ pub struct Arguments {
     /// Time between two frames of a ping
     #[arg(long, short = 'I', default_value = "1s", value_name = "TIME", value_parser = duration::parse_ns)]
     interval: u64,
+    /// Add up to this random time, so that frames are in step with nothing else
+    #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration::parse_ns)]
+    jitter: u64,
+    /// The seed of the random additions
+    #[arg(long, default_value_t = SEED, value_name = "N")]
+    seed: u64,
     /// Send each frame as soon as the previous one is answered, and print only lost frames
     #[arg(long, short, conflicts_with = "interval")]
     flood: bool,
@@ -124,6 +132,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         frame,
         flight: Flight::new(arguments.plan()),
         histogram: Histogram::new(),
+        random: Random(arguments.seed),
         lines,
     };
     let began_ns = clock::monotonic_ns();
@@ -207,6 +216,7 @@ struct Session<'a> {
     frame: Frame,
     flight: Flight,
     histogram: Histogram,
+    random: Random,
     lines: bool,
 }
 
@@ -247,7 +257,8 @@ impl Session<'_> {
         let taken = self.transmit.transmit(&[frame]).map_err(failed)?;
         self.transmit.flush().map_err(failed)?;
         if taken > 0 {
-            self.flight.sent(ping, number, at_ns);
+            let jitter_ns = self.random.below(self.arguments.jitter + 1);
+            self.flight.sent(ping, number, at_ns, jitter_ns);
         }
         Ok(())
     }

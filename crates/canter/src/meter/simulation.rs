@@ -158,7 +158,9 @@ fn when_all_numbers_are_on_their_way_sending_pauses_until_some_are_lost() {
 #[test]
 fn a_period_keeps_its_intended_times() {
     let testbed = Testbed::new(Service::one_at_a_time(20_000), Traffic::Period(120_000), 1000);
-    for arrival in testbed.run().arrivals {
+    let measured = testbed.run();
+    assert_eq!(measured.ledger.late, 0);
+    for arrival in measured.arrivals {
         let intended_ns = u64::from(arrival.number) * 120_000;
         let frame_ns = testbed.frame(arrival.number).duration_ns(MEGABIT);
         assert_eq!(arrival.passage.direct_ns, intended_ns + frame_ns);
@@ -170,6 +172,8 @@ fn a_meter_that_oversleeps_catches_up_and_does_not_drift() {
     let testbed = Testbed::new(Service::one_at_a_time(20_000), Traffic::Period(200_000), 2000);
     let measured = Testbed { oversleep_ns: 300_000, ..testbed }.run();
     assert_eq!(measured.tally.received, 2000);
+    // It sleeps up to 300 µs too long, 15 tenths of the period.
+    assert!((1000..2000).contains(&measured.ledger.late), "{}", measured.ledger.late);
     for arrival in measured.arrivals {
         let late_ns = arrival.passage.direct_ns - u64::from(arrival.number) * 200_000;
         assert!(late_ns < 300_000 + 3 * 70_000, "{}: {late_ns} ns", arrival.number);

@@ -74,7 +74,8 @@ impl Instrument for Interfaces {
         }
         // The queue has room for all frames that can be on their way.
         let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
-        let options = ReceiveOptions { stamps: true, queue_frames, ..ReceiveOptions::default() };
+        let options =
+            ReceiveOptions { stamps: true, queue_frames, whole_queue: true, ..ReceiveOptions::default() };
         let receiver = |on: &Interface| on.carrier.usual.receive_spinning.parse::<ReceiveMethod>();
         let sender: TransmitMethod = self.send.carrier.usual.transmit.parse()?;
         let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };

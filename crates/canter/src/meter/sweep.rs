@@ -208,13 +208,14 @@ fn search(
 
 /// The losses by place: `12 controller, 3 gateway`.
 fn places(lost: &Lost) -> String {
-    let Lost { controller, backlog, socket, qdisc, gateway, unaccounted } = *lost;
+    let Lost { controller, backlog, socket, qdisc, gateway, meter, unaccounted } = *lost;
     let places = [
         (controller, "controller"),
         (backlog, "backlog"),
         (socket, "socket"),
         (qdisc, "qdisc"),
         (gateway, "gateway"),
+        (meter, "meter"),
         (unaccounted, "unaccounted"),
     ];
     let lost = places.iter().filter(|(count, _)| *count > 0);

@@ -3,7 +3,8 @@
 //! Two sockets on a virtual interface: canter times sending frames into a receive queue that holds them all, then times
 //! reading them. Three figures per method:
 //! - *send*: the sender's calls without a receiver;
-//! - *delivery*: the additional time of these calls with an open receiver: the kernel's work to queue the frame there;
+//! - *delivery*: the additional time of these calls with an open receiver: the kernel's work to queue the frame there,
+//!   while few frames are held, and while all of them are;
 //! - *receive*: the receiver's calls.
 //!
 //! Senders are measured on a vxcan pair, because frames of a packet ring do not reach receivers on a vcan; receivers on
@@ -33,6 +34,12 @@ use canter_io::{
 };
 use clap::Args;
 use cost::{Bench, Run};
+
+/// Before each method, this number of frames passes that no figure includes: the first calls fill caches and free lists.
+const WARM_UP_FRAMES: u64 = 1000;
+
+/// A receiver that keeps up holds no more frames than this.
+const FEW_FRAMES: u64 = 64;
 
 /// Measure what sending and receiving a frame costs
 #[derive(Args)]
@@ -178,12 +185,19 @@ fn receiver_series(
         Ok(method) => method,
         Err(reason) => return Ok(Series::unavailable(row.name, condition, reason)),
     };
+    bench.receive(method, WARM_UP_FRAMES, FEW_FRAMES, batch)?;
     let mut runs = Vec::new();
     for &frames in &setup.frames {
         let queue = setup.queue.unwrap_or(frames).min(frames);
         runs.push(bench.receive(method, frames, queue, batch)?);
     }
-    Ok(series(row.name, condition, &runs, |run| run.calls_ns))
+    let longest = setup.frames.iter().copied().max().unwrap_or(FEW_FRAMES);
+    let few = bench.receive(method, longest, FEW_FRAMES.min(longest), batch)?;
+    let mut series = series(row.name, condition, &runs, |run| run.calls_ns);
+    if let Some(cost) = &mut series.cost_ns {
+        cost.delivery_few = Some(few.delivery_ns / longest as i64);
+    }
+    Ok(series)
 }
 
 fn transmitter_series(
@@ -198,6 +212,7 @@ fn transmitter_series(
     if let Err(reason) = row.syscalls.map_err(str::to_owned).and_then(|()| check()) {
         return Ok(Series::unavailable(row.name, condition, reason));
     }
+    bench.send(method, WARM_UP_FRAMES, batch)?;
     let mut runs = Vec::new();
     for &frames in &setup.frames {
         runs.push(bench.send(method, frames, batch)?);
@@ -232,6 +247,7 @@ fn series(method: &str, condition: Condition, runs: &[Run], value: fn(&Run) -> u
         cost_ns: Some(Cost {
             per_frame,
             delivery,
+            delivery_few: None,
             total: per_frame as i64 + delivery,
             fit: cost::fit(&points),
             points,

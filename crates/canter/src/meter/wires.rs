@@ -1,9 +1,9 @@
 //! The instrument on virtual wires: the kernel's source sends, and the wires stamp. A latency is the start of the frame
-//! on the routed wire minus its end on the direct one. No process of the meter is involved; the meter sleeps. Each
-//! result has the floor: how late the wire's timer runs, as a null experiment from source to tap shows.
+//! on the routed wire minus its delivery on the direct one, which is its end and however late the wire's timer ran. No
+//! process of the meter is involved; the meter sleeps, and the floor is 0.
 
 use super::{
-    experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
+    experiment::{Experiment, LATE_PART, Outcome, Port, Schedule, Sending, Surroundings},
     instrument::{Instrument, Setup, Silence},
 };
 use crate::{
@@ -26,7 +26,7 @@ use canter_io::{
 use std::{
     io,
     os::fd::BorrowedFd,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// The two wires of a measurement.
@@ -35,7 +35,26 @@ pub struct Buses {
     routed: Bus,
     /// The named interfaces; a bus needs none.
     named: Vec<Interface>,
-    late: Arc<Mutex<Histogram>>,
+    deliveries: Arc<Mutex<Deliveries>>,
+}
+
+/// How the direct wire delivered the source's frames.
+struct Deliveries {
+    /// How long after their end.
+    behind: Histogram,
+    /// Those that came more than [`LATE_PART`] of their duration after it.
+    late: u64,
+}
+
+impl Deliveries {
+    fn count(&mut self, record: &Record) {
+        self.behind.record(record.late_ns.into());
+        self.late += u64::from(u64::from(record.late_ns) > record.duration_ns() / LATE_PART);
+    }
+}
+
+fn locked(deliveries: &Mutex<Deliveries>) -> MutexGuard<'_, Deliveries> {
+    deliveries.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Buses {
@@ -69,7 +88,8 @@ impl Buses {
         }
         let names = [Some(&setup.send), setup.direct.as_ref(), Some(&setup.routed)];
         let named = names.into_iter().flatten().filter_map(|name| Interface::find(name).ok()).collect();
-        Ok(Self { direct, routed, named, late: Arc::new(Mutex::new(Histogram::new())) })
+        let deliveries = Arc::new(Mutex::new(Deliveries { behind: Histogram::new(), late: 0 }));
+        Ok(Self { direct, routed, named, deliveries })
     }
 
     fn rate(bus: &Bus) -> BitRate {
@@ -77,17 +97,17 @@ impl Buses {
         BitRate { nominal, data: bus.data_bitrate.unwrap_or(nominal) }
     }
 
-    /// The direct wire's tap: the source's frames, at their ends.
+    /// The direct wire's tap: the source's frames, as they are delivered.
     fn direct(&self) -> failure::Result<Box<dyn Receive>> {
-        let late = Arc::clone(&self.late);
+        let deliveries = Arc::clone(&self.deliveries);
         let keep = move |record: &Record| {
             let ours = record.sender.is_none();
             if ours {
-                late.lock().unwrap_or_else(PoisonError::into_inner).record(record.late_ns.into());
+                locked(&deliveries).count(record);
             }
             ours
         };
-        Ok(Box::new(TapReceiver::new(Tap::open(&self.direct.name)?, Edge::End, keep)))
+        Ok(Box::new(TapReceiver::new(Tap::open(&self.direct.name)?, Edge::Delivery, keep)))
     }
 
     /// The routed wire's tap: the nodes' frames, at their starts.
@@ -118,8 +138,18 @@ impl Instrument for Buses {
                 Sending::Frames(Box::new(OneByOne { bus: name, jitter_ns: setup.jitter, random }))
             }
             Some((pace, burst)) => {
-                let source =
-                    Source { frame, pace, burst, count: Some(count), number: true, ..Source::default() };
+                // Boots with other seeds begin at another time relative to the kernel's timers.
+                let delay_ns =
+                    (setup.jitter > 0).then(|| AHEAD_NS + Random(setup.seed).below(setup.jitter + 1));
+                let source = Source {
+                    frame,
+                    pace,
+                    burst,
+                    count: Some(count),
+                    delay_ns,
+                    number: true,
+                    ..Source::default()
+                };
                 Sending::Schedule(Box::new(Scheduled { bus: name, source }))
             }
         };
@@ -134,7 +164,7 @@ impl Instrument for Buses {
             seed: setup.seed,
             frame,
             count: setup.count,
-            wire: None, // both stamps exclude the frame's duration
+            wire: None, // neither stamp includes the frame's duration
         };
         let names = vec![setup.send.clone(), setup.routed.clone()];
         let condition =
@@ -178,17 +208,21 @@ impl Instrument for Buses {
         })
     }
 
+    fn late(&self) -> u64 {
+        locked(&self.deliveries).late
+    }
+
     fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
         let since = |before: &Bus| wire::bus(&before.name).map(|now| [before.stats, now.stats]);
         let both = [since(&self.direct)?, since(&self.routed)?];
         let sum = |figure: fn(&BusStats) -> u64| {
             both.iter().map(|[before, now]| figure(now).saturating_sub(figure(before))).sum()
         };
-        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).to_latency();
-        series.floor_ns = Some(late.p50);
+        let behind = locked(&self.deliveries).behind.to_latency();
+        series.floor_ns = Some(0);
         series.wire = Some(WireKept {
-            late_ns_p50: late.p50,
-            late_ns_max: late.max,
+            late_ns_p50: behind.p50,
+            late_ns_max: behind.max,
             slips: sum(|stats| stats.slips),
             slip_ns: sum(|stats| stats.slip_ns),
             overruns: sum(|stats| stats.overruns),

@@ -143,6 +143,7 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
     let fault = [("A", &a), ("B", &b)]
         .into_iter()
         .find_map(|(name, side)| Some(format!("{name}: {}", side.iter().find_map(|series| series.fault())?)));
+    let late = a.iter().chain(&b).find_map(|series| series.lateness());
     let mut compared = Compared {
         heading: pair.heading.clone(),
         label: pair.label.clone(),
@@ -160,6 +161,9 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
         (None, false, false) => {
             compared.figures = figures(&a, &b, limits);
             compared.verdict = overall(&compared.figures);
+            if let Some(late) = late {
+                (compared.verdict, compared.note) = (Verdict::Undecided, late);
+            }
         }
     }
     compared
@@ -393,6 +397,13 @@ mod tests {
         let comparison = comparison.unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!((comparison.series[0].verdict, comparison.exit()), (Verdict::Invalid, Exit::Usage));
         assert!(comparison.series[0].figures.is_empty());
+    }
+
+    #[test]
+    fn a_series_whose_frames_were_late_decides_nothing() {
+        let mut late = series(20_000, 0);
+        late.ledger.late = 2;
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![late]), Verdict::Undecided);
     }
 
     #[test]

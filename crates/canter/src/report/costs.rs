@@ -40,9 +40,11 @@ struct CostView {
 #[derive(Serialize)]
 struct CostRow {
     name: Name,
-    /// batch, per frame, delivery, total.
-    figures: [String; 4],
+    batch: String,
+    call: String,
     ratio: String,
+    /// delivery with all frames of the run held, with few held, total.
+    kernel: [String; 3],
     paper: String,
     paper_ratio: String,
 }
@@ -67,16 +69,18 @@ fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -
     let figure = row.figure;
     CostRow {
         name,
-        figures: [
-            batch,
-            unit.number(figure.per_frame),
-            unit.signed(figure.delivery),
-            unit.signed(figure.total),
-        ],
+        batch,
+        call: unit.number(figure.per_frame),
         ratio: group.ratio(row).unwrap_or_default(),
+        kernel: [unit.signed(figure.delivery), few(figure, unit), unit.signed(figure.total)],
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
     }
+}
+
+/// The cost of delivery while few frames are held; results of earlier versions have none.
+fn few(cost: &Cost, unit: Unit) -> String {
+    cost.delivery_few.map(|ns| unit.signed(ns)).unwrap_or_default()
 }
 
 /// Empty when no series kept its points.
@@ -91,7 +95,7 @@ fn draw(group: &Costs<'_>, size: Size) -> String {
     let mut svg = Svg::new(size.width(), height, "Time of all calls against the number of frames");
     let unit = group.unit();
     let one = |row: &Row<'_, Cost>| {
-        format!("{} {} {} per frame", row.label(), unit.signed(row.figure.total), unit.name)
+        format!("{} {} {} per frame", row.label(), unit.number(row.figure.per_frame), unit.name)
     };
     svg.describe(&group.rows.iter().map(one).collect::<Vec<_>>().join(", "));
     grid(&mut svg, &x, &y, (right, bottom));
@@ -174,16 +178,18 @@ fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
     let reference = group.reference().map_or("", |row| row.series.method.as_str());
     paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), "", ink, Style::Plain);
     let ratio = if reference.is_empty() { String::new() } else { format!("× {reference}") };
-    let mut table = Table::new(&["<method", "batch", "call", "delivery", "total", &ratio, "paper", ""]);
+    let heads = ["<method", "batch", "call", &ratio, "delivery", "few held", "total", "paper", ""];
+    let mut table = Table::new(&heads);
     for row in &group.rows {
         let plain = |text: String| (text, Style::Plain);
         table.row([
             plain(row.series.method.clone()),
             plain(row.series.condition.batch.max(1).to_string()),
-            plain(unit.number(row.figure.per_frame)),
-            plain(unit.signed(row.figure.delivery)),
-            (unit.signed(row.figure.total), Style::Bold),
+            (unit.number(row.figure.per_frame), Style::Bold),
             (group.ratio(row).unwrap_or_default(), Style::Bold),
+            plain(unit.signed(row.figure.delivery)),
+            plain(few(row.figure, unit)),
+            plain(unit.signed(row.figure.total)),
             (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
             (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
         ]);

@@ -190,7 +190,7 @@ pub fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize,
 
 /// The ledger's columns: name, and how to read the figure.
 type Count = fn(&Series) -> u64;
-const LEDGER: [(&str, Count); 12] = [
+const LEDGER: [(&str, Count); 14] = [
     ("sent", |series| series.ledger.sent),
     ("received", |series| series.ledger.received),
     ("lost", |series| series.ledger.lost.total()),
@@ -199,9 +199,11 @@ const LEDGER: [(&str, Count); 12] = [
     ("in socket", |series| series.ledger.lost.socket),
     ("in qdisc", |series| series.ledger.lost.qdisc),
     ("in gateway", |series| series.ledger.lost.gateway),
+    ("in meter", |series| series.ledger.lost.meter),
     ("unaccounted", |series| series.ledger.lost.unaccounted),
     ("duplicated", |series| series.ledger.duplicated),
     ("reordered", |series| series.ledger.reordered),
+    ("late", |series| series.ledger.late),
     ("negative", |series| series.latency_ns.as_ref().map_or(0, |latency| latency.negative)),
 ];
 /// Sent, received and lost are shown even when they are 0.

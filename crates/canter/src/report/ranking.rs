@@ -142,7 +142,7 @@ impl<'a> Latencies<'a> {
 pub struct Costs<'a> {
     /// `receive` or `send`.
     pub direction: &'a str,
-    /// Ascending by total.
+    /// Ascending by the cost of the call, as in the 2014 paper.
     pub rows: Vec<Row<'a, Cost>>,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Costs<'a> {
         }
         for group in &mut groups {
             number_repeats(&mut group.rows);
-            group.rows.sort_by_key(|row| row.figure.total);
+            group.rows.sort_by_key(|row| row.figure.per_frame);
             group.rows.iter_mut().enumerate().for_each(|(n, row)| row.nth = n);
         }
         groups
@@ -171,7 +171,7 @@ impl<'a> Costs<'a> {
 
     /// The unit of all its figures.
     pub fn unit(&self) -> Unit {
-        Unit::of_smallest_call(self.rows.iter().map(|row| row.figure.total.unsigned_abs()))
+        Unit::of_smallest_call(self.rows.iter().map(|row| row.figure.per_frame))
     }
 
     pub fn reference(&self) -> Option<&Row<'a, Cost>> {
@@ -179,8 +179,7 @@ impl<'a> Costs<'a> {
     }
 
     pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
-        let positive = |ns: i64| u64::try_from(ns).ok();
-        units::ratio(positive(row.figure.total)?, positive(self.reference()?.figure.total)?)
+        units::ratio(row.figure.per_frame, self.reference()?.figure.per_frame)
     }
 
     pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {

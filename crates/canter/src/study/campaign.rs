@@ -1,6 +1,7 @@
 //! Runs units, writes each result as soon as it is measured, and prints the remaining time.
 
 use super::{
+    amount::Amount,
     inside::{self, Event, Skip},
     journal::{Journal, result_path},
     load_curve,
@@ -124,7 +125,7 @@ impl Campaign {
     }
 
     /// Boots a machine and measures its units in the guest, with this program. `Err` ends the campaign.
-    pub fn boot(&self, boot: &Boot, count: Option<u64>) -> failure::Result<()> {
+    pub fn boot(&self, boot: &Boot, amount: Amount) -> failure::Result<()> {
         self.begin(&boot.units);
         let mut command =
             vec![super::program()?.to_string_lossy().into_owned(), "study".into(), "inside".into()];
@@ -136,7 +137,7 @@ impl Campaign {
                 command.extend(["--skip".to_owned(), Skip::new(&unit.study.name, known).to_string()]);
             }
         }
-        command.extend(count.iter().flat_map(|count| ["--count".to_owned(), count.to_string()]));
+        command.extend(["--amount".to_owned(), amount.to_string()]);
         let machine = crate::lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
         let streams = || {
             let events = Events { campaign: self.share(), line: Vec::new() };

@@ -1,15 +1,17 @@
 //! Study files: the measurement of an experiment, its machine, and the paper's figures.
 
 use super::{
+    amount::Amount,
     catalogue,
     ceiling::Ceiling,
     claim::Claim,
     plan::{Case, LatencyFile, LatencyPlan},
 };
 use crate::{
+    duration,
     failure::{self, Exit, Failure},
     measure::result::Paper,
-    meter::syscalls,
+    meter::{instrument, syscalls},
     trouble,
 };
 use canter_io::method::Pair;
@@ -129,6 +131,12 @@ pub struct PingPlan {
     pub len: u8,
     /// Priority under SCHED_FIFO of both ends.
     pub realtime: u8,
+    /// The largest random addition to the time between two pings, ns.
+    #[serde(default, deserialize_with = "duration::deserialize")]
+    pub jitter: u64,
+    /// Its seed: another one for each boot.
+    #[serde(skip, default = "seed")]
+    pub seed: u64,
     /// Names of [`super::load::Load`].
     #[serde(default = "super::plan::no_load")]
     pub loads: Vec<String>,
@@ -136,6 +144,10 @@ pub struct PingPlan {
     #[serde(default = "usual")]
     pub tuning: Vec<String>,
     pub pairs: Vec<PingPair>,
+}
+
+fn seed() -> u64 {
+    instrument::SEED
 }
 
 /// The two ends of a ping, and its methods.
@@ -292,10 +304,10 @@ impl Study {
 
     /// The same study with another number of frames; the frames of [syscalls] stay.
     #[must_use]
-    pub fn with_count(mut self, count: Option<u64>) -> Self {
-        match (&mut self.kind, count) {
-            (Kind::Latency(plan), Some(count)) => plan.count = count,
-            (Kind::Ping(plan), Some(count)) => plan.count = count,
+    pub fn with_frames(mut self, amount: Amount) -> Self {
+        match &mut self.kind {
+            Kind::Latency(plan) => plan.count = amount.of(plan.count),
+            Kind::Ping(plan) => plan.count = amount.of(plan.count),
             _ => {}
         }
         self
@@ -304,8 +316,10 @@ impl Study {
     /// The same study in its boot of this number, counted from 1: with its own seed of the jitter.
     #[must_use]
     pub fn in_boot(mut self, number: u32) -> Self {
-        if let Kind::Latency(plan) = &mut self.kind {
-            plan.seed += u64::from(number - 1);
+        match &mut self.kind {
+            Kind::Latency(plan) => plan.seed += u64::from(number - 1),
+            Kind::Ping(plan) => plan.seed += u64::from(number - 1),
+            _ => {}
         }
         self
     }

@@ -4,7 +4,7 @@
 //! A run continues only with the plan with which it began: the program's sources, the studies' texts, the number of frames.
 //! Cases of a unit are kept only if its machine and kernel are still the same.
 
-use super::unit::Unit;
+use super::{amount::Amount, unit::Unit};
 use crate::{
     failure::{self, Exit, Failure},
     measure::result::{Environment, ResultFile, Series},
@@ -57,9 +57,9 @@ pub struct Journal {
 
 impl Journal {
     /// Begins a run in a folder, or continues an unfinished one with the same plan; `again` begins in any case.
-    pub fn open(folder: &Path, units: &[Unit], count: Option<u64>, again: bool) -> failure::Result<Self> {
+    pub fn open(folder: &Path, units: &[Unit], amount: Amount, again: bool) -> failure::Result<Self> {
         fs::create_dir_all(folder).map_err(|error| trouble::of_file(folder, "make the folder", error))?;
-        let plan = plan(units, count);
+        let plan = plan(units, amount);
         let mut journal = Self { path: folder.join(NAME), units: BTreeMap::new() };
         let before = if again { None } else { fs::read_to_string(&journal.path).ok() };
         if let Some(text) = before {
@@ -190,10 +190,10 @@ fn in_json(line: &Line) -> String {
 }
 
 /// What a run is made of; a journal with another plan is not continued.
-fn plan(units: &[Unit], count: Option<u64>) -> Vec<String> {
+fn plan(units: &[Unit], amount: Amount) -> Vec<String> {
     let mut plan = vec![
         format!("canter {}, sources {}", env!("CARGO_PKG_VERSION"), env!("CANTER_SOURCES")),
-        format!("count {count:?}"),
+        format!("{amount} frames per series"),
     ];
     plan.extend(units.iter().map(|unit| format!("{}, text {:016x}", unit.name(), unit.study.text_number)));
     plan
@@ -241,7 +241,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let folder = folder.path();
         let units = units();
-        let mut journal = Journal::open(folder, &units, None, false).expect("it opens");
+        let mut journal = Journal::open(folder, &units, Amount::Own, false).expect("it opens");
         environment::result("2014-fig4.1", "", &[], Vec::new())
             .save(&result_path(folder, "2014-fig4.1"))
             .expect("it saves");
@@ -255,7 +255,7 @@ mod tests {
         let path = folder.join(NAME);
         let text = fs::read_to_string(&path).expect("a journal");
         fs::write(&path, text + "{\"case\":{\"unit\":\"2014-fig4.2\",\"num").expect("it writes");
-        let mut went_on = Journal::open(folder, &units, None, false).expect("it opens");
+        let mut went_on = Journal::open(folder, &units, Amount::Own, false).expect("it opens");
         assert!(went_on.is_done(&units[0]) && !went_on.is_done(&units[1]));
         assert_eq!(went_on.cases("2014-fig4.2"), [1, 3]);
         assert_eq!(methods(&went_on, "2014-fig4.2"), ["a", "b"]);
@@ -264,7 +264,7 @@ mod tests {
         assert!(went_on.begin("2014-fig4.2", &Environment { kernel: "6.13".to_owned(), ..machine }));
         assert!(went_on.cases("2014-fig4.2").is_empty(), "another kernel: nothing is mixed");
         went_on.finish().expect("it goes");
-        assert!(!Journal::open(folder, &units, None, false).expect("it opens").is_done(&units[0]));
+        assert!(!Journal::open(folder, &units, Amount::Own, false).expect("it opens").is_done(&units[0]));
     }
 
     #[test]
@@ -272,25 +272,28 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let folder = folder.path();
         let units = units();
-        let mut journal = Journal::open(folder, &units, None, false).expect("it opens");
+        let mut journal = Journal::open(folder, &units, Amount::Own, false).expect("it opens");
         journal.case("2014-fig4.2", 0, one("a")).expect("it writes");
         let path = folder.join(NAME);
         let kept = fs::read_to_string(&path).expect("a journal");
-        let refused = |count, expected: &str| {
-            let failure = Journal::open(folder, &units, count, false).err().expect("it is refused");
+        let refused = |amount, expected: &str| {
+            let failure = Journal::open(folder, &units, amount, false).err().expect("it is refused");
             assert!(failure.exit == Exit::Usage && failure.message.contains(expected), "{failure}");
             assert!(failure.message.contains("--again") && failure.message.lines().count() == 1, "{failure}");
         };
-        refused(Some(7), "is of another run (count Some(7))");
+        refused(Amount::Exactly(7), "is of another run (7 frames per series)");
         assert_eq!(fs::read_to_string(&path).expect("a journal"), kept);
         fs::write(&path, kept.replacen("sources ", "sources 0", 1)).expect("it writes");
-        refused(None, "is of another run (canter ");
+        refused(Amount::Own, "is of another run (canter ");
         fs::write(&path, kept.replace("\"case\"", "\"cass\"")).expect("it writes");
-        refused(None, "is damaged");
+        refused(Amount::Own, "is damaged");
         fs::write(&path, "").expect("it writes");
-        refused(None, "is not the journal");
+        refused(Amount::Own, "is not the journal");
         assert!(
-            Journal::open(folder, &units, None, true).expect("it begins").cases("2014-fig4.2").is_empty()
+            Journal::open(folder, &units, Amount::Own, true)
+                .expect("it begins")
+                .cases("2014-fig4.2")
+                .is_empty()
         );
     }
 }

@@ -118,6 +118,7 @@ fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
             "--quiet",
         ])
         .args(["--count", &plan.count.to_string(), "--len", &plan.len.to_string(), "--realtime", &realtime])
+        .args(["--jitter", &format!("{}ns", plan.jitter), "--seed", &plan.seed.to_string()])
         .stdin(Stdio::null())
         .output()
         .map_err(|error| failed(error.to_string()))?;

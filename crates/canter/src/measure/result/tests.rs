@@ -92,11 +92,21 @@ fn figures_that_contradict_each_other_are_a_fault() {
     assert_eq!(fault(latency.clone(), ledger), "");
     assert!(fault(latency.clone(), Ledger { received: 1, ..ledger }).contains("1 missing"));
     assert!(fault(latency.clone(), Ledger { received: 3, ..ledger }).contains("1 too many"));
+    let lost = Lost { meter: 1, ..Lost::default() };
+    assert!(fault(latency.clone(), Ledger { sent: 3, lost, ..ledger }).contains("the meter itself"));
     assert!(fault(Latency { count: 3, ..latency.clone() }, ledger).contains("contain 2"));
     assert!(fault(Latency { p50: 6, p90: 5, ..latency.clone() }, ledger).contains("ascend"));
     assert!(fault(Latency { buckets: vec![[7, 1], [5, 1]], ..latency }, ledger).contains("ascend"));
     let timeline = Timeline { slot_ns: 1, slots: vec![[0, 1, 9, 8, 0]], load: Vec::new() };
     assert!(Series { timeline: Some(timeline), ..Series::default() }.fault().is_some());
+}
+
+#[test]
+fn more_than_one_late_frame_in_a_thousand_decides_nothing() {
+    let late =
+        |late| Series { ledger: Ledger { sent: 3000, late, ..Ledger::default() }, ..Series::default() };
+    assert_eq!(late(3).lateness(), None);
+    assert!(late(4).lateness().is_some_and(|why| why.contains("4 of 3000")));
 }
 
 #[test]

@@ -88,12 +88,13 @@ impl Flight {
         if done { Step::Done } else { Step::Wait { ns: wait_ns } }
     }
 
-    /// The frame of [`Step::Send`] has been sent.
-    pub fn sent(&mut self, ping: usize, number: u16, at_ns: u64) {
+    /// The frame of [`Step::Send`] has been sent; the next one is due `extra_ns` later than the interval says.
+    pub fn sent(&mut self, ping: usize, number: u16, at_ns: u64, extra_ns: u64) {
         let ping = &mut self.pings[ping];
         // A late ping does not catch up: that would be a burst.
         let late = ping.sent == 0 || at_ns >= ping.due_ns.saturating_add(self.plan.interval_ns);
-        ping.due_ns = if late { at_ns } else { ping.due_ns }.saturating_add(self.plan.interval_ns);
+        let from_ns = if late { at_ns } else { ping.due_ns };
+        ping.due_ns = from_ns.saturating_add(self.plan.interval_ns).saturating_add(extra_ns);
         ping.sent += 1;
         ping.under_way = Some((number, at_ns));
     }
@@ -143,12 +144,12 @@ mod tests {
     fn a_ping_sends_at_its_interval_and_stops_after_its_count() {
         let mut flight = Flight::new(plan(1, 2, 5 * MS));
         assert_eq!(flight.next(100), Step::Send { ping: 0, number: 0 });
-        flight.sent(0, 0, 100);
+        flight.sent(0, 0, 100, 0);
         assert_eq!(flight.next(100), Step::Wait { ns: 10 * MS });
         assert_eq!(flight.answered(&answer(0, 0, 100 + MS)), Some(MS));
         assert_eq!(flight.next(100 + MS), Step::Wait { ns: 4 * MS });
         assert_eq!(flight.next(100 + 5 * MS), Step::Send { ping: 0, number: 1 });
-        flight.sent(0, 1, 100 + 5 * MS);
+        flight.sent(0, 1, 100 + 5 * MS, 0);
         assert_eq!(flight.answered(&answer(0, 1, 100 + 6 * MS)), Some(MS));
         assert_eq!((flight.next(100 + 6 * MS), flight.sent_count()), (Step::Done, 2));
     }
@@ -156,10 +157,10 @@ mod tests {
     #[test]
     fn a_late_answer_is_counted_and_does_not_answer_a_later_frame() {
         let mut flight = Flight::new(plan(1, 2, 0));
-        flight.sent(0, 0, 0);
+        flight.sent(0, 0, 0, 0);
         assert_eq!(flight.next(10 * MS), Step::Lost { ping: 0, number: 0 });
         assert_eq!(flight.next(10 * MS), Step::Send { ping: 0, number: 1 });
-        flight.sent(0, 1, 10 * MS);
+        flight.sent(0, 1, 10 * MS, 0);
         assert_eq!(flight.answered(&answer(0, 0, 11 * MS)), None);
         assert_eq!(flight.answered(&answer(0, 1, 12 * MS)), Some(2 * MS));
         assert_eq!(flight.answered(&answer(0, 1, 13 * MS)), None);
@@ -169,10 +170,10 @@ mod tests {
     #[test]
     fn a_late_ping_sends_no_burst() {
         let mut flight = Flight::new(plan(1, 3, MS));
-        flight.sent(0, 0, 0);
+        flight.sent(0, 0, 0, 0);
         assert!(flight.answered(&answer(0, 0, 7 * MS)).is_some());
         assert_eq!(flight.next(7 * MS), Step::Send { ping: 0, number: 1 });
-        flight.sent(0, 1, 7 * MS);
+        flight.sent(0, 1, 7 * MS, 0);
         assert!(flight.answered(&answer(0, 1, 7 * MS + 1)).is_some());
         assert_eq!(flight.next(7 * MS + 1), Step::Wait { ns: MS - 1 });
     }
@@ -194,7 +195,7 @@ mod tests {
                     Step::Done => break,
                     Step::Lost { .. } => lost += 1,
                     Step::Send { ping, number } => {
-                        flight.sent(ping, number, now);
+                        flight.sent(ping, number, now, 0);
                         coming.push(answer(ping, number, now + delays[at % delays.len()]));
                         at += 1;
                     }

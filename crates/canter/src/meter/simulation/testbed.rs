@@ -142,8 +142,8 @@ impl Testbed {
         let (stop, mut record) = (AtomicBool::new(false), |arrival| arrivals.push(arrival));
         let outcome = experiment.run(&mut simulation, &stop, &mut record, &mut |_| ())?;
         let counts = simulation.gateway.end();
-        let Outcome { tally, queue_drops, .. } = outcome;
-        let ledger = Account { tally, queue_drops, losses: Losses::default() }.ledger(&counts);
+        let Outcome { tally, queue_drops: meter_drops, late, .. } = outcome;
+        let ledger = Account { tally, meter_drops, late, losses: Losses::default() }.ledger(&counts);
         Ok(Measured { tally, counts, ledger, arrivals, end_ns: self.world.now_ns() })
     }
 

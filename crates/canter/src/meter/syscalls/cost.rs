@@ -185,7 +185,7 @@ impl Bench {
     ) -> failure::Result<Passed> {
         let [from, to] = &links.receiving;
         let mut sender = by(links.sender)?.open(from, &TransmitOptions::default())?;
-        let options = ReceiveOptions { queue_frames: Some(queue as u32 + 1), ..ReceiveOptions::default() };
+        let options = whole_queue(queue);
         let mut receiver = method.map(|method| method.open(to, &options)).transpose()?;
         let mut batch = Batch::new(batch);
         let burst = vec![self.frame; queue as usize];
@@ -226,7 +226,7 @@ impl Bench {
         let links = self.links(method.row.carriers);
         let [near, far] = &links.sending;
         let mut sender = method.open(near, &TransmitOptions::default())?;
-        let options = ReceiveOptions { queue_frames: Some(frames as u32 + 1), ..ReceiveOptions::default() };
+        let options = whole_queue(frames);
         let reader: ReceiveMethod = links.reader.parse()?;
         let mut receiver = if heard { Some(reader.open(far, &options)?) } else { None };
         let burst = vec![self.frame; frames as usize];
@@ -275,6 +275,11 @@ struct Passed {
 
 fn by(name: &str) -> Result<TransmitMethod> {
     name.parse()
+}
+
+/// A receive queue that holds all these frames.
+fn whole_queue(frames: u64) -> ReceiveOptions {
+    ReceiveOptions { queue_frames: Some(frames as u32 + 1), whole_queue: true, ..ReceiveOptions::default() }
 }
 
 /// Sets an interface to classic frames, as in the paper: on an FD interface a ring must listen to all protocols, which
@@ -337,19 +342,14 @@ fn clock_ns() -> u64 {
     (0..1000).map(reading).min().unwrap_or(0)
 }
 
-/// The least-squares line through `[frames, ns]`; `None` with fewer than two different numbers of frames.
+/// The least-squares line through the origin and `[frames, ns]`; `None` with fewer than two different numbers of frames.
 pub fn fit(points: &[[u64; 2]]) -> Option<Fit> {
-    let n = points.len() as f64;
-    let mean = |at: usize| points.iter().map(|point| point[at] as f64).sum::<f64>() / n;
-    let (x_mean, y_mean) = (mean(0), mean(1));
-    let spread: f64 = points.iter().map(|point| (point[0] as f64 - x_mean).powi(2)).sum();
-    if spread == 0.0 || points.len() < 2 {
+    if points.iter().all(|point| point[0] == points[0][0]) {
         return None;
     }
-    let joint: f64 = points.iter().map(|point| (point[0] as f64 - x_mean) * (point[1] as f64 - y_mean)).sum();
-    let slope = joint / spread;
-    let intercept = (y_mean - slope * x_mean).round() as i64;
-    Some(Fit { intercept, slope_per_1000: (slope * 1000.0).round() as i64 })
+    let sum = |of: fn(&[u64; 2]) -> f64| points.iter().map(of).sum::<f64>();
+    let slope = sum(|[frames, ns]| *frames as f64 * *ns as f64) / sum(|[frames, _]| (*frames as f64).powi(2));
+    Some(Fit { intercept: 0, slope_per_1000: (slope * 1000.0).round() as i64 })
 }
 
 #[cfg(test)]
@@ -358,8 +358,8 @@ mod tests {
 
     #[test]
     fn the_fit_of_a_straight_line_is_that_line() {
-        let points = [1000, 2000, 5000].map(|frames| [frames, 700 + 31 * frames]);
-        assert_eq!(fit(&points), Some(Fit { intercept: 700, slope_per_1000: 31_000 }));
+        let points = [1000, 2000, 5000].map(|frames| [frames, 31 * frames]);
+        assert_eq!(fit(&points), Some(Fit { intercept: 0, slope_per_1000: 31_000 }));
     }
 
     #[test]

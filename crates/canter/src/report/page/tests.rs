@@ -34,7 +34,7 @@ fn cost() -> impl Strategy<Value = Cost> {
     (number(), any::<i64>(), any::<i64>(), points, fit).prop_map(
         |(per_frame, delivery, total, points, fit)| {
             let fit = fit.map(|(intercept, slope_per_1000)| Fit { intercept, slope_per_1000 });
-            Cost { per_frame, delivery, total, points, fit }
+            Cost { per_frame, delivery, delivery_few: None, total, points, fit }
         },
     )
 }

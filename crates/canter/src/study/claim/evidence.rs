@@ -93,7 +93,7 @@ impl<'a> Evidence<'a> {
         match (found.first(), measured.is_empty()) {
             (None, _) => not_measurable(format!("no such series in these results: {wanted}")),
             (Some(first), true) => not_measurable(format!("{wanted}: {}", first.series.unavailable)),
-            _ => match measured.iter().find_map(|found| found.series.fault()) {
+            _ => match measured.iter().find_map(|found| found.series.fault().or(found.series.lateness())) {
                 Some(fault) => undecided(format!("invalid series, {wanted}: {fault}")),
                 None => Ok(measured),
             },

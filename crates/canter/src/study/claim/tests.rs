@@ -117,6 +117,10 @@ fn missing_unavailable_ambiguous_and_invalid_series_decide_nothing_and_say_why()
     invalid.ledger.received -= 1;
     let invalid = decide(RATIO, &[result("s", vec![series("a", 3000, 0), invalid])]);
     assert!(invalid.word == Word::Undecided && invalid.figures.contains("invalid"), "{invalid:?}");
+    let mut late = series("b", 1000, 0);
+    late.ledger.late = 2;
+    let late = decide(RATIO, &[result("s", vec![series("a", 3000, 0), late])]);
+    assert!(late.word == Word::Undecided && late.figures.contains("2 of 1000 frames were late"), "{late:?}");
 }
 
 #[test]
