@@ -99,10 +99,13 @@ fn an_interface_that_is_moved_in_counts_from_its_arrival() {
         let file = disk.file("a.log");
         let mut arguments = vec!["pb0", "--wait-for-interface", "-o", &file, "--overwrite"];
         arguments.extend(others.iter().filter(|one| **one == "any"));
-        let cables = Cables::new("pb", 1);
+        // Its index is higher than any at the recording's start, like that of an interface that is created meanwhile.
+        sh(
+            "ip link add pb0 index 9000 type vxcan peer name pbs0 && ip link set pbs0 mtu 72 up && ip link set pb0 mtu 72 up",
+        );
+        let cables = Cables(vec![(Interface::find("pbs0").unwrap(), Interface::find("pb0").unwrap())]);
         send(&mut cables.senders(), 0, 50); // the interface's counters do not begin at 0
         away.take("pb0");
-        sh("ip link add pbx type vcan && ip link delete pbx"); // its index is higher than those of the recording's start
         let mut capture = Capture::start(&arguments);
         sh("ip link add pby type vcan");
         away.give_back("pb0");
@@ -110,6 +113,7 @@ fn an_interface_that_is_moved_in_counts_from_its_arrival() {
         until_it_says(&mut capture, "pb0: is up");
         wait_for_carrier(&["pbs0", "pb0"]);
         send(&mut cables.senders(), 50, 150);
+        assert_eq!(Interface::find("pb0").unwrap().index, 9000, "the kernel keeps an index that is free");
         let ended = capture.stop();
         sh("ip link delete pby");
         let account = account(&file);
