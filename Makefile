@@ -94,9 +94,8 @@ test-adversary: setup
 	  $(TESTS) --release --test capture_adversary $(ONLY_LAB) --nocapture
 
 lab-wire: built
-	$(call IN_LAB,--bus wire --clock virtual) $(TESTS) --test wire \
+	$(call IN_LAB,--bus wire --clock virtual) $(TESTS) --test wire --test gateway_wire \
 	  --test capture_wire --test tour $(ONLY_LAB)
-	$(call IN_LAB,--bus wire) $(TESTS) --test gateway_wire $(ONLY_LAB)
 
 lab-program: built
 	$(TESTS) --test lab --test bare_metal_image $(ONLY_LAB)
