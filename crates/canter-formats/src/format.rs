@@ -286,6 +286,9 @@ impl Flawed {
     /// There are no remote FD frames.
     pub const REMOTE_FD: &'static str = "remote frames marked as FD (read as data frames)";
 
+    /// The logger wrote a value and marked it as invalid.
+    pub const INVALID: &'static str = "frames with a value that their logger marked as invalid";
+
     /// Counts a frame of this kind; the kind is a noun in plural, and says how the frame is read.
     pub fn count(&mut self, kind: &'static str) {
         count(&mut self.0, kind);

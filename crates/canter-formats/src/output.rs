@@ -33,13 +33,12 @@ pub struct Output {
 
 /// Creates a temporary file in the folder of `path`.
 pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".canter-convert-");
     // The permissions of any new file: those that the umask allows.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
+    builder.tempfile_in(folder_of(path))
 }
 
 /// Whether a path ends in `.zst`.
@@ -64,7 +63,12 @@ impl Output {
                     To::Stream(Box::new(File::options().write(true).open(path)?))
                 }
                 Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
-                _ => To::New(beside(path)?, path.to_owned()),
+                Ok(about) => {
+                    let file = beside(path)?;
+                    file.as_file().set_permissions(about.permissions())?; // nobody new may read it
+                    To::New(file, path.to_owned())
+                }
+                Err(_) => To::New(beside(path)?, path.to_owned()),
             }
         };
         Self::new(to, is_zst(path), overwrite)
@@ -151,10 +155,19 @@ impl Output {
     }
 }
 
-/// Gives a complete file its name.
+/// Gives a complete file its name, and the name to the disk.
 fn place(file: NamedTempFile, path: &Path, overwrite: bool) -> io::Result<()> {
     file.as_file().sync_data()?;
-    if overwrite { file.persist(path) } else { file.persist_noclobber(path) }
-        .map(drop)
-        .map_err(|error| error.error)
+    let placed = if overwrite { file.persist(path) } else { file.persist_noclobber(path) };
+    placed.map_err(|error| error.error)?;
+    #[cfg(unix)]
+    match File::open(folder_of(path))?.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {} // a file system whose folders cannot be synced
+        synced => synced?,
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -618,3 +618,27 @@ fn ten_thousand_inputs_are_merged_with_few_file_descriptors_and_little_memory() 
     let inputs = report["inputs"].as_array().unwrap();
     assert!(inputs.len() as u64 == FILES && inputs.iter().all(|input| input["frames"] == 3));
 }
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_rights() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let out = place.file("out.log", "");
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o600)).unwrap();
+    converted(&[&recording("candump.log"), "-o", &out, "--overwrite"]);
+    let about = fs::metadata(&out).unwrap();
+    assert_eq!((about.permissions().mode() & 0o777, about.len() > 0), (0o600, true));
+}
+
+#[test]
+fn a_format_that_cannot_count_the_buses_says_so() {
+    let place = Place::new();
+    let lines: String = (0..256).map(|bus| format!("(1.{bus:06}) b{bus} 123#\n")).collect();
+    let input = place.file("many.log", lines);
+    let out = place.name("many.mf4");
+    let refused = convert(&[&input, "-o", &out]);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(said(&refused).contains("b255: a file of this format has at most 255 buses"), "{}", said(&refused));
+    assert_eq!(said(&refused).lines().count(), 1, "{}", said(&refused));
+    assert_eq!(place.names(), ["many.log"]);
+}

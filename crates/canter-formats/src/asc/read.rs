@@ -219,8 +219,9 @@ impl Asc {
             return Ok(Event::Other("other events"));
         };
         let mut frame = Frame::default();
-        // With a database, the message's name is here, and the identifier is in decimal at the end of the line.
-        let Some(can_id) = self.identifier(id).or_else(|| named_identifier(line)) else {
+        // With a database, the message's name is here, which may look like a number (AC), and the identifier is in decimal
+        // at the end of the line.
+        let Some(can_id) = named_identifier(line).or_else(|| self.identifier(id)) else {
             return wrong(format!("{id} is not an identifier (delete the line to read the rest)"));
         };
         frame.can_id = can_id;

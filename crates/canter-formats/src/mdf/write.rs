@@ -74,7 +74,12 @@ impl Mdf {
 
 impl Sink for Mdf {
     fn interface(&mut self, name: &str) -> io::Result<()> {
-        self.channels.add(name);
+        if self.channels.add(name) > u8::MAX.into() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{name}: a file of this format has at most {} buses (choose some of them)", u8::MAX),
+            ));
+        }
         self.names.push(name.to_owned());
         self.groups.extend(Kind::ALL.map(Group::new));
         Ok(())
@@ -95,7 +100,7 @@ impl Sink for Mdf {
         let since = entry.stamp_ns.wrapping_sub(start_ns).cast_signed();
         let seconds = since as f64 / 1e9;
         let sent = entry.direction == Some(Direction::Sent);
-        let channel = self.channels.known(entry.bus) as u8;
+        let channel = u8::try_from(self.channels.known(entry.bus)).unwrap_or(0); // more are refused
         group.push(seconds, channel, &fields, sent, &entry.frame);
         if group.is_full() {
             group.write(&mut self.output)?;

@@ -176,6 +176,46 @@ fn mdf_records_behind_identifiers_are_read_and_those_of_another_group_are_refuse
     assert!(error.contains("a record of another group"), "{error}");
 }
 
+/// Where the channel of this name stands.
+#[cfg(feature = "mdf")]
+fn channel(bytes: &[u8], name: &str) -> usize {
+    let text = position(bytes, format!("{name}\0").as_bytes()) - 24;
+    let is = |at: &usize| {
+        bytes[*at..].starts_with(b"##CN") && bytes[at + 40..at + 48] == (text as u64).to_le_bytes()
+    };
+    (0..bytes.len() - 48).step_by(8).find(is).unwrap()
+}
+
+#[cfg(feature = "mdf")]
+#[test]
+fn mdf_values_that_are_marked_as_invalid_are_told_and_those_of_a_formula_are_refused() {
+    const LINKS: usize = 24 + 8 * 8;
+    let frame = Frame::classic(Identifier::Sff(0x123), &[1, 2, 3]).unwrap();
+    let (mut bytes, records) = unpacked_mdf(&file_of(named("mf4", FORMATS).unwrap(), frame));
+    let id = channel(&bytes, "CAN_DataFrame.ID");
+    let mut formula = bytes.clone();
+    let at = formula.len().next_multiple_of(8);
+    formula.resize(at, 0);
+    formula.extend(b"##CC\0\0\0\0");
+    formula.extend([96u64, 4, 0, 0, 0, 0, 1].map(u64::to_le_bytes).concat()); // no links, linear
+    formula.extend([0.0f64, 0.0, 0.0, 2.0].map(f64::to_le_bytes).concat()); // x doubled
+    formula[id + 24 + 4 * 8..id + 24 + 5 * 8].copy_from_slice(&(at as u64).to_le_bytes());
+    let error = seen(&formula).error.unwrap_or_default();
+    assert!(error.contains("CAN_DataFrame.ID: has a conversion of type 1"), "{error}");
+
+    bytes[id + LINKS + 12] = 2; // may be invalid, by the first bit
+    let group = position(&bytes, b"##CG");
+    bytes[group + 100] = 1; // one byte of such bits
+    bytes.push(0);
+    let length = (24 + 1 + records.len() as u64).to_le_bytes();
+    bytes[records.start - 16..records.start - 8].copy_from_slice(&length);
+    let read = seen(&bytes);
+    assert_eq!((read.error, read.frames.len(), read.flawed), (None, 1, vec![]));
+    *bytes.last_mut().unwrap() = 1;
+    let read = seen(&bytes);
+    assert_eq!((read.frames.len(), read.flawed), (1, vec![(Flawed::INVALID, 1)]));
+}
+
 #[test]
 fn requests_to_send_of_a_blf_are_counted_and_not_read_as_frames() {
     for data in [&[1, 2, 3][..], &[7; 64]] {

@@ -32,8 +32,15 @@ const TIME: u8 = 2;
 /// CN: types of data.
 const FLOATING: u8 = 4;
 const UNSIGNED: u8 = 0;
+/// CN: every value is invalid; a bit of the record says so of each.
+const ALL_INVALID: u32 = 1;
+const MAY_BE_INVALID: u32 = 2;
 /// CC: `a + b * x`.
 const LINEAR: u8 = 1;
+/// CC: the last type whose result is a number; the others are texts for the number that is in the record.
+const LAST_OF_NUMBERS: u8 = 6;
+/// The channels that make a frame, but for its payload.
+const MEMBERS: [&str; 9] = ["BusChannel", "ID", "IDE", "DLC", "DataLength", "Dir", "EDL", "BRS", "ESI"];
 /// The longest record accepted, in bytes: a frame and what a logger adds to it.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 
@@ -45,6 +52,9 @@ struct Channel {
     bit: u8,
     byte: u32,
     bits: u32,
+    flags: u32,
+    /// With [`MAY_BE_INVALID`], the bit in the record's invalidation bytes.
+    invalid_bit: u32,
     conversion: u64,
     /// The offset of the values of variable length.
     values: u64,
@@ -109,6 +119,8 @@ pub struct Group {
     brs: Option<Place>,
     esi: Option<Place>,
     payload: Payload,
+    /// Where a record says that a value of its frame is invalid: byte and bit.
+    invalid: Vec<(usize, u32)>,
 }
 
 /// A frame with its time in seconds since the file's beginning.
@@ -140,6 +152,8 @@ fn channels(first: u64, blocks: &mut Blocks, found: &mut Vec<Channel>) -> Result
                 bit: block.u8(3),
                 byte: block.u32(4),
                 bits: block.u32(8),
+                flags: block.u32(12),
+                invalid_bit: block.u32(16),
                 conversion: block.link(4),
                 values: block.link(5),
             });
@@ -164,6 +178,22 @@ impl Channel {
         }
         let mask = u64::MAX >> (64 - self.bits);
         Ok(Place { byte: self.byte as usize, bytes, bit: self.bit, mask })
+    }
+
+    /// Refuses numbers that are not those in the record.
+    fn refuse_conversion(&self, blocks: &mut Blocks) -> Result<(), Trouble> {
+        if self.conversion == 0 {
+            return Ok(());
+        }
+        let conversion = blocks.shared_block(self.conversion, b"CC")?;
+        match conversion.u8(0) {
+            LINEAR if conversion.f64(24) == 0.0 && conversion.f64(32) == 1.0 => Ok(()),
+            kind @ LINEAR..=LAST_OF_NUMBERS => wrong(format!(
+                "channel {}: has a conversion of type {kind}, which canter cannot read",
+                self.name
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn time(&self, record_bytes: usize, blocks: &mut Blocks) -> Result<Time, Trouble> {
@@ -228,8 +258,11 @@ impl Group {
             let is = |channel: &&Channel| {
                 channel.name.strip_prefix(frame).and_then(|rest| rest.strip_prefix('.')) == Some(name)
             };
-            all.iter().find(is)
+            all.iter().find(is).filter(|channel| channel.flags & ALL_INVALID == 0)
         };
+        for channel in MEMBERS.iter().filter_map(|name| member(name)) {
+            channel.refuse_conversion(blocks)?;
+        }
         let place = |name: &str| member(name).map(|channel| channel.place(width)).transpose();
         let Some(time) = all.iter().find(|channel| channel.kind == TIME) else {
             return wrong("a group of frames without a time (a damaged file?)");
@@ -241,6 +274,14 @@ impl Group {
             (Kind::Remote, _) | (_, None) => Payload::None,
             (_, Some(channel)) => channel.payload(width)?,
         };
+        let named = MEMBERS.iter().chain(&["DataBytes"]).filter_map(|name| member(name));
+        let doubtful = named.chain([time]).filter(|channel| channel.flags & MAY_BE_INVALID != 0);
+        let invalid: Vec<_> = doubtful
+            .map(|channel| (width + channel.invalid_bit as usize / 8, channel.invalid_bit % 8))
+            .collect();
+        if invalid.iter().any(|&(byte, _)| byte as u64 >= record_bytes) {
+            return wrong("an invalidation bit that is not within its record (a damaged file?)");
+        }
         let time = time.time(width, blocks)?;
         Ok(Some(Self {
             kind,
@@ -260,6 +301,7 @@ impl Group {
             brs: place("BRS")?,
             esi: place("ESI")?,
             payload,
+            invalid,
         }))
     }
 
@@ -285,6 +327,7 @@ impl Group {
             Time::Single(at) => f32::from_le_bytes(array(&record[at..])).into(),
             Time::Scaled(place, offset, factor) => offset + factor * place.of(record) as f64,
         };
+        let invalid = self.invalid.iter().any(|&(byte, bit)| record[byte] >> bit & 1 != 0);
         let raw_id = self.id.of(record) as u32;
         let id = raw_id & EFF_MASK;
         // Without the member IDE, bit 31 or an identifier above 7FF means extended.
@@ -330,6 +373,7 @@ impl Group {
         let has_dlc = self.dlc.is_some();
         let (frame, flaw) = frame(fields, has_dlc, &bytes[..count], apart)?;
         let flaw = flaw.or((!marked && wide && !fields.error).then_some(Flawed::IDENTIFIER));
+        let flaw = flaw.or(invalid.then_some(Flawed::INVALID));
         Ok(Some(Logged { seconds, channel, frame, direction, flaw }))
     }
 }
