@@ -259,6 +259,7 @@ test-bits:
 	gcc -O2 -Wall -Wextra -Werror -o target/canwire/bits kernel/tests/bits.c kernel/canwire/bits.c
 	kernel/tests/bits.py target/canwire/bits
 	kernel/tests/fuzz/reports_test.py
+	kernel/tests/guest_test.py
 
 test-kernel: built test-bits
 	kernel/tests/suite.sh short 6.12 6.1
