@@ -128,16 +128,28 @@ fn target(name: &str) -> Option<Target> {
     others().into_iter().find(|(other, _)| *other == name).map(|(_, read)| Target::Other(read))
 }
 
+/// Reads a recording; whether it came to its end without an error.
+fn read_frames(bytes: &[u8], formats: &[Format], salvage: bool) -> bool {
+    let input = Box::new(Cursor::new(bytes.to_vec()));
+    let Ok(reader) = Reader::from_read("input", input, formats) else { return true };
+    let mut reader = reader.salvage(salvage);
+    for _ in 0..FRAMES_MAX {
+        match reader.next_record() {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
 impl Target {
     fn read(&self, bytes: &[u8]) {
         match self {
             Self::Other(read) => read(bytes),
-            Self::Recording(formats) => {
-                let input = Box::new(Cursor::new(bytes.to_vec()));
-                let Ok(mut reader) = Reader::from_read("input", input, formats) else { return };
-                let frame = |_: &usize| matches!(reader.next_record(), Ok(Some(_)));
-                (0..FRAMES_MAX).take_while(frame).for_each(drop);
-            }
+            // What has an error is also read past it.
+            Self::Recording(formats) => _ = read_frames(bytes, formats, false) || read_frames(bytes, formats, true),
+
         }
     }
 }

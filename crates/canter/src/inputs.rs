@@ -7,7 +7,7 @@ use crate::{
     program::Program,
     rules,
     service::configuration::Configuration,
-    study::definition::Study,
+    study::{definition::Study, journal::Journal},
     traffic::car,
 };
 use canter_frame::{Filters, Frame, LogLine};
@@ -29,6 +29,7 @@ pub static INPUTS: &[Input] = &[
     Input { name: "study", read: read_study },
     Input { name: "result", read: read_result },
     Input { name: "verdicts", read: read_verdicts },
+    Input { name: "journal", read: read_journal },
     Input { name: "service", read: read_service },
     Input { name: "notation", read: read_notation },
     Input { name: "netlink", read: canter_io::netlink::decode_any },
@@ -80,6 +81,10 @@ fn read_verdicts(bytes: &[u8]) {
             verdicts.to_json();
         }
     });
+}
+
+fn read_journal(bytes: &[u8]) {
+    as_text(bytes, |text| drop(Journal::of_text(Path::new(NAME), text)));
 }
 
 fn read_service(bytes: &[u8]) {

@@ -12,7 +12,7 @@ mod claim;
 pub mod definition;
 mod ethernet;
 mod inside;
-mod journal;
+pub mod journal;
 mod list;
 mod load;
 mod load_curve;

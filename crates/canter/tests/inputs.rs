@@ -31,8 +31,9 @@ fn inputs(reader: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Reads a recording in one of these formats to its end; returns the number of its frames.
-fn frames(bytes: Vec<u8>, formats: &[Format]) -> Result<usize, canter_formats::Error> {
-    let mut reader = Reader::from_read("input", Box::new(Cursor::new(bytes)), formats)?;
+fn frames(bytes: Vec<u8>, formats: &[Format], salvage: bool) -> Result<usize, canter_formats::Error> {
+    let reader = Reader::from_read("input", Box::new(Cursor::new(bytes)), formats)?;
+    let mut reader = reader.salvage(salvage);
     let mut frames = 0;
     while frames < FRAMES_MAX && reader.next_record()?.is_some() {
         frames += 1;
@@ -47,7 +48,8 @@ fn every_reader_of_recordings_reads_its_seeds_and_panics_at_nothing() {
     for (name, formats) in readers.chain([("packed", FORMATS.to_vec())]) {
         let mut seeds = 0;
         for (file, bytes) in inputs(name) {
-            let read = frames(bytes, &formats);
+            let read = frames(bytes.clone(), &formats, false);
+            let _ = frames(bytes, &formats, true);
             if file.starts_with("seed") {
                 assert!(matches!(read, Ok(1..)), "{name}/{file}: {read:?}");
                 seeds += 1;

@@ -95,6 +95,17 @@ impl Journal {
         Ok(())
     }
 
+    /// Reads any text as a journal, with the plan that it has itself.
+    pub fn of_text(path: &Path, text: &str) -> failure::Result<Self> {
+        let plan = match serde_json::from_str(text.lines().next().unwrap_or_default()) {
+            Ok(Line::Plan(plan)) => plan,
+            _ => Vec::new(),
+        };
+        let mut journal = Self { path: path.to_owned(), units: BTreeMap::new() };
+        journal.replay(text, &plan)?;
+        Ok(journal)
+    }
+
     fn another_plan(&self, before: &[String], plan: &[String]) -> Failure {
         let differs = plan.iter().find(|line| !before.contains(line));
         let differs = differs.or(before.iter().find(|line| !plan.contains(line)));
@@ -254,6 +265,7 @@ mod tests {
         // Whoever is killed in the middle of a line loses that line only.
         let path = folder.join(NAME);
         let text = fs::read_to_string(&path).expect("a journal");
+        assert_eq!(Journal::of_text(&path, &text).expect("by itself").cases("2014-fig4.2"), [1, 3]);
         fs::write(&path, text + "{\"case\":{\"unit\":\"2014-fig4.2\",\"num").expect("it writes");
         let mut went_on = Journal::open(folder, &units, Amount::Own, false).expect("it opens");
         assert!(went_on.is_done(&units[0]) && !went_on.is_done(&units[1]));
@@ -265,6 +277,13 @@ mod tests {
         assert!(went_on.cases("2014-fig4.2").is_empty(), "another kernel: nothing is mixed");
         went_on.finish().expect("it goes");
         assert!(!Journal::open(folder, &units, Amount::Own, false).expect("it opens").is_done(&units[0]));
+    }
+
+    #[test]
+    fn the_fuzzer_s_seed_is_a_journal() {
+        let seed = include_str!("../../../../fuzz/corpus/journal/seed-one-case.jsonl");
+        let journal = Journal::of_text(Path::new("seed"), seed).expect("it is read");
+        assert_eq!(methods(&journal, "2011-fig13"), ["can-gw"]);
     }
 
     #[test]
