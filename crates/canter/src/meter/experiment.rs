@@ -182,8 +182,8 @@ impl Experiment {
                 running.collected_ns = now_ns;
                 progress(running.matcher.tally());
                 if running.matcher.tally().received > before && self.traffic == Traffic::OneAtATime {
-                    let jitter_ns = running.random.below(self.jitter_ns + 1);
-                    running.not_before_ns = surroundings.now_ns() + self.gap_ns + jitter_ns;
+                    let jitter_ns = running.random.below(self.jitter_ns.saturating_add(1));
+                    running.not_before_ns = surroundings.now_ns().saturating_add(self.gap_ns).saturating_add(jitter_ns);
                     continue;
                 }
             }
@@ -301,7 +301,7 @@ impl Experiment {
         else {
             return false;
         };
-        now_ns > running.start_ns.saturating_add(due_ns) + period_ns / LATE_PART
+        now_ns > running.start_ns.saturating_add(due_ns).saturating_add(period_ns / LATE_PART)
     }
 
     /// Reads the frames that have arrived on both buses.

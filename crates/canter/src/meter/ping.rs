@@ -257,7 +257,7 @@ impl Session<'_> {
         let taken = self.transmit.transmit(&[frame]).map_err(failed)?;
         self.transmit.flush().map_err(failed)?;
         if taken > 0 {
-            let jitter_ns = self.random.below(self.arguments.jitter + 1);
+            let jitter_ns = self.random.below(self.arguments.jitter.saturating_add(1));
             self.flight.sent(ping, number, at_ns, jitter_ns);
         }
         Ok(())

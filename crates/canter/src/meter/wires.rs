@@ -140,7 +140,7 @@ impl Instrument for Buses {
             Some((pace, burst)) => {
                 // Boots with other seeds begin at another time relative to the kernel's timers.
                 let delay_ns =
-                    (setup.jitter > 0).then(|| AHEAD_NS + Random(setup.seed).below(setup.jitter + 1));
+                    (setup.jitter > 0).then(|| later(setup.jitter, &mut Random(setup.seed)));
                 let source = Source {
                     frame,
                     pace,
@@ -178,8 +178,8 @@ impl Instrument for Buses {
             template::mean_ns(&frame, setup.count, Self::rate(bus))
         };
         let _ = thread::wake_on_time(); // without it, frames are only less dense
-        let through_ns =
-            AHEAD_NS + setup.jitter + frame_ns(&self.direct) + frame_ns(&self.routed) + SETTLE_NS;
+        let frames_ns = frame_ns(&self.direct) + frame_ns(&self.routed);
+        let through_ns = setup.jitter.saturating_add(AHEAD_NS + frames_ns + SETTLE_NS);
         let one_by_one = setup.traffic == Traffic::OneAtATime;
         Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { SLEEP_NS_MAX } })
     }
@@ -266,7 +266,7 @@ impl Surroundings for Asleep {
 
     fn wait(&mut self, until_ns: u64, _: [&dyn Receive; 2]) -> io::Result<()> {
         let now_ns = self.now_ns();
-        clock::sleep_until_ns(until_ns.min(now_ns + self.sleep_ns_max));
+        clock::sleep_until_ns(until_ns.min(now_ns.saturating_add(self.sleep_ns_max)));
         Ok(())
     }
 }
@@ -282,6 +282,11 @@ struct OneByOne {
 /// From the command to the start of the frame: the meter is asleep again by then.
 pub(super) const AHEAD_NS: u64 = 30_000;
 
+/// The time from a command to the start of its first frame.
+fn later(jitter_ns: u64, random: &mut Random) -> u64 {
+    AHEAD_NS.saturating_add(random.below(jitter_ns.saturating_add(1)))
+}
+
 impl Transmit for OneByOne {
     fn transmit(&mut self, frames: &[Frame]) -> io::Result<usize> {
         let Some(&frame) = frames.first() else { return Ok(0) };
@@ -289,7 +294,7 @@ impl Transmit for OneByOne {
             frame,
             pace: Pace::Always,
             count: Some(1),
-            delay_ns: Some(AHEAD_NS + self.random.below(self.jitter_ns + 1)),
+            delay_ns: Some(later(self.jitter_ns, &mut self.random)),
             ..Source::default()
         };
         match wire::start(&self.bus, &source) {

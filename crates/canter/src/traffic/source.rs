@@ -76,7 +76,7 @@ impl Line {
     fn due_ns(&mut self) -> u64 {
         let Periodic { period_ns, phase_ns, jitter_ns, .. } = self.periodic;
         let nominal = period_ns.saturating_mul(self.sent).saturating_add(phase_ns);
-        nominal.saturating_add(self.random.below(jitter_ns + 1))
+        nominal.saturating_add(self.random.below(jitter_ns.saturating_add(1)))
     }
 }
 

@@ -141,7 +141,7 @@ pub fn start(bus: &str, source: &Source) -> Result<()> {
             request.put_u64(CANWIRE_A_SEED, seed);
         }
         if let Some(delay_ns) = source.delay_ns {
-            request.put_u64(CANWIRE_A_START_NS, clock::monotonic_ns() + delay_ns);
+            request.put_u64(CANWIRE_A_START_NS, clock::monotonic_ns().saturating_add(delay_ns));
         }
         if let Some(rate) = source.rate {
             request.put_u32(CANWIRE_A_BITRATE, rate.nominal);
