@@ -638,7 +638,11 @@ fn a_format_that_cannot_count_the_buses_says_so() {
     let out = place.name("many.mf4");
     let refused = convert(&[&input, "-o", &out]);
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
-    assert!(said(&refused).contains("b255: a file of this format has at most 255 buses"), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("b255: a file of this format has at most 255 buses"),
+        "{}",
+        said(&refused)
+    );
     assert_eq!(said(&refused).lines().count(), 1, "{}", said(&refused));
     assert_eq!(place.names(), ["many.log"]);
 }

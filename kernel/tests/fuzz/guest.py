@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 HEAD = re.compile(r"BUG: |WARNING: |UBSAN: |ODEBUG: |Oops|general protection fault|refcount_t: |kernel BUG at|"
@@ -98,10 +99,14 @@ def set_faults():
 
 
 def fuzz(program, modules, *words):
-    done = subprocess.run([program, "--modules", modules, *words], stdout=subprocess.PIPE, text=True, errors="replace")
-    if done.returncode:
-        print(done.stdout)
-    return done.returncode, done.stdout
+    # A file, not a pipe: a process that hangs in the kernel would keep the pipe open for ever.
+    with tempfile.TemporaryFile("w+", errors="replace") as file:
+        code = subprocess.run([program, "--modules", modules, *words], stdout=file).returncode
+        file.seek(0)
+        printed = file.read()
+    if code:
+        print(printed, flush=True)
+    return code, printed
 
 
 def quoted(lines):

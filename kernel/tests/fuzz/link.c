@@ -81,6 +81,12 @@ static void put_timing(struct message *message, uint16_t type, const struct fiel
 		timing.phase_seg2 = value_of(worker, &quanta);
 		timing.sjw = value_of(worker, &quanta);
 	}
+	/*
+	 * The kernel divides by this times the quanta of a bit, in 32 bits, before it looks at the
+	 * driver's bitrate_max (can_calc_bittiming, 6.12): of a multiple of 2^22 the product may be 0.
+	 */
+	if (timing.bitrate && !(timing.bitrate & 0x3fffff))
+		timing.bitrate |= 1;
 	message_attribute(message, type, &timing, sizeof(timing));
 }
 

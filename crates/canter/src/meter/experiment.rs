@@ -183,7 +183,8 @@ impl Experiment {
                 progress(running.matcher.tally());
                 if running.matcher.tally().received > before && self.traffic == Traffic::OneAtATime {
                     let jitter_ns = running.random.below(self.jitter_ns.saturating_add(1));
-                    running.not_before_ns = surroundings.now_ns().saturating_add(self.gap_ns).saturating_add(jitter_ns);
+                    running.not_before_ns =
+                        surroundings.now_ns().saturating_add(self.gap_ns).saturating_add(jitter_ns);
                     continue;
                 }
             }

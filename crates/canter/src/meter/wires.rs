@@ -139,8 +139,7 @@ impl Instrument for Buses {
             }
             Some((pace, burst)) => {
                 // Boots with other seeds begin at another time relative to the kernel's timers.
-                let delay_ns =
-                    (setup.jitter > 0).then(|| later(setup.jitter, &mut Random(setup.seed)));
+                let delay_ns = (setup.jitter > 0).then(|| later(setup.jitter, &mut Random(setup.seed)));
                 let source = Source {
                     frame,
                     pace,
