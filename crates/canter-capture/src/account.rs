@@ -208,7 +208,7 @@ impl Account {
         self.complete = self.verdict == COMPLETE;
         // The ring may have counted some of those that the interfaces' counters do not show to be missing.
         let doubtful = |own_queue| {
-            let of = |bus: &&Bus| (sockets || bus.own_queue) == own_queue;
+            let of = |bus: &&Bus| own(bus) == own_queue;
             self.buses.iter().filter(of).map(|bus| bus.doubtful).sum::<u64>()
         };
         self.doubtful = doubtful(true) + (of_ring + doubtful(false)).saturating_sub(of_ring.max(ring));

@@ -1,4 +1,4 @@
-//! Marks that are told apart by shape as well as by colour.
+//! Marks that differ in shape as well as in colour.
 
 use crate::report::svg::Svg;
 
