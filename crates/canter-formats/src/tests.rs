@@ -310,10 +310,11 @@ End TriggerBlock
 fn a_message_of_an_asc_whose_name_looks_like_a_number_has_the_identifier_at_the_end_of_its_line() {
     let text = "date Tue Nov 14 10:13:20.500 pm 2023\nbase hex timestamps absolute\n\
         0.1 1  AC   Rx   d 1 07  Length = 0 BitCount = 64 ID = 291\n\
-        0.2 1  AC   Rx   d 1 07\n";
+        0.2 1  AC   Rx   d 1 07\n\
+        0.3 1  200  Rx   d 1 07  Length = 0 BitCount = 64 ID = 291\n";
     let frames: Vec<String> =
         entries(text).iter().map(|line| line.split(' ').nth(2).unwrap().into()).collect();
-    assert_eq!(frames, ["123#07", "0AC#07"]);
+    assert_eq!(frames, ["123#07", "0AC#07", "200#07"]);
 }
 
 #[test]

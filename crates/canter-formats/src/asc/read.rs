@@ -219,9 +219,11 @@ impl Asc {
             return Ok(Event::Other("other events"));
         };
         let mut frame = Frame::default();
-        // With a database, the message's name is here, which may look like a number (AC), and the identifier is in decimal
-        // at the end of the line.
-        let Some(can_id) = named_identifier(line).or_else(|| self.identifier(id)) else {
+        // With a database, the message's name is here, and the identifier is in decimal at the end of the line. A name may
+        // look like a number (AC), but it never begins with a digit.
+        let may_be_name = !id.starts_with(|first: char| first.is_ascii_digit());
+        let named = if may_be_name { named_identifier(line) } else { None };
+        let Some(can_id) = named.or_else(|| self.identifier(id)) else {
             return wrong(format!("{id} is not an identifier (delete the line to read the rest)"));
         };
         frame.can_id = can_id;
