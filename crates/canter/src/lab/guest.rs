@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 /// How often the loop checks for signals, the deadline and QEMU's exit. Events of the guest wake it at once.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const CONSOLE_LINES: usize = 15;
+/// How long the guest's kernel may hold processes that were killed when the command had ended: longer than any disk is busy.
+const STUCK_LIMIT: Duration = Duration::from_secs(30);
 
 /// Inputs of a boot: the machine's description and the files of this run.
 pub struct Boot<'a> {
@@ -214,6 +216,8 @@ struct State {
     exit: Option<u8>,
     failed: Option<String>,
     complete: u32,
+    /// Processes that the kernel does not let go after the command has ended, and since when they are the same.
+    stuck: Option<(Instant, String)>,
     output_failed: Option<io::Error>,
     input: Option<(UnixStream, Input)>,
 }
@@ -244,6 +248,8 @@ impl State {
                 }
             }
             ("exit", code) => self.exit = code.parse().ok(),
+            ("stuck", "") => self.stuck = None,
+            ("stuck", processes) => self.stuck = Some((Instant::now(), processes.to_owned())),
             ("fail", reason) => self.failed = Some(reason.to_owned()),
             _ => {}
         }
@@ -253,6 +259,12 @@ impl State {
         const OUTPUTS: u32 = 2;
         if let Some(reason) = &self.failed {
             return Some(Outcome::Failed(guest.failure(&format!("in the guest: {reason}"))));
+        }
+        if let Some((since, processes)) = &self.stuck
+            && since.elapsed() >= STUCK_LIMIT
+        {
+            let reason = format!("the command ended, but the guest's kernel does not let go of {processes}");
+            return Some(Outcome::Failed(guest.failure(&reason)));
         }
         match &self.output_failed {
             Some(error) if error.kind() == ErrorKind::BrokenPipe => {
