@@ -67,10 +67,21 @@ static const struct field modes =
 static const struct field restarts = FIELD_OF(uint32_t, 10, 0, 1, 100, 0xffffffff);
 static const struct field mtus = FIELD_OF(uint32_t, CAN_MTU, CANFD_MTU, 2060, 0, 0xffffffff);
 
+/*
+ * The kernel divides by the bit rate times the quanta of a bit, in 32 bits, before it looks at the
+ * driver's bitrate_max (can_calc_bittiming, 6.12): of a multiple of 2^22 the product may be 0.
+ */
+static uint32_t bitrate_of(struct worker *worker, const struct field *rates)
+{
+	uint32_t bitrate = value_of(worker, rates);
+
+	return bitrate && !(bitrate & 0x3fffff) ? bitrate | 1 : bitrate;
+}
+
 static void put_timing(struct message *message, uint16_t type, const struct field *rates)
 {
 	struct worker *worker = message->worker;
-	struct can_bittiming timing = { .bitrate = value_of(worker, rates) };
+	struct can_bittiming timing = { .bitrate = bitrate_of(worker, rates) };
 
 	if (one_in(worker, 6)) {
 		timing.bitrate = 0;
@@ -81,12 +92,6 @@ static void put_timing(struct message *message, uint16_t type, const struct fiel
 		timing.phase_seg2 = value_of(worker, &quanta);
 		timing.sjw = value_of(worker, &quanta);
 	}
-	/*
-	 * The kernel divides by this times the quanta of a bit, in 32 bits, before it looks at the
-	 * driver's bitrate_max (can_calc_bittiming, 6.12): of a multiple of 2^22 the product may be 0.
-	 */
-	if (timing.bitrate && !(timing.bitrate & 0x3fffff))
-		timing.bitrate |= 1;
 	message_attribute(message, type, &timing, sizeof(timing));
 }
 
@@ -206,7 +211,7 @@ static long up(struct worker *worker, const struct row *row)
 {
 	(void)row;
 	if (one_in(worker, 2))
-		return link_up(worker, node_name(worker), value_of(worker, &bitrates),
+		return link_up(worker, node_name(worker), bitrate_of(worker, &bitrates),
 			       one_in(worker, 2));
 	return set_flags(worker, any_interface(worker), IFF_UP);
 }
