@@ -646,3 +646,17 @@ fn a_format_that_cannot_count_the_buses_says_so() {
     assert_eq!(said(&refused).lines().count(), 1, "{}", said(&refused));
     assert_eq!(place.names(), ["many.log"]);
 }
+
+#[test]
+fn a_stamp_that_a_data_set_cannot_hold_is_refused_and_nothing_is_left_behind() {
+    let place = Place::new();
+    // Its ns end on 11 April 2262, and those of canter in 2554.
+    let input = place.file("late.log", "(9223372036.000000) can0 123#\n(9223372037.000000) can0 123#\n");
+    let refused = convert(&[&input, "-o", &place.name("set.parquet/"), "--vehicle", "v1"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(said(&refused).contains("a stamp after the year 2262"), "{}", said(&refused));
+    let (same, again) = (place.name("same.csv"), place.name("again.log"));
+    assert!(convert(&[&input, "-o", &same]).status.success());
+    assert!(convert(&[&same, "-o", &again]).status.success());
+    assert_eq!(fs::read(&again).unwrap(), fs::read(&input).unwrap());
+}

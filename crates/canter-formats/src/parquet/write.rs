@@ -137,6 +137,10 @@ impl Sink for DataSet {
 
     #[inline]
     fn frame(&mut self, entry: &Record) -> io::Result<()> {
+        let stamp_ns = i64::try_from(entry.stamp_ns).map_err(|_| {
+            let message = "a stamp after the year 2262, where the ns of Parquet end";
+            io::Error::new(io::ErrorKind::InvalidInput, message)
+        })?;
         let interface = entry.bus.index();
         if self.parts[interface].as_ref().is_some_and(|part| part.day != entry.stamp_ns / NS_OF_DAY) {
             self.close(interface)?;
@@ -145,7 +149,7 @@ impl Sink for DataSet {
             self.parts[interface] = Some(self.part(interface, entry.stamp_ns)?);
         }
         let Some(part) = &mut self.parts[interface] else { return Ok(()) };
-        part.columns.push(entry);
+        part.columns.push(stamp_ns, entry);
         if part.columns.rows() == ROWS_MAX {
             part.columns.write(&mut part.writer).map_err(io_error)
         } else {

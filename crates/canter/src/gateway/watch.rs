@@ -59,7 +59,7 @@ pub fn refuse_unusable(interfaces: &mut [Interface]) -> failure::Result<()> {
 /// Monitors until stopped. `controls` are those of the directions, in the same order, or empty. `None`: there are no
 /// controllers.
 pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<Option<Worker<()>>> {
-    let mut monitor = Monitor::open()?; // first, so that no change is missed
+    let monitor = Monitor::open()?; // first, so that no change is missed
     let mut names: Vec<_> = directions.iter().flat_map(|route| [&route.from, &route.to]).collect();
     names.sort();
     names.dedup();
@@ -80,31 +80,35 @@ pub fn start(directions: &[Direction], controls: &[Control]) -> failure::Result<
     if watched.is_empty() {
         return Ok(None);
     }
-    let work = move |stop: &AtomicBool| {
-        while let Err(error) = follow(&mut monitor, &mut watched, stop) {
-            eprintln!("gateway: monitor the controllers: {error}; starting again");
-            match reopen(&mut watched, stop) {
-                Some(opened) => monitor = opened,
-                None => return,
-            }
-        }
-    };
+    let work =
+        move |stop: &AtomicBool| follow_whatever_fails(monitor, Monitor::open, follow, &mut watched, stop);
     let started = Worker::start("watch", work);
     started.map(Some).map_err(|error| Failure::failed(format!("gateway: start: {error}")))
 }
 
-/// Opens a monitor after the last one has failed; `None`: stopped. Meanwhile no route waits for a recovery that nobody
-/// would report.
-fn reopen(watched: &mut [Watched], stop: &AtomicBool) -> Option<Monitor> {
-    while !stop.load(Ordering::Acquire) {
-        if let Ok(monitor) = Monitor::open() {
-            watched.iter_mut().for_each(Watched::refresh);
-            return Some(monitor);
-        }
-        watched.iter_mut().for_each(Watched::forget);
-        clock::sleep_until_ns(clock::monotonic_ns() + REOPEN_PERIOD_NS);
+/// Follows the changes until stopped, with another monitor from `open` whenever one has failed. While there is none, no
+/// route waits for a recovery that nobody would report.
+fn follow_whatever_fails<M, E>(
+    mut monitor: M,
+    open: impl Fn() -> Result<M, E>,
+    follow: impl Fn(&mut M, &mut [Watched], &AtomicBool) -> io::Result<()>,
+    watched: &mut [Watched],
+    stop: &AtomicBool,
+) {
+    while let Err(error) = follow(&mut monitor, watched, stop) {
+        eprintln!("gateway: monitor the controllers: {error}; starting again");
+        monitor = loop {
+            if stop.load(Ordering::Acquire) {
+                return;
+            }
+            if let Ok(opened) = open() {
+                break opened;
+            }
+            watched.iter_mut().for_each(Watched::forget);
+            clock::sleep_until_ns(clock::monotonic_ns() + REOPEN_PERIOD_NS);
+        };
+        watched.iter_mut().for_each(Watched::refresh);
     }
-    None
 }
 
 /// Follows the changes until stopped.
@@ -156,5 +160,38 @@ impl Watched {
         }
         self.bus_off = bus_off;
         self.routes.iter().for_each(|control| control.set_bus_off(bus_off));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn after_an_error_of_netlink_another_monitor_follows_and_meanwhile_no_route_waits() {
+        let (control, stop) = (Control::default(), AtomicBool::new(false));
+        let name = "no such interface".to_owned();
+        let routes = vec![control.clone()];
+        let mut watched = [Watched { name, is_device: false, found: None, bus_off: true, routes }];
+        control.set_bus_off(true);
+        let opened = Cell::new(0);
+        let open = || {
+            opened.set(opened.get() + 1);
+            // The first attempt fails.
+            if opened.get() == 1 { Err(()) } else { Ok("second") }
+        };
+        let follow = |monitor: &mut &str, watched: &mut [Watched], stop: &AtomicBool| match *monitor {
+            "first" => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+            _ => {
+                assert!(!control.is_bus_off() && !watched[0].bus_off, "the route sends meanwhile");
+                stop.store(true, Ordering::Release);
+                Ok(())
+            }
+        };
+        follow_whatever_fails("first", open, follow, &mut watched, &stop);
+        assert!(stop.load(Ordering::Acquire) && opened.get() == 2, "{} monitors", opened.get());
+        // Stopped without a monitor, it ends.
+        follow_whatever_fails("first", || Err(()), follow, &mut watched, &stop);
     }
 }

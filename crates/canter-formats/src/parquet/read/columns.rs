@@ -275,7 +275,7 @@ impl Columns {
         entry.frame = fields.frame(data).map_err(bad)?;
         let stamp_ns =
             u64::try_from(batch.stamps[at]).ok().and_then(|stamp| stamp.checked_mul(self.places.unit_ns));
-        entry.stamp_ns = stamp_ns.ok_or_else(|| bad("a stamp before 1970"))?;
+        entry.stamp_ns = stamp_ns.ok_or_else(|| bad("a stamp outside of 1970…2554"))?;
         entry.direction = batch.directions[at];
         Ok(true)
     }

@@ -52,9 +52,9 @@ impl Columns {
     }
 
     #[inline]
-    pub fn push(&mut self, entry: &Record) {
+    pub fn push(&mut self, stamp_ns: i64, entry: &Record) {
         let fields = Fields::of(&entry.frame);
-        self.stamps.push(entry.stamp_ns.cast_signed());
+        self.stamps.push(stamp_ns);
         self.ids.push(fields.id.cast_signed());
         let flags = [fields.extended, fields.rtr, fields.fd, fields.brs, fields.esi, fields.error];
         self.flags.iter_mut().zip(flags).for_each(|(column, flag)| column.push(flag));
