@@ -19,6 +19,7 @@ mod load_curve;
 mod pings;
 mod plan;
 mod preparation;
+mod recording;
 mod remote;
 mod rules;
 mod side;

@@ -177,7 +177,7 @@ fn a_process_that_the_kernel_does_not_let_go_is_named_and_does_not_keep_the_mach
     let command = "truncate -s 8M /tmp/disk && mkfs.ext4 -q /tmp/disk && modprobe -a loop ext4 && \
         mount -o loop /tmp/disk /mnt && fsfreeze --freeze /mnt && \
         { python3 -c 'import threading; threading.Thread(target=lambda: open(\"/mnt/file\", \"w\")).start()' & } && \
-        until grep -q 'State:.D' /proc/$!/task/*/status; do sleep 0.1; done; echo frozen";
+        until grep -qs percpu_rwsem_wait /proc/$!/task/*/wchan; do sleep 0.1; done; echo frozen";
     let output = lab(folder.path(), &["--timeout", "30m"], &[command]).output().unwrap();
     let (stdout, stderr) = ended(output, 125);
     assert_eq!(stdout, "frozen\n", "{stderr}");

@@ -17,6 +17,9 @@ use std::{fs, path::Path};
 /// The version that this program writes and reads.
 pub const SCHEMA: u32 = 1;
 
+/// The quantity of a series that has a ledger alone: what a recorder of many buses lost.
+pub const RECORDING: &str = "recording";
+
 const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 
 /// One run.

@@ -1,6 +1,6 @@
 //! The order of the series: grouped by condition, fastest first, each with its ratio to the reference row.
 
-use crate::measure::result::{Condition, Cost, Latency, ResultFile, Series, Varied};
+use crate::measure::result::{Condition, Cost, Latency, RECORDING, ResultFile, Series, Varied};
 use crate::report::family::Family;
 use crate::units::{self, Unit};
 
@@ -228,6 +228,8 @@ pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
 
 fn is_missing(series: &Series) -> bool {
     let figures = series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some();
+    // A recording has a ledger alone; the curves of all rates show it.
+    let figures = figures || series.quantity == RECORDING;
     !series.unavailable.is_empty() || !figures
 }
 

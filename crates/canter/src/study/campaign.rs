@@ -5,7 +5,7 @@ use super::{
     definition::Study,
     inside::{self, Event, Skip},
     journal::{Journal, result_path},
-    load_curve,
+    load_curve, recording,
     side::Side,
     testbed::Bed,
     unit::{BOOT_WEIGHT, Boot, Unit},
@@ -244,7 +244,8 @@ impl Campaign {
             return Ok(());
         };
         let mut series = state.journal.series(&name);
-        series.extend(load_curve::of(&series));
+        let curves = [load_curve::of(&series), recording::curves(&series)].concat();
+        series.extend(curves);
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         let result =
             ResultFile { schema: SCHEMA, study: study.to_owned(), title, command, environment, series };

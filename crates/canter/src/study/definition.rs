@@ -6,6 +6,7 @@ use super::{
     ceiling::Ceiling,
     claim::Claim,
     plan::{Case, LatencyFile, LatencyPlan},
+    recording::RecordingPlan,
 };
 use crate::{
     duration,
@@ -47,6 +48,8 @@ pub enum Kind {
     Latency(LatencyPlan),
     /// Round-trip times.
     Ping(PingPlan),
+    /// What recorders lose of full buses.
+    Recording(RecordingPlan),
     /// None, with the reason: a figure of the papers that this version cannot measure.
     Missing(String),
 }
@@ -174,6 +177,7 @@ struct File {
     syscalls: Option<SyscallsPlan>,
     latency: Option<LatencyFile>,
     ping: Option<PingPlan>,
+    recording: Option<RecordingPlan>,
     #[serde(default)]
     paper: PaperFigures,
     #[serde(default)]
@@ -263,12 +267,16 @@ impl Study {
     pub fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
         let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
-        let kind = match (file.syscalls, file.latency, file.ping, file.missing) {
-            (Some(plan), None, None, None) => Kind::Syscalls(plan.setup()),
-            (None, Some(plan), None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
-            (None, None, Some(plan), None) => Kind::Ping(plan.checked().map_err(wrong)?),
-            (None, None, None, Some(why)) => Kind::Missing(why),
-            _ => return Err(wrong("needs one of [syscalls], [latency], [ping] and missing".to_owned())),
+        let kind = match (file.syscalls, file.latency, file.ping, file.recording, file.missing) {
+            (Some(plan), None, None, None, None) => Kind::Syscalls(plan.setup()),
+            (None, Some(plan), None, None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
+            (None, None, Some(plan), None, None) => Kind::Ping(plan.checked().map_err(wrong)?),
+            (None, None, None, Some(plan), None) => Kind::Recording(plan.checked().map_err(wrong)?),
+            (None, None, None, None, Some(why)) => Kind::Missing(why),
+            _ => {
+                let kinds = "needs one of [syscalls], [latency], [ping], [recording] and missing";
+                return Err(wrong(kinds.to_owned()));
+            }
         };
         let File { name: own, title, source, set, lab, paper, ceiling: ceilings, claim: claims, .. } = file;
         if own.is_empty() || !own.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
@@ -308,7 +316,8 @@ impl Study {
         match &mut self.kind {
             Kind::Latency(plan) => plan.count = amount.of(plan.count),
             Kind::Ping(plan) => plan.count = amount.of(plan.count),
-            _ => {}
+            Kind::Recording(plan) => plan.frames = amount.of(plan.frames),
+            Kind::Syscalls(_) | Kind::Missing(_) => {}
         }
         self
     }
@@ -440,7 +449,7 @@ mod tests {
     fn the_error_names_the_fault_in_a_study_file() {
         let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
         for (more, expected) in [
-            ("", "needs one of [syscalls], [latency], [ping] and missing"),
+            ("", "needs one of [syscalls], [latency], [ping], [recording] and missing"),
             (&latency.replace("can-gw", "can-gv"), "can-gv"),
             (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
             (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),

@@ -3,10 +3,10 @@
 
 use super::{
     definition::{Kind, Study},
-    pings,
+    pings, recording,
     side::{Local, Side},
     testbed::{self, Bed},
-    unit::{PING_WEIGHT, SYSCALLS_WEIGHT},
+    unit::{PING_WEIGHT, RECORDING_WEIGHT, SYSCALLS_WEIGHT},
 };
 use crate::{
     failure::{self, Exit, Failure},
@@ -151,6 +151,12 @@ fn cases(
                 report(case(number, format!("{what}: {}", outcome(&one)), PING_WEIGHT, vec![one]));
             })?;
         }
+        Kind::Recording(plan) => {
+            report(begin(&recording::interfaces(plan)?));
+            recording::measure(plan, known, &mut |number, what, one| {
+                report(case(number, format!("{what}: {}", outcome(&one)), RECORDING_WEIGHT, vec![one]));
+            })?;
+        }
         Kind::Missing(why) => return Err(Failure::unable(format!("{}: {why}", study.name))),
     }
     Ok(())
@@ -166,7 +172,9 @@ fn outcome(series: &Series) -> String {
         format!("median {:.1} µs, worst {:.1}", us(latency.p50), us(latency.max))
     });
     match series.ledger.lost.total() {
+        0 if figures.is_empty() => format!("all {} recorded", series.ledger.sent),
         0 => figures,
+        lost if figures.is_empty() => format!("{lost} of {} lost", series.ledger.sent),
         lost => format!("{figures}, {lost} of {} lost", series.ledger.sent),
     }
 }

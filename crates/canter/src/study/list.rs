@@ -31,6 +31,7 @@ fn state(study: &Study) -> String {
     let series = match &study.kind {
         Kind::Latency(plan) => format!("{} series", plan.cases().len()),
         Kind::Ping(plan) => format!("{} series", plan.cases()),
+        Kind::Recording(plan) => format!("{} series", plan.cases()),
         Kind::Syscalls(_) | Kind::Missing(_) => "every system call".to_owned(),
     };
     let with = match study.set {

@@ -28,6 +28,8 @@ pub const BOOT_WEIGHT: u64 = 20;
 /// The durations of all system calls, and of a series of round-trip times.
 pub const SYSCALLS_WEIGHT: u64 = 30;
 pub const PING_WEIGHT: u64 = 4;
+/// The duration of recording many buses once.
+pub const RECORDING_WEIGHT: u64 = 40;
 
 impl Unit {
     /// The name of its result file without the extension.
@@ -46,6 +48,7 @@ impl Unit {
                 plan.cases().iter().map(Case::weight).sum::<u64>() * frames
             }
             Kind::Ping(plan) => plan.cases() as u64 * PING_WEIGHT,
+            Kind::Recording(plan) => plan.cases() as u64 * RECORDING_WEIGHT,
             Kind::Syscalls(_) => SYSCALLS_WEIGHT,
             Kind::Missing(_) => 0,
         }
@@ -118,7 +121,7 @@ pub fn needs_ethernet(kind: &Kind) -> bool {
     match kind {
         Kind::Latency(plan) => plan.needs_ethernet(),
         Kind::Ping(plan) => plan.loads.iter().any(|load| load.starts_with("ethernet")),
-        Kind::Syscalls(_) | Kind::Missing(_) => false,
+        Kind::Syscalls(_) | Kind::Recording(_) | Kind::Missing(_) => false,
     }
 }
 
