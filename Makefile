@@ -113,7 +113,7 @@ lab-bare: built
 	$(call IN_LAB,--bare-metal --bus probe --clock virtual) $(TESTS) --test bare_metal $(ONLY_LAB)
 
 lab-conformance: built
-	$(call IN_LAB,--fd-cards 2 --bus wire --clock virtual) $(TESTS) --test conformance $(ONLY_LAB) --skip canchar
+	$(call IN_LAB,--fd-cards 2 --cpus 2 --bus wire) $(TESTS) --test conformance $(ONLY_LAB) --skip canchar
 	$(call IN_LAB,--canchar virtual$(COMMA)0$(COMMA)1) $(TESTS) --test conformance $(ONLY_LAB) canchar
 	$(call IN_LAB,--fd-cards 1) $(TESTS) --test netlink $(ONLY_LAB)
 	$(call IN_LAB,) $(TESTS) --lib $(ONLY_LAB) uring
