@@ -19,6 +19,8 @@ const GAP_NS_MAX: u64 = 1_000_000_000;
 /// How long gaps are looked for on all interfaces together, without a pause, since a sleep would outlast the gap between two
 /// frames; a full bus may have none. The shortest queue of a socket holds 10 ms of a full bus.
 const LOOK: Duration = Duration::from_millis(5);
+/// Each interface is read at least this often: the time may have passed while the processor was taken away.
+const READINGS_MIN: u32 = 10;
 /// If the real-time clock differs from the monotonic clock by more than this, in ns, since an earlier look, it was set.
 pub const CLOCK_STEP_NS: u64 = 50_000_000;
 
@@ -77,11 +79,14 @@ pub fn read(interfaces: &[&Interface]) -> Vec<Reading> {
     interfaces.iter().map(|interface| read_in_gap(interface, look)).collect()
 }
 
-/// Reads until the interface has counted nothing for the length of a gap, or until `look` has passed.
+/// Reads until the interface has counted nothing for the length of a gap, or until `look` has passed and there were enough
+/// readings.
 fn read_in_gap(interface: &Interface, look: Duration) -> Reading {
     let begun = Instant::now();
     let mut since = Reading::now(interface); // the first with these counts
+    let mut readings = 1;
     loop {
+        readings += 1;
         let again = Reading::now(interface);
         if let Some(ns) = again.middle_of_gap(&since) {
             return Reading { before_ns: ns + 1, after_ns: ns, ..again };
@@ -89,7 +94,7 @@ fn read_in_gap(interface: &Interface, look: Duration) -> Reading {
         if !again.continues(&since) {
             since = again;
         }
-        if begun.elapsed() >= look {
+        if begun.elapsed() >= look && readings >= READINGS_MIN {
             return Reading {
                 before_ns: again.before_ns.saturating_sub(COUNTING_NS),
                 after_ns: again.after_ns + COUNTING_NS,
