@@ -32,15 +32,15 @@ study-all: setup
 	cargo build --release --locked
 	$(CANTER) study run --all --out target/study-all
 
-# First what is built and checked, two at a time, since Cargo often has work for one processor only; then the tests, three at
-# a time, since a guest has one processor and often waits, and those that take longest first. It ends with the number of tests
-# that passed, failed and were skipped; a skip that tests/skips.txt does not allow fails it.
+# Two at a time: first what is built and checked, since Cargo often has work for one processor only; then the tests, since a
+# guest has one processor but where its line says otherwise, and those that take longest first. It ends with the number of
+# tests that passed, failed and were skipped; a skip that tests/skips.txt does not allow fails it.
 test:
 	@tests/tally.py tests/skips.txt $(MAKE) --no-print-directory test-lines
 
 test-lines: setup
 	$(MAKE) --no-print-directory -j2 --output-sync=target built lint-if-possible target/python-can target/python-plugin target/vblf
-	$(MAKE) --no-print-directory -j3 --output-sync=target test-host test-python test-kernel test-lab test-6.1 test-peers
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-host test-python test-kernel test-lab test-6.1 test-peers
 
 # Everything, line by line: lines that passed on this commit are not repeated (tests/everything.py). LINES="…" chooses some; a
 # shell's variable of that name is the height of its terminal.
