@@ -227,9 +227,10 @@ pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
 }
 
 fn is_missing(series: &Series) -> bool {
-    let figures = series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some();
     // A recording has a ledger alone; the curves of all rates show it.
-    let figures = figures || series.quantity == RECORDING;
+    let is_recording = series.quantity == RECORDING;
+    let figures =
+        series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some() || is_recording;
     !series.unavailable.is_empty() || !figures
 }
 
