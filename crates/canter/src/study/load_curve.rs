@@ -14,14 +14,7 @@ pub fn of(series: &[Series]) -> Vec<Series> {
         let Some(rate) = 1_000_000_000_u64.checked_div(one.condition.period_ns) else { continue };
         let condition =
             Condition { traffic: String::new(), period_ns: 0, frames: 0, ..one.condition.clone() };
-        let place = curves
-            .iter()
-            .position(|curve| curve.method == one.method && curve.condition == condition)
-            .unwrap_or_else(|| {
-                curves.push(empty(one, condition));
-                curves.len() - 1
-            });
-        curves[place].curve.get_or_insert_default().points.push([rate, load]);
+        points_of(&mut curves, one, condition, empty).push([rate, load]);
     }
     for curve in curves.iter_mut().filter_map(|series| series.curve.as_mut()) {
         curve.points.sort_unstable();
@@ -31,17 +24,31 @@ pub fn of(series: &[Series]) -> Vec<Series> {
     curves
 }
 
-fn empty(one: &Series, condition: Condition) -> Series {
-    let curve = Curve {
+/// The points of the curve of this method and condition, which is added unless it is there.
+pub fn points_of<'a>(
+    curves: &'a mut Vec<Series>,
+    one: &Series,
+    condition: Condition,
+    empty: fn() -> Curve,
+) -> &'a mut Vec<[u64; 2]> {
+    let is_it = |curve: &Series| curve.method == one.method && curve.condition == condition;
+    let place = curves.iter().position(is_it).unwrap_or_else(|| {
+        let (method, paper_name) = (one.method.clone(), one.paper_name.clone());
+        curves.push(Series { method, paper_name, condition, ..Series::default() });
+        curves.len() - 1
+    });
+    &mut curves[place].curve.get_or_insert_with(empty).points
+}
+
+fn empty() -> Curve {
+    Curve {
         quantity: "processor load".to_owned(),
         unit: "%".to_owned(),
         decimals: 1,
         against: "rate".to_owned(),
         against_unit: "frames/s".to_owned(),
         points: Vec::new(),
-    };
-    let (method, paper_name) = (one.method.clone(), one.paper_name.clone());
-    Series { method, paper_name, condition, curve: Some(curve), ..Series::default() }
+    }
 }
 
 /// The load over the whole time, in tenths of a per cent; `None`: the series was too short.

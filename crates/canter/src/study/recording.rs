@@ -5,6 +5,7 @@ mod buses;
 mod program;
 mod recorder;
 
+use super::load_curve;
 use crate::{
     failure::{self, Failure},
     measure::result::{Condition, Curve, Ledger, Lost, RECORDING, Series, Varied},
@@ -150,13 +151,8 @@ pub fn curves(series: &[Series]) -> Vec<Series> {
     for one in series.iter().filter(|one| one.quantity == RECORDING && one.unavailable.is_empty()) {
         let Some(varied) = &one.condition.varied else { continue };
         let condition = Condition { varied: None, ..one.condition.clone() };
-        let place = curves.iter().position(|curve| curve.method == one.method).unwrap_or_else(|| {
-            let method = one.method.clone();
-            curves.push(Series { method, condition, curve: Some(empty()), ..Series::default() });
-            curves.len() - 1
-        });
         let per_10_000 = 10_000 * one.ledger.lost.total() / one.ledger.sent.max(1);
-        curves[place].curve.get_or_insert_with(empty).points.push([varied.value, per_10_000]);
+        load_curve::points_of(&mut curves, one, condition, empty).push([varied.value, per_10_000]);
     }
     for curve in curves.iter_mut().filter_map(|series| series.curve.as_mut()) {
         curve.points.sort_unstable();
