@@ -105,10 +105,10 @@ impl ErrorFrame {
     }
 
     /// Returns the errors that it reports, one word each, for counting: its classes, with the kind of controller
-    /// problem instead of the class `controller-problem`.
+    /// problem instead of the class `controller-problem` when one of them has a name.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         let problems = bits(self.data[1].into(), &CONTROLLER_PROBLEMS);
-        let detailed = self.has(CONTROLLER_AT) && self.data[1] != 0;
+        let detailed = self.has(CONTROLLER_AT) && problems.clone().next().is_some();
         let classes = bits(self.classes, &CLASSES).filter(move |&class| !detailed || class != CONTROLLER);
         classes.chain(problems.filter(move |_| detailed))
     }
@@ -119,7 +119,7 @@ impl ErrorFrame {
 }
 
 /// Returns the words of the set bits.
-fn bits<const N: usize>(value: u32, words: &'static [&'static str; N]) -> impl Iterator<Item = &'static str> {
+fn bits<const N: usize>(value: u32, words: &'static [&'static str; N]) -> impl Iterator<Item = &'static str> + Clone {
     words.iter().enumerate().filter(move |(bit, _)| value >> bit & 1 != 0).map(|(_, &word)| word)
 }
 
@@ -180,6 +180,8 @@ mod tests {
         assert_eq!(error.kinds().collect::<Vec<_>>(), [PROTOCOL, "rx-overflow", "tx-error-passive"]);
         let bare = ErrorFrame::of(&"20000004#0000000000000000".parse().unwrap()).unwrap();
         assert_eq!(bare.kinds().collect::<Vec<_>>(), [CONTROLLER]);
+        let without_a_name = ErrorFrame::of(&"20000004#0080000000000000".parse().unwrap()).unwrap();
+        assert_eq!(without_a_name.kinds().collect::<Vec<_>>(), [CONTROLLER]);
     }
 
     proptest! {
