@@ -119,7 +119,10 @@ impl ErrorFrame {
 }
 
 /// Returns the words of the set bits.
-fn bits<const N: usize>(value: u32, words: &'static [&'static str; N]) -> impl Iterator<Item = &'static str> + Clone {
+fn bits<const N: usize>(
+    value: u32,
+    words: &'static [&'static str; N],
+) -> impl Iterator<Item = &'static str> + Clone {
     words.iter().enumerate().filter(move |(bit, _)| value >> bit & 1 != 0).map(|(_, &word)| word)
 }
 
