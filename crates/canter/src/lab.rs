@@ -21,11 +21,13 @@ mod kvm;
 mod machine;
 mod modprobe;
 mod module;
+mod monitor;
 mod out_of_tree;
 mod probe;
 mod programs;
 mod progress;
 mod run;
+mod saved;
 mod shell;
 mod signals;
 mod streams;
@@ -109,6 +111,9 @@ pub struct Arguments {
     /// tcg: emulation; kvm: the host's processor; auto: kvm if a test boot has succeeded with it
     #[arg(long, value_enum, default_value_t = Accel::Auto)]
     accel: Accel,
+    /// Boot, even if this machine was saved after an earlier boot
+    #[arg(long)]
+    boot: bool,
     /// Add this to the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
@@ -255,6 +260,7 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         systemd: arguments.systemd,
         shares: arguments.share,
         accel: arguments.accel,
+        saved: (!arguments.boot).then_some(0),
         append: arguments.append,
         timeout: Duration::from_nanos(arguments.timeout),
         console: arguments.console,

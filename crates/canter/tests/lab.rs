@@ -411,6 +411,122 @@ fn a_damaged_module_of_the_cache_is_built_again_with_one_line() {
     assert_eq!(stderr.matches(wanted).count(), 1, "{stderr}");
 }
 
+/// Runs a command on a machine of this cache; returns its output, and what the lab said of saved machines.
+fn restored(cache: &Path, folder: &Path, command: &str) -> (String, String) {
+    let mut lab = lab(folder, &["-v"], &[command]);
+    let (stdout, stderr) = ended(lab.env("CANTER_CACHE", cache).output().unwrap(), 0);
+    let is_told = |line: &&str| line.contains("restoring") || line.ends_with("the machine boots");
+    let told: Vec<_> = stderr.lines().filter(is_told).collect();
+    (stdout, told.join("\n"))
+}
+
+fn seconds() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+}
+
+#[test]
+#[ignore = "boots a guest: make test runs it"]
+fn a_saved_machine_is_restored_with_another_time_and_other_random_numbers() {
+    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let boot = "cat /proc/sys/kernel/random/uuid; dmesg | tail -1 | cut -d] -f1; date +%s; ip -br link | grep -c can";
+    let (first, told) = restored(own.path(), folder.path(), boot);
+    assert_eq!(told, "");
+    let mut outputs = vec![first];
+    for _ in 0..2 {
+        let before = seconds();
+        let (output, told) = restored(own.path(), folder.path(), boot);
+        assert!(told.starts_with("lab: restoring machines/") && told.lines().count() == 1, "{told}");
+        let guest: u64 = output.lines().nth(2).unwrap().parse().unwrap();
+        // The clock is set in whole seconds.
+        assert!(before <= guest + 1 && guest <= seconds() + 1, "{output}");
+        outputs.push(output);
+    }
+    let line = |output: &String, number: usize| output.lines().nth(number).unwrap().to_owned();
+    let mut random: Vec<_> = outputs.iter().map(|output| line(output, 0)).collect();
+    random.sort();
+    random.dedup();
+    assert_eq!(random.len(), 3, "{outputs:?}");
+    assert!(outputs.iter().all(|output| line(output, 3) == "5"), "{outputs:?}");
+    let symbols = fs::read_to_string(find(&own.path().join("machines"), "kallsyms")).unwrap();
+    assert!(symbols.contains(" can_send\t[can]\n") && symbols.ends_with('\n'));
+    let output = lab(folder.path(), &["-v", "--boot"], &["true"]).env("CANTER_CACHE", own.path()).output();
+    assert!(!ended(output.unwrap(), 0).1.contains("restoring"), "--boot boots");
+}
+
+#[test]
+#[ignore = "boots a guest: make test runs it"]
+fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_again() {
+    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let memory = || find(&own.path().join("machines"), "memory.zst");
+    let run = || {
+        let (output, told) = restored(own.path(), folder.path(), "echo here");
+        assert_eq!(output, "here\n");
+        told
+    };
+    assert_eq!(run(), "");
+    // The list of the cache's files has sizes and times, so only its content differs.
+    let file = memory();
+    let (mut bytes, time) = (fs::read(&file).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(&file, bytes).unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    let told = run();
+    assert!(told.lines().count() == 2 && told.ends_with(": the machine boots"), "{told}");
+    assert!(run().starts_with("lab: restoring "));
+    // Cut short.
+    let file = fs::File::options().write(true).open(memory()).unwrap();
+    file.set_len(100_000).unwrap();
+    let told = run();
+    assert!(
+        told.ends_with("memory.zst has changed: the machine boots") && told.lines().count() == 1,
+        "{told}"
+    );
+    assert!(run().starts_with("lab: restoring "));
+    // Of another version, or of another machine whose name is the same by chance.
+    let description = find(&own.path().join("machines"), "description");
+    let (text, time) =
+        (fs::read_to_string(&description).unwrap(), fs::metadata(&description).unwrap().modified().unwrap());
+    fs::write(&description, text.replacen("machine 1", "machine 0", 1)).unwrap();
+    fs::File::options().write(true).open(&description).unwrap().set_modified(time).unwrap();
+    let told = run();
+    assert!(told.ends_with("it is another machine: the machine boots"), "{told}");
+    assert!(run().starts_with("lab: restoring "));
+}
+
+#[test]
+#[ignore = "boots a guest: make test runs it"]
+fn two_labs_that_would_save_a_machine_at_once_both_run_and_one_is_kept() {
+    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let start = || lab(folder.path(), &[], &["echo here"]).env("CANTER_CACHE", own.path()).spawn().unwrap();
+    for child in [start(), start()] {
+        assert_eq!(ended(child.wait_with_output().unwrap(), 0).0, "here\n");
+    }
+    assert_eq!(fs::read_dir(own.path().join("machines")).unwrap().count(), 1);
+}
+
+#[test]
+#[ignore = "boots a guest: make test runs it"]
+fn without_room_for_the_saved_machine_the_command_runs_all_the_same() {
+    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let machines = own.path().join("machines");
+    fs::create_dir(&machines).unwrap();
+    let canter = env!("CARGO_BIN_EXE_canter");
+    let script = format!(
+        "mount -t tmpfs -o size=2M small '{0}' && cd '{1}' && '{canter}' -v lab --timeout 3m -- echo here; \
+         code=$?; find '{0}' -mindepth 1 | wc -l >&2; exit $code",
+        machines.display(),
+        folder.path().display(),
+    );
+    let mut small = Command::new("unshare");
+    small.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]).env("CANTER_CACHE", own.path());
+    let (stdout, stderr) = ended(small.stdin(Stdio::null()).output().unwrap(), 0);
+    assert_eq!(stdout, "here\n");
+    let lines: Vec<_> = stderr.lines().filter(|line| line.contains("machine is not saved")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("No space left on device"), "{stderr}");
+    assert!(stderr.ends_with("\n0\n"), "nothing is left: {stderr}");
+}
+
 #[test]
 #[ignore = "boots a guest: make test runs it"]
 fn clean_removes_what_no_lab_uses_and_a_running_guest_goes_on() {

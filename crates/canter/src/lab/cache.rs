@@ -7,7 +7,7 @@ mod listing;
 mod lock;
 mod sweep;
 
-pub use sweep::clean;
+pub use sweep::{MACHINES, clean};
 
 use super::{lab_failure, progress::Progress, signals::Signals};
 use crate::failure::{Failure, Result};
@@ -42,6 +42,38 @@ pub struct Entry {
 impl Entry {
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// An entry that is being made; nobody else makes it meanwhile. Dropping this leaves nothing.
+pub struct Reservation<'a> {
+    cache: &'a Cache<'a>,
+    name: String,
+    made: tempfile::TempDir,
+    _lock: Lock,
+}
+
+impl Reservation<'_> {
+    /// The folder to fill.
+    pub fn path(&self) -> &Path {
+        self.made.path()
+    }
+
+    /// Gives the entry its name, in the place of a damaged one, and removes entries that nobody has used for long.
+    pub fn keep(self, progress: &Progress) -> Result<()> {
+        let path = &self.cache.path(&self.name);
+        let step = |name: &'static str| move |e: io::Error| failed(path, name, &e);
+        listing::write(self.path()).map_err(step("list"))?;
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o755)).map_err(step("chmod"))?;
+        let old = self.cache.temporary(&self.name, OLD);
+        if path.exists() {
+            fs::rename(path, &old).map_err(step("rename"))?;
+        }
+        fs::rename(self.path(), path).map_err(step("rename"))?;
+        let _renamed = self.made.keep();
+        let _ = fs::remove_dir_all(old); // otherwise the next sweep removes it
+        sweep::after(self.cache, &self.name, progress);
+        Ok(())
     }
 }
 
@@ -97,37 +129,53 @@ impl<'a> Cache<'a> {
                 if path.exists() {
                     progress.say(&format!("cache {}: {why}: making it again", path.display()));
                 }
-                self.make(&path, &make)?;
+                let reservation = self.reserve_locked(name, lock)?;
+                make(reservation.path())?;
+                reservation.keep(progress)?;
                 made = true;
-                sweep::after(self, name, progress);
             }
-            drop(lock);
         }
     }
 
-    /// Makes an entry under a temporary name; a damaged one stays until this one is whole.
-    fn make(&self, path: &Path, make: impl Fn(&Path) -> Result<()>) -> Result<()> {
-        let step = |name: &'static str| move |e: io::Error| failed(path, name, &e);
+    /// The entry `name`, if it is there and nobody is making or removing it. Waits for nobody. An error says why the entry
+    /// cannot be used.
+    pub fn find(&self, name: &str) -> std::result::Result<Option<Entry>, String> {
+        let path = self.root.join(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let lock = self.locks.try_take(name, Holders::Many).map_err(|e| format!("lock: {e}"))?;
+        let Some(lock) = lock else { return Ok(None) };
+        listing::check(&path)?;
+        Ok(Some(Entry { path, _lock: lock }))
+    }
+
+    /// A folder to make the entry `name` in, if nobody makes or uses it. Waits for nobody.
+    pub fn reserve(&self, name: &str) -> Result<Option<Reservation<'_>>> {
+        let lock = self.locks.try_take(name, Holders::One);
+        let lock = lock.map_err(|e| failed(&self.root.join(name), "lock", &e))?;
+        lock.map(|lock| self.reserve_locked(name, lock)).transpose()
+    }
+
+    fn reserve_locked(&self, name: &str, lock: Lock) -> Result<Reservation<'_>> {
+        let path = self.root.join(name);
+        let step = |e: io::Error| failed(&path, "create", &e);
         let parent = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent).map_err(step("create"))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let [new, old] = TEMPORARY.map(|prefix| parent.join(format!("{prefix}{name}")));
+        fs::create_dir_all(parent).map_err(step)?;
         // Under the lock nobody else uses these names: existing folders are left over from a killed lab.
-        for leftover in [&new, &old] {
-            let _ = fs::remove_dir_all(leftover);
+        for prefix in TEMPORARY {
+            let _ = fs::remove_dir_all(self.temporary(name, prefix));
         }
-        let made = tempfile::Builder::new().prefix(&format!("{NEW}{name}")).rand_bytes(0).tempdir_in(parent);
-        let made = made.map_err(step("create"))?;
-        make(made.path())?;
-        listing::write(made.path()).map_err(step("list"))?;
-        fs::set_permissions(made.path(), fs::Permissions::from_mode(0o755)).map_err(step("chmod"))?;
-        if path.exists() {
-            fs::rename(path, &old).map_err(step("rename"))?;
-        }
-        fs::rename(made.path(), path).map_err(step("rename"))?;
-        let _renamed = made.keep();
-        let _ = fs::remove_dir_all(old); // otherwise the next sweep removes it
-        Ok(())
+        let new = self.temporary(name, NEW);
+        let new = new.file_name().unwrap_or_default();
+        let made = tempfile::Builder::new().prefix(new).rand_bytes(0).tempdir_in(parent).map_err(step)?;
+        Ok(Reservation { cache: self, name: name.to_owned(), made, _lock: lock })
+    }
+
+    /// The name of the entry `name` before it is whole, or while it is removed.
+    fn temporary(&self, name: &str, prefix: &str) -> PathBuf {
+        let (folder, entry) = name.rsplit_once('/').unwrap_or(("", name));
+        self.root.join(folder).join(format!("{prefix}{entry}"))
     }
 
     /// Takes the lock of an entry; waits while somebody else holds it.

@@ -1,4 +1,6 @@
-//! The guest's first files: busybox, the modules to reach the host's files, the two scripts and the command.
+//! The guest's first files. The archive of a boot has busybox, the modules and the first script: what a machine is before
+//! it has a command, and all that a saved machine contains. The archive of a session follows when the guest asks for it:
+//! the scripts that mount the host's files and run the command, and what they need to know.
 
 use super::{
     cpio::Archive,
@@ -12,6 +14,7 @@ use super::{
     shell, topology,
 };
 use crate::failure::Result;
+use canter_io::clock;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -22,6 +25,9 @@ const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", 
 const CAN: &[&str] =
     &["can", "can-raw", "can-bcm", "can-gw", "vcan", "vxcan", "sch_tbf", "can-dev", "kvaser_pci"];
 
+/// The script of a boot.
+pub const INIT: &[u8] = include_bytes!("guest/init");
+
 /// Variables that the lab passes to the command; a name that ends with `_` is a prefix.
 const ENVIRONMENT: &[&str] = &["PATH", "HOME", "TERM", "LANG", "CANTER_", "RUST_", "CARGO_"];
 const SYSTEM_FOLDERS: &[&str] =
@@ -29,7 +35,7 @@ const SYSTEM_FOLDERS: &[&str] =
 /// The guest's folder with the running binary, named `canter`.
 const OWN_FOLDER: &str = "/run/canter-lab/bin";
 
-/// What the scripts need to know about the run.
+/// What the scripts of a session need to know.
 pub struct Session<'a> {
     pub command: &'a [String],
     /// The current directory of the command.
@@ -40,17 +46,13 @@ pub struct Session<'a> {
     pub visible: &'a [PathBuf],
     /// Marks the end of a complete stream.
     pub token: &'a str,
-    /// The guest's root folder, and read-only folders by their tags.
-    pub root: &'a Path,
+    /// Read-only folders by their tags.
     pub read_only: &'a [(&'static str, PathBuf)],
 }
 
-/// Writes the archive for one run.
-pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &Progress) -> Result<Vec<u8>> {
-    let busybox = match machine.arch.is_host() {
-        true => programs::path(programs::BUSYBOX),
-        false => session.root.join("usr/bin/busybox"),
-    };
+/// The archive that the kernel unpacks and runs.
+pub fn boot(machine: &Machine, kernel: &Kernel, root: &Path, progress: &Progress) -> Result<Vec<u8>> {
+    let busybox = busybox(machine, root);
     if !programs::is_static(&busybox) {
         let install = Family::host().install(&[programs::BUSYBOX.packages]);
         return Err(lab_failure(format!("{}: not a static program ({install})", busybox.display())));
@@ -62,25 +64,40 @@ pub fn build(machine: &Machine, kernel: &Kernel, session: &Session, progress: &P
     let busybox_bytes =
         std::fs::read(&busybox).map_err(|e| lab_failure(format!("{}: {e}", busybox.display())))?;
     archive.file("bin/busybox", &busybox_bytes);
-    let order = add_modules(&mut archive, machine, kernel, progress)?;
+    let mut order = String::new();
+    for Extra { file, parameters } in modules(machine, kernel, progress)? {
+        let name = modprobe::plain_name(&file.to_string_lossy());
+        archive.file(&format!("modules/{name}"), &modprobe::read_plain(&file)?);
+        let _ = writeln!(order, "{name} {parameters}");
+    }
     archive.file("modules/order", order.as_bytes());
-    archive.file("init", include_bytes!("guest/init"));
-    archive.file("session", include_bytes!("guest/session"));
+    archive.file("init", INIT);
     archive.file("modules/drivers", drivers(machine).as_bytes());
+    Ok(archive.finish())
+}
+
+/// The archive that the guest unpacks when it is ready for a command.
+pub fn session(machine: &Machine, kernel: &Kernel, session: &Session) -> Vec<u8> {
+    let mut archive = Archive::new();
+    archive.file("arrive", include_bytes!("guest/arrive"));
+    archive.file("session", include_bytes!("guest/session"));
     archive.file("lab", variables(machine, kernel, session).as_bytes());
     archive.file("shares", shares(session).as_bytes());
     archive.file("visible", visible(machine, session).as_bytes());
     archive.file("command", command(session, std::env::vars_os()).as_bytes());
-    Ok(archive.finish())
+    archive.finish()
 }
 
-/// Adds the modules, uncompressed; returns a line for each in the order to load them: name and parameters.
-fn add_modules(
-    archive: &mut Archive,
-    machine: &Machine,
-    kernel: &Kernel,
-    progress: &Progress,
-) -> Result<String> {
+/// The host's busybox, or that of another architecture's root.
+pub fn busybox(machine: &Machine, root: &Path) -> PathBuf {
+    match machine.arch.is_host() {
+        true => programs::path(programs::BUSYBOX),
+        false => root.join("usr/bin/busybox"),
+    }
+}
+
+/// The modules that a boot loads, in their order.
+pub fn modules(machine: &Machine, kernel: &Kernel, progress: &Progress) -> Result<Vec<Extra>> {
     let needed = kernel.index.order(NEEDED);
     if !needed.absent.is_empty() {
         return Err(lab_failure(format!(
@@ -99,17 +116,11 @@ fn add_modules(
     }
     let folder = kernel.modules.as_ref().map(|folder| folder.join(&kernel.release)).unwrap_or_default();
     let files = wanted.files.iter().map(|file| Extra::new(folder.join(file)));
-    let mut order = String::new();
-    for Extra { file, parameters } in files.chain(kernel.extra_modules.iter().cloned()) {
-        let name = modprobe::plain_name(&file.to_string_lossy());
-        archive.file(&format!("modules/{name}"), &modprobe::read_plain(&file)?);
-        let _ = writeln!(order, "{name} {parameters}");
-    }
-    Ok(order)
+    Ok(files.chain(kernel.extra_modules.iter().cloned()).collect())
 }
 
 /// One line per card that one of our modules drives instead of the kernel's driver: the driver and the card's address.
-fn drivers(machine: &Machine) -> String {
+pub fn drivers(machine: &Machine) -> String {
     let cards = machine.modules.iter().flat_map(|chosen| {
         let line = |&card: &u8| format!("{} {}\n", chosen.module.driver, topology::card_address(card));
         chosen.loading.cards.iter().map(line)
@@ -117,14 +128,15 @@ fn drivers(machine: &Machine) -> String {
     cards.collect()
 }
 
-/// The variables of both scripts.
+/// The variables of a session's scripts.
 fn variables(machine: &Machine, kernel: &Kernel, session: &Session) -> String {
     let path = |path: Option<PathBuf>| shell::quote(&path.unwrap_or_default().to_string_lossy());
     // In another root, modules and program are not under the host's paths: they are mounted separately.
     let of_host = |path: Option<PathBuf>| path.filter(|_| machine.arch.is_host());
     let tags: Vec<_> = session.read_only.iter().map(|(tag, _)| *tag).collect();
     format!(
-        "MODULES={}\nPROGRAM={}\nTOKEN={}\nREAD_ONLY='{}'\nSYSTEMD={}\n",
+        "NOW={}\nMODULES={}\nPROGRAM={}\nTOKEN={}\nREAD_ONLY='{}'\nSYSTEMD={}\n",
+        clock::realtime_ns() / 1_000_000_000,
         path(of_host(kernel.modules.clone()).map(|folder| folder.canonicalize().unwrap_or(folder))),
         path(of_host(std::env::current_exe().ok())),
         shell::quote(session.token),
@@ -199,7 +211,6 @@ mod tests {
             shares: &folders,
             visible: &[],
             token: "T",
-            root: Path::new("/"),
             read_only: &[],
         };
         assert_eq!(shares(&session), "share0 /tmp/my dir\nshare1 /srv\n");

@@ -53,6 +53,9 @@ pub struct Machine {
     /// Folders whose changes are kept, in addition to the current one.
     pub shares: Vec<PathBuf>,
     pub accel: Accel,
+    /// The number of the saved machine to restore; machines of different numbers are saved from separate boots. `None`: a
+    /// boot of its own.
+    pub saved: Option<u32>,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Limit for one boot, from its start to the end of the command.
@@ -78,6 +81,7 @@ impl Default for Machine {
             systemd: false,
             shares: Vec::new(),
             accel: Accel::Auto,
+            saved: Some(0),
             append: Vec::new(),
             timeout: Duration::from_secs(600),
             console: None,
@@ -111,6 +115,11 @@ impl Ended {
 }
 
 impl Machine {
+    /// Whether QEMU can save this machine: a PC without the host's own processor.
+    pub fn can_be_saved(&self) -> bool {
+        self.saved.is_some() && self.arch == Arch::Amd64 && self.arch.is_host() && self.accel != Accel::Kvm
+    }
+
     /// Adds a module, unless the machine has it.
     pub fn load(&mut self, chosen: Chosen) {
         if !self.modules.iter().any(|one| one.module.name() == chosen.module.name()) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     quiet: bool,
+    verbose: bool,
     terminal: bool,
 }
 
@@ -15,7 +16,19 @@ pub struct Step(Option<ProgressBar>);
 
 impl Progress {
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal() }
+        Self { quiet, verbose: false, terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// With details, as `-v` asks for.
+    pub fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
+    }
+
+    /// Prints one line with `-v` only.
+    pub fn detail(&self, text: &str) {
+        if self.verbose {
+            self.say(text);
+        }
     }
 
     /// Prints one line.

@@ -6,7 +6,7 @@ use super::{
     arch::{self, Arch},
     cache::{Cache, Entry},
     fd_driver, foreign,
-    guest::{self, Boot, Outcome},
+    guest::{self, Boot, Outcome, Start},
     here::Here,
     initramfs,
     kernel::{self, Kernel},
@@ -14,6 +14,7 @@ use super::{
     machine::{Ended, Machine},
     out_of_tree, programs,
     progress::Progress,
+    saved::Description,
     signals::Signals,
     streams::Streams,
 };
@@ -43,7 +44,7 @@ impl Machine {
             return Err(Failure::unable(format!("lab: {why}")));
         }
         programs::require(&[&[self.arch.qemu()], programs::ALWAYS].concat())?;
-        let progress = Progress::new(self.quiet);
+        let progress = Progress::new(self.quiet).verbose(self.verbose);
         let signals = Signals::catch()?;
         let done = self.prepare_and_run(command, streams, &signals, &progress);
         match signals.caught() {
@@ -78,6 +79,7 @@ impl Machine {
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
         let run = Run {
+            cache: &cache,
             kernel: &kernel,
             here: &here,
             root,
@@ -90,12 +92,12 @@ impl Machine {
         let key = kvm::Key { qemu_version: run.qemu_version, kernel: &kernel };
         let accel = kvm::choose(self, &cache, &key, progress, |machine, streams| {
             let nothing = ["true".to_owned(), String::new()];
-            match run.boot(machine, &nothing, "probe", streams, progress)? {
+            match run.boot(machine, Start::Boot, &nothing, "probe", streams, progress)? {
                 Outcome::Ended(ended) => Ok(Some(ended)),
-                Outcome::NotBegun(_) | Outcome::Failed(_) => Ok(None),
+                Outcome::NotBegun(_) | Outcome::NotRestored(_) | Outcome::Failed(_) => Ok(None),
             }
         })?;
-        run.boot_twice(&Self { accel, ..self.clone() }, command, streams, progress)
+        run.restore_or_boot(&Self { accel, ..self.clone() }, command, streams, progress)
     }
 
     /// Folders that the guest mounts read-only, because its root is not the host's.
@@ -115,6 +117,7 @@ impl Machine {
 
 /// What all boots of one run share.
 struct Run<'a> {
+    cache: &'a Cache<'a>,
     kernel: &'a Kernel,
     here: &'a Here,
     root: &'a Path,
@@ -126,25 +129,60 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// With several emulated processors about one boot in a hundred fails early (code patching): boot once more.
-    fn boot_twice(
+    /// Restores the machine if it was saved, else boots it.
+    fn restore_or_boot(
         &self,
         machine: &Machine,
         command: &[String],
         streams: impl Fn() -> Result<Streams>,
         progress: &Progress,
     ) -> Result<Ended> {
-        let outcome = self.boot(machine, command, "first", streams()?, progress)?;
+        if !machine.can_be_saved() {
+            if machine.saved.is_some() {
+                progress.detail("QEMU cannot save this machine: it boots");
+            }
+            return self.boot_twice(machine, || Start::Boot, command, streams, progress);
+        }
+        let description = Description::new(machine, self.kernel, self.here.shares.len(), self.qemu_version)?;
+        match description.find(self.cache) {
+            Ok(Some(saved)) => {
+                progress.detail(&format!("restoring {} (--boot boots)", description.name()));
+                match self.boot(machine, Start::Restore(&saved), command, "restored", streams()?, progress)? {
+                    Outcome::Ended(ended) => return Ok(ended),
+                    Outcome::Failed(failure) => return Err(failure),
+                    Outcome::NotRestored(why) => progress.detail(&format!("{why}: the machine boots")),
+                    Outcome::NotBegun(failure) => {
+                        progress.detail(&format!("{}: the machine boots", failure.message));
+                    }
+                }
+            }
+            Ok(None) => {}
+            Err(why) => progress.detail(&format!("{}: {why}: the machine boots", description.name())),
+        }
+        self.boot_twice(machine, || Start::Save(&description, self.cache), command, streams, progress)
+    }
+
+    /// With several emulated processors about one boot in a hundred fails early (code patching): boot once more.
+    fn boot_twice<'s>(
+        &self,
+        machine: &Machine,
+        start: impl Fn() -> Start<'s>,
+        command: &[String],
+        streams: impl Fn() -> Result<Streams>,
+        progress: &Progress,
+    ) -> Result<Ended> {
+        let outcome = self.boot(machine, start(), command, "first", streams()?, progress)?;
         let outcome = match outcome {
             Outcome::NotBegun(_) => {
                 progress.say("boot failed before the command began: booting once more");
-                self.boot(machine, command, "second", streams()?, progress)?
+                self.boot(machine, start(), command, "second", streams()?, progress)?
             }
             outcome => outcome,
         };
         match outcome {
             Outcome::Ended(ended) => Ok(ended),
             Outcome::NotBegun(failure) | Outcome::Failed(failure) => Err(failure),
+            Outcome::NotRestored(_) => unreachable!("it was to boot"),
         }
     }
 
@@ -152,6 +190,7 @@ impl Run<'_> {
     fn boot(
         &self,
         machine: &Machine,
+        start: Start,
         command: &[String],
         name: &str,
         streams: Streams,
@@ -166,11 +205,15 @@ impl Run<'_> {
             shares: &here.shares,
             visible: &here.visible,
             token,
-            root: self.root,
             read_only: self.read_only,
         };
         let initramfs = folder.join("initramfs");
-        fs::write(&initramfs, initramfs::build(machine, self.kernel, &session, progress)?)
+        // QEMU reads it before it restores a machine, which has no more use for it.
+        let first_files = match start {
+            Start::Restore(_) => Vec::new(),
+            Start::Boot | Start::Save(..) => initramfs::boot(machine, self.kernel, self.root, progress)?,
+        };
+        fs::write(&initramfs, first_files)
             .map_err(|e| lab_failure(format!("{}: {e}", initramfs.display())))?;
         let console = match &machine.console {
             Some(file) => std::path::absolute(file).unwrap_or_else(|_| file.clone()),
@@ -179,6 +222,8 @@ impl Run<'_> {
         File::create(&console).map_err(|e| lab_failure(format!("console {}: {e}", console.display())))?;
         let boot = Boot {
             machine,
+            start,
+            session: &initramfs::session(machine, self.kernel, &session),
             kernel: &self.kernel.image,
             initramfs: &initramfs,
             shares: &here.shares,
@@ -189,6 +234,7 @@ impl Run<'_> {
             token,
             qemu_version: self.qemu_version,
             signals: self.signals,
+            progress,
         };
         guest::boot(&boot, streams)
     }

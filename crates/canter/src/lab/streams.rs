@@ -65,14 +65,15 @@ fn in_foreground(stat: &str) -> bool {
 pub enum Event {
     /// A line of the control port.
     Control(String),
-    /// A stream ended with its mark.
-    Complete,
+    /// The stream of this port ended with its mark.
+    Complete(&'static str),
     /// This process's output cannot be written.
     OutputFailed(io::Error),
 }
 
-/// Copies a stream up to its end mark.
+/// Copies the stream of a port up to its end mark.
 pub fn relay(
+    port: &'static str,
     mut from: UnixStream,
     mut to: Box<dyn Write + Send>,
     token: Vec<u8>,
@@ -93,7 +94,7 @@ pub fn relay(
                 return;
             }
             if end.seen {
-                let _ = events.send(Event::Complete);
+                let _ = events.send(Event::Complete(port));
             }
             if count == 0 || end.seen {
                 return;

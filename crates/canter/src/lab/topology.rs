@@ -41,7 +41,7 @@ pub struct Paths<'a> {
     pub kernel: &'a Path,
     pub initramfs: &'a Path,
     pub console: &'a Path,
-    /// The folder with the sockets `stdout`, `stderr`, `stdin` and `control`.
+    /// The folder with the sockets of `PORTS` and of the monitor.
     pub sockets: &'a Path,
     /// The host's folders that the guest may write to.
     pub shares: &'a [PathBuf],
@@ -51,8 +51,10 @@ pub struct Paths<'a> {
     pub read_only: &'a [(&'static str, PathBuf)],
 }
 
-/// The virtio-serial ports in the order of their numbers, 1 to 4: `/dev/vport0p1` and so on.
-pub const PORTS: [&str; 4] = ["stdout", "stderr", "stdin", "control"];
+/// The virtio-serial ports in the order of their numbers, 1 to 5: `/dev/vport0p1` and so on.
+pub const PORTS: [&str; 5] = ["stdout", "stderr", "stdin", "control", "symbols"];
+/// The socket of QEMU's monitor, by which a machine is saved and restored.
+pub const MONITOR: &str = "monitor";
 
 /// The kernel's command line. Programs in the guest read their environment from it.
 ///
@@ -95,6 +97,15 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
     cards(machine, &mut list);
     if machine.net {
         network(&mut list);
+    }
+    if machine.can_be_saved() {
+        // Tells the guest's kernel that this start of QEMU is another one than that of the saved machine.
+        list.words("-device vmgenid,guid=auto");
+        list.pair(
+            "-chardev",
+            format!("socket,id={MONITOR},server=off,path={}", escaped(&paths.sockets.join(MONITOR))),
+        );
+        list.words("-mon chardev=monitor,mode=control");
     }
     list.words("-device virtio-serial-pci");
     for (port, name) in PORTS.iter().enumerate() {

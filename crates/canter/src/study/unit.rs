@@ -101,7 +101,9 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
         let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
             Some((_, boot)) => boot,
             None => {
-                let machine = machine(&unit.study.lab, kernel)?;
+                // Each boot of a plan is another one: it is restored from a machine of its own boot.
+                let saved = Some(unit.boot.saturating_sub(1));
+                let machine = Machine { saved, ..machine(&unit.study.lab, kernel)? };
                 boots.push((key, Boot { number: unit.boot, machine, units: Vec::new() }));
                 let Some((_, boot)) = boots.last_mut() else { unreachable!("it was just pushed") };
                 boot

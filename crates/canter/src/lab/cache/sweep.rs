@@ -12,15 +12,40 @@ use std::{
 };
 
 /// The folders of the cache that have entries.
-const FOLDERS: [&str; 8] = [BUILDS[0], BUILDS[1], BUILDS[2], "apt", "headers", "kernels", "roots", "sources"];
+const FOLDERS: [&str; 9] = [
+    BOUNDED[0].folder,
+    BOUNDED[1].folder,
+    BOUNDED[2].folder,
+    BOUNDED[3].folder,
+    "apt",
+    "headers",
+    "kernels",
+    "roots",
+    "sources",
+];
+/// The folder of saved machines.
+pub const MACHINES: &str = "machines";
 /// Those with an entry for each change of a source or a kernel: without a bound they would grow for ever.
-const BUILDS: [&str; 3] = ["builds", "drivers", "images"];
+const BOUNDED: [Bounded; 4] = [
+    Bounded { folder: "builds", noun: "module build", most: 64 },
+    Bounded { folder: "drivers", noun: "module build", most: 64 },
+    Bounded { folder: "images", noun: "kernel image", most: 64 },
+    Bounded { folder: MACHINES, noun: "saved machine", most: 32 }, // 30 MB each
+];
 /// The verdicts about KVM; no lab needs them after its start.
 const VERDICTS: &str = "kvm";
-/// Builds that no lab has used for this time are removed.
+/// Entries of these folders that no lab has used for this time are removed.
 const UNUSED_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// And so are all but this many, the ones used last, in each folder of builds.
-const BUILDS_MAX: usize = 64;
+
+/// A folder of the cache that is kept small.
+#[derive(Clone, Copy)]
+struct Bounded {
+    folder: &'static str,
+    /// What an entry is.
+    noun: &'static str,
+    /// The number of entries that stay, those used last.
+    most: usize,
+}
 
 /// What was removed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,39 +54,34 @@ struct Removed {
     bytes: u64,
 }
 
-/// Removes old builds and leftovers after the entry `made` was made.
+/// Removes old entries and leftovers beside the entry `made`, if its folder is kept small.
 pub fn after(cache: &Cache, made: &str, progress: &Progress) {
-    if !BUILDS.iter().any(|folder| Path::new(made).starts_with(folder)) {
+    let Some(bounded) = BOUNDED.iter().find(|bounded| Path::new(made).starts_with(bounded.folder)) else {
         return;
-    }
-    let removed = prune(cache, SystemTime::now(), BUILDS_MAX);
-    if removed.entries > 0 {
-        let (Removed { entries, bytes }, days) = (removed, UNUSED_MAX.as_secs() / 86400);
-        progress.say(&format!(
-            "cache: removed {} of modules ({}): not used for {days} days, or more than {BUILDS_MAX}",
-            counted(entries, "build"),
-            size(bytes)
-        ));
+    };
+    let Removed { entries, bytes } = prune(cache, bounded, SystemTime::now());
+    if entries > 0 {
+        let (Bounded { noun, most, .. }, days) = (bounded, UNUSED_MAX.as_secs() / 86400);
+        let (number, size) = (counted(entries, noun), size(bytes));
+        progress
+            .say(&format!("cache: removed {number} ({size}): not used for {days} days, or more than {most}"));
     }
 }
 
-fn prune(cache: &Cache, now: SystemTime, most: usize) -> Removed {
+fn prune(cache: &Cache, bounded: &Bounded, now: SystemTime) -> Removed {
     let mut removed = Removed::default();
-    for folder in BUILDS {
-        let last_used = |name: &String| {
-            let made = || fs::metadata(cache.path(name)).ok()?.modified().ok();
-            cache.locks.last_taken(name).or_else(made).unwrap_or(SystemTime::UNIX_EPOCH)
-        };
-        let mut names = entries(cache, folder);
-        names.sort_by_cached_key(|name| Reverse(last_used(name)));
-        let is_old =
-            |name: &String| now.duration_since(last_used(name)).is_ok_and(|unused| unused > UNUSED_MAX);
-        for (_, name) in names.iter().enumerate().filter(|(place, name)| *place >= most || is_old(name)) {
-            // What is in use, or cannot be removed, stays until the next time.
-            if let Ok(Some(bytes)) = remove(cache, name) {
-                removed.entries += 1;
-                removed.bytes += bytes;
-            }
+    let last_used = |name: &String| {
+        let made = || fs::metadata(cache.path(name)).ok()?.modified().ok();
+        cache.locks.last_taken(name).or_else(made).unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    let mut names = entries(cache, bounded.folder);
+    names.sort_by_cached_key(|name| Reverse(last_used(name)));
+    let is_old = |name: &String| now.duration_since(last_used(name)).is_ok_and(|unused| unused > UNUSED_MAX);
+    for (_, name) in names.iter().enumerate().filter(|(place, name)| *place >= bounded.most || is_old(name)) {
+        // What is in use, or cannot be removed, stays until the next time.
+        if let Ok(Some(bytes)) = remove(cache, name) {
+            removed.entries += 1;
+            removed.bytes += bytes;
         }
     }
     removed
@@ -202,9 +222,10 @@ mod tests {
         used(&root, "drivers/b", 29 * DAY);
         used(&root, "builds/c", 31 * DAY);
         used(&root, "kernels/d", 300 * DAY);
-        let removed = prune(&Cache::at(&root), SystemTime::now(), 10);
-        assert_eq!(removed.entries, 3);
-        assert!(removed.bytes >= 20_000, "{removed:?}");
+        let [builds, drivers, ..] = BOUNDED;
+        let removed = [builds, drivers].map(|bounded| prune(&Cache::at(&root), &bounded, SystemTime::now()));
+        assert!(removed[0].bytes >= 10_000, "{removed:?}");
+        assert_eq!(removed.map(|one| one.entries), [1, 2]);
         assert_eq!(left(&root, "drivers"), ["drivers/b"]);
         assert!(left(&root, "builds").is_empty() && left(&root, "kernels") == ["kernels/d"]);
         assert!(!root.join("locks/drivers-a").exists());
@@ -217,7 +238,8 @@ mod tests {
         for (name, days) in [("drivers/a", 4), ("drivers/b", 3), ("drivers/c", 1), ("drivers/d", 2)] {
             used(&root, name, days * DAY);
         }
-        assert_eq!(prune(&Cache::at(&root), SystemTime::now(), 2).entries, 1);
+        let two = Bounded { folder: "drivers", noun: "module build", most: 2 };
+        assert_eq!(prune(&Cache::at(&root), &two, SystemTime::now()).entries, 1);
         assert_eq!(left(&root, "drivers"), ["drivers/a", "drivers/c", "drivers/d"]);
         drop(held);
     }
