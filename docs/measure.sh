@@ -2,7 +2,7 @@
 # Measures what the documents quote and no study has: docs/measure.sh FOLDER [PART…], as root or with the packages that
 # `make setup` names, after cargo build --release and make target/python. Then change the folder in the documents' `figures:`
 # comments; docs/figures.py --write does the rest.
-# Parts: record convert python wire first_loss bpf syscalls lateness
+# Parts: record convert python wire first_loss syscalls lateness
 set -euo pipefail
 cd "$(dirname "$0")/.."
 canter=$PWD/target/release/canter
@@ -78,18 +78,6 @@ first_loss() {
       --json $folder/first-loss.json"
 }
 
-# The program in the kernel beside can-gw, on virtual wires and between cards.
-bpf() {
-  for kernel in 6.12 6.1; do
-    virtual --bus wire --kernel $kernel -- "
-      for link in can0 can1 can2 can3 can4 wcan2 wcan3 wcan4; do ip link set \$link up type can bitrate 1000000; done
-      canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method can-gw,bpf --len 8 --count 200 \
-        --json $folder/bpf-wire.$kernel.json
-      canter latency --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw,bpf --len 8 --count 200 \
-        --json $folder/bpf-cards.$kernel.json"
-  done
-}
-
 # Receiving by a ring that listens to CAN only, and by one that has to receive every protocol.
 syscalls() {
   virtual -- "for mtu in 16 72; do
@@ -112,7 +100,7 @@ os.remove(sys.argv[1] + ".json")
 PYTHON
 }
 
-for part in ${*:-record convert python wire first_loss bpf syscalls lateness}; do
+for part in ${*:-record convert python wire first_loss syscalls lateness}; do
   echo "measure: $part" >&2
   "$part"
 done

@@ -10,7 +10,6 @@
 //! | [`tap`] | read the frames on a virtual wire, with start and end of each in ns |
 //! | [`capture_ring`], [`capture_sockets`], [`capture_devices`] | receive for recording |
 //! | [`loss`] | count lost frames by the place where they were lost |
-//! | [`redirect`] | route frames in the kernel by a BPF program |
 //! | [`node`] | one socket that sends and receives, for a program that takes part in a bus |
 //!
 //! Frames, notation and filters are those of the crate `canter-frame`.
@@ -45,7 +44,7 @@
 //! uapi error batch packet_filter
 //! sys
 //! pci netlink
-//! btf port
+//! port
 //! carrier
 //! carrier::network carrier::canchar carrier::port carrier::sim
 //! carrier::table
@@ -58,13 +57,12 @@
 //! method::canchar_ring
 //! method::table
 //! captured
-//! capture_ring loss tap redirect node
+//! capture_ring loss tap node
 //! capture_sockets capture_devices
 //! ```
 #![deny(unsafe_code)]
 
 pub mod batch;
-pub(crate) mod btf;
 pub mod capture_devices;
 pub mod capture_ring;
 pub mod capture_sockets;
@@ -87,7 +85,6 @@ pub mod node;
 pub mod packet_filter;
 pub mod pci;
 pub(crate) mod port;
-pub mod redirect;
 pub(crate) mod sys;
 pub mod tap;
 pub(crate) mod uapi;

@@ -13,7 +13,6 @@ pub(crate) mod generic;
 pub(crate) mod link;
 pub(crate) mod request;
 pub(crate) mod socket;
-pub(crate) mod traffic_control;
 pub mod wire;
 
 use std::io;
@@ -82,7 +81,6 @@ pub fn decode_any(datagram: &[u8]) {
         let _ = message.end();
         let _ = link::Link::decode(message.payload);
         can_gw::decode_any(message.payload);
-        traffic_control::decode_any(message.payload);
         generic::decode_any(message.payload);
         wire::decode_any(message.payload);
     }

@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod array;
-pub mod bpf;
 pub mod canbare;
 pub mod canchar;
 pub mod canprobe;

@@ -3,7 +3,6 @@
 pub mod account;
 mod backlog;
 mod bare_metal;
-mod bpf;
 mod can_gw;
 pub mod child;
 mod control;

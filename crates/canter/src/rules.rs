@@ -15,7 +15,6 @@ pub mod jobs;
 pub mod limit;
 pub mod lookup;
 pub mod read;
-pub mod redirect;
 pub mod select;
 pub mod write;
 

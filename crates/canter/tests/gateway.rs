@@ -24,7 +24,7 @@ fn every_pair_hands_on_every_frame_once_in_order_and_unchanged() {
     let _alone = alone();
     cards();
     let signals = ["INT", "TERM"].into_iter().cycle();
-    for ((paper, ours), signal) in pairs().chain([("kernel", "can-gw"), ("bpf", "bpf")]).zip(signals) {
+    for ((paper, ours), signal) in pairs().chain([("kernel", "can-gw")]).zip(signals) {
         let gateway = Gateway::start("can3", "can4", paper, &[]);
         let (sent, routed) = (Candump::on("can1"), Candump::on("can2"));
         let generate = ["-g", "1", "-n", "100", "-I", "i", "-L", "i", "-D", "r"];
@@ -46,7 +46,7 @@ fn every_pair_hands_on_every_frame_once_in_order_and_unchanged() {
 fn an_idle_gateway_ends_at_once_however_it_waits() {
     let _alone = alone();
     cards();
-    for method in WAITS.iter().chain(&["bpf"]) {
+    for method in WAITS {
         for signal in ["INT", "TERM"] {
             let ended = Gateway::start("can3", "can4", method, &[]).stop(signal);
             assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -76,7 +76,7 @@ fn a_filter_lets_through_what_candump_lets_through() {
         "100:100,020:020,J",
     ];
     let frames: Vec<String> = (0..36).map(|at| format!("{}#{at:02X}", IDENTIFIERS[at % 12])).collect();
-    for method in ["read+write", "ring/spin+write", "can-gw", "bpf"] {
+    for method in ["read+write", "ring/spin+write", "can-gw"] {
         for filter in filters {
             if method == "can-gw" && filter.contains(',') {
                 continue; // one filter a job
@@ -246,135 +246,6 @@ fn can_gw_has_its_jobs_in_the_kernel_while_it_runs_and_no_longer() {
         assert_eq!(gateway.stop("INT").code, Some(0));
         assert_eq!(jobs(), 0);
     }
-}
-
-/// Whether a program goes with the process that has attached it: since Linux 6.6.
-fn programs_are_links() -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split('.').map(|number| number.parse::<u32>().unwrap());
-    (numbers.next().unwrap(), numbers.next().unwrap()) >= (6, 6)
-}
-
-#[test]
-#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
-fn bpf_is_in_the_kernel_while_it_runs_and_no_longer() {
-    let _alone = alone();
-    cards();
-    let left = || output("tc", &["qdisc", "show", "dev", "can3"]).contains("clsact");
-    let second = || canter(&["gateway", "can3", "can4", "--method", "bpf"]).ended(DEADLINE);
-    let gateway = Gateway::start("can3", "can4", "bpf", &[]);
-    let taken = second();
-    assert_eq!(taken.code, Some(1), "{taken:?}");
-    assert!(
-        taken.complaint().starts_with("can3: attach: the interface has a program on received frames already"),
-        "{taken:?}"
-    );
-    let routed = Candump::on("can2");
-    output("cansend", &["can0", "123#11"]);
-    output("cansend", &["can3", "124#22"]); // what this machine sends itself cannot be redirected
-    assert_eq!(routed.frames(1), ["123#11"]);
-    let ended = gateway.stop("TERM");
-    assert_eq!((counts(&ended), ended.code), ([2, 1, 0, 1], Some(3)), "{ended:?}");
-    assert_eq!(ended.json()["counts"]["drops"]["refused"], 1);
-    assert!(!left());
-
-    let killed = Gateway::start("can3", "can4", "bpf", &[]).stop("KILL");
-    assert_eq!(killed.code, None, "{killed:?}");
-    assert_eq!(left(), !programs_are_links());
-    if left() {
-        assert!(second().complaint().ends_with("tc qdisc del dev can3 clsact)"));
-        output("tc", &["qdisc", "del", "dev", "can3", "clsact"]);
-    }
-    let (all, routed) = (Candump::on("can1"), Candump::on("can2"));
-    output("cansend", &["can0", "125#33"]);
-    assert_eq!((all.frames(1), routed.frames(0)), (vec!["125#33".to_owned()], vec![]));
-    assert_eq!(Gateway::start("can3", "can4", "bpf", &[]).stop("INT").code, Some(0));
-}
-
-/// A rule file.
-fn rules(text: &str) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), text).unwrap();
-    file
-}
-
-#[test]
-#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
-fn bpf_chooses_frames_by_rules_both_ways_and_drops_what_the_output_has_no_room_for() {
-    let _alone = alone();
-    cards();
-    let file = rules(
-        "[[route]]\nfrom = \"can3\"\nto = \"can4\"\nboth = true\n[[route.rule]]\nfilter = [\"110-11F\"]\ndrop = true\n\
-         [[route.rule]]\nfilter = [\"100-17F\", \"12345678\"]\n",
-    );
-    let path = file.path().to_str().unwrap();
-    let mut gateway = canter(&["gateway", "--rules", path, "--method", "bpf", "--json", "-"]);
-    gateway.until_it_says("gateway: ");
-    let (there, back) = (Candump::on("can2"), Candump::on("can0"));
-    play(&["100#01", "110#02", "12345678#03", "180#04", "17F#05"], "can0", 1000);
-    assert_eq!(there.frames(3), ["100#01", "12345678#03", "17F#05"]);
-    play(&["11F#06", "120#07"], "can2", 1000);
-    // can0 hears its own frames too, each once.
-    let heard = back.frames(6);
-    assert_eq!((heard.len(), heard[5].as_str()), (6, "120#07"), "{heard:?}");
-    gateway.signal("TERM");
-    let ended = gateway.ended(DEADLINE);
-    let routes = ended.json()["routes"].clone();
-    let of = |route: usize, name: &str| routes[route]["counts"][name].as_u64().unwrap();
-    assert_eq!([0, 1].map(|route| (of(route, "transmitted"), of(route, "filtered"))), [(3, 2), (1, 1)]);
-    assert_eq!((counts(&ended), ended.code), ([7, 4, 3, 0], Some(0)), "{ended:?}");
-
-    let tbf = "qdisc add dev can4 root tbf rate 32kbit burst 160 limit 160";
-    output("tc", &tbf.split(' ').collect::<Vec<_>>());
-    let gateway = Gateway::start("can3", "can4", "bpf", &[]);
-    let routed = Candump::on("can2");
-    send_at_once("can0", &burst());
-    let passed = routed.frames(1).len() as u64;
-    let ended = gateway.stop("INT");
-    output("tc", &["qdisc", "del", "dev", "can4", "root"]);
-    let [received, transmitted, _, dropped] = counts(&ended);
-    assert_eq!((transmitted, received > passed, dropped > 0), (passed, true, true), "{ended:?}");
-    assert_eq!((ended.json()["counts"]["drops"]["no_room"].as_u64(), ended.code), (Some(dropped), Some(3)));
-}
-
-#[test]
-#[ignore = "needs a kernel with CAN: make test runs it in the lab"]
-fn what_bpf_cannot_do_is_refused_with_the_way_out() {
-    let _alone = alone();
-    cards();
-    let _cables = Virtual::cables(72);
-    let _vcan = Virtual::vcan(&["vcan7"], 72);
-    let change = rules("[[rule]]\nname = \"speed\"\nset = { id = \"456\" }\n");
-    let twice =
-        rules("[[route]]\nfrom = \"can3\"\nto = \"can4\"\n[[route]]\nfrom = \"can3\"\nto = \"can2\"\n");
-    let [change, twice] = [&change, &twice].map(|file| file.path().to_str().unwrap());
-    for (words, why) in [
-        (
-            &["vx1", "can4"][..],
-            "vx1: bpf: the kernel redirects only frames received by a controller's driver (use can-gw",
-        ),
-        (&["can3", "vcan7"], "vcan7: bpf: frames redirected into a vcan reach no receiver (use can-gw"),
-        (
-            &["can3", "can4", "--rules", change],
-            "bpf: can3 → can4: speed: bpf cannot change frames; use can-gw or a user-space",
-        ),
-        (&["--rules", twice], "bpf: can3 has several routes, but a frame can take only one of them"),
-        (
-            &["can3", "can4", "--filter", "123:7FF,#FF"],
-            "bpf: it forwards no error frames (use a user-space pair)",
-        ),
-        (&["can3", "can4", "--stats", "1s"], "bpf: --stats and --wait-for-interface need a user-space pair"),
-    ] {
-        let ended = canter(&[&["gateway", "--method", "bpf"], words].concat()).ended(DEADLINE);
-        assert_eq!(ended.code, Some(4), "{ended:?}");
-        assert!(ended.complaint().starts_with(why), "{ended:?}");
-    }
-    // Into a cable it can.
-    let gateway = Gateway::start("can3", "vx0", "bpf", &[]);
-    let routed = Candump::on("vx1");
-    output("cansend", &["can0", "123#1122"]);
-    assert_eq!(routed.frames(1), ["123#1122"]);
-    assert_eq!(counts(&gateway.stop("TERM")), [1, 1, 0, 0]);
 }
 
 /// How many frames come at once.

@@ -83,9 +83,9 @@ fn links_of(receive: &ReceiveMethod, transmit: &TransmitMethod) -> Vec<usize> {
     (0..LINKS.len()).filter(|&link| LINKS[link].gateway.iter().all(works)).collect()
 }
 
-/// Every pair with its links, can-gw, which is at home on all, and bpf, which needs controllers.
+/// Every pair with its links, and can-gw, which is at home on all.
 fn pairs() -> Vec<(String, Vec<usize>)> {
-    let mut pairs = vec![("can-gw".to_owned(), (0..LINKS.len()).collect()), ("bpf".to_owned(), vec![0, 3])];
+    let mut pairs = vec![("can-gw".to_owned(), (0..LINKS.len()).collect())];
     for receive in ReceiveMethod::all() {
         pairs.extend(TransmitMethod::all().filter_map(|transmit| {
             let links = links_of(&receive, &transmit);
@@ -157,34 +157,6 @@ fn every_pair_hands_on_both_ways_between_all_links_at_once_and_never_echoes() {
     }
 }
 
-#[test]
-#[ignore = "needs canwire: make test runs it in the lab"]
-fn bpf_hands_on_classic_and_fd_frames_in_order_and_fd_frames_into_fd_interfaces_only() {
-    let _alone = alone();
-    let megabit = BitTiming::classic(1_000_000);
-    let fd = BitTiming::fd(1_000_000, 4_000_000);
-    for (timing, carries) in [(&fd, true), (&megabit, false)] {
-        let _from = Nodes::up(&["t0", "t3"], "T", &fd);
-        let _to = Nodes::up(&["t1", "t2"], "U", timing);
-        let (near, mut far) = (Side::on("t3"), Side::on("t2"));
-        let gateway = Gateway::start("t0", "t1", "bpf", &["--filter", "100:700,12345678:DFFFFFFF"]);
-        let long = format!("12345678##7{}", "A5".repeat(64)); // with FDF, as the kernel hands FD frames out
-        let sent = ["123#R5", "123##5112233", "200##4", &long, "104#0102"];
-        for frame in sent {
-            near.node.send(&frame.parse().unwrap(), 0).unwrap();
-        }
-        let wanted: &[&str] =
-            if carries { &["123#R5", "123##5112233", &long, "104#0102"] } else { &["123#R5", "104#0102"] };
-        eventually("all have come", || far.listen() >= wanted.len());
-        let ended = gateway.stop("TERM");
-        far.listen();
-        assert_eq!(far.heard, wanted, "{ended:?}");
-        let (passed, refused) = (wanted.len() as u64, 4 - wanted.len() as u64);
-        assert_eq!(counts(&ended), [4, passed, 0, refused], "{ended:?}");
-        assert_eq!(ended.code, Some(if carries { 0 } else { 3 }), "{ended:?}");
-    }
-}
-
 /// t0 and t3 on one wire, t1 and t2 on another: a gateway goes from t0 to t1.
 fn wires() -> [Nodes; 2] {
     let megabit = BitTiming::classic(1_000_000);
@@ -251,9 +223,7 @@ fn an_output_without_acknowledgement_drops_after_a_second_and_sends_nothing_old_
 #[ignore = "needs canwire: make test runs it in the lab"]
 fn a_gateway_whose_node_is_deleted_ends_and_names_it() {
     let _alone = alone();
-    for method in
-        WAITS.iter().chain(&["bpf", "read/busy-poll+write", "io-uring+io-uring", "io-uring/spin+ring"])
-    {
+    for method in WAITS.iter().chain(&["read/busy-poll+write", "io-uring+io-uring", "io-uring/spin+ring"]) {
         for gone in ["t0", "t1"] {
             let _wires = wires();
             let sender = Side::on("t3");
@@ -262,7 +232,7 @@ fn a_gateway_whose_node_is_deleted_ends_and_names_it() {
                 std::thread::sleep(Duration::from_millis(1500)); // its counters go with it, so it looks every second
             }
             wire::delete(gone).unwrap();
-            if !["can-gw", "bpf"].contains(method) && gone == "t1" {
+            if *method != "can-gw" && gone == "t1" {
                 sender.node.send(&frame(3, 0, 0), 0).unwrap(); // an output is missed with the next frame
             }
             let ended = gateway.ended();
@@ -308,8 +278,7 @@ fn a_node_that_comes_back_is_routed_again_and_the_counts_go_on() {
 #[ignore = "needs canwire: make test runs it in the lab"]
 fn the_module_may_go_while_gateways_run() {
     let _alone = alone();
-    let methods =
-        ["read+write", "recvmmsg/poll+sendmmsg", "ring/spin+write", "io-uring+io-uring", "can-gw", "bpf"];
+    let methods = ["read+write", "recvmmsg/poll+sendmmsg", "ring/spin+write", "io-uring+io-uring", "can-gw"];
     let name = |bus: char, at: usize| format!("{bus}{at}");
     let megabit = BitTiming::classic(1_000_000);
     let mut nodes = Vec::new();

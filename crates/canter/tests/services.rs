@@ -33,11 +33,6 @@ flush-interval = "500ms"
 from = "vcan0"
 to = "late0"
 
-[gateway.bpf]
-from = "can3"
-to = "can4"
-method = "bpf"
-
 [rules]
 file = "/etc/canter/rules.toml"
 "#;
@@ -233,35 +228,6 @@ fn a_recording_on_a_full_disk_says_what_it_loses_and_continues_when_there_is_roo
     let verdict = format!("{lost} frames lost at the disk ({lost})");
     assert!(lost > 0 && journal(unit).contains(&verdict), "{verdict}: {}", journal(unit));
     output("umount", &[folder]);
-}
-
-#[test]
-#[ignore = "needs systemd: run in canter lab --systemd --clock virtual"]
-fn a_gateway_by_bpf_needs_a_drop_in_and_routes_with_it() {
-    install();
-    let unit = "canter-gateway@bpf";
-    for card in ["can0", "can3", "can4"] {
-        ip(&format!("link set {card} up type can bitrate 1000000"));
-    }
-    // All that is wrong: [capture.wrong] is another error.
-    let errors = || start("canter", &["service", "check"]).ended(DEADLINE).stderr;
-    assert!(errors().contains("[gateway.bpf]: method: bpf needs CAP_BPF"), "{}", errors());
-    start("systemctl", &["start", unit]).ended(DEADLINE);
-    assert_eq!((show(unit, "ActiveState").as_str(), show(unit, "NRestarts").as_str()), ("failed", "0"));
-    let folder = "/etc/systemd/system/canter-gateway@bpf.service.d";
-    fs::create_dir_all(folder).unwrap();
-    let page = include_str!("../../../docs/services.md");
-    let lines = page.split("```").find(|part| part.contains("CAP_BPF") && part.starts_with("ini")).unwrap();
-    fs::write(format!("{folder}/rights.conf"), lines.trim_start_matches("ini")).unwrap();
-    output("systemctl", &["daemon-reload"]);
-    assert!(errors().contains("[capture.wrong]") && !errors().contains("[gateway.bpf]"), "{}", errors());
-    output("systemctl", &["start", unit]);
-    assert_eq!(show(unit, "ActiveState"), "active", "{}", journal(unit));
-    send("can0", "126#44"); // on can3's bus
-    eventually("the frame has passed", || show(unit, "StatusText").starts_with("1 frames forwarded by bpf"));
-    output("systemctl", &["stop", unit]);
-    assert_eq!(show(unit, "Result"), "success", "{}", journal(unit));
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

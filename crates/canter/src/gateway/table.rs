@@ -2,7 +2,6 @@
 
 use super::{
     bare_metal::BARE_METAL,
-    bpf::BPF,
     can_gw::CAN_GW,
     kind::{Kind, Method},
     pairs::PAIRS,
@@ -11,7 +10,11 @@ use canter_io::{Error, method::table::PAPER_PAIRS};
 use std::str::FromStr;
 
 /// In the order of `canter methods`.
-pub static GATEWAYS: &[Kind] = &[PAIRS, CAN_GW, BPF, BARE_METAL];
+pub static GATEWAYS: &[Kind] = &[PAIRS, CAN_GW, BARE_METAL];
+
+/// Methods of earlier versions, and what there is instead.
+const GONE: &[(&str, &str)] =
+    &[("bpf", "canter has it no more (use can-gw, or a user-space pair such as ring/spin+write)")];
 
 /// The method of a name: a row's name, its name in the 2014 paper, or a pair.
 ///
@@ -20,6 +23,9 @@ pub static GATEWAYS: &[Kind] = &[PAIRS, CAN_GW, BPF, BARE_METAL];
 pub fn find(name: &str, table: &'static [Kind]) -> Result<Method, Error> {
     if let Some(kind) = kind(name, table) {
         return Ok(Method { kind, pair: None });
+    }
+    if let Some((_, instead)) = GONE.iter().find(|(gone, _)| *gone == name) {
+        return Err(Error::unsupported(name, "method", *instead));
     }
     let pair = name.parse().map_err(|error: Error| {
         if name.contains('+') {

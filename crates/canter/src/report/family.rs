@@ -74,7 +74,7 @@ mod tests {
         for (method, family) in [
             ("bare-metal", Family::BareMetal),
             ("can-gw", Family::Kernel),
-            ("bpf", Family::Kernel),
+            ("bpf", Family::Other),
             ("read+write", Family::Block),
             ("read/spin+ring", Family::Spin),
             ("read/busy-poll+write", Family::Spin),

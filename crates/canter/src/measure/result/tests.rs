@@ -5,7 +5,7 @@ use super::*;
 fn example() -> ResultFile {
     let latency = Latency { count: 2, buckets: vec![[5, 1]; 11], ..Latency::default() };
     let series = Series { method: "read+write".into(), latency_ns: Some(latency), ..Series::default() };
-    let none = Series::unavailable("bpf", Condition::default(), "no CAP_NET_ADMIN");
+    let none = Series::unavailable("can-gw", Condition::default(), "no CAP_NET_ADMIN");
     let environment = Environment { clock: ClockKind::Virtual, ..Environment::default() };
     let (study, title, command) = ("x".into(), "y".into(), "canter latency".into());
     ResultFile { schema: SCHEMA, study, title, command, environment, series: vec![series, none] }
