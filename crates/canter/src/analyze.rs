@@ -6,10 +6,10 @@ mod load;
 mod recording;
 mod summary;
 
-use crate::{
-    canwire, duration,
+use crate::format_names;
+use canter_cli::{
+    duration,
     failure::{self, Exit, Failure},
-    format_names,
     interrupt::interrupt_flag,
     options::Common,
     trouble,
@@ -19,6 +19,7 @@ use canter_io::{
     netlink::wire as netlink,
     tap::{Record, Tap},
 };
+use canter_route::canwire;
 use clap::Args;
 use line::Names;
 use load::Load;

@@ -3,6 +3,7 @@
 
 mod account_file;
 mod command;
+mod errors;
 mod fifo;
 mod signals;
 mod size;

@@ -8,11 +8,13 @@ mod report;
 mod time_point;
 
 use crate::{
+    format_names,
+    recordings::{Inputs, Merge, Opening},
+};
+use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
-    format_names,
     options::Common,
-    recordings::{Inputs, Merge, Opening},
 };
 use canter_formats::{Error, Format, WriteOptions, Writer, Written, Zone};
 use canter_frame::BusId;

@@ -10,7 +10,7 @@ mod processor;
 mod queues;
 mod rights;
 
-use crate::{
+use canter_cli::{
     failure::{self, Exit},
     options::Common,
     terminal::{Ink, RED, YELLOW},

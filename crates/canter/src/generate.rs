@@ -1,19 +1,10 @@
 //! `canter generate`: sends frames, by cangen's options, by a schedule, or those of a whole car.
 
-use crate::{
+use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
-    traffic::{
-        assignment::Assignment,
-        car,
-        content::{Data, Ids, Lengths},
-        pattern::Traffic,
-        recipe::Recipe,
-        sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate, refused_message},
-        source::{Due, Source, Steady, Timetable},
-    },
     trouble::refuse_down,
 };
 use canter_io::{
@@ -23,6 +14,15 @@ use canter_io::{
     frame::{BRS, BitRate, ESI},
     method::{Echo, TransmitMethod},
     thread::{self, Worker},
+};
+use canter_route::traffic::{
+    assignment::Assignment,
+    car,
+    content::{Data, Ids, Lengths},
+    pattern::Traffic,
+    recipe::Recipe,
+    sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate, refused_message},
+    source::{Due, Source, Steady, Timetable},
 };
 use clap::Args;
 use serde::Serialize;

@@ -1,16 +1,12 @@
 //! Every text that the program reads, as a table: for the fuzzer, and for the test that reads again what it has found.
 //! Recordings are not here; they are the rows of [`canter_formats::FORMATS`].
 
-use crate::{
-    cli::COMMANDS,
-    measure::{result::ResultFile, verdicts::Verdicts},
-    program::Program,
-    rules,
-    service::configuration::Configuration,
-    study::{definition::Study, journal::Journal},
-    traffic::car,
-};
+use crate::{cli::COMMANDS, service::configuration::Configuration};
+use canter_cli::program::Program;
 use canter_frame::{Filters, Frame, LogLine};
+use canter_lab::study::{definition::Study, journal::Journal};
+use canter_measure::{result::ResultFile, verdicts::Verdicts};
+use canter_route::{rules, traffic::car};
 use std::path::Path;
 
 /// A kind of input.

@@ -1,6 +1,6 @@
 //! `canter manual`: man pages and shell completions, generated from the definitions of the options.
 
-use crate::{
+use canter_cli::{
     failure::{self, Exit},
     program::Program,
     trouble,

@@ -1,14 +1,14 @@
 //! `canter methods`: every method to receive and to send, and whether it works on this machine.
 
-use crate::{
+use canter_cli::{
     failure::{self, Exit},
-    gateway::{kind::Kind, table::GATEWAYS},
     options::Common,
 };
 use canter_io::{
     Error, Interface,
     method::{Capabilities, ReceiveMethod, TransmitMethod, table::PAPER_PAIRS},
 };
+use canter_route::gateway::{kind::Kind, table::GATEWAYS};
 use clap::Args;
 use serde::Serialize;
 
@@ -129,7 +129,7 @@ fn text(rows: &[Row], interface: Option<&Interface>, table: &[Kind]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::toy;
+    use canter_route::gateway::toy;
 
     #[test]
     fn a_gateway_of_the_table_is_listed_with_what_it_needs() {

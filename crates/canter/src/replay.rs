@@ -7,16 +7,12 @@ mod player;
 mod recording;
 mod timeline;
 
-use crate::{
+use crate::recordings::Opening;
+use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
-    recordings::Opening,
-    traffic::{
-        assignment::Assignment,
-        sender::{Account, Setup, Table, parse_ms, parse_rate, refused_message},
-    },
     units,
 };
 use canter_formats::Zone;
@@ -25,6 +21,10 @@ use canter_io::{
     frame::BitRate,
     method::{Echo, TransmitMethod},
     thread::Worker,
+};
+use canter_route::traffic::{
+    assignment::Assignment,
+    sender::{Account, Setup, Table, parse_ms, parse_rate, refused_message},
 };
 use clap::Args;
 use feed::{Feed, Plan, Tally};

@@ -7,13 +7,13 @@ mod rights;
 mod rules;
 mod runs;
 
-use crate::{
+use canter_cli::{
     failure::{self, Exit, Failure},
-    gateway,
     options::Common,
     program::{self, Program},
     supervisor::Supervisor,
 };
+use canter_route::gateway;
 use clap::{ArgMatches, Args, Subcommand};
 use configuration::{CAPTURE, Configuration, GATEWAY};
 use runs::Run;
@@ -137,7 +137,7 @@ fn check(configuration: &Configuration<'_>, program: &Program<'_>) -> failure::R
         }
     }
     if let Some(rules) = configuration.rules()? {
-        match crate::rules::read::file(rules.file.as_ref()) {
+        match canter_route::rules::read::file(rules.file.as_ref()) {
             Ok(set) => println!("canter-rules: {} routes of {}", set.routes.len(), rules.file),
             Err(failure) => failures.push(failure),
         }

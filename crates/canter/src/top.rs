@@ -5,16 +5,16 @@ mod screen;
 mod source;
 mod view;
 
-use crate::{
+use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
-    traffic::sender::{own_rate, parse_rate},
 };
 use canter_io::{
     Filters, Interface, InterfaceFilters, carrier::Access, clock, frame::BitRate, interface::Counters,
 };
+use canter_route::traffic::sender::{own_rate, parse_rate};
 use census::{Census, SETTLE_NS};
 use clap::Args;
 use crossterm::event::Event;

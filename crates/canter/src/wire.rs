@@ -6,7 +6,7 @@ mod list;
 mod node;
 mod source;
 
-use crate::{failure, options::Common};
+use canter_cli::{failure, options::Common};
 use clap::{Args, Subcommand};
 
 /// Create virtual CAN buses with real timing: bit rates, arbitration, errors

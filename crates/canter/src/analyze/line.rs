@@ -1,6 +1,6 @@
 //! A record of the tap as a line: start, end, bits, sender, frame, remarks.
 
-use crate::failure;
+use canter_cli::failure;
 use canter_io::{
     netlink::wire::{self, Bus},
     tap::{Marks, Record},

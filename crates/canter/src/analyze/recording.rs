@@ -3,7 +3,7 @@
 //! it. In formats with comments, the comment has the frame that the error destroyed.
 
 use super::{line, summary::Report};
-use crate::{failure, trouble};
+use canter_cli::{failure, trouble};
 use canter_formats::{Append, Closing};
 use canter_frame::{BusId, RawRecord};
 use canter_io::{clock, frame::ERR_FLAG, netlink::wire::Fault, tap::Record};

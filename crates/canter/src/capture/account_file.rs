@@ -1,8 +1,9 @@
 //! The file of the account, `FILE.account.json`: from the start it says that the recording has not ended, and at the end
 //! the account replaces that. An earlier account is never truncated.
 
-use crate::{failure, trouble};
+use super::errors;
 use canter_capture::{Account, Error};
+use canter_cli::{failure, trouble};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -26,7 +27,7 @@ impl AccountFile {
         let may_replace = overwrite || output.metadata().is_ok_and(|about| !about.is_file());
         if let Some(path) = path.as_ref().filter(|path| !may_replace && path.symlink_metadata().is_ok()) {
             let source = io::ErrorKind::AlreadyExists.into();
-            return Err(Error::File { path: path.clone(), step: "open", source }.into());
+            return Err(errors::explain(Error::File { path: path.clone(), step: "open", source }));
         }
         Ok(Self { output: output.to_owned(), path })
     }

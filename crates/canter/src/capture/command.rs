@@ -1,15 +1,15 @@
 //! The command `canter capture`: options, signals, the live line, and output of the account.
 
-use super::{account_file::AccountFile, fifo, signals, signals::StopSignals, size};
-use crate::{
+use super::{account_file::AccountFile, errors, fifo, signals, signals::StopSignals, size};
+use crate::format_names;
+use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
+use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
-    format_names,
     options::Common,
     reminder::Reminder,
     supervisor::Supervisor,
 };
-use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
 use canter_formats::Format;
 use canter_io::{Interface, InterfaceFilters};
 use clap::Args;
@@ -152,7 +152,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     common.apply()?;
     let account_file = AccountFile::new(&arguments.output, arguments.overwrite)?;
     let reader = fifo::wait_for_reader(&arguments.output, &signals)?;
-    let mut recording = Recording::start(&arguments.settings(common))?;
+    let mut recording = Recording::start(&arguments.settings(common)).map_err(errors::explain)?;
     drop(reader); // the recording has opened the FIFO
     let _ = canter_io::thread::stand_back(); // the live line must not delay frames
     account_file.begin()?;

@@ -1,7 +1,7 @@
 //! A FIFO as the output: open(2) waits for a reader, and no signal would end that.
 
 use super::signals::StopSignals;
-use crate::{
+use canter_cli::{
     failure::{self, Failure},
     trouble,
 };

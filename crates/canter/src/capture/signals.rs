@@ -1,6 +1,6 @@
 //! The signals that end a recording.
 
-use crate::failure::{self, Failure};
+use canter_cli::failure::{self, Failure};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::Signals,

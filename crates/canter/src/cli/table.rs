@@ -1,10 +1,9 @@
 //! The table of commands, in the order of `canter --help`.
 
-use crate::{
-    analyze, capture, convert, doctor, gateway, generate, lab, manual, meter, methods,
-    program::{Command, arguments},
-    replay, report, rules, service, study, top, wire,
-};
+use crate::{analyze, capture, convert, doctor, generate, manual, methods, replay, service, top, wire};
+use canter_cli::program::{Command, arguments};
+use canter_lab::{lab, meter, report, study};
+use canter_route::{gateway, rules};
 use clap::Args;
 
 /// A command that needs its own options and the common ones: a module with `Arguments` and `run`.
@@ -53,7 +52,7 @@ pub const COMMANDS: &[Command] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{failure::Exit, program::Program};
+    use canter_cli::{failure::Exit, program::Program};
 
     #[derive(Args)]
     struct Toy {

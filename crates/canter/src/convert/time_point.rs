@@ -1,6 +1,6 @@
 //! A point in time on the command line: `+10m` after the first frame, a date, or seconds since 1970.
 
-use crate::duration;
+use canter_cli::duration;
 use std::str::FromStr;
 
 /// A point in time.

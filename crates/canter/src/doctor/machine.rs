@@ -1,7 +1,7 @@
 //! The machine that the doctor examines: interfaces as the kernel reports them, and files below /proc and /sys. Tests
 //! make up both.
 
-use crate::{failure, trouble};
+use canter_cli::{failure, trouble};
 use canter_io::{
     Interface,
     ethtool::{self, Coalescing},

@@ -3,7 +3,7 @@
 //! that are open, the one whose next frame is the latest makes room for another; it is opened again when its turn comes.
 
 use super::outcome::Outcome;
-use crate::{
+use canter_cli::{
     failure::{self, Failure},
     trouble::of_recording,
 };

@@ -1,7 +1,7 @@
 //! Merges several recordings by stamp. Frames of the same recording keep their order, unless they are to be sorted.
 
 use super::input::Inputs;
-use crate::failure;
+use canter_cli::failure;
 use canter_frame::{BusId, Record};
 use std::{
     cmp::Reverse,

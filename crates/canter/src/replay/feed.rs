@@ -5,8 +5,10 @@ use super::{
     recording::{Recorded, Recordings},
     timeline::{Oddities, Pace, Timeline},
 };
-use crate::{failure, recordings::Opening, traffic::assignment::Assignment};
+use crate::recordings::Opening;
+use canter_cli::failure;
 use canter_io::{Filters, Frame};
+use canter_route::traffic::assignment::Assignment;
 use serde::Serialize;
 use std::{path::PathBuf, sync::mpsc::SyncSender};
 

@@ -1,12 +1,12 @@
 //! The thread that sends each frame at its time, all buses in the recording's order.
 
 use super::feed::{Chunk, Item};
-use crate::{
+use canter_cli::{
     failure::{self, Failure},
-    traffic::sender::{Account, Sender, Setup, Stop},
     trouble::refuse_down,
 };
 use canter_io::{Frame, Interface, batch::BATCH_FRAMES, clock, method::TransmitMethod, thread};
+use canter_route::traffic::sender::{Account, Sender, Setup, Stop};
 use std::sync::{atomic::AtomicBool, mpsc::Receiver};
 
 /// Time between the arrival of the first chunk and the first deadline.

@@ -1,9 +1,7 @@
 //! The recordings that are replayed, as one, with the names of all their buses.
 
-use crate::{
-    failure,
-    recordings::{Inputs, Merge, Opening, Outcome, undated},
-};
+use crate::recordings::{Inputs, Merge, Opening, Outcome, undated};
+use canter_cli::failure;
 use canter_io::Frame;
 use std::path::PathBuf;
 

@@ -1,12 +1,14 @@
 //! `/etc/canter/canter.toml`: each part is a command line. A key is the long name of an option or the name of a positional
 //! argument, so every option is defined once, by its command.
 
-use crate::{
+use canter_cli::{
     failure::{self, Exit, Failure},
-    gateway::kind::Method,
     program::Program,
-    rules::document::{self, Source, instead, line_starts},
     trouble,
+};
+use canter_route::{
+    gateway::kind::Method,
+    rules::document::{self, Source, instead, line_starts},
 };
 use clap::{Arg, Command};
 use std::{ops::Range, path::Path};

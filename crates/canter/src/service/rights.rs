@@ -1,10 +1,8 @@
 //! Methods that need more rights than the package's units have. A drop-in of the machine's owner gives them.
 
 use super::configuration::GATEWAY;
-use crate::{
-    failure::{self, Exit, Failure},
-    gateway::kind::Method,
-};
+use canter_cli::failure::{self, Exit, Failure};
+use canter_route::gateway::kind::Method;
 use std::{fs, path::Path};
 
 /// Where units and their drop-ins are.
@@ -39,11 +37,9 @@ fn has_drop_in(name: &str, capability: &str, root: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cli::COMMANDS,
-        gateway,
-        program::{Program, arguments},
-    };
+    use crate::cli::COMMANDS;
+    use canter_cli::program::{Program, arguments};
+    use canter_route::gateway;
 
     #[test]
     fn a_method_beyond_the_units_rights_needs_a_drop_in_that_names_its_capability() {

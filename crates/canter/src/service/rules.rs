@@ -2,21 +2,21 @@
 //! interfaces by indices that change each time they appear, so this service installs the jobs again.
 
 use super::configuration;
-use crate::{
+use canter_cli::{
     failure::{self, Failure},
     options::Common,
     reminder::Reminder,
-    rules::{
-        RuleSet,
-        install::{self, Step},
-        read::routes,
-    },
     supervisor::Supervisor,
     trouble,
 };
 use canter_io::{
     Interface,
     netlink::can_gw::{self, Job},
+};
+use canter_route::rules::{
+    RuleSet,
+    install::{self, Step},
+    read::routes,
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},

@@ -2,11 +2,11 @@
 //! the clock was set back. The names sort by start. Old runs are deleted when the new one has a frame, not at its start: a
 //! service that fails at each start must not delete recordings.
 
-use crate::{
+use canter_capture::Account;
+use canter_cli::{
     failure::{self, Exit, Failure},
     trouble,
 };
-use canter_capture::Account;
 use std::{collections::BTreeMap, fs, path::PathBuf, thread, time::Duration};
 
 /// The placeholder of the number.

@@ -3,8 +3,8 @@
 mod buses;
 
 use super::census::{Census, Key, Row};
-use crate::units;
 pub use buses::Buses;
+use canter_cli::units;
 use canter_io::frame::{EFF_FLAG, EFF_MASK};
 use clap::ValueEnum;
 

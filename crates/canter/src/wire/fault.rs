@@ -1,6 +1,6 @@
 //! `canter wire fault`: injects errors into a bus, disconnects nodes, lets a node babble.
 
-use crate::failure::{self, Exit};
+use canter_cli::failure::{self, Exit};
 use canter_io::{
     Frame,
     netlink::wire::{self, Fault, Injection},

@@ -1,6 +1,6 @@
 //! `canter wire list`: nodes and buses, with their counters of frames and errors.
 
-use crate::{
+use canter_cli::{
     failure::{self, Exit},
     options::Common,
 };

@@ -1,6 +1,6 @@
 //! `canter wire add`, `delete` and `set`: creates and deletes nodes, sets properties of their bus.
 
-use crate::{
+use canter_cli::{
     duration,
     failure::{self, Exit},
 };

@@ -1,11 +1,10 @@
 //! `canter wire source`: traffic that the kernel sends, driven by a high-resolution timer.
 
-use crate::{
-    canwire, duration,
+use canter_cli::{
+    duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
-    traffic::pattern::Traffic,
     trouble,
 };
 use canter_io::{
@@ -13,6 +12,7 @@ use canter_io::{
     frame::BitRate,
     netlink::wire::{self, Random, Source},
 };
+use canter_route::{canwire, traffic::pattern::Traffic};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,193 @@
+//! Results become one page, a terminal summary, or a comparison. Reads only result files, and the verdicts beside them.
+
+mod axis;
+mod bars;
+mod claims;
+pub mod compare;
+mod costs;
+mod curves;
+mod differing;
+mod embed;
+mod explorer;
+mod family;
+mod figure;
+mod files;
+mod heat;
+mod ladder;
+mod latency;
+mod marks;
+mod numbers;
+mod outline;
+mod page;
+mod plot;
+mod profiles;
+mod ranking;
+mod strips;
+mod summary;
+mod svg;
+mod sweep;
+mod table;
+mod timechart;
+mod varied;
+mod verdict;
+mod views;
+
+use canter_cli::failure::{self, Exit, Failure};
+use canter_cli::{options::Common, terminal::Ink, trouble};
+use canter_measure::{
+    result::ResultFile,
+    verdicts::{self, Verdicts, Word},
+};
+use clap::Args;
+use compare::{Across, Bound, Comparison};
+pub use files::Found;
+use numbers::Numbers;
+use page::Beginning;
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Show results: in the terminal, as one self-contained page, or one run against another
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter report results/mine                        verdict, tables and profiles in the terminal
+  canter report results/mine -o page.html           one self-contained page
+  canter report --compare before.json after.json    exit code 1 when something got worse
+  canter report --compare before/ after/ --bound 2% -o page.html
+  canter report --compare 6.1/ 6.12/ --across kernel
+  git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
+    target/release/canter study run 2014-fig4.2 --quiet --out after; case $? in 0|3) ;; *) exit 125 ;; esac; \\
+    canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
+Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\nthe figures decide nothing: measure more frames, or repeat.")]
+pub struct Arguments {
+    /// Result files, or folders of them
+    #[arg(required_unless_present = "compare")]
+    results: Vec<PathBuf>,
+    /// Write an HTML page
+    #[arg(long, short, value_name = "PAGE")]
+    output: Option<PathBuf>,
+    /// Decide whether B is worse than A, each a result file or a folder; files of the same series are repeats
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "results")]
+    compare: Option<Vec<PathBuf>>,
+    /// How much longer a percentile of B may be
+    #[arg(long, default_value = "5%", value_name = "SHARE", requires = "compare")]
+    bound: Bound,
+    /// Condition that may differ between A and B because the comparison is about it
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", requires = "compare")]
+    across: Vec<Across>,
+}
+
+/// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
+/// standard output is a terminal.
+pub fn summary(result: &ResultFile) -> String {
+    summary::of(&Numbers::of(result), table::FIGURES, Ink::of_stdout())
+}
+
+/// The page that shows all of them, and what they say of the papers' claims, if they say anything.
+pub fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<String> {
+    let decided = verdicts.claims.iter().any(|claim| claim.verdict != Word::NotMeasurable);
+    render(results, if decided { Beginning::Claims(verdicts) } else { Beginning::Results })
+}
+
+fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<String> {
+    let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
+    page::render(results, beginning, table::FIGURES).map_err(failed)
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    match &arguments.compare {
+        Some(sides) => compare(sides, &arguments, common),
+        None => show(&arguments, common),
+    }
+}
+
+fn show(arguments: &Arguments, common: &Common) -> failure::Result {
+    let Found { results, mut refused, with_verdicts, .. } = Found::of(&arguments.results)?;
+    let verdicts = arguments.output.as_ref().and_then(|_| verdicts(&with_verdicts, &mut refused));
+    let beginning = verdicts.as_ref().map_or(Beginning::Results, Beginning::Claims);
+    write_page(&results, beginning, arguments, common)?;
+    if !common.quiet {
+        let summaries: Vec<String> = results.iter().map(summary).collect();
+        print(&summaries.join("\n"))?;
+    }
+    for why in &refused {
+        eprintln!("canter: {why}");
+    }
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// The verdicts of the first folder that keeps any: a page has each claim once.
+fn verdicts(folders: &[PathBuf], refused: &mut Vec<String>) -> Option<Verdicts> {
+    let mut first = None;
+    for folder in folders {
+        match Verdicts::read(folder) {
+            Ok(verdicts) if first.is_none() => first = verdicts,
+            Ok(_) => refused.push(format!(
+                "{}: not drawn: a page shows the verdicts of one folder only",
+                folder.join(verdicts::FILE).display()
+            )),
+            Err(failure) => refused.push(failure.message),
+        }
+    }
+    first
+}
+
+fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure::Result {
+    let [a, b] = sides else { return Err(Failure::new(Exit::Usage, "report: --compare takes two")) };
+    let (a, b) = (side(a)?, side(b)?);
+    let comparison = Comparison::of(&a, &b, arguments.bound, &arguments.across)?;
+    let mut results = Vec::new();
+    for (side, path, of_side) in [("A", &sides[0], a), ("B", &sides[1], b)] {
+        results.extend(of_side.into_iter().map(|result| named(result, side, path)));
+    }
+    write_page(&results, Beginning::Comparison(&comparison), arguments, common)?;
+    if !common.quiet {
+        print(&compare::text(&comparison, Ink::of_stdout()))?;
+    }
+    Ok(comparison.exit())
+}
+
+/// The results of one side. Whatever cannot be read could change the verdict, so that there is none.
+fn side(path: &PathBuf) -> failure::Result<Vec<ResultFile>> {
+    let unreadable = |why: String| Failure::new(Exit::Usage, why);
+    let found = Found::of(std::slice::from_ref(path)).map_err(|failure| unreadable(failure.message))?;
+    match found.unreadable() {
+        Some(why) => Err(unreadable(why.to_owned())),
+        None => Ok(found.results),
+    }
+}
+
+/// Tells the sides apart on the page.
+fn named(mut result: ResultFile, side: &str, path: &Path) -> ResultFile {
+    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    result.study = format!("{side} ({file}) {}", result.study).trim_end().to_owned();
+    result
+}
+
+fn write_page(
+    results: &[ResultFile],
+    beginning: Beginning<'_>,
+    arguments: &Arguments,
+    common: &Common,
+) -> failure::Result<()> {
+    let Some(output) = &arguments.output else { return Ok(()) };
+    let page = render(results, beginning)?;
+    fs::write(output, page).map_err(|error| trouble::of_file(output, "write the page", error))?;
+    if !common.quiet {
+        eprintln!("report: {}: written", output.display());
+    }
+    Ok(())
+}
+
+/// A reader that has seen enough (`| head`) is no failure.
+fn print(text: &str) -> failure::Result<()> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: write: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,95 @@
+//! The papers' claims on the page: how many there are of each verdict, and each claim by its paper, with its plot.
+
+mod plots;
+
+use canter_cli::units;
+use canter_measure::result::ResultFile;
+use canter_measure::verdicts::{Verdict, Verdicts, Word};
+use serde::Serialize;
+
+/// The claims for the template.
+#[derive(Serialize)]
+pub struct ClaimsView {
+    count: usize,
+    counts: Vec<Count>,
+    papers: Vec<Paper>,
+    /// The verdicts rest on other results than those of the page.
+    stale: bool,
+}
+
+#[derive(Serialize)]
+struct Count {
+    word: WordView,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct WordView {
+    name: &'static str,
+    /// The class of its colour, and the name of its filter.
+    class: &'static str,
+    /// Tells it apart without colours.
+    sign: &'static str,
+}
+
+#[derive(Serialize)]
+struct Paper {
+    title: &'static str,
+    claims: Vec<Claim>,
+}
+
+#[derive(Serialize)]
+struct Claim {
+    name: String,
+    says: String,
+    place: String,
+    study: String,
+    /// The id of the section with the study's results, if the page has it.
+    section: String,
+    word: WordView,
+    /// What was found, or why nothing was.
+    figures: String,
+    boots: String,
+    plot: String,
+}
+
+fn word(word: Word) -> WordView {
+    let (class, sign) = match word {
+        Word::Reproduced => ("reproduced", "✓"),
+        Word::Refuted => ("refuted", "✗"),
+        Word::Undecided => ("undecided", "?"),
+        Word::NotMeasurable => ("not-measurable", "–"),
+    };
+    WordView { name: word.name(), class, sign }
+}
+
+/// The claims of a page with these results; `sections` are the studies of its sections, with their ids.
+pub fn view(verdicts: &Verdicts, results: &[ResultFile], sections: &[(&str, &str)]) -> ClaimsView {
+    let papers = verdicts.by_paper().into_iter().map(|(title, claims)| Paper {
+        title: if title.is_empty() { "Other claims" } else { title },
+        claims: claims.into_iter().map(|verdict| claim(verdict, sections)).collect(),
+    });
+    let counts = verdicts.counts().map(|(one, count)| Count { word: word(one), count });
+    ClaimsView {
+        count: verdicts.claims.len(),
+        counts: counts.into(),
+        papers: papers.collect(),
+        stale: !verdicts.rest_on(results),
+    }
+}
+
+fn claim(verdict: &Verdict, sections: &[(&str, &str)]) -> Claim {
+    let section = sections.iter().find(|(study, _)| *study == verdict.study);
+    let place = verdict.place();
+    Claim {
+        name: verdict.claim.clone(),
+        says: verdict.says.clone(),
+        place: if place.is_empty() { verdict.at.clone() } else { place.to_owned() },
+        study: verdict.study.clone(),
+        section: section.map(|(_, id)| (*id).to_owned()).unwrap_or_default(),
+        word: word(verdict.verdict),
+        figures: format!("{}{}", verdict.figures, verdict.numbers()),
+        boots: if verdict.boots > 0 { units::counted(verdict.boots as u64, "boot") } else { String::new() },
+        plot: plots::of(verdict),
+    }
+}

@@ -1,0 +1,94 @@
+//! The environments of a page's results, and the fields in which they differ.
+
+use canter_cli::units;
+use canter_measure::result::{ClockKind, Environment, ResultFile};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Field {
+    name: &'static str,
+    value: String,
+    differs: bool,
+}
+
+pub const KERNEL: &str = "Kernel";
+pub const INTERFACES: &str = "Interfaces";
+/// Always differs, so the page does not mark it.
+const DATE: &str = "Date";
+
+/// The fields in which results differ.
+pub struct Differing(Vec<Varying>);
+
+struct Varying {
+    name: &'static str,
+    /// The value of more than half of the results: the page marks the other values, or all values if there is none.
+    usual: Option<String>,
+}
+
+impl Differing {
+    pub fn of(results: &[ResultFile]) -> Self {
+        let all: Vec<Vec<_>> = results
+            .iter()
+            .map(|result| {
+                let interfaces = (INTERFACES, interfaces(&result.environment));
+                environment(&result.environment).into_iter().chain([interfaces]).collect()
+            })
+            .collect();
+        let fields = all.first().map_or(0, |fields| fields.len());
+        let varying = |n: usize| {
+            let values: Vec<&String> = all.iter().map(|fields| &fields[n].1).collect();
+            let usual =
+                |value: &&String| values.iter().filter(|other| other == &value).count() * 2 > values.len();
+            let differ = all[0][n].0 != DATE && values.windows(2).any(|pair| pair[0] != pair[1]);
+            let usual = values.iter().copied().find(usual).cloned();
+            differ.then_some(Varying { name: all[0][n].0, usual })
+        };
+        Self((0..fields).filter_map(varying).collect())
+    }
+
+    /// Their names.
+    pub fn all(&self) -> Vec<&'static str> {
+        self.0.iter().map(|field| field.name).collect()
+    }
+
+    pub fn names(&self, name: &str) -> bool {
+        self.0.iter().any(|field| field.name == name)
+    }
+
+    pub fn marks(&self, name: &str, value: &str) -> bool {
+        self.0.iter().any(|field| field.name == name && field.usual.as_deref() != Some(value))
+    }
+}
+
+pub fn interfaces(environment: &Environment) -> String {
+    environment.interfaces.join("\n")
+}
+
+pub fn fields(of: &Environment, differing: &Differing) -> Vec<Field> {
+    let field = |(name, value): (_, String)| Field { name, differs: differing.marks(name, &value), value };
+    environment(of).into_iter().map(field).filter(|field| !field.value.is_empty()).collect()
+}
+
+fn environment(environment: &Environment) -> [(&'static str, String); 7] {
+    let clock = match environment.clock {
+        ClockKind::Virtual => "virtual (instructions)",
+        kind => kind.name(),
+    };
+    let processors = units::counted(environment.processors.into(), "processor");
+    let cpu = match (environment.cpu.is_empty(), environment.processors) {
+        (false, 0) => environment.cpu.clone(),
+        (false, _) => format!("{}, {processors}", environment.cpu),
+        (true, 0) => String::new(),
+        (true, _) => processors,
+    };
+    let qemu = if environment.qemu.is_empty() { "none" } else { &environment.qemu };
+    [
+        (KERNEL, environment.kernel.clone()),
+        ("Clock", clock.to_owned()),
+        ("QEMU", qemu.to_owned()),
+        ("CPU", cpu),
+        (DATE, environment.date.clone()),
+        ("canter", environment.canter.clone()),
+        ("Kernel command line", environment.cmdline.clone()),
+    ]
+}

@@ -1,0 +1,269 @@
+//! The matrix: every method under every condition as a table of colours, whose cells link to the profile.
+
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
+use crate::report::ranking;
+use crate::report::views::Sizes;
+use canter_cli::terminal::clip;
+use canter_cli::units;
+use canter_measure::result::{Condition, Latency, ResultFile, Series};
+use serde::Serialize;
+
+pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::WholePage(views));
+
+/// All maps are one view, so that the page explains them once.
+fn views(all: &[Numbers<'_>], _: Sizes) -> Vec<View> {
+    let maps = maps(all);
+    if maps.is_empty() { Vec::new() } else { vec![View::of(&maps)] }
+}
+
+/// Colours from the shortest to the longest.
+const LEVELS: f64 = 8.0;
+/// With more columns than this a cell has no room for its figure.
+const COLUMNS_WITH_FIGURES: usize = 12;
+
+#[derive(Serialize)]
+struct Map {
+    study: String,
+    quantity: String,
+    /// What the columns share, and the meaning of each level of headings: `kernel, load, traffic`.
+    about: String,
+    /// Outermost first; a heading spans columns.
+    heads: Vec<Vec<Head>>,
+    rows: Vec<MapRow>,
+    compact: bool,
+}
+
+#[derive(Clone, Serialize)]
+struct Head {
+    text: String,
+    span: usize,
+}
+
+#[derive(Serialize)]
+struct MapRow {
+    label: String,
+    cells: Vec<Cell>,
+}
+
+#[derive(Clone, Default, Serialize)]
+struct Cell {
+    id: usize,
+    /// `full`, `invalid`, `missing` or empty.
+    state: &'static str,
+    /// One digit each for the levels of the median, p99, the maximum and the loss.
+    levels: String,
+    text: String,
+    /// The tooltip.
+    tip: String,
+    lossy: bool,
+}
+
+/// A series of the page.
+struct Entry<'a> {
+    id: usize,
+    series: &'a Series,
+    key: [String; DIMENSIONS],
+}
+
+/// The fields in which conditions differ, outermost first.
+const DIMENSIONS: usize = 6;
+const NAMES: [&str; DIMENSIONS] = ["kernel", "background load", "traffic", "varied", "variant", "payload"];
+
+/// A map for each study and quantity that was measured under several conditions.
+fn maps(all: &[Numbers<'_>]) -> Vec<Map> {
+    let mut kinds: Vec<(&str, &str)> = Vec::new();
+    for Numbers { result, .. } in all {
+        let measured = result.series.iter().filter(|series| series.latency_ns.is_some());
+        for kind in measured.map(|series| (result.study.as_str(), series.quantity.as_str())) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+    }
+    kinds.into_iter().filter_map(|kind| map(all, kind)).collect()
+}
+
+fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
+    let entries = entries(all, study, quantity);
+    let entries = entries_of_measured_conditions(entries);
+    let values: Vec<Vec<&str>> = (0..DIMENSIONS).map(|n| distinct(&entries, n)).collect();
+    let dimensions: Vec<usize> = (0..DIMENSIONS).filter(|&n| values[n].len() > 1).collect();
+    let place = |entry: &Entry<'_>| -> Vec<usize> {
+        let of = |&n: &usize| values[n].iter().position(|value| *value == entry.key[n]).unwrap_or(0);
+        dimensions.iter().map(of).collect()
+    };
+    let mut columns: Vec<Vec<usize>> = entries.iter().map(place).collect();
+    columns.sort();
+    columns.dedup();
+    let labels = distinct_labels(&entries);
+    if columns.len() < 2 || labels.len() < 2 {
+        return None;
+    }
+    let scales = Scales::of(&entries);
+    let mut rows: Vec<MapRow> = labels
+        .into_iter()
+        .map(|label| MapRow { label, cells: vec![Cell::default(); columns.len()] })
+        .collect();
+    for entry in &entries {
+        let column = columns.binary_search(&place(entry)).ok()?;
+        let row = rows.iter_mut().find(|row| row.label == ranking::label(entry.series))?;
+        if row.cells[column].state.is_empty() {
+            row.cells[column] = cell(entry, &scales);
+        }
+    }
+    let names: Vec<&str> = dimensions.iter().map(|&n| NAMES[n]).collect();
+    Some(Map {
+        study: study.to_owned(),
+        quantity: if quantity.is_empty() { "latency".into() } else { quantity.into() },
+        about: names.join(", "),
+        heads: heads(&entries, &dimensions, &columns),
+        compact: columns.len() > COLUMNS_WITH_FIGURES,
+        rows,
+    })
+}
+
+/// The measured series, and series without figures under conditions where others were measured.
+fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a>> {
+    let mut entries = Vec::new();
+    for Numbers { result, base, .. } in all {
+        let has_latencies = result.series.iter().any(|series| series.latency_ns.is_some());
+        for (n, series) in result.series.iter().enumerate() {
+            let missing = !series.unavailable.is_empty() && has_latencies;
+            if result.study == study
+                && series.quantity == quantity
+                && (series.latency_ns.is_some() || missing)
+            {
+                entries.push(Entry { id: base + n, series, key: key(result, &series.condition) });
+            }
+        }
+    }
+    entries
+}
+
+/// Removes series without figures whose condition has no measured series: they have no column.
+fn entries_of_measured_conditions(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
+    let measured = |entry: &&Entry<'_>| entry.series.unavailable.is_empty();
+    let keys: Vec<[String; DIMENSIONS]> =
+        entries.iter().filter(measured).map(|entry| entry.key.clone()).collect();
+    entries.into_iter().filter(|entry| keys.contains(&entry.key)).collect()
+}
+
+fn key(result: &ResultFile, condition: &Condition) -> [String; DIMENSIONS] {
+    let traffic = match condition.traffic.as_str() {
+        "one-at-a-time" => "one".to_owned(),
+        "period" => units::round_span(condition.period_ns),
+        "load" => format!("{} %", condition.load_percent),
+        other => other.to_owned(),
+    };
+    [
+        result.environment.flavour(),
+        ranking::idle(&condition.load).to_owned(),
+        traffic,
+        condition.varied.as_ref().map(ranking::varied).unwrap_or_default(),
+        condition.variant.clone(),
+        if condition.len > 0 { units::counted(condition.len.into(), "byte") } else { String::new() },
+    ]
+}
+
+/// The values of a dimension, in the order in which they occur.
+fn distinct<'e>(entries: &'e [Entry<'_>], dimension: usize) -> Vec<&'e str> {
+    let mut values: Vec<&str> = Vec::new();
+    for entry in entries {
+        let value = entry.key[dimension].as_str();
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+fn distinct_labels(entries: &[Entry<'_>]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for entry in entries {
+        let label = ranking::label(entry.series);
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
+}
+
+fn heads(entries: &[Entry<'_>], dimensions: &[usize], columns: &[Vec<usize>]) -> Vec<Vec<Head>> {
+    (0..dimensions.len()).map(|depth| level(entries, dimensions[depth], columns, depth)).collect()
+}
+
+/// One row of headings: neighbouring columns that are the same down to this depth share one.
+fn level(entries: &[Entry<'_>], dimension: usize, columns: &[Vec<usize>], depth: usize) -> Vec<Head> {
+    let values = distinct(entries, dimension);
+    let head = |group: &[Vec<usize>]| {
+        let text = clip(values[group[0][depth]], 28);
+        Head { text: if text.is_empty() { "–".into() } else { text }, span: group.len() }
+    };
+    columns.chunk_by(|a, b| a[..=depth] == b[..=depth]).map(head).collect()
+}
+
+/// Its latencies, unless they contradict each other.
+fn sound(series: &Series) -> Option<&Latency> {
+    let latency = series.latency_ns.as_ref().filter(|latency| latency.count > 0)?;
+    (series.unavailable.is_empty() && series.fault().is_none()).then_some(latency)
+}
+
+type Pick = fn(&Latency) -> u64;
+const FIGURES: [Pick; 3] = [|latency| latency.p50, |latency| latency.p99, |latency| latency.max];
+
+/// The minimum and maximum of each figure.
+struct Scales([(f64, f64); 3]);
+
+impl Scales {
+    fn of(entries: &[Entry<'_>]) -> Self {
+        Self(FIGURES.map(|pick| {
+            let values =
+                entries.iter().filter_map(|entry| Some((pick(sound(entry.series)?).max(1) as f64).ln()));
+            values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+        }))
+    }
+
+    fn level(&self, n: usize, ns: u64) -> u32 {
+        let (low, high) = self.0[n];
+        let share = ((ns.max(1) as f64).ln() - low) / (high - low).max(0.05);
+        (share * LEVELS).round().clamp(0.0, LEVELS) as u32
+    }
+}
+
+/// The level of a loss, by powers of ten from no frame to all frames.
+fn loss_level(share: f64) -> u32 {
+    if share > 0.0 { (LEVELS + 2.0 * share.log10()).round().clamp(1.0, LEVELS) as u32 } else { 0 }
+}
+
+fn cell(entry: &Entry<'_>, scales: &Scales) -> Cell {
+    let (id, series) = (entry.id, entry.series);
+    let lost = series.ledger.lost.total();
+    let plain = |state, tip: String| Cell { id, state, tip, ..Cell::default() };
+    if !series.unavailable.is_empty() {
+        return plain("missing", format!("not measured: {}", clip(&series.unavailable, 80)));
+    }
+    if let Some(fault) = series.fault() {
+        return plain("invalid", format!("invalid: {fault}"));
+    }
+    let Some(latency) = sound(series) else { return plain("missing", "no frame arrived".into()) };
+    let share = lost as f64 / series.ledger.sent.max(1) as f64;
+    let levels: String = (FIGURES.iter().enumerate().map(|(n, pick)| scales.level(n, pick(latency))))
+        .chain([loss_level(share)])
+        .map(|level| level.to_string())
+        .collect();
+    let [p50, p99, max] = FIGURES.map(|pick| units::span(pick(latency)));
+    let lost_text = if lost > 0 { format!(", lost {}", units::grouped(lost)) } else { String::new() };
+    let tip = format!("{p50}, p99 {p99}, worst {max}{lost_text}");
+    Cell { id, state: "full", levels, text: units::span(latency.p50), tip, lossy: lost > 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_of_any_size_has_a_colour() {
+        assert_eq!([0.0, 1e-9, 0.001, 0.5, 1.0].map(loss_level), [0, 1, 2, 7, 8]);
+    }
+}

@@ -1,0 +1,286 @@
+//! The latencies under a condition: bars, profiles, time charts, a table of percentiles and the ledger.
+
+use crate::report::family::Family;
+use crate::report::figure::{Figure, View, Views};
+use crate::report::numbers::Numbers;
+use crate::report::ranking::{self, Latencies, Row};
+use crate::report::views::{Drawing, Name, Sizes, drawing, name, papers};
+use crate::report::{bars, profiles, strips, timechart, verdict};
+use canter_cli::terminal::{Ink, RED, Style, Table, YELLOW, paragraph};
+use canter_cli::units::{self, Unit, grouped};
+use canter_measure::result::{Latency, Series};
+use serde::Serialize;
+
+pub const FIGURE: Figure = Figure {
+    definitions: |numbers| numbers.latencies.iter().map(profiles::definitions).collect(),
+    text,
+    ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views))
+};
+
+/// Groups of a section that are open at first; only one if a figure across the conditions precedes them.
+const GROUPS_OPEN: usize = 3;
+/// Time charts drawn per group: those with the longest latencies.
+const TIME_CHARTS_MAX: usize = 12;
+/// Conditions shown in full in the terminal; the page shows the others.
+const CONDITIONS_MAX: usize = 6;
+
+fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+    let groups = &numbers.latencies;
+    let mut views: Vec<LatencyView> = groups.iter().map(|group| view(group, sizes)).collect();
+    if groups.len() > 1 {
+        views.iter_mut().for_each(|view| view.closable = true);
+    }
+    if groups.len() > GROUPS_OPEN + 1 {
+        let open = if numbers.sweeps.is_empty() { GROUPS_OPEN } else { 1 };
+        views.iter_mut().skip(open).for_each(|view| view.close(sizes));
+    }
+    views.iter().map(View::of).collect()
+}
+
+#[derive(Serialize)]
+struct LatencyView {
+    condition: String,
+    quantity: &'static str,
+    /// The text of a closed group.
+    summary: String,
+    /// Whether it is open at first.
+    open: bool,
+    /// Whether it can be closed: there are others.
+    closable: bool,
+    bars: Drawing,
+    profiles: Drawing,
+    families: Vec<(&'static str, &'static str)>,
+    unit: &'static str,
+    /// Empty: no figure.
+    reference: String,
+    has_paper: bool,
+    has_scaled_paper: bool,
+    paper: String,
+    floor: String,
+    /// Methods of which no frame arrived.
+    silent: Vec<String>,
+    timecharts: Vec<TimeChart>,
+    rows: Vec<LatencyRow>,
+    ledger_columns: Vec<&'static str>,
+    /// Columns that are 0 in every row: the page only lists their names.
+    ledger_zeros: Vec<&'static str>,
+    ledger: Vec<LedgerRow>,
+}
+
+#[derive(Serialize)]
+struct TimeChart {
+    name: Name,
+    figure: Drawing,
+    about: String,
+}
+
+#[derive(Serialize)]
+struct LedgerRow {
+    name: Name,
+    /// In the order of the columns that are shown.
+    counts: Vec<String>,
+    /// The contradiction in its figures; empty when there is none.
+    fault: String,
+}
+
+impl LatencyView {
+    /// Removes the bars of a closed group on a large page, because its table has the same figures; and all drawings if
+    /// the page would still be too large.
+    fn close(&mut self, sizes: Sizes) {
+        self.open = false;
+        if sizes != Sizes::Both {
+            self.bars = Drawing::default();
+        }
+        if sizes == Sizes::WideInOpenGroups {
+            self.profiles = Drawing::default();
+            self.timecharts.clear();
+        }
+    }
+}
+
+fn view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
+    let unit = group.unit();
+    let mut families: Vec<Family> = group.rows.iter().map(|row| row.family).collect();
+    families.sort_unstable();
+    families.dedup();
+    let shown = shown_columns(group);
+    let has = !group.rows.is_empty();
+    LatencyView {
+        condition: verdict::capital(&ranking::full(group)),
+        quantity: if group.quantity.is_empty() { "latency" } else { "time" },
+        summary: summary(group),
+        open: true,
+        closable: false,
+        bars: if group.rows.len() > 1 {
+            drawing(sizes, |size| bars::draw(group, size))
+        } else {
+            Drawing::default()
+        },
+        profiles: if has { drawing(sizes, |size| profiles::draw(group, size)) } else { Drawing::default() },
+        families: families.into_iter().map(|family| (family.class(), family.about())).collect(),
+        unit: unit.name,
+        reference: group.reference_name().to_owned(),
+        has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
+        has_scaled_paper: group.rows.iter().any(|row| group.paper_scaled(row, row.paper_ns()).is_some()),
+        paper: papers(group.series()),
+        floor: bars::floor(group).map(units::span).unwrap_or_default(),
+        silent: group.silent.iter().map(|series| ranking::label(series)).collect(),
+        timecharts: timecharts(group, sizes),
+        rows: group.rows.iter().enumerate().map(|(n, row)| latency_row(group, row, n + 1, unit)).collect(),
+        ledger_columns: shown.iter().map(|&n| LEDGER[n].0).collect(),
+        ledger_zeros: (0..LEDGER.len()).filter(|n| !shown.contains(n)).map(|n| LEDGER[n].0).collect(),
+        ledger: ledger(group, &shown),
+    }
+}
+
+/// `fastest ring/spin+write 13.9 µs, worst 26.9 µs, lost 3`.
+fn summary(group: &Latencies<'_>) -> String {
+    let Some(first) = group.rows.first() else { return "nothing arrived".into() };
+    let worst = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(0);
+    let lost = group.series().fold(0_u64, |sum, series| sum.saturating_add(series.ledger.lost.total()));
+    let lost = if lost > 0 { format!(", lost {}", grouped(lost)) } else { String::new() };
+    format!("fastest {} {}, worst {}{lost}", first.label(), units::span(first.figure.p50), units::span(worst))
+}
+
+fn timecharts(group: &Latencies<'_>, sizes: Sizes) -> Vec<TimeChart> {
+    let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.figure.max));
+    let with = |(n, row): (usize, &Row<'_, Latency>)| {
+        let timeline = row.series.timeline.as_ref().filter(|timeline| !timeline.slots.is_empty())?;
+        let figure = drawing(sizes, |size| timechart::draw(row, timeline, size));
+        let about = format!(
+            "{} slots of {}",
+            grouped(timeline.slots.len() as u64),
+            units::round_span(timeline.slot_ns)
+        );
+        Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), figure, about })
+    };
+    rows.into_iter().filter_map(|(n, row)| with((n, row))).take(TIME_CHARTS_MAX).collect()
+}
+
+#[derive(Serialize)]
+pub struct LatencyRow {
+    name: Name,
+    /// min, p50, p90, p99, p99.9, max.
+    figures: [String; 6],
+    ratio: String,
+    paper: String,
+    paper_ratio: String,
+    id: usize,
+    worst: String,
+    lost: String,
+    lossless: bool,
+}
+
+pub fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
+    let Latency { min, p50, p90, p99, p999, max, .. } = *row.figure;
+    let lost = row.series.ledger.lost.total();
+    LatencyRow {
+        name: name(row.series, number, row.label(), row.class()),
+        figures: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
+        ratio: group.ratio(row).unwrap_or_default(),
+        paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
+        paper_ratio: group.paper_ratio(row).unwrap_or_default(),
+        id: row.id,
+        worst: units::span(max),
+        lost: grouped(lost),
+        lossless: lost == 0,
+    }
+}
+
+/// The ledger's columns: name, and how to read the figure.
+type Count = fn(&Series) -> u64;
+const LEDGER: [(&str, Count); 14] = [
+    ("sent", |series| series.ledger.sent),
+    ("received", |series| series.ledger.received),
+    ("lost", |series| series.ledger.lost.total()),
+    ("in controller", |series| series.ledger.lost.controller),
+    ("in backlog", |series| series.ledger.lost.backlog),
+    ("in socket", |series| series.ledger.lost.socket),
+    ("in qdisc", |series| series.ledger.lost.qdisc),
+    ("in gateway", |series| series.ledger.lost.gateway),
+    ("in meter", |series| series.ledger.lost.meter),
+    ("unaccounted", |series| series.ledger.lost.unaccounted),
+    ("duplicated", |series| series.ledger.duplicated),
+    ("reordered", |series| series.ledger.reordered),
+    ("late", |series| series.ledger.late),
+    ("negative", |series| series.latency_ns.as_ref().map_or(0, |latency| latency.negative)),
+];
+/// Sent, received and lost are shown even when they are 0.
+const ALWAYS: usize = 3;
+
+fn shown_columns(group: &Latencies<'_>) -> Vec<usize> {
+    let counts = |count: Count| group.series().any(|series| count(series) > 0);
+    (0..LEDGER.len()).filter(|&n| n < ALWAYS || counts(LEDGER[n].1)).collect()
+}
+
+fn ledger(group: &Latencies<'_>, shown: &[usize]) -> Vec<LedgerRow> {
+    let drawn = group.rows.iter().map(|row| (row.series, row.label(), row.class()));
+    let others = group.silent.iter().chain(&group.faulty);
+    let others = others.map(|series| (*series, ranking::label(series), String::new()));
+    let row = |(n, (series, label, class))| ledger_row(series, n + 1, label, class, shown);
+    drawn.chain(others).enumerate().map(row).collect()
+}
+
+fn ledger_row(series: &Series, number: usize, label: String, class: String, shown: &[usize]) -> LedgerRow {
+    let counts = shown.iter().map(|&n| grouped((LEDGER[n].1)(series))).collect();
+    let name = Name { paper_name: String::new(), ..name(series, number, label, class) };
+    LedgerRow { name, counts, fault: series.fault().unwrap_or_default() }
+}
+
+fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
+    let (mut out, groups) = (String::new(), &numbers.latencies);
+    for group in groups.iter().take(CONDITIONS_MAX) {
+        condition(&mut out, group, ink);
+    }
+    if groups.len() > CONDITIONS_MAX {
+        let more = groups.len() - CONDITIONS_MAX;
+        let more = format!("{more} more conditions: see canter report … -o page.html.");
+        paragraph(&mut out, &more, "", ink, Style::Faint);
+    }
+    out
+}
+
+fn condition(out: &mut String, group: &Latencies<'_>, ink: Ink) {
+    let unit = group.unit();
+    let mut heading = ranking::describe(group.condition);
+    if !group.quantity.is_empty() {
+        heading = format!("{}, {heading}", group.quantity);
+    }
+    paragraph(out, &format!("{heading}, in {}:", unit.name), "", ink, Style::Plain);
+    let ratio = format!("× {}", group.reference_name());
+    let mut table = Table::new(&["<method", "min", "p50", "p90", "p99", "max", &ratio, "paper", "lost"]);
+    for row in &group.rows {
+        let figure = row.figure;
+        let numbers = [figure.min, figure.p50, figure.p90, figure.p99, figure.max].map(|ns| unit.number(ns));
+        let [min, p50, p90, p99, max] = numbers.map(|number| (number, Style::Plain));
+        let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(units::round_span));
+        let lost = row.series.ledger.lost.total();
+        let ratio = group.ratio(row).filter(|_| group.rows.len() > 1).unwrap_or_default();
+        table.row([
+            (row.label(), Style::Plain),
+            min,
+            (p50.0, Style::Bold),
+            p90,
+            p99,
+            max,
+            (ratio, Style::Bold),
+            (paper.unwrap_or_default(), Style::Faint),
+            (grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
+        ]);
+    }
+    let others = group
+        .silent
+        .iter()
+        .map(|series| (*series, "none"))
+        .chain(group.faulty.iter().map(|series| (*series, "!")));
+    for (series, mark) in others {
+        let mut cells: [(String, Style); 9] = Default::default();
+        cells[0] = (ranking::label(series), Style::Plain);
+        cells[2] = (mark.to_owned(), RED);
+        cells[8] = (grouped(series.ledger.lost.total()), RED);
+        table.row(cells);
+    }
+    table.print(out, ink);
+    out.push_str(&strips::of(group, ink));
+}

@@ -1,0 +1,38 @@
+//! The numbers of a result that several figures, the verdict and the page's script read, computed once.
+
+use crate::report::ranking::{Costs, Latencies};
+use crate::report::varied::Sweep;
+use canter_measure::result::ResultFile;
+
+pub struct Numbers<'a> {
+    pub result: &'a ResultFile,
+    /// The number of its first series among all series of the page.
+    pub base: usize,
+    pub latencies: Vec<Latencies<'a>>,
+    pub costs: Vec<Costs<'a>>,
+    pub sweeps: Vec<Sweep>,
+}
+
+impl<'a> Numbers<'a> {
+    /// The numbers of a single result.
+    pub fn of(result: &'a ResultFile) -> Self {
+        Self::numbered(result, 0)
+    }
+
+    /// The numbers of a page's results.
+    pub fn of_all(results: &'a [ResultFile]) -> Vec<Self> {
+        let mut base = 0;
+        let of = |result: &'a ResultFile| {
+            let numbers = Self::numbered(result, base);
+            base += result.series.len();
+            numbers
+        };
+        results.iter().map(of).collect()
+    }
+
+    fn numbered(result: &'a ResultFile, base: usize) -> Self {
+        let latencies = Latencies::numbered(result, base);
+        let sweeps = Sweep::of(&latencies);
+        Self { result, base, latencies, costs: Costs::of(result), sweeps }
+    }
+}

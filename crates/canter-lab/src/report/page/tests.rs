@@ -1,0 +1,201 @@
+use super::*;
+use crate::report::summary;
+use crate::report::table::FIGURES;
+use canter_cli::terminal;
+use canter_measure::histogram::Histogram;
+use canter_measure::result::Environment;
+use canter_measure::result::{
+    Condition, Cost, Curve, Fit, Latency, Ledger, Lost, Paper, Series, Timeline, Varied,
+};
+use proptest::prelude::*;
+
+fn file(series: Vec<Series>) -> ResultFile {
+    let words = || "<script>\u{1b}".to_owned();
+    let environment = Environment { kernel: words(), interfaces: vec![words()], ..Environment::default() };
+    ResultFile { schema: 1, study: words(), title: words(), command: words(), environment, series }
+}
+
+/// Figures as large as a file can hold; they may contradict each other.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..3_u64, 0..100_000_u64, any::<u64>()]
+}
+
+fn latency() -> impl Strategy<Value = Latency> {
+    let buckets = prop::collection::vec([number(), number()], 0..20);
+    (prop::array::uniform8(number()), buckets).prop_map(|(n, buckets)| {
+        let [count, min, p50, p90, p99, p999, max, negative] = n;
+        Latency { count, min, p50, p90, p99, p999, max, negative, buckets }
+    })
+}
+
+fn cost() -> impl Strategy<Value = Cost> {
+    let points = prop::collection::vec([number(), number()], 0..6);
+    let fit = prop::option::of((any::<i64>(), any::<i64>()));
+    (number(), any::<i64>(), any::<i64>(), points, fit).prop_map(
+        |(per_frame, delivery, total, points, fit)| {
+            let fit = fit.map(|(intercept, slope_per_1000)| Fit { intercept, slope_per_1000 });
+            Cost { per_frame, delivery, delivery_few: None, total, points, fit }
+        },
+    )
+}
+
+/// A distribution without contradictions, so that it is drawn.
+fn sound_latency() -> impl Strategy<Value = Latency> {
+    prop::collection::vec(prop_oneof![0..3_i64, 0..90_000_i64, 0..4_000_000_000_i64], 0..30).prop_map(|all| {
+        let mut histogram = Histogram::new();
+        all.into_iter().for_each(|ns| histogram.record(ns));
+        histogram.to_latency()
+    })
+}
+
+fn curve() -> impl Strategy<Value = Curve> {
+    let points = prop::collection::vec([number(), number()], 0..6);
+    let unit = prop::sample::select(vec!["%", "ns", "<script>", ""]);
+    (points, unit, any::<u8>()).prop_map(|(points, unit, decimals)| {
+        let words = || "<script>".to_owned();
+        let (quantity, against, against_unit) = (words(), words(), words());
+        Curve { quantity, unit: unit.into(), decimals, against, against_unit, points }
+    })
+}
+
+fn timeline() -> impl Strategy<Value = Timeline> {
+    let slot =
+        prop::array::uniform5(number()).prop_map(|[at, n, a, b, lost]| [at, n, a.min(b), a.max(b), lost]);
+    let slots = prop::collection::btree_map(number(), slot, 0..9);
+    let load = prop::collection::btree_map(number(), number(), 0..4);
+    (number(), slots, load).prop_map(|(slot_ns, slots, load)| Timeline {
+        slot_ns,
+        slots: slots.into_iter().map(|(at, slot)| [at, slot[1], slot[2], slot[3], slot[4]]).collect(),
+        load: load.into_iter().map(|(at, busy)| [at, busy]).collect(),
+    })
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let traffic = prop::sample::select(vec!["one-at-a-time", "period", "receive", "<script>"]);
+    let varied = prop::option::of(number().prop_map(|value| Varied {
+        name: "filters".into(),
+        unit: String::new(),
+        value,
+    }));
+    (traffic, varied, 0..4_u64).prop_map(|(traffic, varied, period_ns)| Condition {
+        traffic: traffic.into(),
+        varied,
+        period_ns,
+        ..Condition::default()
+    })
+}
+
+fn series() -> impl Strategy<Value = Series> {
+    let method = prop::sample::select(vec!["can-gw", "ring/spin+write", "read", "<script>", ""]);
+    let latency = prop_oneof![3 => sound_latency(), 1 => latency()];
+    let figures = (prop::option::of(latency), prop::option::of(cost()));
+    let more = (prop::option::of(curve()), prop::option::of(timeline()));
+    let rest = (prop::option::of(number()), prop::option::of(number()), prop::array::uniform4(number()));
+    (method, condition(), figures, more, rest, any::<bool>()).prop_map(
+        |(method, condition, (latency_ns, cost_ns), (curve, timeline), (floor_ns, paper, n), balanced)| {
+            let lost = Lost { socket: n[2] >> 2, qdisc: n[3] >> 2, ..Lost::default() };
+            let received = n[1] >> 2;
+            let sent = if balanced { received + lost.total() } else { n[0] };
+            Series {
+                method: method.into(),
+                condition,
+                ledger: Ledger { sent, received, lost, ..Ledger::default() },
+                paper: paper.map(|ns| Paper { ns, min: n[0], p90: n[1], max: n[2], ..Paper::default() }),
+                latency_ns,
+                cost_ns,
+                floor_ns,
+                curve,
+                timeline,
+                ..Series::default()
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_result_file_becomes_a_valid_page(series in prop::collection::vec(series(), 0..8)) {
+        let result = file(series);
+        let page = render(std::slice::from_ref(&result), Beginning::Results, FIGURES).expect("it renders");
+        let (shown, _) = page.split_once("<script").expect("it has a script");
+        let finite = !shown.contains("NaN") && !shown.contains("inf");
+        prop_assert!(finite);
+        let summary = summary::of(&Numbers::of(&result), FIGURES, terminal::Ink::none());
+        let scripts = page.matches("<script").count();
+        let safe = scripts == 3 && ![page, summary.clone()].concat().contains('\u{1b}');
+        prop_assert!(safe, "{} scripts", scripts);
+        for line in summary.lines() {
+            prop_assert!(line.chars().count() <= terminal::COLUMNS_MAX, "{}", line);
+        }
+    }
+}
+
+#[test]
+fn a_long_run_makes_a_small_page() {
+    let buckets = (0..200_000).map(|n| [10_000 + 7 * n, 1 + n % 3]).collect();
+    let [p90, p99, p999, max] = [1_409_993; 4];
+    let latency =
+        Latency { count: 399_999, min: 10_000, p50: 600_000, p90, p99, p999, max, negative: 0, buckets };
+    let series = Series { method: "ring+ring".into(), latency_ns: Some(latency), ..Series::default() };
+    let page = render(&[file(vec![series; 8])], Beginning::Results, FIGURES).expect("it renders");
+    assert_eq!(page.matches("<use class=\"line").count(), 16, "every profile is drawn, wide and narrow");
+    assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
+}
+
+#[test]
+fn a_page_that_would_be_too_large_has_no_drawings_in_closed_groups() {
+    let one = |n: u64, method: &str| {
+        let mut histogram = Histogram::new();
+        (0..60).for_each(|k| histogram.record((9_000 + 40 * n + k * k) as i64));
+        let varied = Varied { name: format!("condition {n}"), unit: String::new(), value: 1 };
+        Series {
+            method: method.into(),
+            condition: Condition { varied: Some(varied), ..Condition::default() },
+            latency_ns: Some(histogram.to_latency()),
+            ledger: Ledger { sent: 60, received: 60, ..Ledger::default() },
+            ..Series::default()
+        }
+    };
+    let all =
+        |conditions: u64| (0..conditions).flat_map(|n| ["can-gw", "read+write"].map(|name| one(n, name)));
+    let page = |conditions| {
+        render(&[file(all(conditions).collect())], Beginning::Results, FIGURES).expect("it renders")
+    };
+    let profiles = |page: &str| page.matches("<figure class=\"profile\">").count();
+    let closed = |page: &str| page.matches("<details class=\"group\"><summary>").count();
+    let (small, large) = (page(100), page(400));
+    assert_eq!((closed(&small), profiles(&small)), (97, 100), "without the explorer's");
+    assert_eq!((closed(&large), profiles(&large)), (397, 3));
+    assert!(large.len() < PAGE_BYTES_MAX, "{} bytes", large.len());
+}
+
+/// A row that is not in the table: the total of frames that each result sent.
+const TOY: Figure = Figure {
+    text: |numbers, _| format!("toy: {} frames were sent\n", toy_frames(numbers)),
+    ..Figure::new(
+        "toy",
+        "<p class=\"toy\">{{ view.study }}: {{ view.frames }} frames</p>",
+        Views::EachResult(|numbers, _| {
+            let study = &numbers.result.study;
+            vec![View::of(&serde_json::json!({ "study": study, "frames": toy_frames(numbers) }))]
+        }),
+    )
+};
+
+fn toy_frames(numbers: &Numbers<'_>) -> u64 {
+    numbers.result.series.iter().map(|series| series.ledger.sent).sum()
+}
+
+#[test]
+fn the_page_and_the_summary_show_the_figures_of_the_table_they_get() {
+    let sent = |sent| Series { ledger: Ledger { sent, ..Ledger::default() }, ..Series::default() };
+    let result = ResultFile { study: "a <toy>".to_owned(), ..file(vec![sent(3), sent(4)]) };
+    let figures = [FIGURES, &[TOY]].concat();
+    let page = render(std::slice::from_ref(&result), Beginning::Results, &figures).expect("it renders");
+    assert_eq!(page.matches("<p class=\"toy\">a &lt;toy&gt;: 7 frames</p>").count(), 1);
+    let summary = summary::of(&Numbers::of(&result), &figures, terminal::Ink::none());
+    assert!(summary.contains("toy: 7 frames were sent\n"), "{summary}");
+    let without = render(std::slice::from_ref(&result), Beginning::Results, FIGURES).expect("it renders");
+    assert!(!without.contains("class=\"toy\""));
+}

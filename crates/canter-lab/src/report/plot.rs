@@ -1,0 +1,73 @@
+//! Shared by the figures: the two widths at which each is drawn, and the space that text takes.
+
+use crate::report::{axis::Scale, svg::Svg};
+use canter_cli::units;
+
+/// Every figure is drawn twice, for wide and narrow screens; the style sheet shows one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    Wide,
+    Narrow,
+}
+
+impl Size {
+    pub fn width(self) -> f64 {
+        match self {
+            Self::Wide => 960.0,
+            Self::Narrow => 368.0,
+        }
+    }
+
+    /// About the number of labels that fit on a horizontal axis of `pixels`.
+    pub fn ticks(pixels: f64) -> usize {
+        (pixels / 75.0).max(2.0) as usize
+    }
+}
+
+/// A character of the figures' monospaced font, in pixels.
+pub const CHARACTER: f64 = 7.3;
+
+/// The number of items that a description lists.
+const NAMED_MAX: usize = 6;
+
+/// The first items, and the number of the others, for a description.
+pub fn first_few(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
+    let more = all.len().saturating_sub(NAMED_MAX);
+    let named = all.take(NAMED_MAX).collect::<Vec<_>>().join(between);
+    if more > 0 { format!("{named}{between}and {more} more") } else { named }
+}
+
+/// Whether the range is too wide for a linear axis.
+pub fn spread_too_wide(least: u64, most: u64) -> bool {
+    most / least.max(1) >= 25
+}
+
+/// From 0, or from a round value below the minimum, to a little above the maximum.
+pub fn time_scale((least, most): (u64, u64), pixels: (f64, f64), logarithmic: bool) -> Scale {
+    let (least, most) = (least as f64, most as f64);
+    if logarithmic {
+        Scale::logarithmic(((least * 0.8).max(1.0), most * 1.25), pixels)
+    } else {
+        Scale::linear((0.0, most * 1.03), pixels)
+    }
+}
+
+/// Vertical grid lines with times below them.
+pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, (top, bottom): (f64, f64)) {
+    let ticks = scale.ticks(ticks);
+    svg.uprights("grid", ticks.iter().map(|&tick| scale.at(tick)), (top, bottom));
+    for tick in ticks {
+        svg.text("tick middle", (scale.at(tick), bottom + 16.0), &units::round_span(tick.round() as u64));
+    }
+}
+
+/// The instrument's floor as a grey line, or as text where it is left of the axis.
+pub fn floor_line(svg: &mut Svg, scale: &Scale, floor: Option<u64>, (top, bottom): (f64, f64)) {
+    let Some(floor) = floor else { return };
+    let x = scale.at(floor as f64);
+    if !scale.covers(floor as f64) {
+        return svg.text("tick", (x, top - 5.0), &format!("← floor {}", units::span(floor)));
+    }
+    svg.line("floor", (x, top), (x, bottom));
+    svg.text("tick middle", (x.max(16.0), top - 5.0), "floor");
+}

@@ -1,0 +1,179 @@
+//! Latency profiles, overlaid: for each t, how many frames took longer. Logarithmic in both; every line ends at its
+//! worst case, marked with the method's number. A plateau to the right edge is lost frames.
+
+use crate::report::axis::{Scale, make_room};
+use crate::report::bars;
+use crate::report::outline::{self, DECADE, LEAST_FRAMES};
+use crate::report::plot::{self, Size};
+use crate::report::ranking::{Latencies, Row};
+use crate::report::svg::{Path, Svg};
+use canter_cli::units;
+use canter_measure::profile::Profile;
+use canter_measure::result::Latency;
+
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 62.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 16.0;
+
+/// The outlines to which figures of this group refer, as `<path>` elements for a `<defs>`.
+pub fn definitions(group: &Latencies<'_>) -> String {
+    let definition = |row: &Row<'_, Latency>| {
+        let profile = Profile::of(row.figure, row.series.ledger.lost.total());
+        format!("<path id=\"p{}\" d=\"{}\"/>\n", row.id, outline::path(&profile))
+    };
+    group.rows.iter().map(definition).collect()
+}
+
+/// The floor and the paper's points extend the axis by at most this factor; points farther away are left out.
+const NEAR: u64 = 3;
+
+struct Plot {
+    x: Scale,
+    y: Scale,
+    right: f64,
+    bottom: f64,
+}
+
+pub fn draw(group: &Latencies<'_>, size: Size) -> String {
+    let height = if size == Size::Wide { 420.0 } else { 330.0 };
+    let plot = plot(group, (size.width() - RIGHT, height - BOTTOM));
+    let title = format!("Profiles: how many frames had a {} longer than t", group.quantity());
+    let mut svg = Svg::new(size.width(), height, &title);
+    svg.describe(&description(group));
+    grid(&mut svg, &plot);
+    plot::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
+    worst_cases(&mut svg, group, &plot);
+    lines(&mut svg, group, &plot);
+    for row in group.rows.iter().rev() {
+        if row.series.paper.is_some() {
+            svg.group(&row.class(), |svg| paper(svg, group, row, &plot));
+        }
+    }
+    worst_of_all(&mut svg, group, &plot);
+    svg.finish()
+}
+
+fn description(group: &Latencies<'_>) -> String {
+    let one = |row: &Row<'_, Latency>| {
+        let lost = row.series.ledger.lost.total();
+        let lost = if lost > 0 { format!(", {} lost", units::grouped(lost)) } else { String::new() };
+        format!(
+            "{}: median {}, worst {}{lost}",
+            row.label(),
+            units::span(row.figure.p50),
+            units::span(row.figure.max)
+        )
+    };
+    plot::first_few(group.rows.iter().map(one), "; ")
+}
+
+fn sent(row: &Row<'_, Latency>) -> u64 {
+    row.figure.count.saturating_add(row.series.ledger.lost.total())
+}
+
+fn plot(group: &Latencies<'_>, (right, bottom): (f64, f64)) -> Plot {
+    let least = group.rows.iter().map(|row| row.figure.min).min().unwrap_or(0);
+    let most = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(1);
+    let near = |&ns: &u64| ns >= least / NEAR && ns <= most.saturating_mul(NEAR);
+    let papers = group.rows.iter().flat_map(|row| paper_points(group, row)).map(|(_, scaled, _)| scaled);
+    let others: Vec<u64> = papers.chain(bars::floor(group)).filter(near).collect();
+    let least = others.iter().copied().fold(least, u64::min).max(1) as f64;
+    let most = others.iter().copied().fold(most, u64::max);
+    let margin = (most as f64 / least).powf(0.04).max(1.02);
+    let x = Scale::logarithmic((least / margin, most as f64 * margin), (LEFT, right));
+    let count = group.rows.iter().map(sent).max().unwrap_or(1).max(1);
+    let y = Scale::logarithmic((LEAST_FRAMES, count as f64 * 1.3), (bottom, TOP));
+    Plot { x, y, right, bottom }
+}
+
+fn grid(svg: &mut Svg, plot: &Plot) {
+    svg.text("head", (0.0, 10.0), "frames that took longer than t");
+    let ticks = plot.y.ticks(7);
+    svg.levels("grid", ticks.iter().map(|&tick| plot.y.at(tick)), (LEFT, plot.right));
+    for tick in ticks {
+        svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &units::grouped(tick.round() as u128));
+    }
+    plot::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
+    svg.line("axis", (LEFT, plot.bottom), (plot.right, plot.bottom));
+    svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
+}
+
+/// The outlines, scaled to the axes.
+fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
+    let (x, y) = (plot.x.of_logarithm(), plot.y.of_logarithm());
+    svg.stretched((x.0 / DECADE.0, x.1), (y.0 / DECADE.1, y.1), |svg| {
+        for row in group.rows.iter().rev() {
+            let tip = format!("{}: worst {}", row.label(), units::span(row.figure.max));
+            svg.reuse(&format!("line {}", row.class()), &format!("p{}", row.id), &tip);
+        }
+    });
+}
+
+/// From the left edge to the outline; lost frames are a plateau from its end to the right edge.
+fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
+    let lost = row.series.ledger.lost.total();
+    let [start, end] = [row.figure.min, row.figure.max].map(|ns| plot.x.at(ns.max(1) as f64));
+    let top = plot.y.at(sent(row) as f64);
+    svg.line("lead", (LEFT, top), (start, top));
+    if lost > 0 {
+        let level = plot.y.at(lost as f64);
+        svg.line("plateau", (end, level), (plot.right, level));
+        svg.text("tick end", (plot.right, level - 4.0), &format!("{} lost", units::grouped(lost)));
+    }
+}
+
+/// The paper's points at their ratio to the reference: the paper's ns, the scaled ns, and how many frames took longer:
+/// half of them for the median, one frame for the worst case.
+pub fn paper_points(group: &Latencies<'_>, row: &Row<'_, Latency>) -> Vec<(u64, u64, f64)> {
+    let Some(paper) = &row.series.paper else { return Vec::new() };
+    let count = sent(row) as f64;
+    let points = [(paper.min, count), (paper.ns, count / 2.0), (paper.p90, count / 10.0), (paper.max, 1.0)];
+    let scaled = |(ns, m): (u64, f64)| {
+        let scaled = group.paper_scaled(row, Some(ns).filter(|&ns| ns > 0))?;
+        Some((ns, scaled, m.max(1.0)))
+    };
+    points.into_iter().filter_map(scaled).collect()
+}
+
+fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, plot: &Plot) {
+    for (ns, scaled, m) in paper_points(group, row) {
+        if !plot.x.covers(scaled as f64) {
+            continue;
+        }
+        let (x, y) = (plot.x.at(scaled as f64), plot.y.at(m));
+        let mut path = Path::default();
+        path.move_to(x - 5.0, y);
+        for (x, y) in [(x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)] {
+            path.line_to(x, y);
+        }
+        let tip = format!("{} in the paper: {}", row.label(), units::round_span(ns));
+        svg.path("paper-point", &path, &tip);
+    }
+}
+
+fn worst_cases(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
+    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.figure.max as f64)).collect();
+    let badges = make_room(&ends, 17.0, (LEFT + 8.0, plot.right - 8.0));
+    for (n, (&end, &badge)) in ends.iter().zip(&badges).enumerate() {
+        svg.group(&group.rows[n].class(), |svg| {
+            ends_of(svg, &group.rows[n], plot);
+            svg.line("leader", (end, plot.bottom), (badge, plot.bottom + 15.0));
+            svg.badge((badge, plot.bottom + 22.0), n + 1);
+        });
+    }
+}
+
+fn worst_of_all(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
+    let worst = group.rows.iter().max_by_key(|row| row.figure.max);
+    if let Some(row) = worst {
+        let x = plot.x.at(row.figure.max as f64);
+        let level = plot.y.at(row.series.ledger.lost.total().max(1) as f64);
+        svg.group(&row.class(), |svg| svg.circle("worst", (x, level), 4.0));
+        svg.text(
+            "value end",
+            (plot.right, TOP - 8.0),
+            &format!("worst {} {}", row.label(), units::span(row.figure.max)),
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! The latency profile in text: one row per method, whose height is the number of frames that took longer than t, on a
+//! logarithmic scale; for a single method a plot of several lines.
+
+use crate::report::axis::Scale;
+use crate::report::family::Family;
+use crate::report::plot;
+use crate::report::ranking::{Latencies, Row};
+use canter_cli::terminal::{COLUMNS_MAX, Ink, Style, clip};
+use canter_cli::units;
+use canter_measure::profile::Profile;
+use canter_measure::result::Latency;
+
+const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Rows of the plot of a single method.
+const ROWS: usize = 8;
+const NAMES_MAX: usize = 25;
+
+/// The profiles below the table of a group. Empty when no frame arrived.
+pub fn of(group: &Latencies<'_>, ink: Ink) -> String {
+    let Some(plot) = Plot::new(group) else { return String::new() };
+    match group.rows.as_slice() {
+        [row] => plot.single(row, ink),
+        rows => plot.several(rows, ink),
+    }
+}
+
+struct Plot {
+    x: Scale,
+    /// Columns for the names or numbers at the left.
+    left: usize,
+    width: usize,
+}
+
+impl Plot {
+    fn new(group: &Latencies<'_>) -> Option<Self> {
+        let least = group.rows.iter().map(|row| row.figure.min).min()?;
+        let most = group.rows.iter().map(|row| row.figure.max).max()?;
+        let names = group.rows.iter().map(|row| row.label().chars().count()).max()?.min(NAMES_MAX);
+        let left = if group.rows.len() == 1 { 10 } else { names + 4 };
+        let width = COLUMNS_MAX - left - 1;
+        let x = plot::time_scale((least, most), (0.0, (width - 1) as f64), true);
+        Some(Self { x, left, width })
+    }
+
+    /// For each column the number of frames that took longer than its right edge; the last column has the worst frame.
+    fn columns(&self, latency: &Latency, lost: u64) -> Vec<u64> {
+        let profile = Profile::of(latency, lost);
+        let mut slower = vec![profile.count; self.width];
+        for &(t, m) in &profile.steps {
+            let from = self.x.at(t as f64).round() as usize;
+            slower[(from + 1).min(self.width)..].fill(m);
+        }
+        slower
+    }
+
+    fn several(&self, rows: &[Row<'_, Latency>], ink: Ink) -> String {
+        let most =
+            rows.iter().map(|row| row.figure.count.saturating_add(row.series.ledger.lost.total())).max();
+        let mut out = String::new();
+        for row in rows {
+            let columns = self.columns(row.figure, row.series.ledger.lost.total());
+            let strip: String = columns.iter().map(|&m| BLOCKS[level(m, most.unwrap_or(1), 8)]).collect();
+            let name = clip(&row.label(), self.left - 4);
+            out.push_str(&format!("  {name:<width$}  ", width = self.left - 4));
+            out.push_str(&ink.paint(style(row.family), strip.trim_end()));
+            out.push('\n');
+        }
+        out.push_str(&self.axis());
+        out.push_str(
+            &ink.paint(Style::Faint, "  the higher, the more frames took longer than t (by logarithm)"),
+        );
+        out.push_str("\n\n");
+        out
+    }
+
+    fn single(&self, row: &Row<'_, Latency>, ink: Ink) -> String {
+        let lost = row.series.ledger.lost.total();
+        let columns = self.columns(row.figure, lost);
+        let most = row.figure.count.saturating_add(lost);
+        let mut out = String::from("  frames that took longer than t:\n");
+        for line in (0..ROWS).rev() {
+            let strip: String = columns
+                .iter()
+                .map(|&m| BLOCKS[level(m, most, 8 * ROWS).saturating_sub(8 * line).min(8)])
+                .collect();
+            let label = match line {
+                _ if line == ROWS - 1 => units::grouped(most),
+                0 => "1".to_owned(),
+                _ => String::new(),
+            };
+            out.push_str(&format!("{:>width$} ", clip(&label, self.left - 1), width = self.left - 1));
+            out.push_str(&ink.paint(style(row.family), strip.trim_end()));
+            out.push('\n');
+        }
+        out.push_str(&self.axis());
+        let worst = format!("{:>width$} worst {}", "", units::span(row.figure.max), width = self.left - 1);
+        let lost = if lost > 0 { format!(", {} never arrived", units::grouped(lost)) } else { String::new() };
+        out.push_str(&format!("{worst}{lost}\n\n"));
+        out
+    }
+
+    /// The times below the plot, as far as they fit.
+    fn axis(&self) -> String {
+        let mut line: Vec<char> = vec![' '; COLUMNS_MAX];
+        let mut free = 0;
+        for tick in self.x.ticks(self.width / 12) {
+            let label = units::round_span(tick as u64);
+            let at = self.left + self.x.at(tick).round() as usize;
+            let long = label.chars().count() + 1;
+            if at < free || at + long > COLUMNS_MAX {
+                continue;
+            }
+            line[at] = '╵';
+            line[at + 1..at + long]
+                .iter_mut()
+                .zip(label.chars())
+                .for_each(|(place, character)| *place = character);
+            free = at + long + 1;
+        }
+        let line: String = line.into_iter().collect();
+        format!("{}\n", line.trim_end())
+    }
+}
+
+/// The height of `m` on a scale up to `most`; at least 1 for any `m` above 0.
+fn level(m: u64, most: u64, high: usize) -> usize {
+    match m {
+        0 => 0,
+        _ => {
+            let share = (m as f64 + 1.0).ln() / (most.max(m) as f64 + 1.0).ln();
+            ((share * high as f64).round() as usize).clamp(1, high)
+        }
+    }
+}
+
+/// The terminal's nearest match to the page's colours.
+fn style(family: Family) -> Style {
+    match family {
+        Family::BareMetal => Style::Colour(5),
+        Family::Kernel | Family::Other => Style::Plain,
+        Family::Spin => Style::Colour(4),
+        Family::Poll => Style::Colour(2),
+        Family::Block => Style::Colour(3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_frame_can_be_seen_and_none_cannot() {
+        assert_eq!([0, 1, 1000].map(|m| level(m, 1000, 8)), [0, 1, 8]);
+        assert_eq!(level(u64::MAX, 1, 8), 8);
+    }
+}

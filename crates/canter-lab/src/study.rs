@@ -1,0 +1,328 @@
+//! The papers' experiments: a study file says what, a testbed runs it, a result file and a page come out.
+//!
+//! `definition` and `plan` read a study file, `unit` says what shares a boot, `campaign` runs units and keeps results,
+//! `inside` measures: by `testbed` (the sender's side) and `side` (the gateway's, or `remote`), under a `load`.
+
+mod amount;
+mod campaign;
+mod cards;
+mod catalogue;
+mod ceiling;
+mod claim;
+pub mod definition;
+mod ethernet;
+mod inside;
+pub mod journal;
+mod list;
+mod load;
+mod load_curve;
+mod pings;
+mod plan;
+mod preparation;
+mod recording;
+mod remote;
+mod rules;
+mod side;
+mod testbed;
+mod tuning;
+mod unit;
+mod verdicts;
+
+use crate::meter::instrument::InstrumentName;
+use amount::{Amount, QUICK_FRAMES};
+use campaign::Campaign;
+use canter_cli::{
+    failure::{self, Exit, Failure},
+    options::Common,
+};
+use canter_measure::result::ResultFile;
+use ceiling::Ceiling;
+use clap::{Args, Subcommand, ValueEnum};
+use definition::{Set, Study};
+use journal::Journal;
+use side::{Local, Place, Side};
+use std::path::PathBuf;
+use testbed::Bed;
+use unit::Unit;
+
+/// Run the experiments of the papers
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  canter study list                                    all studies, and which can run here
+  canter study run 2014-fig4.2                         boots the lab, measures, writes a result file and a page
+  canter study run 2014-fig4.1 2014-fig4.2 --out results/mine
+  canter study run --all --quick                       every figure of the papers, in less than an hour
+  canter study run --all --out results/all             the same with the papers' numbers of frames; run again to continue
+  canter study run --matrix                            every combination of the 2011 paper, overnight
+  canter study run my.toml --kernel ~/src/linux        your own study file on your own kernel
+  canter study verdicts results/all                    what these results say of the papers' claims
+On real hardware, wired as in the papers (docs/studies.md):
+  canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
+  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0 --token-file t   on the gateway's machine, then here:
+  canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5
+Exit code 0; 1 when a study failed, a figure exceeded its ceiling or a verdict differs from the kept one; 3 when frames were lost.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// List all studies, which can run here, and why the others cannot
+    List,
+    /// Run experiments in the lab, or on this machine
+    Run(RunArguments),
+    /// Decide the papers' claims by results
+    Verdicts(verdicts::Arguments),
+    /// Play a part of the testbed for a run on another machine
+    Role(RoleArguments),
+    /// Measure on this machine, as the lab's guest does
+    #[command(hide = true)]
+    Inside {
+        /// Studies
+        names: Vec<String>,
+        #[arg(long, default_value_t)]
+        amount: Amount,
+        #[arg(long, default_value_t = 1)]
+        boot: u32,
+        /// Cases of a study that are known: NAME=0,1,5
+        #[arg(long)]
+        skip: Vec<inside::Skip>,
+    },
+    /// Keep this machine busy until killed
+    #[command(hide = true)]
+    Load {
+        name: String,
+        /// Destination of a stream
+        #[arg(long)]
+        to: Option<String>,
+    },
+}
+
+#[derive(Args)]
+struct RunArguments {
+    /// Studies: names from `canter study list`, or study files (.toml)
+    #[arg(required_unless_present_any = ["all", "matrix"], value_name = "NAME")]
+    names: Vec<String>,
+    /// Run every figure and table of the papers
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Run every combination of the 2011 paper's conditions
+    #[arg(long, conflicts_with_all = ["names", "all"])]
+    matrix: bool,
+    /// Folder for the result files and the page
+    #[arg(long, value_name = "DIR", default_value = "canter-results")]
+    out: PathBuf,
+    /// Kernel of the lab, instead of the studies' own
+    #[arg(long, value_name = "KERNEL", conflicts_with = "interfaces")]
+    kernel: Option<String>,
+    /// Frames per series, instead of the studies' own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Boots of each kernel, instead of the studies' own number; each has another seed of the jitter and its own result
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "interfaces")]
+    boots: Option<u32>,
+    /// At most 1000 frames per series, in one boot: enough for medians, not for worst cases
+    #[arg(long, conflicts_with_all = ["count", "boots"])]
+    quick: bool,
+    /// Start again, and repeat what an interrupted run has finished
+    #[arg(long)]
+    again: bool,
+    /// Measure on this machine instead of the lab: SEND sends, DIRECT takes the first stamp, ROUTED the second
+    #[arg(long, value_name = "SEND,DIRECT,ROUTED", value_delimiter = ',', requires = "gateway")]
+    interfaces: Vec<String>,
+    /// With --interfaces: the gateway's two interfaces on this machine, or the machine where it runs
+    #[arg(long, value_name = "IN,OUT|HOST", requires = "interfaces")]
+    gateway: Option<String>,
+    /// With --gateway HOST: file whose first line is the role's token; CANTER_STUDY_TOKEN is the same without a file
+    #[arg(long, value_name = "FILE", requires = "gateway")]
+    token_file: Option<PathBuf>,
+    /// Compare the figures with the recorded ceilings; exit code 1 when a figure exceeds its ceiling
+    #[arg(long)]
+    ceilings: bool,
+}
+
+#[derive(Args)]
+struct RoleArguments {
+    /// The part to play
+    role: Role,
+    /// The gateway's input and output
+    #[arg(long, value_name = "IN,OUT", value_delimiter = ',', required = true)]
+    interfaces: Vec<String>,
+    /// Address to accept orders on; other than this machine's own, it needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: String,
+    /// File whose first line both machines know; CANTER_STUDY_TOKEN is the same without a file
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Role {
+    Gateway,
+}
+
+pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+    match arguments.action {
+        Action::List => list::print(),
+        Action::Run(run) => run_all(&run, common),
+        Action::Verdicts(verdicts) => verdicts::run(&verdicts, common),
+        Action::Role(role) => be_gateway(&role, common),
+        Action::Inside { names, amount, boot, skip } => {
+            let studies = find_all(&names, amount)?.into_iter().map(|study| study.in_boot(boot));
+            inside::in_guest(&studies.collect::<Vec<_>>(), &skip)
+        }
+        Action::Load { name, to } => {
+            common.apply()?;
+            load::work(&name, to.as_deref()).map(|()| Exit::Done)
+        }
+    }
+}
+
+/// This program, for those parts of a study that are processes of their own.
+fn program() -> failure::Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))
+}
+
+fn find_all(names: &[String], amount: Amount) -> failure::Result<Vec<Study>> {
+    names.iter().map(|name| Study::find(name).map(|study| study.with_frames(amount))).collect()
+}
+
+impl RunArguments {
+    fn amount(&self) -> Amount {
+        match self.count {
+            Some(count) => Amount::Exactly(count),
+            None if self.quick => Amount::AtMost(QUICK_FRAMES),
+            None => Amount::Own,
+        }
+    }
+
+    fn boots(&self) -> Option<u32> {
+        if self.quick { Some(1) } else { self.boots }
+    }
+}
+
+/// Runs each and keeps its result as soon as it is there.
+fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
+    let names = match (run.all, run.matrix) {
+        (true, _) => unit::names_of(Set::Figure)?,
+        (_, true) => unit::names_of(Set::Matrix)?,
+        _ => run.names.clone(),
+    };
+    let amount = run.amount();
+    let studies = find_all(&names, amount)?;
+    if let Some(Study { name, kind: definition::Kind::Missing(why), .. }) =
+        studies.iter().find(|study| matches!(study.kind, definition::Kind::Missing(_)))
+    {
+        return Err(Failure::unable(format!("{name}: {why}")));
+    }
+    let here = !run.interfaces.is_empty();
+    let units: Vec<Unit> =
+        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here, run.boots())).collect();
+    let journal = Journal::open(&run.out, &units, amount, run.again)?;
+    let kept = units.iter().filter(|unit| journal.is_done(unit)).count();
+    if kept > 0 && !common.quiet {
+        eprintln!(
+            "study: goes on with an interrupted run, {kept} of {} are there (--again: anew)",
+            units.len()
+        );
+    }
+    let (results, failures) = if here {
+        on_this_machine(run, &units, journal, common)?
+    } else {
+        in_lab(run, units, journal, amount, common)?
+    };
+    let passed = run.ceilings && !check_ceilings(&studies, &results);
+    let lost = results.iter().flat_map(|result| &result.series).any(|series| series.ledger.lost.total() > 0);
+    Ok(match (passed || !failures.is_empty(), lost) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Lost,
+        (false, false) => Exit::Done,
+    })
+}
+
+type Finished = (Vec<ResultFile>, Vec<String>);
+
+fn in_lab(
+    run: &RunArguments,
+    units: Vec<Unit>,
+    journal: Journal,
+    amount: Amount,
+    common: &Common,
+) -> failure::Result<Finished> {
+    let left = |units: &[Unit]| units.iter().filter(|unit| !journal.is_done(unit)).cloned().collect();
+    let boots = unit::boots(left(&units))?;
+    let campaign = Campaign::new(&run.out, journal, &units, boots.len() as u64, common.quiet)?;
+    for boot in &boots {
+        campaign.boot(boot, amount)?;
+    }
+    campaign.finish()
+}
+
+fn on_this_machine(
+    run: &RunArguments,
+    units: &[Unit],
+    journal: Journal,
+    common: &Common,
+) -> failure::Result<Finished> {
+    let [send, direct, routed] = &run.interfaces[..] else {
+        return Err(Failure::new(Exit::Usage, "--interfaces: three names, SEND,DIRECT,ROUTED"));
+    };
+    let mut up = vec![send.clone(), direct.clone(), routed.clone()];
+    let gateway = run.gateway.clone().unwrap_or_default();
+    let ends: Vec<String> = gateway.split(',').map(str::to_owned).collect();
+    let mut side: Box<dyn Side> = match &ends[..] {
+        [input, output] => {
+            up.extend([input.clone(), output.clone()]);
+            let place = Place { input: input.clone(), output: output.clone(), ..Place::default() };
+            Box::new(Local::new(place))
+        }
+        _ => Box::new(remote::Remote::connect(&gateway, &remote::token(run.token_file.as_deref())?)?),
+    };
+    let null = match &ends[..] {
+        [input, _] => Some(input.clone()),
+        _ => None,
+    };
+    let bed = Bed {
+        send: send.clone(),
+        direct: Some(direct.clone()),
+        routed: routed.clone(),
+        up,
+        null,
+        instrument: InstrumentName::Socket,
+        ..Bed::default()
+    };
+    let todo: Vec<&Unit> = units.iter().filter(|unit| !journal.is_done(unit)).collect();
+    let campaign = Campaign::new(&run.out, journal, units, 0, common.quiet)?;
+    for unit in todo {
+        campaign.here(unit, &bed, &mut *side)?;
+    }
+    campaign.finish()
+}
+
+fn be_gateway(role: &RoleArguments, common: &Common) -> failure::Result {
+    let Role::Gateway = role.role;
+    let [input, output] = &role.interfaces[..] else {
+        return Err(Failure::new(Exit::Usage, "--interfaces: two names, IN,OUT"));
+    };
+    let place =
+        Place { input: input.clone(), output: output.clone(), processor: common.cpu, ..Place::default() };
+    remote::serve(&place, &role.listen, &remote::token(role.token_file.as_deref())?, common)
+}
+
+/// Prints every ceiling beside its figure; whether all are kept.
+fn check_ceilings(studies: &[Study], results: &[ResultFile]) -> bool {
+    let mut kept = true;
+    for study in studies {
+        for result in results.iter().filter(|result| result.study == study.name) {
+            let ours = |ceiling: &&Ceiling| ceiling.is_for(&result.environment.kernel);
+            for ceiling in study.ceilings.iter().filter(ours) {
+                let check = ceiling.check(result);
+                kept &= check.is_kept();
+                println!("{:<14} {check}", study.name);
+            }
+        }
+    }
+    kept
+}

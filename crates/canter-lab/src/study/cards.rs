@@ -1,0 +1,40 @@
+//! The gateway's cards when one run measures methods of different drivers: binds the cards to the driver that a method
+//! needs, and afterwards to the kernel's driver again.
+
+use canter_cli::failure;
+use canter_io::{
+    carrier::table::{CANCHAR, NETWORK},
+    pci::Lent,
+};
+use canter_route::gateway::kind::Method;
+
+/// bit/s, part of the name of a card that has no driver.
+const BITRATE: u32 = 1_000_000;
+
+/// A card bound to the driver of a method; dropping this restores the kernel's driver.
+pub struct Fitted {
+    /// The card's name for the method: `can3`, `/dev/canchar2`, `port:0000:00:07.0@1000000`.
+    pub name: String,
+    _lent: Lent,
+}
+
+/// Binds the gateway's two cards to the method's driver; the inner `Err` is the reason why this machine cannot.
+pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Result<Vec<Fitted>, String>> {
+    let kind: Method = method.parse()?;
+    let cards = match kind.pair {
+        Some(pair) => [pair.receive.row.carriers, pair.transmit.row.carriers]
+            .map(|carriers| carriers.iter().find_map(|carrier| carrier.card)),
+        None => [if kind.kind.devices { CANCHAR.card } else { NETWORK.card }; 2],
+    };
+    let mut fitted = Vec::new();
+    for (address, card) in addresses.iter().zip(cards) {
+        let Some(card) = card else {
+            return Ok(Err(format!("{method}: no card carries its frames")));
+        };
+        match Lent::to(card.driver, address) {
+            Ok(lent) => fitted.push(Fitted { name: (card.name)(address, BITRATE)?, _lent: lent }),
+            Err(error) => return Ok(Err(error.to_string())),
+        }
+    }
+    Ok(Ok(fitted))
+}

@@ -1,0 +1,192 @@
+//! Ceilings: figures that a change must not exceed. Ratios to another method in the same run, or instructions in the
+//! virtual clock; never times of a real machine.
+
+use super::rules::Rules;
+use canter_measure::result::{ResultFile, Series};
+use serde::Deserialize;
+use std::fmt;
+
+/// A bound on one figure of one method.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ceiling {
+    method: String,
+    figure: Figure,
+    /// The series with these rules; unless given, the method's first series.
+    rules: Option<Rules>,
+    /// The figure is divided by this method's; unless given, the ceiling is in ns.
+    over: Option<String>,
+    /// The figure is divided by the same method's with these rules.
+    over_rules: Option<Rules>,
+    /// The same method's figure with these rules is subtracted.
+    above_rules: Option<Rules>,
+    at_most: f64,
+    /// The kernels to which it applies, as `6.12` or `6.12-rt`; all unless given.
+    #[serde(default)]
+    kernels: Vec<String>,
+}
+
+/// A figure of a series.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Figure {
+    /// The median latency.
+    P50,
+    /// The cost of the system call per frame.
+    Call,
+    /// The cost of the system call and of the kernel's delivery per frame.
+    Total,
+}
+
+impl Figure {
+    fn of(self, series: &Series) -> Option<f64> {
+        match self {
+            Self::P50 => series.latency_ns.as_ref().map(|latency| latency.p50 as f64),
+            Self::Call => series.cost_ns.as_ref().map(|cost| cost.per_frame as f64),
+            Self::Total => series.cost_ns.as_ref().map(|cost| cost.total as f64),
+        }
+    }
+}
+
+/// A ceiling with the measured figure.
+pub struct Check {
+    ceiling: Ceiling,
+    /// `None`: the figure is missing, which counts as exceeded.
+    measured: Option<f64>,
+}
+
+impl Ceiling {
+    /// Whether it applies to this kernel, in the words of [`Environment`](canter_measure::result::Environment).
+    pub fn is_for(&self, kernel: &str) -> bool {
+        let is = |wanted: &String| {
+            let series = wanted.strip_suffix("-rt");
+            let realtime = kernel.contains("PREEMPT_RT");
+            kernel.starts_with(&format!("{}.", series.unwrap_or(wanted))) && realtime == series.is_some()
+        };
+        self.kernels.is_empty() || self.kernels.iter().any(is)
+    }
+
+    /// Checks it against a result. For a method that receives and sends, it reads the receiving series.
+    pub fn check(&self, result: &ResultFile) -> Check {
+        let figure = |method: &str, rules: Option<&Rules>| {
+            let is_it = |series: &&Series| {
+                series.method == method && rules.is_none_or(|rules| rules.are_of(&series.condition))
+            };
+            self.figure.of(result.series.iter().find(is_it)?)
+        };
+        let (method, rules) = (self.method.as_str(), self.rules.as_ref());
+        let value = figure(method, rules);
+        let measured = match (&self.over, &self.over_rules, &self.above_rules) {
+            (None, None, None) => value,
+            (None, None, above) => {
+                value.zip(figure(method, above.as_ref())).map(|(value, less)| value - less)
+            }
+            (over, over_rules, _) => {
+                let by = figure(over.as_deref().unwrap_or(method), over_rules.as_ref().or(rules));
+                value.zip(by).map(|(value, by)| value / by)
+            }
+        };
+        Check { ceiling: self.clone(), measured }
+    }
+}
+
+impl Check {
+    pub fn is_kept(&self) -> bool {
+        self.measured.is_some_and(|measured| measured <= self.ceiling.at_most)
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ceiling { method, figure, rules, over, over_rules, above_rules, at_most, kernels: _ } =
+            &self.ceiling;
+        let mut name = format!("{method} {figure:?}").to_lowercase();
+        if let Some(rules) = rules {
+            name += &format!(" {rules}");
+        }
+        name += &match (over, over_rules, above_rules) {
+            (Some(over), ..) => format!(" over {over}"),
+            (_, Some(rules), _) => format!(" over {rules}"),
+            (.., Some(rules)) => format!(" above {rules}, ns"),
+            _ => ", ns".to_owned(),
+        };
+        let verdict = if self.is_kept() { "kept" } else { "EXCEEDED" };
+        match self.measured {
+            Some(measured) => write!(f, "{name:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
+            None => write!(f, "{name:<42}  missing  ceiling {at_most:>6.2}  {verdict}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canter_measure::result::{Environment, Latency, SCHEMA};
+
+    fn result(medians: &[(&str, u64)]) -> ResultFile {
+        let series = medians.iter().map(|(method, p50)| Series {
+            method: (*method).to_owned(),
+            latency_ns: Some(Latency { p50: *p50, ..Latency::default() }),
+            ..Series::default()
+        });
+        ResultFile {
+            schema: SCHEMA,
+            study: String::new(),
+            title: String::new(),
+            command: String::new(),
+            environment: Environment::default(),
+            series: series.collect(),
+        }
+    }
+
+    fn ceiling(text: &str) -> Ceiling {
+        toml::from_str(text).expect("it reads")
+    }
+
+    #[test]
+    fn figures_of_one_method_with_different_rules_are_compared() {
+        let mut result = result(&[("a", 1000), ("a", 1040), ("b", 7), ("a", 1100)]);
+        for (series, rules) in result.series.iter_mut().zip(["all", "sff=80", "sff=80", "crc8"]) {
+            rules.parse::<Rules>().expect("they are rules").mark(&mut series.condition);
+        }
+        let holds = |line: &str, at_most: &str| {
+            let text = format!("method = 'a'\nfigure = 'p50'\n{line}\nat_most = {at_most}");
+            ceiling(&text).check(&result).is_kept()
+        };
+        assert!(holds("rules = 'sff=80'\nover_rules = 'all'", "1.04"));
+        assert!(!holds("rules = 'sff=80'\nover_rules = 'all'", "1.03"));
+        assert!(holds("rules = 'crc8'\nabove_rules = 'sff=80'", "60.0"));
+        assert!(!holds("rules = 'crc8'\nabove_rules = 'sff=80'", "59.0"));
+        assert!(!holds("rules = 'sff=81'\nover_rules = 'all'", "9.0"), "not measured");
+        assert!(
+            toml::from_str::<Ceiling>("method = 'a'\nfigure = 'p50'\nrules = 'rain'\nat_most = 1.0").is_err()
+        );
+    }
+
+    #[test]
+    fn a_ceiling_applies_to_the_kernels_that_it_names() {
+        let text = "method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5\n";
+        let some = ceiling(&format!("{text}kernels = ['6.12-rt', '6.1']"));
+        let of = |kernel: &str| some.is_for(kernel);
+        assert!(
+            of("6.12.117-rt-amd64 #1 SMP PREEMPT_RT Debian") && of("6.1.0-56-amd64 #1 SMP PREEMPT_DYNAMIC")
+        );
+        assert!(!of("6.12.117-amd64 #1 SMP PREEMPT_DYNAMIC") && !of("6.1.0-56-rt-amd64 #1 SMP PREEMPT_RT"));
+        assert!(ceiling(text).is_for("7.2.0"));
+    }
+
+    #[test]
+    fn a_ceiling_is_kept_up_to_its_figure_and_exceeded_above() {
+        let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
+        assert!(ceiling.check(&result(&[("a", 150), ("b", 100)])).is_kept());
+        assert!(!ceiling.check(&result(&[("a", 151), ("b", 100)])).is_kept());
+    }
+
+    #[test]
+    fn a_missing_figure_exceeds_its_ceiling() {
+        let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
+        let check = ceiling.check(&result(&[("a", 150)]));
+        assert!(!check.is_kept());
+        assert!(check.to_string().contains("missing"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Criteria: what series must show for a claim to hold. Bounds derive from the paper's own number and a factor.
+
+mod course;
+mod knee;
+mod line;
+mod order;
+mod ratio;
+
+pub use course::Course;
+pub use knee::Knee;
+pub use line::Line;
+pub use order::Order;
+pub use ratio::{Lost, Ratio};
+
+use super::{
+    evidence::Evidence,
+    outcome::{Outcome, Word},
+};
+use canter_cli::units::digits;
+use canter_measure::verdicts::{self, Allowed, Plot, Quantity};
+use serde::Deserialize;
+
+#[derive(Clone, Debug)]
+pub enum Criterion {
+    /// One figure is so many times another.
+    Ratio(Box<Ratio>),
+    /// Figures of several series ascend.
+    Order(Order),
+    /// A figure stays, rises or rises in a straight line while a number is varied.
+    Course(Course),
+    /// The cost of a system call grows in a straight line with the number of frames.
+    Line(Line),
+    /// The period from which on no frames are lost.
+    Knee(Box<Knee>),
+    /// The share of lost frames.
+    Lost(Lost),
+    /// Nothing here can decide it, for this reason.
+    Cannot(String),
+}
+
+/// The side on which the paper's number bounds a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Between the paper's number divided and multiplied by the factor.
+    #[default]
+    About,
+    AtLeast,
+    AtMost,
+}
+
+/// The paper's number, and how far a figure may be from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub paper: f64,
+    pub within: f64,
+    pub side: Side,
+}
+
+impl Bounds {
+    pub fn check(self) -> Result<(), String> {
+        match self.paper >= 0.0 && self.paper.is_finite() && self.within >= 1.0 && self.within.is_finite() {
+            true => Ok(()),
+            false => Err("paper: a number from 0 on; within: a factor of at least 1".to_owned()),
+        }
+    }
+
+    /// The lowest and the highest figure that reproduce the paper's.
+    pub fn range(self) -> [f64; 2] {
+        let (least, most) = (self.paper / self.within, self.paper * self.within);
+        match self.side {
+            Side::About => [least, most],
+            Side::AtLeast => [least, f64::INFINITY],
+            Side::AtMost => [0.0, most],
+        }
+    }
+}
+
+impl Criterion {
+    /// What the results say of it.
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Outcome {
+        let outcome = match self {
+            Self::Ratio(ratio) => ratio.decide(evidence),
+            Self::Order(order) => order.decide(evidence),
+            Self::Course(course) => course.decide(evidence),
+            Self::Line(line) => line.decide(evidence),
+            Self::Knee(knee) => knee.decide(evidence),
+            Self::Lost(lost) => lost.decide(evidence),
+            Self::Cannot(why) => Err(Outcome::without_figures(Word::NotMeasurable, why.clone())),
+        };
+        outcome.unwrap_or_else(|without_figures| without_figures)
+    }
+
+    /// The error of a criterion that contradicts itself.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Ratio(ratio) => ratio.bounds().check(),
+            Self::Order(order) => order.check(),
+            Self::Course(course) => course.check(),
+            Self::Line(line) => line.check(),
+            Self::Knee(knee) => knee.check(),
+            Self::Lost(lost) => lost.bounds().check(),
+            Self::Cannot(why) if why.is_empty() => Err("cannot: needs a reason".to_owned()),
+            Self::Cannot(_) => Ok(()),
+        }
+    }
+}
+
+/// Points that a line needs to be one.
+const POINTS: usize = 3;
+
+/// Refuses a factor within which nothing could lie.
+fn check_factor(criterion: &str, within: f64) -> Result<(), String> {
+    match within > 1.0 {
+        true => Ok(()),
+        false => Err(format!("{criterion}: within: a factor above 1")),
+    }
+}
+
+/// Figures as multiples of those on a straight line, which a factor allows on both sides.
+fn beside_a_line(figure: &str, against: &str, lines: Vec<verdicts::Line>, within: f64) -> Plot {
+    let points = || lines.iter().flat_map(|line| &line.points).map(|point| point[0]);
+    let ends = [points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max)];
+    let allowed = ends.map(|at| Allowed { at, from: 1.0 / within, to: Some(within) }).to_vec();
+    let figure = format!("{figure}, as a multiple of the straight line");
+    Plot::Course { quantity: Quantity::Ratio, figure, against: against.to_owned(), lines, allowed }
+}

@@ -1,0 +1,156 @@
+//! A figure against the number that was varied from series to series.
+
+use super::{POINTS, beside_a_line, check_factor, digits, ratio::in_words};
+use crate::study::claim::{
+    evidence::{Evidence, Figure},
+    outcome::{Outcome, Word},
+    selector::Selector,
+};
+use canter_measure::{
+    result::Series,
+    statistics::Estimate,
+    verdicts::{Allowed, Line, Plot},
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The course of a figure over the number that `of` leaves open: rules, hops, or a period.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Course {
+    figure: Figure,
+    of: Selector,
+    shape: Shape,
+    /// Flat: the highest figure is at most so many times the lowest. Straight: no figure is farther from the line than
+    /// this factor. Rising: the last is at least so many times the first, and none is below the one before.
+    within: f64,
+    #[serde(default)]
+    less_floor: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Shape {
+    Flat,
+    Rising,
+    Straight,
+}
+
+impl Course {
+    pub fn check(&self) -> Result<(), String> {
+        check_factor("course", self.within)
+    }
+
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
+        let mut points = BTreeMap::new();
+        let mut boots = usize::MAX;
+        let mut against = String::new();
+        for found in evidence.all(&self.of)? {
+            let Some((name, at)) = varied(found.series) else { continue };
+            against = name;
+            if points.contains_key(&at) {
+                continue;
+            }
+            let exactly = self.of.at(found.series);
+            let sample = evidence.sample(&exactly, self.figure, self.less_floor)?;
+            boots = boots.min(sample.boots.len());
+            points.insert(at, sample.estimate());
+        }
+        if points.len() < POINTS {
+            let why = format!("{} values of the varied number; a course needs {POINTS}", points.len());
+            return Err(Outcome::without_figures(Word::NotMeasurable, why));
+        }
+        let points: Vec<(u64, Estimate)> = points.into_iter().collect();
+        let word = match self.shape {
+            Shape::Flat => self.flat(&points),
+            Shape::Rising => self.rising(&points),
+            Shape::Straight => self.straight(&points),
+        };
+        let ((from, first), (to, last)) = (points[0], points[points.len() - 1]);
+        let (first, last) = (first.value, last.value);
+        let figures = format!(
+            "{} at {from}, {} at {to}: {} times, {} points",
+            in_words(first, self.figure),
+            in_words(last, self.figure),
+            digits(last / first.max(f64::MIN_POSITIVE)),
+            points.len()
+        );
+        let plot = Some(Box::new(self.plot(against, &points)));
+        Ok(Outcome { word, figures, estimate: None, bounds: None, paper: None, boots, plot })
+    }
+
+    fn plot(&self, against: String, points: &[(u64, Estimate)]) -> Plot {
+        let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
+        let drawn = |at: u64, figure: Estimate| [at as f64, figure.value, figure.low, figure.high];
+        let line = |points: Vec<[f64; 4]>| vec![Line { label: self.of.to_string(), points }];
+        let (quantity, figure) = (self.figure.quantity(), self.figure.name().to_owned());
+        let measured = || points.iter().map(|&(at, figure)| drawn(at, figure));
+        let allowed = |at: u64, from: f64, to: Option<f64>| Allowed { at: at as f64, from, to };
+        match self.shape {
+            Shape::Flat => {
+                let lowest = points.iter().map(|(_, point)| point.value).fold(f64::INFINITY, f64::min);
+                let band = |at| allowed(at, lowest, Some(lowest * self.within));
+                Plot::Course {
+                    quantity,
+                    figure,
+                    against,
+                    lines: line(measured().collect()),
+                    allowed: vec![band(x0), band(x1)],
+                }
+            }
+            Shape::Rising => {
+                let allowed = vec![allowed(x1, first.value * self.within, None)];
+                Plot::Course { quantity, figure, against, lines: line(measured().collect()), allowed }
+            }
+            Shape::Straight => {
+                let on_line = straight((x0, first.value), (x1, last.value));
+                let multiples = points
+                    .iter()
+                    .map(|&(at, figure)| drawn(at, figure.ratio_to(Estimate::exact(on_line(at)))));
+                beside_a_line(self.figure.name(), &against, line(multiples.collect()), self.within)
+            }
+        }
+    }
+
+    fn flat(&self, points: &[(u64, Estimate)]) -> Word {
+        let by_value = |a: &&(u64, Estimate), b: &&(u64, Estimate)| a.1.value.total_cmp(&b.1.value);
+        let (Some(low), Some(high)) = (points.iter().min_by(by_value), points.iter().max_by(by_value)) else {
+            return Word::NotMeasurable;
+        };
+        Word::of(high.1.ratio_to(low.1), [0.0, self.within])
+    }
+
+    fn rising(&self, points: &[(u64, Estimate)]) -> Word {
+        let (first, last) = (points[0].1, points[points.len() - 1].1);
+        let whole = Word::of(last.ratio_to(first), [self.within, f64::INFINITY]);
+        // A step may be level: it refutes only when it surely falls.
+        let steps = points.windows(2).map(|pair| match pair[1].1.high < pair[0].1.low {
+            true => Word::Refuted,
+            false => Word::Reproduced,
+        });
+        steps.chain([whole]).collect()
+    }
+
+    /// Against the line from the first point to the last.
+    fn straight(&self, points: &[(u64, Estimate)]) -> Word {
+        let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
+        let on_line = straight((x0, first.value), (x1, last.value));
+        let words = points.iter().map(|&(x, point)| {
+            Word::of(point.ratio_to(Estimate::exact(on_line(x))), [1.0 / self.within, self.within])
+        });
+        words.collect()
+    }
+}
+
+/// The line through two points.
+fn straight((x0, y0): (u64, f64), (x1, y1): (u64, f64)) -> impl Fn(u64) -> f64 {
+    let slope = (y1 - y0) / (x1 - x0) as f64;
+    move |x| y0 + slope * (x - x0) as f64
+}
+
+/// The number that was varied, with its name: rules, hops, or a period.
+fn varied(series: &Series) -> Option<(String, u64)> {
+    let condition = &series.condition;
+    let rules = condition.varied.as_ref().map(|varied| (varied.name.clone(), varied.value));
+    rules.or_else(|| (condition.period_ns > 0).then(|| ("period, ns".to_owned(), condition.period_ns)))
+}

@@ -1,0 +1,120 @@
+//! The period at which a gateway begins to keep up: the shortest one from which on it loses no more than a share.
+
+use super::{Bounds, Side, digits};
+use crate::study::claim::{
+    evidence::Evidence,
+    outcome::{Outcome, Word},
+    selector::Selector,
+};
+use canter_measure::{
+    statistics::{self, Confidence, Estimate},
+    verdicts::{Allowed, Line, Plot, Quantity},
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The knee of `of`, as a multiple of the knee of `over`: another machine has other periods, but their ratio remains.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knee {
+    of: Selector,
+    /// Names what differs from `of`.
+    over: Selector,
+    /// The share of lost frames up to which a gateway keeps up.
+    lost: f64,
+    paper: f64,
+    within: f64,
+    #[serde(default)]
+    side: Side,
+}
+
+impl Knee {
+    fn bounds(&self) -> Bounds {
+        Bounds { paper: self.paper, within: self.within, side: self.side }
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        self.bounds().check()?;
+        match (0.0..1.0).contains(&self.lost) {
+            true => Ok(()),
+            false => Err("knee: lost: a share below 1".to_owned()),
+        }
+    }
+
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
+        let (of, boots, line) = self.of_one(evidence, &self.of)?;
+        let (over, others, other_line) = self.of_one(evidence, &self.over.on(&self.of))?;
+        let estimate =
+            Estimate { value: of.value / over.value, low: of.low / over.high, high: of.high / over.low };
+        let bounds = self.bounds().range();
+        let us = |one: Estimate| format!("{}…{} µs", digits(one.low / 1000.0), digits(one.high / 1000.0));
+        Ok(Outcome {
+            word: Word::of(estimate, bounds),
+            figures: format!("{} / {}", us(of), us(over)),
+            estimate: Some(estimate),
+            bounds: Some(bounds),
+            paper: Some(self.paper),
+            boots: boots.min(others),
+            plot: Some(Box::new(plot(vec![line, other_line], [over.low * bounds[0], over.high * bounds[1]]))),
+        })
+    }
+
+    /// A gateway's knee: between the longest period at which it lost too many, and the next longer one.
+    fn of_one(
+        &self,
+        evidence: &Evidence<'_>,
+        selector: &Selector,
+    ) -> Result<(Estimate, usize, Line), Outcome> {
+        let mut frames: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+        let mut files = std::collections::BTreeSet::new();
+        for found in evidence.all(selector)? {
+            let ledger = &found.series.ledger;
+            let [lost, sent] = frames.entry(found.series.condition.period_ns).or_default();
+            *lost += ledger.lost.total();
+            *sent += ledger.sent;
+            files.insert(found.file);
+        }
+        frames.retain(|period, [_, sent]| *period > 0 && *sent > 0);
+        let keeps_up = |[lost, sent]: &[u64; 2]| *lost as f64 <= self.lost * *sent as f64;
+        let losing = frames.iter().rev().find(|(_, counts)| !keeps_up(counts)).map(|(period, _)| *period);
+        let kept = frames.keys().copied().find(|period| losing.is_none_or(|losing| *period > losing));
+        let undecided = |why: String| {
+            Err(Outcome::without_figures(Word::Undecided, format!("{}: {why}", evidence.complete(selector))))
+        };
+        match (losing, kept) {
+            (Some(losing), Some(kept)) => {
+                let (low, high) = (losing as f64, kept as f64);
+                let label = selector.method.clone().unwrap_or_default();
+                let line = Line { label, points: shares(&frames) };
+                Ok((Estimate { value: (low * high).sqrt(), low, high }, files.len(), line))
+            }
+            (None, Some(kept)) => undecided(format!("loses none even at the shortest period, {kept} ns")),
+            (Some(losing), None) => {
+                undecided(format!("loses frames even at the longest period, {losing} ns"))
+            }
+            (None, None) => undecided("no series with a period".to_owned()),
+        }
+    }
+}
+
+/// The share of lost frames at each period, in µs.
+fn shares(frames: &BTreeMap<u64, [u64; 2]>) -> Vec<[f64; 4]> {
+    let points = frames.iter().filter_map(|(period, [lost, sent])| {
+        let share = statistics::share(*lost, *sent, Confidence::ONE)?;
+        Some([*period as f64 / 1000.0, share.value, share.low, share.high])
+    });
+    points.collect()
+}
+
+/// The losses of both gateways. The knee of the first one should lie between two periods in ns.
+fn plot(lines: Vec<Line>, [from, to]: [f64; 2]) -> Plot {
+    let last = lines.iter().filter_map(|line| line.points.last()).map(|point| point[0]).fold(0.0, f64::max);
+    let allowed = [from / 1000.0, (to / 1000.0).min(last)].map(|at| Allowed { at, from: 0.0, to: None });
+    Plot::Course {
+        quantity: Quantity::Share,
+        figure: "lost frames".to_owned(),
+        against: "period, µs".to_owned(),
+        lines,
+        allowed: allowed.to_vec(),
+    }
+}

@@ -1,0 +1,73 @@
+//! Figures of several series in ascending order.
+
+use super::ratio::in_words;
+use crate::study::claim::{
+    evidence::{Evidence, Figure, Sample},
+    outcome::{Outcome, Word},
+    selector::Selector,
+};
+use canter_measure::verdicts::{Labelled, Plot};
+use serde::Deserialize;
+
+/// The figure of each series is below that of the next.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    figure: Figure,
+    /// What all have in common.
+    #[serde(default)]
+    of: Selector,
+    /// The lowest first. Each names what differs from `of`.
+    ascending: Vec<Selector>,
+    /// Each is at least so many times the one before.
+    #[serde(default = "above")]
+    apart: f64,
+    #[serde(default)]
+    less_floor: bool,
+}
+
+fn above() -> f64 {
+    1.0
+}
+
+impl Order {
+    pub fn check(&self) -> Result<(), String> {
+        match self.ascending.len() >= 2 && self.apart > 0.0 {
+            true => Ok(()),
+            false => Err("order: needs two series at least, and apart above 0".to_owned()),
+        }
+    }
+
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
+        let samples: Vec<Sample> = self
+            .ascending
+            .iter()
+            .map(|selector| evidence.sample(&selector.on(&self.of), self.figure, self.less_floor))
+            .collect::<Result<_, _>>()?;
+        let estimates: Vec<_> = samples.iter().map(Sample::estimate).collect();
+        let words =
+            estimates.windows(2).map(|pair| Word::of(pair[1].ratio_to(pair[0]), [self.apart, f64::INFINITY]));
+        let labelled = self.ascending.iter().zip(&estimates);
+        let labelled = labelled.map(|(selector, estimate)| Labelled {
+            label: selector.to_string(),
+            figure: estimate.interval(),
+        });
+        let (quantity, apart) = (self.figure.quantity(), self.apart);
+        let plot = Plot::Order { quantity, apart, figures: labelled.collect() };
+        let figures: Vec<_> = self
+            .ascending
+            .iter()
+            .zip(&estimates)
+            .map(|(selector, estimate)| format!("{selector} {}", in_words(estimate.value, self.figure)))
+            .collect();
+        Ok(Outcome {
+            word: words.collect(),
+            figures: figures.join("; "),
+            estimate: None,
+            bounds: None,
+            paper: None,
+            boots: samples.iter().map(|sample| sample.boots.len()).min().unwrap_or(0),
+            plot: Some(Box::new(plot)),
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! One figure as a multiple of another, and the share of lost frames, which is a figure by itself.
+
+use super::{Bounds, Side, digits};
+use crate::study::claim::{
+    evidence::{self, Evidence, Figure, Sample},
+    outcome::{Outcome, Word},
+    selector::Selector,
+};
+use canter_measure::{
+    statistics::{self, Confidence, Estimate},
+    verdicts::{Plot, Quantity},
+};
+use serde::Deserialize;
+
+/// `of` divided by `over`, or what `of` is above `less`, divided by `over`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratio {
+    figure: Figure,
+    /// The figure of `over`, if it is another one.
+    over_figure: Option<Figure>,
+    of: Selector,
+    /// Names what differs from `of`.
+    over: Selector,
+    /// Names what differs from `of`.
+    less: Option<Selector>,
+    paper: f64,
+    within: f64,
+    #[serde(default)]
+    side: Side,
+    /// Take the instrument's own time off every figure.
+    #[serde(default)]
+    less_floor: bool,
+}
+
+impl Ratio {
+    pub fn bounds(&self) -> Bounds {
+        Bounds { paper: self.paper, within: self.within, side: self.side }
+    }
+
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
+        let over_figure = self.over_figure.unwrap_or(self.figure);
+        let sample =
+            |selector: &Selector, figure| evidence.sample(&selector.on(&self.of), figure, self.less_floor);
+        let of = sample(&self.of, self.figure)?;
+        let over = sample(&self.over, over_figure)?;
+        let less = self.less.as_ref().map(|less| sample(less, self.figure)).transpose()?;
+        let quotient = |of: Estimate, less: Option<Estimate>, over: Estimate| {
+            less.map_or(of, |less| of.minus(less)).ratio_to(over)
+        };
+        let each: Vec<_> = of
+            .boots
+            .iter()
+            .flat_map(|(file, of)| {
+                let less = less.as_ref().map(|less| less.beside(*file)[0]);
+                over.beside(*file).into_iter().map(move |over| quotient(*of, less, over))
+            })
+            .collect();
+        let mut estimate = evidence::together(&each);
+        if [Some(&of), Some(&over), less.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|sample| !sample.elsewhere.is_empty())
+        {
+            let [of, over] = [&of, &over].map(Sample::estimate);
+            let less = less.as_ref().map_or(Estimate::exact(0.0), Sample::estimate);
+            estimate.low = estimate.low.min((of.low - less.high) / over.high.max(f64::MIN_POSITIVE));
+            estimate.high = estimate.high.max((of.high - less.low) / over.low.max(f64::MIN_POSITIVE));
+        }
+        let parts = [Some(&of), less.as_ref(), Some(&over)].into_iter().flatten();
+        let parts: Vec<_> = parts.map(|sample| in_words(sample.estimate().value, self.figure)).collect();
+        let bounds = self.bounds().range();
+        let figures = match parts.as_slice() {
+            [of, less, over] => format!("({of} − {less}) / {over} = {}", digits(estimate.value)),
+            parts => format!("{} = {}", parts.join(" / "), digits(estimate.value)),
+        };
+        Ok(Outcome {
+            word: Word::of(estimate, bounds),
+            figures,
+            estimate: Some(estimate),
+            bounds: Some(bounds),
+            paper: Some(self.paper),
+            boots: of.boots.len().min(over.boots.len()),
+            plot: Some(Box::new(Plot::Number { quantity: Quantity::Ratio })),
+        })
+    }
+}
+
+impl Sample {
+    /// What was measured in the same boot as `file`; all boots, if that one has it not.
+    fn beside(&self, file: usize) -> Vec<Estimate> {
+        let same = self.boots.iter().find(|(other, _)| *other == file);
+        same.map_or_else(|| self.boots.iter().map(|(_, one)| *one).collect(), |(_, one)| vec![*one])
+    }
+}
+
+/// `3.71 µs`; for shares `12.3 %`.
+pub fn in_words(value: f64, figure: Figure) -> String {
+    match figure {
+        Figure::Load => format!("{} %", digits(100.0 * value)),
+        _ => format!("{} µs", digits(value / 1000.0)),
+    }
+}
+
+/// The share of frames that were lost. A paper's 0 means none at all.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    of: Selector,
+    paper: f64,
+    #[serde(default = "exactly")]
+    within: f64,
+    #[serde(default)]
+    side: Side,
+}
+
+fn exactly() -> f64 {
+    1.0
+}
+
+impl Lost {
+    pub fn bounds(&self) -> Bounds {
+        Bounds { paper: self.paper, within: self.within, side: self.side }
+    }
+
+    pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
+        let found = evidence.all(&self.of)?;
+        let lost: u64 = found.iter().map(|one| one.series.ledger.lost.total()).sum();
+        let sent: u64 = found.iter().map(|one| one.series.ledger.sent).sum();
+        let nothing = || Outcome::without_figures(Word::NotMeasurable, "no frame was sent".to_owned());
+        let share = statistics::share(lost, sent, Confidence::ONE).ok_or_else(nothing)?;
+        let bounds = self.bounds().range();
+        // That none of so many was lost is a fact, and what the paper says of its own frames, too.
+        let word = if self.paper == 0.0 {
+            Word::of(Estimate::exact(share.value), bounds)
+        } else {
+            Word::of(share, bounds)
+        };
+        Ok(Outcome {
+            word,
+            figures: format!("{lost} of {sent} lost"),
+            estimate: Some(share),
+            plot: Some(Box::new(Plot::Number { quantity: Quantity::Share })),
+            bounds: Some(bounds),
+            paper: Some(self.paper),
+            boots: found.iter().map(|one| one.file).collect::<std::collections::BTreeSet<_>>().len(),
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! What a criterion has found: one of four words, the figure with its interval, and the bounds.
+
+pub use canter_measure::verdicts::Word;
+use canter_measure::{statistics::Estimate, verdicts::Plot};
+
+/// A verdict with its numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub word: Word,
+    /// The figures in words, or why there are none.
+    pub figures: String,
+    /// The figure that the bounds apply to, if it is one number.
+    pub estimate: Option<Estimate>,
+    pub bounds: Option<[f64; 2]>,
+    /// The paper's own number.
+    pub paper: Option<f64>,
+    /// How many boots it rests on.
+    pub boots: usize,
+    /// In a box, so that an outcome stays small.
+    pub plot: Option<Box<Plot>>,
+}
+
+impl Outcome {
+    pub fn without_figures(word: Word, why: String) -> Self {
+        Self { word, figures: why, estimate: None, bounds: None, paper: None, boots: 0, plot: None }
+    }
+}

@@ -1,0 +1,132 @@
+//! The series that a criterion speaks of, by the words of study and result files.
+
+use super::super::rules::Rules;
+use canter_cli::duration;
+use canter_measure::result::{ResultFile, Series};
+use serde::Deserialize;
+use std::fmt;
+
+/// Properties of a series; one that is not named may have any value.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selector {
+    /// Unless given, the claim's own study.
+    pub study: Option<String>,
+    /// `6.12-rt`; unless given, the first kernel of the claim's study.
+    pub kernel: Option<String>,
+    pub method: Option<String>,
+    /// Other work on the machine: `cpu`.
+    pub load: Option<String>,
+    /// `one-at-a-time`, `flood`, `period`, …
+    pub traffic: Option<String>,
+    /// `120us`, of traffic `period`.
+    pub period: Option<Period>,
+    /// Share of the bus in per cent, of traffic `load`.
+    pub percent: Option<u32>,
+    pub rules: Option<Rules>,
+    /// The kind of the varied rules, or a tuning: `masked EFF`, `irq-priority=90`; empty: none.
+    pub variant: Option<String>,
+    /// System calls: `send` or `receive`.
+    pub direction: Option<String>,
+    /// System calls: frames at once.
+    pub batch: Option<u32>,
+    pub len: Option<u32>,
+    /// The number that was varied: filters, virtual interfaces.
+    pub varied: Option<u64>,
+    /// A curve's point: frames/s.
+    pub rate: Option<u64>,
+}
+
+/// A time between two frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Period(pub u64);
+
+impl TryFrom<String> for Period {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        duration::parse_ns(&text).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl Selector {
+    /// Itself, with the properties of `base` where it names none.
+    pub fn on(&self, base: &Self) -> Self {
+        let own = self.clone();
+        Self {
+            study: own.study.or_else(|| base.study.clone()),
+            kernel: own.kernel.or_else(|| base.kernel.clone()),
+            method: own.method.or_else(|| base.method.clone()),
+            load: own.load.or_else(|| base.load.clone()),
+            traffic: own.traffic.or_else(|| base.traffic.clone()),
+            period: own.period.or(base.period),
+            percent: own.percent.or(base.percent),
+            rules: own.rules.or_else(|| base.rules.clone()),
+            variant: own.variant.or_else(|| base.variant.clone()),
+            direction: own.direction.or_else(|| base.direction.clone()),
+            batch: own.batch.or(base.batch),
+            len: own.len.or(base.len),
+            varied: own.varied.or(base.varied),
+            rate: own.rate.or(base.rate),
+        }
+    }
+
+    /// Itself, but only this one of the series that it names: with its varied rules and its period.
+    pub fn at(&self, series: &Series) -> Self {
+        let condition = &series.condition;
+        Self {
+            varied: condition.varied.as_ref().map(|varied| varied.value),
+            period: (condition.period_ns > 0).then_some(Period(condition.period_ns)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a result file is of its study and kernel.
+    pub fn is_of(&self, result: &ResultFile) -> bool {
+        self.study.as_ref().is_none_or(|study| *study == result.study)
+            && self.kernel.as_ref().is_none_or(|kernel| *kernel == result.environment.flavour())
+    }
+
+    pub fn matches(&self, series: &Series) -> bool {
+        let there = &series.condition;
+        let is = |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
+        is(&self.method, &series.method)
+            && is(&self.load, &there.load)
+            && is(&self.traffic, &there.traffic)
+            && self.period.is_none_or(|period| period.0 == there.period_ns)
+            && self.percent.is_none_or(|percent| percent == there.load_percent)
+            && self.rules.as_ref().is_none_or(|rules| rules.are_of(there))
+            && is(&self.variant, &there.variant)
+            && is(&self.direction, &there.direction)
+            && self.batch.is_none_or(|batch| batch == there.batch)
+            && self.len.is_none_or(|len| len == there.len)
+            && self.rate.is_some() == series.curve.is_some()
+            && self.varied.is_none_or(|value| there.varied.as_ref().is_some_and(|one| one.value == value))
+    }
+}
+
+impl fmt::Display for Selector {
+    /// `2011-fig8, kernel 6.12, can-gw, load cpu`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}{value}"));
+        let words = [
+            word("", &self.study),
+            word("kernel ", &self.kernel),
+            word("", &self.method),
+            word("load ", &self.load),
+            word("", &self.traffic),
+            self.period.map(|period| format!("every {} ns", period.0)),
+            self.percent.map(|percent| format!("{percent} %")),
+            self.rules.as_ref().map(Rules::to_string),
+            word("", &self.variant),
+            word("", &self.direction),
+            self.batch.map(|batch| format!("{batch} at once")),
+            self.len.map(|len| format!("{len} bytes")),
+            self.varied.map(|value| format!("with {value}")),
+            self.rate.map(|rate| format!("{rate} frames/s")),
+        ];
+        let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
+        f.write_str(&words.join(", "))
+    }
+}

@@ -1,0 +1,466 @@
+//! Study files: the measurement of an experiment, its machine, and the paper's figures.
+
+use super::{
+    amount::Amount,
+    catalogue,
+    ceiling::Ceiling,
+    claim::Claim,
+    plan::{Case, LatencyFile, LatencyPlan},
+    recording::RecordingPlan,
+};
+use crate::meter::{instrument, syscalls};
+use canter_cli::{
+    duration,
+    failure::{self, Exit, Failure},
+    trouble,
+};
+use canter_io::method::Pair;
+use canter_measure::result::Paper;
+use serde::Deserialize;
+use std::{collections::BTreeMap, path::Path};
+
+/// An experiment.
+#[derive(Clone)]
+pub struct Study {
+    pub name: String,
+    /// The name or file by which it was found.
+    pub file: String,
+    pub title: String,
+    pub set: Set,
+    pub lab: Lab,
+    pub kind: Kind,
+    /// The ceilings that `canter study run --ceilings` checks.
+    pub ceilings: Vec<Ceiling>,
+    /// What the paper says of it, and how to decide it.
+    pub claims: Vec<Claim>,
+    /// A number of its text: another one for another text.
+    pub text_number: u64,
+    source: String,
+    paper: PaperFigures,
+}
+
+/// The kind of measurement.
+#[derive(Clone)]
+pub enum Kind {
+    /// The costs of system calls.
+    Syscalls(syscalls::Setup),
+    /// The latencies of gateways.
+    Latency(LatencyPlan),
+    /// Round-trip times.
+    Ping(PingPlan),
+    /// What recorders lose of full buses.
+    Recording(RecordingPlan),
+    /// None, with the reason: a figure of the papers that this version cannot measure.
+    Missing(String),
+}
+
+/// The set of studies with which it is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Set {
+    /// A figure or table of the papers: `--all`.
+    #[default]
+    Figure,
+    /// The complete 2011 paper: `--matrix`.
+    Matrix,
+    /// No figure of the papers: run by name only.
+    Bench,
+}
+
+/// The bus that connects the interfaces of the papers' testbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bus {
+    /// QEMU's CAN bus between the cards, on which a frame takes no time.
+    #[default]
+    Sja1000,
+    /// canwire's buses: bits, arbitration, hardware stamps.
+    Wire,
+    /// As sja1000; canprobe measures.
+    Probe,
+}
+
+impl Bus {
+    /// The lab's module for the bus or its instrument.
+    pub fn module(self) -> Option<&'static str> {
+        match self {
+            Self::Sja1000 => None,
+            Self::Wire => Some("canwire"),
+            Self::Probe => Some("canprobe"),
+        }
+    }
+}
+
+/// The machine for the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lab {
+    /// The kernels; one run and one result file for each.
+    pub kernels: Vec<String>,
+    /// `real` or `virtual`.
+    pub clock: ClockName,
+    pub cpus: u8,
+    /// Runs of each kernel, each with another seed of the jitter and a result file of its own.
+    #[serde(default = "one_boot")]
+    pub boots: u32,
+    /// Virtual clock: an instruction takes 2^shift ns.
+    #[serde(default)]
+    pub shift: u8,
+    /// The bus of the testbed's interfaces.
+    #[serde(default)]
+    pub bus: Bus,
+    /// Devices of canchar, as `canter lab --canchar` takes them.
+    #[serde(default)]
+    pub canchar: Option<String>,
+}
+
+fn one_boot() -> u32 {
+    1
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockName {
+    Real,
+    #[default]
+    Virtual,
+}
+
+/// Round-trip times between two interfaces of one bus, by several pairs of methods.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PingPlan {
+    pub count: u64,
+    pub len: u8,
+    /// Priority under SCHED_FIFO of both ends.
+    pub realtime: u8,
+    /// The largest random addition to the time between two pings, ns.
+    #[serde(default, deserialize_with = "duration::deserialize")]
+    pub jitter: u64,
+    /// Its seed: another one for each boot.
+    #[serde(skip, default = "seed")]
+    pub seed: u64,
+    /// Names of [`super::load::Load`].
+    #[serde(default = "super::plan::no_load")]
+    pub loads: Vec<String>,
+    /// [`super::tuning::Tuning`]s.
+    #[serde(default = "usual")]
+    pub tuning: Vec<String>,
+    pub pairs: Vec<PingPair>,
+}
+
+fn seed() -> u64 {
+    instrument::SEED
+}
+
+/// The two ends of a ping, and its methods.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PingPair {
+    pub method: String,
+    pub from: String,
+    pub to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    title: String,
+    source: String,
+    #[serde(default)]
+    set: Set,
+    /// The reason why it cannot be measured.
+    missing: Option<String>,
+    #[serde(default)]
+    lab: Lab,
+    syscalls: Option<SyscallsPlan>,
+    latency: Option<LatencyFile>,
+    ping: Option<PingPlan>,
+    recording: Option<RecordingPlan>,
+    #[serde(default)]
+    paper: PaperFigures,
+    #[serde(default)]
+    ceiling: Vec<Ceiling>,
+    #[serde(default)]
+    claim: Vec<Claim>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SyscallsPlan {
+    /// Devices of a module outside of the network stack; unless given, canter makes virtual interfaces.
+    interface: Option<String>,
+    frames: Vec<u64>,
+    batch: Vec<usize>,
+    queue: Option<u64>,
+    len: u8,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PaperFigures {
+    machine: String,
+    /// Median or cost by canter's name of the method, under the study's first condition.
+    #[serde(default)]
+    ns: BTreeMap<String, u64>,
+    /// The paper's figures for other conditions, or more of a distribution.
+    #[serde(default)]
+    point: Vec<Point>,
+}
+
+/// A figure of the paper. A missing key matches every condition.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Point {
+    method: Option<String>,
+    load: Option<String>,
+    traffic: Option<String>,
+    rules: Option<String>,
+    #[serde(default)]
+    ns: u64,
+    #[serde(default)]
+    min: u64,
+    #[serde(default)]
+    p90: u64,
+    #[serde(default)]
+    max: u64,
+}
+
+impl Study {
+    /// All studies.
+    pub fn all() -> failure::Result<Vec<Self>> {
+        let all: failure::Result<Vec<Self>> =
+            catalogue::FILES.iter().map(|(name, text)| Self::read(name, text)).collect();
+        let mut all = all?;
+        all.sort_by_key(Self::order);
+        Ok(all)
+    }
+
+    /// The paper and the figure or table: `2011, figure 8`; empty for those of no paper.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The sort key: the paper, the numbers of its figures, the name; studies of no paper come last.
+    fn order(&self) -> (bool, String, Vec<u32>, String) {
+        let (paper, figures) = self.source.split_once(',').unwrap_or((&self.source, ""));
+        let numbers = figures.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok());
+        (self.source.is_empty(), paper.to_owned(), numbers.collect(), self.name.clone())
+    }
+
+    /// The study of this name or file.
+    pub fn find(name: &str) -> failure::Result<Self> {
+        if name.ends_with(".toml") {
+            let path = Path::new(name);
+            let text = trouble::read_text(path)?;
+            return Self::read(name, &text);
+        }
+        if let Some((name, text)) = catalogue::FILES.iter().find(|(known, _)| *known == name) {
+            return Self::read(name, text);
+        }
+        let known: Vec<String> = Self::all()?.into_iter().map(|study| study.name).collect();
+        Err(Failure::new(Exit::Usage, format!("{name}: no such study (there are {})", known.join(", "))))
+    }
+
+    /// Reads a study; `name` is its name in errors.
+    pub fn read(name: &str, text: &str) -> failure::Result<Self> {
+        let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
+        let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
+        let kind = match (file.syscalls, file.latency, file.ping, file.recording, file.missing) {
+            (Some(plan), None, None, None, None) => Kind::Syscalls(plan.setup()),
+            (None, Some(plan), None, None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
+            (None, None, Some(plan), None, None) => Kind::Ping(plan.checked().map_err(wrong)?),
+            (None, None, None, Some(plan), None) => Kind::Recording(plan.checked().map_err(wrong)?),
+            (None, None, None, None, Some(why)) => Kind::Missing(why),
+            _ => {
+                let kinds = "needs one of [syscalls], [latency], [ping], [recording] and missing";
+                return Err(wrong(kinds.to_owned()));
+            }
+        };
+        let File { name: own, title, source, set, lab, paper, ceiling: ceilings, claim: claims, .. } = file;
+        if own.is_empty() || !own.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+            return Err(wrong(format!(
+                "name {own:?}: only letters, digits, points, hyphens and underscores are allowed"
+            )));
+        }
+        let mut names: Vec<_> = claims.iter().map(|claim: &Claim| &claim.name).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(wrong(format!("claim {:?}: there are two of this name", twice[0])));
+        }
+        if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0 || lab.boots == 0) {
+            return Err(wrong("[lab]: needs at least one kernel, one processor and one boot".to_owned()));
+        }
+        if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
+            return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
+        }
+        Ok(Self {
+            name: own,
+            file: name.to_owned(),
+            title,
+            set,
+            lab,
+            kind,
+            ceilings,
+            claims,
+            text_number: number_of(text),
+            source,
+            paper,
+        })
+    }
+
+    /// The same study with another number of frames; the frames of [syscalls] stay.
+    #[must_use]
+    pub fn with_frames(mut self, amount: Amount) -> Self {
+        match &mut self.kind {
+            Kind::Latency(plan) => plan.count = amount.of(plan.count),
+            Kind::Ping(plan) => plan.count = amount.of(plan.count),
+            Kind::Recording(plan) => plan.frames = amount.of(plan.frames),
+            Kind::Syscalls(_) | Kind::Missing(_) => {}
+        }
+        self
+    }
+
+    /// The same study in its boot of this number, counted from 1: with its own seed of the jitter.
+    #[must_use]
+    pub fn in_boot(mut self, number: u32) -> Self {
+        match &mut self.kind {
+            Kind::Latency(plan) => plan.seed += u64::from(number - 1),
+            Kind::Ping(plan) => plan.seed += u64::from(number - 1),
+            _ => {}
+        }
+        self
+    }
+
+    /// The paper's figures for a method under the first condition, if it has any.
+    pub fn paper_of(&self, method: &str) -> Option<Paper> {
+        let ns = *self.paper.ns.get(method)?;
+        Some(Paper { ns, ..self.paper_without_figures() })
+    }
+
+    /// The paper's figures for a case.
+    pub fn paper_of_case(&self, case: &Case, first: bool) -> Option<Paper> {
+        let is = |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
+        let point = self.paper.point.iter().find(|point| {
+            is(&point.method, &case.method)
+                && is(&point.load, case.load.name())
+                && is(&point.traffic, &case.traffic.to_string())
+                && is(&point.rules, &case.rules.to_string())
+        });
+        match point {
+            Some(&Point { ns, min, p90, max, .. }) => {
+                Some(Paper { ns, min, p90, max, ..self.paper_without_figures() })
+            }
+            None if first => self.paper_of(&case.method),
+            None => None,
+        }
+    }
+
+    fn paper_without_figures(&self) -> Paper {
+        Paper { source: self.source.clone(), machine: self.paper.machine.clone(), ..Paper::default() }
+    }
+}
+
+impl SyscallsPlan {
+    fn setup(self) -> syscalls::Setup {
+        let Self { interface, frames, batch, queue, len } = self;
+        syscalls::Setup { interface, frames, batch, queue, methods: Vec::new(), len }
+    }
+}
+
+/// The default tuning: no change.
+fn usual() -> Vec<String> {
+    vec![String::new()]
+}
+
+impl PingPlan {
+    fn checked(self) -> Result<Self, String> {
+        for pair in &self.pairs {
+            pair.method.parse::<Pair>().map_err(|error| error.to_string())?;
+        }
+        self.loads.iter().try_for_each(|load| load.parse::<super::load::Load>().map(drop))?;
+        self.tuning.iter().try_for_each(|tuning| tuning.parse::<super::tuning::Tuning>().map(drop))?;
+        Ok(self)
+    }
+
+    /// The number of its series.
+    pub fn cases(&self) -> usize {
+        self.loads.len() * self.tuning.len() * self.pairs.len()
+    }
+}
+
+/// Fowler, Noll and Vo's hash, 1a, 64 bits: the same in every version of the compiler.
+fn number_of(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |number, byte| (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// `line 7: unknown field …`.
+fn in_one_line(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message().trim().replace('\n', " ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canter_route::gateway::kind::Method;
+
+    #[test]
+    fn every_study_file_is_valid_and_has_the_name_of_its_file() {
+        for (name, text) in catalogue::FILES {
+            let study = Study::read(name, text).unwrap_or_else(|failure| panic!("{failure}"));
+            assert_eq!(study.name, *name);
+        }
+    }
+
+    #[test]
+    fn studies_are_in_the_order_of_the_papers_and_of_their_figures() {
+        let studies = Study::all().unwrap_or_else(|failure| panic!("{failure}"));
+        let place = |name: &str| studies.iter().position(|study| study.name == name);
+        let order =
+            ["2010-fig5", "2010-fig12", "2011-fig4", "2011-fig10", "2014-fig4.2", "wccd-table1", "wccd-fig7"];
+        let places: Vec<_> = order.map(|name| place(name).unwrap_or_else(|| panic!("{name}"))).into();
+        assert!(places.is_sorted(), "{places:?}");
+        assert_eq!(studies.last().map(|study| study.source.as_str()), Some(""), "those of no paper are last");
+    }
+
+    #[test]
+    fn a_study_names_each_method_once_and_can_gw_first() {
+        let study = Study::find("2014-fig4.2").unwrap_or_else(|failure| panic!("{failure}"));
+        let Kind::Latency(plan) = study.kind else { panic!("figure 4.2 shows latencies") };
+        assert_eq!(plan.methods[0], "can-gw");
+        let known = plan.methods.iter().filter(|name| name.parse::<Method>().is_ok());
+        assert!(known.count() >= 10);
+        let mut once = plan.methods.clone();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), plan.methods.len());
+    }
+
+    const STUDY: &str = "name = \"x\"\ntitle = \"t\"\nsource = \"s\"\n\
+                         [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\n";
+
+    #[test]
+    fn the_error_names_the_fault_in_a_study_file() {
+        let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
+        for (more, expected) in [
+            ("", "needs one of [syscalls], [latency], [ping], [recording] and missing"),
+            (&latency.replace("can-gw", "can-gv"), "can-gv"),
+            (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
+            (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),
+            (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),
+            (&latency.replace("[2]", "[1]"), "lens: "),
+            (&format!("{latency}weather = 1\n"), "line 12: unknown field `weather`"),
+        ] {
+            let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);
+            let error = error.unwrap_or_else(|| panic!("{more} was taken"));
+            assert!(error.starts_with("x.toml: study file: ") && error.contains(expected), "{more}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A file written, synchronised and deleted again and again.
+
+use super::row::{Line, Row};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+pub const LOAD: Row =
+    Row { name: "disk", ethernet: false, lines: |_| vec![Line::own("disk")], work: &[("disk", |_| disk())] };
+
+const FILE_BYTES: usize = 1 << 20;
+
+/// Writes to the fastest place that keeps a file: in the lab a file system on a loop device in memory.
+fn disk() -> io::Result<()> {
+    let folder = if canter_measure::environment::in_lab() { loop_device()? } else { std::env::temp_dir() };
+    let path = folder.join(format!("canter-load-{}", std::process::id()));
+    let block = vec![0x55; FILE_BYTES];
+    loop {
+        let mut file = File::create(&path)?;
+        file.write_all(&block)?;
+        file.sync_all()?;
+        drop(file);
+        fs::remove_file(&path)?;
+    }
+}
+
+/// The lab has no disk. ext4 on a loop device on a file in memory does the same work without the disk's interrupts.
+fn loop_device() -> io::Result<PathBuf> {
+    let folder = Path::new("/tmp/canter-disk");
+    if folder.exists() {
+        return Ok(folder.to_owned());
+    }
+    let image = "/tmp/canter-disk.img";
+    File::create(image)?.set_len(64 << 20)?;
+    let run =
+        |words: &[&str]| match Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status()? {
+            status if status.success() => Ok(()),
+            status => Err(io::Error::other(format!("{}: {status}", words.join(" ")))),
+        };
+    run(&["modprobe", "-a", "loop", "ext4"])?;
+    run(&["mkfs.ext4", "-q", "-F", image])?;
+    fs::create_dir(folder)?;
+    run(&["mount", "-o", "loop", image, "/tmp/canter-disk"])?;
+    Ok(folder.to_owned())
+}

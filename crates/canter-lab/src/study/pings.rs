@@ -1,0 +1,137 @@
+//! Round-trip times, by `canter ping` and `canter pong` as separate processes.
+
+use super::{
+    definition::{PingPair, PingPlan},
+    ethernet::Ethernet,
+    load::{self, Load, Part},
+    preparation::{Rate, set_up},
+    tuning::Tuning,
+};
+use canter_cli::failure::{self, Failure};
+use canter_io::{Interface, process};
+use canter_measure::result::{Condition, ResultFile, Series};
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+/// Sets up the interfaces of all pairs.
+pub fn interfaces(plan: &PingPlan) -> failure::Result<Vec<Interface>> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for name in plan.pairs.iter().flat_map(|pair| [&pair.from, &pair.to]) {
+        if !interfaces.iter().any(|known| known.name == *name) {
+            interfaces.push(set_up(name, Rate::Classic)?);
+        }
+    }
+    Ok(interfaces)
+}
+
+/// Every pair under every load and tuning, but for those whose number is `known`.
+pub fn measure(
+    plan: &PingPlan,
+    known: &BTreeSet<usize>,
+    done: &mut dyn FnMut(usize, &str, Series),
+) -> failure::Result<()> {
+    let loads: Vec<Load> = plan.loads.iter().filter_map(|load| load.parse().ok()).collect();
+    let ethernet = if loads.iter().any(|load| load.is_ethernet()) { Ethernet::of_lab()? } else { None };
+    let mut numbers = 0..;
+    for load in loads {
+        for tuning in &plan.tuning {
+            for pair in &plan.pairs {
+                let number = numbers.next().unwrap_or_default();
+                if known.contains(&number) {
+                    continue;
+                }
+                for name in [&pair.from, &pair.to] {
+                    set_up(name, Rate::Classic)?;
+                }
+                let one = tuned_ping(plan, pair, tuning, load, ethernet.as_ref())?
+                    .unwrap_or_else(|why| Series::unavailable(&pair.method, Condition::default(), why));
+                let (load, variant) = (load.name().to_owned(), tuning.clone());
+                let label = [&pair.method, "load", &load, tuning].join(" ");
+                let condition = Condition { load, variant, ..one.condition };
+                let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
+                done(number, label.trim_end(), one);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The inner `Err` is the reason why this machine cannot measure it.
+fn tuned_ping(
+    plan: &PingPlan,
+    pair: &PingPair,
+    tuning: &str,
+    load: Load,
+    ethernet: Option<&Ethernet>,
+) -> failure::Result<Result<Series, String>> {
+    let tuning: Tuning = tuning.parse().map_err(Failure::failed)?;
+    let _tuned = match tuning.apply(&[&pair.from, &pair.to])? {
+        Ok(tuned) => tuned,
+        Err(why) => return Ok(Err(why)),
+    };
+    let _running = match load::start(load, None, ethernet, Part::Both)? {
+        Ok(running) => running,
+        Err(why) => return Ok(Err(why)),
+    };
+    ping(plan, pair).map(Ok)
+}
+
+/// The time between two pings. Without pauses, two real-time programs would leave a load no processor time. A prime
+/// number of µs is not in step with the kernel's timers.
+const INTERVAL: &str = "1009us";
+
+fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
+    let failed = |what: String| Failure::failed(format!("study: ping by {}: {what}", pair.method));
+    let program = super::program()?;
+    let realtime = plan.realtime.to_string();
+    let mut pong = Command::new(&program)
+        .args(["pong", &pair.to, "--method", &pair.method, "--realtime", &realtime])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut line = String::new();
+    let log = pong.stderr.take();
+    let mut log = BufReader::new(log.ok_or_else(|| failed("no log".to_owned()))?);
+    log.read_line(&mut line).map_err(|error| failed(error.to_string()))?; // the line is `pong: …`, or an error
+    if !line.starts_with("pong: ") {
+        let _ = pong.wait();
+        let why = line.trim().trim_start_matches("canter: ");
+        return Ok(Series::unavailable(&pair.method, Condition::default(), why));
+    }
+    let output = Command::new(&program)
+        .args([
+            "ping",
+            &pair.from,
+            "--method",
+            &pair.method,
+            "--interval",
+            INTERVAL,
+            "--json",
+            "-",
+            "--quiet",
+        ])
+        .args(["--count", &plan.count.to_string(), "--len", &plan.len.to_string(), "--realtime", &realtime])
+        .args(["--jitter", &format!("{}ns", plan.jitter), "--seed", &plan.seed.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    process::terminate(&pong).map_err(|error| failed(error.to_string()))?;
+    let _ = pong.wait();
+    let result: Result<ResultFile, _> = serde_json::from_slice(&output.stdout);
+    match result.ok().and_then(|result| result.series.into_iter().next()) {
+        Some(series) => Ok(series),
+        None => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            Ok(Series::unavailable(
+                &pair.method,
+                Condition::default(),
+                why.trim().trim_start_matches("canter: "),
+            ))
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The plan of a latency study: every combination of its conditions is a case and makes a series.
+
+use super::{load::Load, rules::Rules};
+use crate::meter::instrument::SEED;
+use canter_cli::duration;
+use canter_measure::result::Condition;
+use canter_route::{gateway::kind::Method, traffic::pattern::Traffic};
+use serde::Deserialize;
+
+/// The method name for no gateway: the exact instrument's second card is on the bus of the first one, and the latency
+/// is the time from an interrupt's cause to its handler.
+pub const NO_GATEWAY: &str = "interrupt";
+
+/// `[latency]` in a study file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyFile {
+    /// Methods, as for `canter gateway --method`.
+    methods: Vec<String>,
+    #[serde(default = "one_at_a_time")]
+    traffic: Vec<String>,
+    #[serde(default = "no_load")]
+    loads: Vec<String>,
+    /// `all`, `eff=80`, `sff=2048`, `masked=80`, `hops=3`, `and`, …
+    #[serde(default = "all_frames")]
+    rules: Vec<String>,
+    lens: Vec<u8>,
+    count: u64,
+    #[serde(default)]
+    fd: bool,
+    /// One at a time: from the arrival of a frame to the sending of the next.
+    #[serde(default = "gap")]
+    gap: String,
+    /// A random addition to the gap, up to this time.
+    #[serde(default = "nothing")]
+    jitter: String,
+    /// Priority of user-space gateways under SCHED_FIFO; 0: none.
+    #[serde(default)]
+    realtime: u8,
+    /// Priorities of the gateway's interrupt threads on RT kernels; 0: unchanged.
+    #[serde(default = "as_they_are")]
+    irq_priorities: Vec<u8>,
+    /// Whether the latencies are also stored in order of time.
+    #[serde(default)]
+    timeline: bool,
+    /// Instead of latencies: the run times of the interrupt handler of the card at this end.
+    handler: Option<End>,
+}
+
+/// A gateway's card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    Input,
+    Output,
+}
+
+fn one_at_a_time() -> Vec<String> {
+    vec!["one-at-a-time".to_owned()]
+}
+
+pub fn no_load() -> Vec<String> {
+    vec![Load::default().name().to_owned()]
+}
+
+fn all_frames() -> Vec<String> {
+    vec![Rules::All.to_string()]
+}
+
+fn gap() -> String {
+    "50us".to_owned()
+}
+
+fn nothing() -> String {
+    "0ns".to_owned()
+}
+
+fn as_they_are() -> Vec<u8> {
+    vec![0]
+}
+
+/// Gateways to measure, one after the other, under every combination of the conditions.
+#[derive(Clone, Debug)]
+pub struct LatencyPlan {
+    pub methods: Vec<String>,
+    traffic: Vec<Traffic>,
+    loads: Vec<Load>,
+    rules: Vec<Rules>,
+    lens: Vec<u8>,
+    irq_priorities: Vec<u8>,
+    pub count: u64,
+    pub fd: bool,
+    pub gap_ns: u64,
+    pub jitter_ns: u64,
+    /// The seed of the jitter: another one for each boot.
+    pub seed: u64,
+    pub realtime: u8,
+    pub timeline: bool,
+    pub handler: Option<End>,
+}
+
+/// One combination.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub method: String,
+    pub traffic: Traffic,
+    pub load: Load,
+    pub rules: Rules,
+    pub len: u8,
+    pub irq_priority: u8,
+}
+
+impl LatencyFile {
+    pub fn plan(self) -> Result<LatencyPlan, String> {
+        for method in &self.methods {
+            if method != NO_GATEWAY {
+                method.parse::<Method>().map_err(|error| error.to_string())?;
+            }
+        }
+        let max = if self.fd { 64 } else { 8 };
+        if let Some(len) = self.lens.iter().find(|&&len| !(2..=max).contains(&len)) {
+            return Err(format!("lens: {len}: 2…{max} bytes, the first two are the frame's number"));
+        }
+        if self.count == 0 {
+            return Err("count: at least 1".to_owned());
+        }
+        let traffic = |text: &String| text.parse().map_err(|error| format!("traffic: {error}"));
+        let time =
+            |what: &str, text: &str| duration::parse_ns(text).map_err(|error| format!("{what}: {error}"));
+        Ok(LatencyPlan {
+            gap_ns: time("gap", &self.gap)?,
+            jitter_ns: time("jitter", &self.jitter)?,
+            traffic: self.traffic.iter().map(traffic).collect::<Result<_, _>>()?,
+            loads: self.loads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            rules: self.rules.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            seed: SEED,
+            methods: self.methods,
+            lens: self.lens,
+            irq_priorities: self.irq_priorities,
+            count: self.count,
+            fd: self.fd,
+            realtime: self.realtime,
+            timeline: self.timeline,
+            handler: self.handler,
+        })
+    }
+}
+
+impl LatencyPlan {
+    /// All combinations; methods vary fastest.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for &load in &self.loads {
+            for &traffic in &self.traffic {
+                for rules in &self.rules {
+                    for &len in &self.lens {
+                        for &irq_priority in &self.irq_priorities {
+                            cases.extend(self.methods.iter().map(|method| Case {
+                                method: method.clone(),
+                                traffic,
+                                load,
+                                rules: rules.clone(),
+                                len,
+                                irq_priority,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    /// Whether a load needs an Ethernet.
+    pub fn needs_ethernet(&self) -> bool {
+        self.loads.iter().any(|load| load.is_ethernet())
+    }
+}
+
+impl Case {
+    /// Writes the case's properties into a result's condition.
+    pub fn mark(&self, condition: &mut Condition) {
+        condition.load = self.load.name().to_owned();
+        self.rules.mark(condition);
+        if self.irq_priority > 0 {
+            let separator = if condition.variant.is_empty() { "" } else { ", " };
+            condition.variant += &format!("{separator}interrupt priority {}", self.irq_priority);
+        }
+    }
+
+    /// `can-gw, flood, load cpu, eff=80`: for the progress line.
+    pub fn label(&self) -> String {
+        let mut words = vec![self.method.clone(), self.traffic.to_string()];
+        if !self.load.is_none() {
+            words.push(format!("load {}", self.load.name()));
+        }
+        if self.rules != Rules::All {
+            words.push(self.rules.to_string());
+        }
+        if self.irq_priority > 0 {
+            words.push(format!("interrupt priority {}", self.irq_priority));
+        }
+        words.push(format!("{} bytes", self.len));
+        words.join(", ")
+    }
+
+    /// The duration relative to the simplest case, by experience: for the estimate of the remaining time.
+    pub fn weight(&self) -> u64 {
+        let work = if self.load.is_none() { 2 } else { 8 };
+        work + self.rules.jobs() / 128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_is_a_case() {
+        let text = "methods = [\"can-gw\", \"read+write\"]\ntraffic = [\"flood\", \"load=50%\"]\n\
+                    loads = [\"none\", \"cpu\", \"disk\"]\nrules = [\"all\", \"eff=8\"]\nlens = [2, 8]\ncount = 1\n";
+        let file: LatencyFile = toml::from_str(text).expect("it reads");
+        let cases = file.plan().expect("it is sound").cases();
+        assert_eq!(cases.len(), 2 * 2 * 3 * 2 * 2);
+        let mut labels: Vec<String> = cases.iter().map(Case::label).collect();
+        assert_eq!(labels[1], "read+write, flood, 2 bytes");
+        labels.sort();
+        labels.dedup();
+        assert_eq!(labels.len(), cases.len());
+    }
+}

@@ -1,0 +1,354 @@
+//! The gateway's side of a testbed: starts a gateway with its rules, load and priorities on the gateway's machine,
+//! which is this one or another one (`remote`), and ends it with an account.
+
+use super::{
+    cards::{self, Fitted},
+    ethernet::{self, Ethernet},
+    load::{self, Load, Part, Running},
+    plan::NO_GATEWAY,
+    preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
+    rules::Rules,
+    tuning::{Tuned, Tuning},
+};
+use canter_cli::failure::{self, Failure};
+use canter_io::{
+    Interface,
+    netlink::can_gw::{self, Job},
+};
+use canter_route::{
+    gateway::{child, kind::Method},
+    rules::{
+        counts::Counts,
+        install::{self, Step},
+    },
+};
+use serde::{Deserialize, Serialize};
+use std::{fs, path::Path, process::Command, time::Duration};
+
+/// A gateway to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub method: String,
+    /// The rules, as in a study file.
+    pub rules: String,
+    pub load: Load,
+    /// Priority of user-space gateways under SCHED_FIFO; 0: none.
+    pub realtime: u8,
+    /// Priority of the threads of the gateway's interrupts; 0: unchanged.
+    pub irq_priority: u8,
+    /// The gateway forwards FD frames.
+    pub fd: bool,
+}
+
+/// The result of an order.
+pub enum Begun {
+    Running,
+    /// The reason why this machine cannot.
+    Unable(String),
+}
+
+pub trait Side {
+    fn begin(&mut self, order: &Order) -> failure::Result<Begun>;
+    /// Ends the gateway.
+    fn end(&mut self) -> failure::Result<Counts>;
+    /// The gateway's interfaces, if they are on this machine.
+    fn interfaces(&self) -> failure::Result<Vec<Interface>>;
+}
+
+/// The interfaces and processors of the gateway's machine.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    pub input: String,
+    pub output: String,
+    /// The cards' PCI addresses, if each method gets them with the driver that it needs; sets `input` and `output`.
+    pub cards: Option<[String; 2]>,
+    /// An interface that is up while a gateway starts: it acknowledges a frame that the gateway sends on its input bus.
+    pub witness: Option<String>,
+    /// The processor of the gateway and its interrupts.
+    pub processor: Option<usize>,
+    /// The part of a load that runs here.
+    pub part: Part,
+    /// This machine's address and the other one's, for an Ethernet load between two.
+    pub addresses: Option<[String; 2]>,
+}
+
+/// This machine.
+pub struct Local {
+    place: Place,
+    ethernet: Option<Ethernet>,
+    running: Option<Started>,
+    /// The cards of the running gateway.
+    fitted: Vec<Fitted>,
+}
+
+struct Started {
+    gateway: Gateway,
+    via: Vec<Interface>,
+    _tuned: Tuned,
+    _load: Running,
+    /// The rule file, kept because the gateway may read it again.
+    _rules: Option<tempfile::NamedTempFile>,
+}
+
+/// The running gateway.
+enum Gateway {
+    Process(child::Gateway),
+    /// No gateway.
+    Nothing,
+    /// Jobs of can-gw, made by `canter rules apply --keep`: these, and none of those that were there before.
+    Jobs(Vec<Job>),
+}
+
+impl Local {
+    /// Does not bring up any interface.
+    pub fn new(place: Place) -> Self {
+        Self { place, ethernet: None, running: None, fitted: Vec::new() }
+    }
+
+    fn prepare_ethernet(&mut self) -> failure::Result<()> {
+        if self.ethernet.is_some() {
+            return Ok(());
+        }
+        self.ethernet = match &self.place.addresses {
+            Some([own, other]) => Some(Ethernet::between(own, other)),
+            None => Ethernet::of_lab()?,
+        };
+        if let (Some(processor), None, Some(_)) =
+            (self.place.processor, &self.place.addresses, &self.ethernet)
+        {
+            let [gateways, other] = Ethernet::CARDS;
+            place_interrupts(&[gateways], processor)?;
+            place_interrupts(&[other], SENDER_CPU)?;
+        }
+        Ok(())
+    }
+
+    /// Binds the cards to the driver that the method needs and brings them up; the inner `Err` is the reason why not.
+    fn fit(&mut self, order: &Order) -> failure::Result<Result<(), String>> {
+        let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NO_GATEWAY) else {
+            return Ok(Ok(()));
+        };
+        self.fitted.clear(); // restores the cards of a method that failed to start
+        match cards::fit(addresses, &order.method)? {
+            Ok(fitted) => self.fitted = fitted,
+            Err(why) => return Ok(Err(why)),
+        }
+        for (card, end) in self.fitted.iter().zip([&mut self.place.input, &mut self.place.output]) {
+            end.clone_from(&card.name);
+            set_up(end, Rate::of(order.fd))?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Starts a gateway while another node on its bus acknowledges frames.
+    fn start_acknowledged<T>(
+        &self,
+        rate: Rate,
+        start: impl FnOnce() -> failure::Result<T>,
+    ) -> failure::Result<T> {
+        const SETTLED: Duration = Duration::from_millis(20);
+        let Some(name) = &self.place.witness else { return start() };
+        let mut witness = set_up(name, rate)?;
+        let started = start();
+        std::thread::sleep(SETTLED);
+        witness.down()?;
+        started
+    }
+}
+
+impl Side for Local {
+    fn begin(&mut self, order: &Order) -> failure::Result<Begun> {
+        let rules: Rules =
+            order.rules.parse().map_err(|error| Failure::failed(format!("study: rules: {error}")))?;
+        if order.load.is_ethernet() {
+            self.prepare_ethernet()?;
+        }
+        if let Err(why) = self.fit(order)? {
+            return Ok(Begun::Unable(why));
+        }
+        let tuning = match order.irq_priority {
+            0 => Tuning::Usual,
+            priority => Tuning::InterruptPriority(priority),
+        };
+        let tuned = match tuning.apply(&[&self.place.input, &self.place.output])? {
+            Ok(tuned) => tuned,
+            Err(why) => return Ok(Begun::Unable(why)),
+        };
+        let via = make_hops(&rules)?;
+        let file = rule_file(&rules, &self.place)?;
+        let start = || start(&self.place, order, &rules, file.as_ref().map(tempfile::NamedTempFile::path));
+        let gateway = match self.start_acknowledged(Rate::of(order.fd), start)? {
+            Ok(gateway) => gateway,
+            Err(why) => return delete_all(via).map(|()| Begun::Unable(why)),
+        };
+        let mut started = Started { gateway, via, _tuned: tuned, _load: Running::default(), _rules: file };
+        let load = load::start(order.load, self.place.processor, self.ethernet.as_ref(), self.place.part);
+        match load {
+            Ok(Ok(load)) => started._load = load,
+            Ok(Err(why)) => {
+                finish(started)?;
+                return Ok(Begun::Unable(why));
+            }
+            Err(failure) => {
+                finish(started)?;
+                return Err(failure);
+            }
+        }
+        self.running = Some(started);
+        Ok(Begun::Running)
+    }
+
+    fn end(&mut self) -> failure::Result<Counts> {
+        let Some(started) = self.running.take() else { return Ok(Counts::default()) };
+        let counts = finish(started);
+        self.fitted.clear();
+        counts
+    }
+
+    fn interfaces(&self) -> failure::Result<Vec<Interface>> {
+        if self.place.cards.is_some() && self.fitted.is_empty() {
+            return Ok(Vec::new()); // nothing routes
+        }
+        Ok(vec![Interface::find(&self.place.input)?, Interface::find(&self.place.output)?])
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.end(); // anything is left only after an error
+    }
+}
+
+/// Ends the load, then the gateway, and restores all settings.
+fn finish(started: Started) -> failure::Result<Counts> {
+    let Started { gateway, via, _tuned, _load, _rules } = started;
+    drop(_load);
+    let counts = gateway.stop();
+    delete_all(via)?;
+    counts
+}
+
+fn delete_all(via: Vec<Interface>) -> failure::Result<()> {
+    Ok(via.into_iter().try_for_each(Interface::delete)?)
+}
+
+/// Makes the virtual interfaces on the way, and checks that can-gw forwards a frame often enough.
+fn make_hops(rules: &Rules) -> failure::Result<Vec<Interface>> {
+    const HOPS: &str = "/sys/module/can_gw/parameters/max_hops";
+    if !matches!(rules, Rules::Hops(_)) {
+        return Ok(Vec::new());
+    }
+    if fs::read_to_string(HOPS).is_ok_and(|hops| hops.trim() != "6") {
+        ethernet::run(&["modprobe", "-r", "can-gw"])?;
+        ethernet::run(&["modprobe", "can-gw", "max_hops=6"])?;
+    }
+    let mut via = Vec::new();
+    for name in rules.via() {
+        let mut interface = Interface::create_vcan(&name)?;
+        interface.up()?;
+        via.push(interface);
+    }
+    Ok(via)
+}
+
+fn rule_file(rules: &Rules, place: &Place) -> failure::Result<Option<tempfile::NamedTempFile>> {
+    let failed = |error: std::io::Error| Failure::failed(format!("study: rule file: {error}"));
+    let Some(text) = rules.file(&place.input, &place.output) else { return Ok(None) };
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
+    fs::write(file.path(), text).map_err(failed)?;
+    Ok(Some(file))
+}
+
+/// The inner `Err` is the reason why this machine cannot.
+fn start(
+    place: &Place,
+    order: &Order,
+    rules: &Rules,
+    file: Option<&Path>,
+) -> failure::Result<Result<Gateway, String>> {
+    if order.method == NO_GATEWAY {
+        return Ok(Ok(Gateway::Nothing));
+    }
+    let stands = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);
+    if let (Some(file), true) = (file, stands) {
+        let before = install::installed()?;
+        let output = canter()?
+            .args(["rules", "apply", "--keep", "--quiet"])
+            .arg(file)
+            .output()
+            .map_err(|error| Failure::failed(format!("study: rules apply: {error}")))?;
+        return match output.status.success() {
+            true => Ok(Ok(Gateway::Jobs(added(install::installed()?, &before)))),
+            false => Ok(Err(reason(&String::from_utf8_lossy(&output.stderr)))),
+        };
+    }
+    let by_rules = matches!(rules, Rules::Hops(_)) && file.is_some();
+    let started = child::Gateway::start(&child::Order {
+        ends: (!by_rules).then_some([&place.input, &place.output]),
+        method: &order.method,
+        rules: file,
+        cpu: place.processor,
+        realtime: order.realtime,
+    })?;
+    Ok(match started {
+        child::Started::Running(gateway) => Ok(Gateway::Process(gateway)),
+        child::Started::Unable(why) => Err(why),
+    })
+}
+
+fn canter() -> failure::Result<Command> {
+    super::program().map(Command::new)
+}
+
+fn reason(line: &str) -> String {
+    line.trim().trim_start_matches("canter: ").to_owned()
+}
+
+impl Gateway {
+    /// Ends the gateway and reads its account.
+    fn stop(self) -> failure::Result<Counts> {
+        match self {
+            Self::Process(gateway) => gateway.stop().map(|account| account.counts),
+            Self::Nothing => Ok(Counts::default()),
+            Self::Jobs(jobs) => stop_jobs(jobs),
+        }
+    }
+}
+
+/// The jobs that were not there before. A job may be there twice.
+fn added(after: Vec<Job>, before: &[Job]) -> Vec<Job> {
+    let mut before: Vec<&Job> = before.iter().collect();
+    let mut is_new = |job: &Job| match before.iter().position(|old| *old == job) {
+        Some(at) => {
+            before.remove(at);
+            false
+        }
+        None => true,
+    };
+    after.into_iter().filter(|job| is_new(job)).collect()
+}
+
+/// Deletes these jobs and sums up what they have counted.
+fn stop_jobs(jobs: Vec<Job>) -> failure::Result<Counts> {
+    let listed = can_gw::list()?;
+    let own = listed.iter().filter(|listed| jobs.contains(&listed.job)).map(|listed| listed.counters);
+    let (transmitted, dropped) = own.fold((0, 0), |(handled, dropped), counted| {
+        let not_forwarded = u64::from(counted.dropped) + u64::from(counted.deleted);
+        (handled + u64::from(counted.handled), dropped + not_forwarded)
+    });
+    let steps: Vec<Step> = jobs.into_iter().map(Step::Delete).collect();
+    install::carry_out(&steps)?;
+    Ok(Counts { received: transmitted + dropped, transmitted, dropped, ..Counts::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_that_were_there_before_are_not_the_study_s_own() {
+        let job = |id| Job { user_id: Some(id), source: 3, destination: 4, ..Job::default() };
+        assert_eq!(added(vec![job(1), job(2), job(1)], &[job(1)]), [job(2), job(1)]);
+        assert_eq!(added(vec![job(1)], &[job(1), job(5)]), []);
+    }
+}

@@ -1,0 +1,136 @@
+//! Kernel settings that a study changes for some series and then restores: the priority of the controllers' interrupts,
+//! and the number of frames that the network stack handles at a time.
+
+use super::ethernet::run;
+use canter_cli::failure::{self, Failure};
+use std::{fs, path::PathBuf, str::FromStr};
+
+/// The priority under SCHED_FIFO that Linux gives to interrupt threads.
+const USUAL_PRIORITY: u8 = 50;
+/// Frames that the network's soft interrupt handles before it yields the processor.
+const NETDEV_BUDGET: &str = "/proc/sys/net/core/netdev_budget";
+
+/// `irq-priority=90`, `netdev-budget=30`, or empty: no change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    Usual,
+    /// 1…99; only where interrupts are threads (PREEMPT_RT).
+    InterruptPriority(u8),
+    NetdevBudget(u32),
+}
+
+impl FromStr for Tuning {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\": not a tuning (irq-priority=1…99, netdev-budget=N or \"\")");
+        let (name, value) = match text.split_once('=') {
+            None if text.is_empty() => return Ok(Self::Usual),
+            None => return Err(wrong()),
+            Some((name, value)) => (name, value.parse::<u32>().map_err(|_| wrong())?),
+        };
+        match (name, u8::try_from(value)) {
+            ("irq-priority", Ok(priority @ 1..=99)) => Ok(Self::InterruptPriority(priority)),
+            ("netdev-budget", _) if value > 0 => Ok(Self::NetdevBudget(value)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// A changed setting; dropping this restores it.
+#[must_use]
+pub struct Tuned {
+    undo: Option<Tuning>,
+    interfaces: Vec<String>,
+}
+
+impl Tuning {
+    /// Changes the setting for these interfaces; the inner `Err` is the reason why this machine cannot.
+    pub fn apply(self, interfaces: &[&str]) -> failure::Result<Result<Tuned, String>> {
+        let undo = match self {
+            Self::Usual => None,
+            Self::InterruptPriority(_) => Some(Self::InterruptPriority(USUAL_PRIORITY)),
+            Self::NetdevBudget(_) => Some(Self::NetdevBudget(netdev_budget()?)),
+        };
+        if let Err(why) = self.set(interfaces) {
+            return Ok(Err(why));
+        }
+        Ok(Ok(Tuned { undo, interfaces: interfaces.iter().map(|&name| name.to_owned()).collect() }))
+    }
+
+    fn set(self, interfaces: &[&str]) -> Result<(), String> {
+        match self {
+            Self::Usual => Ok(()),
+            Self::InterruptPriority(priority) => set_interrupt_priority(interfaces, priority),
+            Self::NetdevBudget(frames) => fs::write(NETDEV_BUDGET, frames.to_string())
+                .map_err(|error| format!("{NETDEV_BUDGET}: {error}")),
+        }
+    }
+}
+
+impl Drop for Tuned {
+    fn drop(&mut self) {
+        let interfaces: Vec<&str> = self.interfaces.iter().map(String::as_str).collect();
+        let undone = self.undo.map_or(Ok(()), |undo| undo.set(&interfaces));
+        if let Err(why) = undone {
+            eprintln!("canter: study: restore a kernel setting: {why}");
+        }
+    }
+}
+
+fn netdev_budget() -> failure::Result<u32> {
+    let failed = |why: String| Failure::failed(format!("study: {NETDEV_BUDGET}: {why}"));
+    let text = fs::read_to_string(NETDEV_BUDGET).map_err(|error| failed(error.to_string()))?;
+    text.trim().parse().map_err(|_| failed(format!("\"{}\" is not a number", text.trim())))
+}
+
+fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> Result<(), String> {
+    let threads = if handlers_are_threads() { interrupt_threads(interfaces) } else { Vec::new() };
+    if threads.is_empty() {
+        let whose = interfaces.join(", ");
+        return Err(format!(
+            "{whose}: interrupts are not threads here (they are on PREEMPT_RT, for socket interfaces)"
+        ));
+    }
+    for process in threads {
+        run(&["chrt", "-f", "-p", &priority.to_string(), &process]).map_err(|failure| failure.message)?;
+    }
+    Ok(())
+}
+
+/// Without this check, a driver's thread for other work could be mistaken for an interrupt thread.
+fn handlers_are_threads() -> bool {
+    let has = |path: &str, word: &str| {
+        fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|known| known == word))
+    };
+    has("/sys/kernel/realtime", "1") || has("/proc/cmdline", "threadirqs")
+}
+
+/// On PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
+fn interrupt_threads(interfaces: &[&str]) -> Vec<String> {
+    let is_theirs = |folder: &PathBuf| {
+        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        let of = name.trim().strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+        of.is_some_and(|(_, of)| interfaces.contains(&of))
+    };
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let theirs = folders.filter(is_theirs);
+    theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tuning_is_a_name_and_a_number() {
+        assert_eq!("".parse(), Ok(Tuning::Usual));
+        assert_eq!("irq-priority=90".parse(), Ok(Tuning::InterruptPriority(90)));
+        assert_eq!("netdev-budget=30".parse(), Ok(Tuning::NetdevBudget(30)));
+        for wrong in
+            ["irq-priority=100", "irq-priority=0", "netdev-budget=0", "netdev-budget", "budget=1", "=3"]
+        {
+            assert!(wrong.parse::<Tuning>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Units: a study on a kernel is a unit and makes a result file. Units with the same machine share a boot.
+
+use super::{
+    definition::{Bus, ClockName, Kind, Lab, Set, Study},
+    plan::Case,
+};
+use crate::lab::{self, Clock, Machine};
+use canter_cli::failure::{self, Exit, Failure};
+use canter_route::gateway::kind::{Method, Place};
+use std::time::Duration;
+
+/// A study on a kernel.
+#[derive(Clone)]
+pub struct Unit {
+    pub study: Study,
+    /// `None`: the kernel of this machine.
+    pub kernel: Option<String>,
+    /// Its boot, counted from 1.
+    pub boot: u32,
+}
+
+/// The time limit of one boot.
+const TIMEOUT: Duration = Duration::from_secs(12 * 3600);
+/// The duration of a boot, in units of [`Case::weight`].
+pub const BOOT_WEIGHT: u64 = 20;
+/// The durations of all system calls, and of a series of round-trip times.
+pub const SYSCALLS_WEIGHT: u64 = 30;
+pub const PING_WEIGHT: u64 = 4;
+/// The duration of recording many buses once.
+pub const RECORDING_WEIGHT: u64 = 40;
+
+impl Unit {
+    /// The name of its result file without the extension.
+    pub fn name(&self) -> String {
+        let kernel = self.kernel.as_ref().filter(|_| self.study.lab.kernels.len() > 1);
+        let kernel = kernel.map_or(String::new(), |kernel| format!(".{kernel}"));
+        let boot = if self.study.lab.boots > 1 { format!(".boot{}", self.boot) } else { String::new() };
+        format!("{}{kernel}{boot}", self.study.name)
+    }
+
+    /// Its duration, in units of [`Case::weight`].
+    pub fn weight(&self) -> u64 {
+        match &self.study.kind {
+            Kind::Latency(plan) => {
+                let frames = plan.count.div_ceil(500);
+                plan.cases().iter().map(Case::weight).sum::<u64>() * frames
+            }
+            Kind::Ping(plan) => plan.cases() as u64 * PING_WEIGHT,
+            Kind::Recording(plan) => plan.cases() as u64 * RECORDING_WEIGHT,
+            Kind::Syscalls(_) => SYSCALLS_WEIGHT,
+            Kind::Missing(_) => 0,
+        }
+    }
+}
+
+/// A study's units: on its kernels, on the kernel `on`, or on this machine. A study that cannot be measured has none.
+pub fn of(study: &Study, on: Option<&str>, here: bool, boots: Option<u32>) -> Vec<Unit> {
+    if let Kind::Missing(_) = study.kind {
+        return Vec::new();
+    }
+    let mut study = study.clone();
+    if let Some(kernel) = on {
+        study.lab.kernels = vec![kernel.to_owned()];
+    }
+    study.lab.boots = if here { 1 } else { boots.unwrap_or(study.lab.boots) };
+    let kernels: Vec<Option<String>> = match here {
+        true => vec![None],
+        false => study.lab.kernels.iter().cloned().map(Some).collect(),
+    };
+    let boots = 1..=study.lab.boots;
+    let units = boots.flat_map(|boot| kernels.iter().map(move |kernel| (boot, kernel.clone())));
+    units.map(|(boot, kernel)| Unit { study: study.clone(), kernel, boot }).collect()
+}
+
+/// The studies of `--all` and `--matrix`.
+pub fn names_of(set: Set) -> failure::Result<Vec<String>> {
+    let studies = Study::all()?;
+    let wanted = studies.iter().filter(|study| study.set == set && !matches!(study.kind, Kind::Missing(_)));
+    Ok(wanted.map(|study| study.name.clone()).collect())
+}
+
+/// Units that are measured in one boot.
+pub struct Boot {
+    /// Which boot of its studies it is, counted from 1.
+    pub number: u32,
+    pub machine: Machine,
+    pub units: Vec<Unit>,
+}
+
+/// Groups units into one boot per machine. Interfaces that only some units need exist in all, and are down.
+pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
+    let mut boots: Vec<((Lab, u32), Boot)> = Vec::new();
+    for unit in units {
+        let kernel = unit.kernel.clone().unwrap_or_default();
+        // Wires exist in addition to the cards; the instrument on cards needs a separate machine.
+        let bus = if unit.study.lab.bus == Bus::Probe { Bus::Probe } else { Bus::default() };
+        let lab = Lab { kernels: vec![kernel.clone()], bus, boots: 1, ..unit.study.lab.clone() };
+        let key = (lab, unit.boot);
+        let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, boot)) => boot,
+            None => {
+                // Each boot of a plan is another one: it is restored from a machine of its own boot.
+                let saved = Some(unit.boot.saturating_sub(1));
+                let machine = Machine { saved, ..machine(&unit.study.lab, kernel)? };
+                boots.push((key, Boot { number: unit.boot, machine, units: Vec::new() }));
+                let Some((_, boot)) = boots.last_mut() else { unreachable!("it was just pushed") };
+                boot
+            }
+        };
+        let bare_metal = needs_bare_metal(&unit.study.kind).then_some("canbare");
+        for module in unit.study.lab.bus.module().into_iter().chain(bare_metal) {
+            boot.machine.load(own_module(module, "")?);
+        }
+        boot.machine.net |= needs_ethernet(&unit.study.kind);
+        boot.units.push(unit);
+    }
+    Ok(boots.into_iter().map(|(_, boot)| boot).collect())
+}
+
+pub fn needs_ethernet(kind: &Kind) -> bool {
+    match kind {
+        Kind::Latency(plan) => plan.needs_ethernet(),
+        Kind::Ping(plan) => plan.loads.iter().any(|load| load.starts_with("ethernet")),
+        Kind::Syscalls(_) | Kind::Recording(_) | Kind::Missing(_) => false,
+    }
+}
+
+/// Whether the machine needs an additional processor that Linux does not use.
+fn needs_bare_metal(kind: &Kind) -> bool {
+    let bare =
+        |name: &String| name.parse::<Method>().is_ok_and(|method| method.kind.place == Place::BareMetal);
+    matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(bare))
+}
+
+fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
+    let canchar = lab.canchar.as_deref().map(|devices| own_module("canchar", devices)).transpose()?;
+    Ok(Machine {
+        kernel,
+        clock: if lab.clock == ClockName::Virtual { Clock::Virtual } else { Clock::Real },
+        shift: lab.shift,
+        cpus: lab.cpus,
+        modules: canchar.into_iter().collect(),
+        timeout: TIMEOUT,
+        ..Machine::default()
+    })
+}
+
+fn own_module(name: &str, value: &str) -> failure::Result<lab::Chosen> {
+    lab::module(name, value).map_err(|error| Failure::new(Exit::Usage, format!("study: {name}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(names: &[&str]) -> Vec<Unit> {
+        let studies = names.iter().map(|name| Study::find(name).expect("it is there"));
+        studies.flat_map(|study| of(&study, None, false, Some(1))).collect()
+    }
+
+    #[test]
+    fn every_figure_takes_a_boot_per_machine_and_every_unit_its_own_file() {
+        let names = names_of(Set::Figure).expect("the studies read");
+        let units = units(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut files: Vec<String> = units.iter().map(Unit::name).collect();
+        let count = files.len();
+        let boots = boots(units).expect("the machines can be made");
+        assert_eq!(boots.iter().map(|boot| boot.units.len()).sum::<usize>(), count);
+        let mut machines: Vec<String> = boots
+            .iter()
+            .map(|Boot { machine, .. }| {
+                let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
+                let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
+                format!("{} {} {} {modules:?}", machine.kernel, machine.cpus, machine.shift)
+            })
+            .collect();
+        machines.sort();
+        let before = machines.len();
+        machines.dedup();
+        assert_eq!(machines.len(), before, "no machine is booted twice");
+        files.sort();
+        files.dedup();
+        assert_eq!(files.len(), count);
+    }
+
+    #[test]
+    fn each_boot_of_a_study_has_its_file_and_its_seed() {
+        let study = Study::find("2011-fig13").expect("it is there");
+        let units = of(&study, None, false, Some(3));
+        let names: Vec<_> = units.iter().map(Unit::name).collect();
+        assert_eq!(names, ["2011-fig13.boot1", "2011-fig13.boot2", "2011-fig13.boot3"]);
+        let boots = boots(units).expect("the machines can be made");
+        assert_eq!(boots.iter().map(|boot| boot.number).collect::<Vec<_>>(), [1, 2, 3]);
+        let seed = |number| match study.clone().in_boot(number).kind {
+            Kind::Latency(plan) => plan.seed,
+            _ => 0,
+        };
+        assert_eq!(seed(3), seed(1) + 2);
+    }
+
+    #[test]
+    fn the_matrix_is_at_least_as_large_as_the_paper_s() {
+        let units = units(&["2011-matrix"]);
+        let cases = units.iter().map(|unit| match &unit.study.kind {
+            Kind::Latency(plan) => plan.cases().len(),
+            _ => 0,
+        });
+        assert!(cases.sum::<usize>() >= 640);
+    }
+}

@@ -1,0 +1,464 @@
+//! The result file: one JSON document per run, schema version 1, described in docs/result.md.
+//!
+//! All times are integers of nanoseconds of the clock that `environment.clock` names.
+
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use canter_cli::{
+    failure::{self, Failure},
+    trouble, whole_file,
+};
+pub use layout::Layout;
+use serde::{Deserialize, Serialize};
+use std::{fs, path::Path};
+
+/// The version that this program writes and reads.
+pub const SCHEMA: u32 = 1;
+
+/// The quantity of a series that has a ledger alone: what a recorder of many buses lost.
+pub const RECORDING: &str = "recording";
+
+const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultFile {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Which experiment: `2014-fig4.2`; empty when none.
+    pub study: String,
+    /// What the experiment shows, one sentence.
+    pub title: String,
+    /// The command that made it, as typed.
+    pub command: String,
+    pub environment: Environment,
+    pub series: Vec<Series>,
+}
+
+impl ResultFile {
+    /// Reads a result file. The error names the file and the remedy.
+    pub fn load(path: &Path) -> failure::Result<Self> {
+        Self::read(path, fs::read(path).map_err(|error| trouble::of_file(path, "read", error))?)
+    }
+
+    /// Reads the bytes of a result file; `path` is its name in errors.
+    pub fn read(path: &Path, bytes: Vec<u8>) -> failure::Result<Self> {
+        let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+        let text = String::from_utf8(bytes).map_err(|_| fail(format!("{NO_RESULT}: it is not text")))?;
+        if text.trim().is_empty() {
+            return Err(fail("is empty (measure it again)".to_owned()));
+        }
+        let head: Head = serde_json::from_str(&text).map_err(|error| match error.is_eof() {
+            true => fail(format!("is cut off at line {} (copy it again, or measure it again)", error.line())),
+            false => fail(format!("{NO_RESULT}: {error}")),
+        })?;
+        if head.schema != SCHEMA {
+            let way_out = if head.schema > SCHEMA { "use a newer canter" } else { "measure it again" };
+            return Err(fail(format!("schema {}, this canter reads {SCHEMA} ({way_out})", head.schema)));
+        }
+        serde_json::from_str(&text)
+            .map_err(|error| fail(format!("a damaged result file (docs/result.md has the fields): {error}")))
+    }
+
+    /// Writes a temporary file and renames it to `path`, so that the result is always complete; makes the folder.
+    pub fn save(&self, path: &Path) -> failure::Result<()> {
+        whole_file::write(path, "write the result", &self.to_json())
+    }
+
+    /// The document as [`ResultFile::save`] writes it: a field per line, lists of numbers packed.
+    pub fn to_json(&self) -> String {
+        Layout::document(self)
+    }
+}
+
+/// The fields that identify a result file.
+#[derive(Deserialize)]
+struct Head {
+    schema: u32,
+    #[serde(rename = "series")]
+    _series: Vec<serde::de::IgnoredAny>,
+}
+
+/// The environment of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r` and the version line.
+    pub kernel: String,
+    pub cmdline: String,
+    /// The processor's model name.
+    pub cpu: String,
+    pub processors: u32,
+    pub clock: ClockKind,
+    /// `QEMU 7.2.22`; empty on hardware.
+    pub qemu: String,
+    /// The version of this program.
+    pub canter: String,
+    /// The commit it was built from, `+` behind it when sources differed; empty when it was not built in its repository.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub commit: String,
+    /// When it was measured, RFC 3339, UTC.
+    pub date: String,
+    /// The interfaces of the measurement, a line each: `can0: kvaser_pci, 1000000 bit/s, txqueuelen 10`.
+    pub interfaces: Vec<String>,
+}
+
+/// The clock of the nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockKind {
+    /// The machine's clock.
+    #[default]
+    Real,
+    /// QEMU's instruction counter: an instruction takes 1 ns, or another fixed time (`canter.shift` in `cmdline`).
+    Virtual,
+    /// The clock of a simulated bus.
+    Simulated,
+}
+
+impl ClockKind {
+    pub fn name(self) -> &'static str {
+        ["real", "virtual", "simulated"][self as usize]
+    }
+}
+
+/// One method under one condition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The method or pair, as typed: `ring/spin+write`.
+    pub method: String,
+    /// Its name in the 2014 paper: `mmapbusy-write`; empty when it has none there.
+    pub paper_name: String,
+    pub condition: Condition,
+    /// The reason why there are no figures; empty when there are.
+    pub unavailable: String,
+    /// The quantity of `latency_ns`: `round-trip`, `interrupt latency`; empty: the latency of a gateway.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub quantity: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub latency_ns: Option<Latency>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost_ns: Option<Cost>,
+    /// A figure that depends on another one: the processor's load against the rate of frames.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub curve: Option<Curve>,
+    /// The latencies in the order of time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeline: Option<Timeline>,
+    pub ledger: Ledger,
+    /// The instrument's floor, measured by a null test; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub floor_ns: Option<u64>,
+    /// Whether the virtual wires kept their time; `None` without wires.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wire: Option<WireKept>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub paper: Option<Paper>,
+}
+
+impl Series {
+    /// A series of a method that could not be measured, with the reason.
+    pub fn unavailable(method: &str, condition: Condition, reason: impl Into<String>) -> Self {
+        let (method, unavailable) = (method.to_owned(), reason.into());
+        Self { method, condition, unavailable, ..Self::default() }
+    }
+
+    /// The contradiction in its figures, if there is one: then nothing of the series may be drawn.
+    pub fn fault(&self) -> Option<String> {
+        let latency = self.latency_ns.as_ref().and_then(Latency::fault);
+        self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
+    }
+
+    /// Why it decides nothing, if too many of its frames were late: more than one in 1000.
+    pub fn lateness(&self) -> Option<String> {
+        let Ledger { late, sent, .. } = self.ledger;
+        (late > sent / 1000).then(|| {
+            format!("{late} of {sent} frames were late, so the traffic was not quite that of its condition")
+        })
+    }
+}
+
+/// The condition of a measurement. Zero or empty: not applicable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// `one-at-a-time`, `period`, `load`, `burst`, `ramp`, `flood`; for system calls `send`, `receive`.
+    pub traffic: String,
+    pub period_ns: u64,
+    /// Bus load of the traffic, in per cent.
+    pub load_percent: u32,
+    /// For system calls: `send` or `receive`.
+    pub direction: String,
+    /// Frames per system call.
+    pub batch: u32,
+    /// Frames sent.
+    pub frames: u64,
+    /// Payload in bytes.
+    pub len: u32,
+    /// The load of the machine: `none`, `cpu`, `ethernet-receive`, …
+    pub load: String,
+    pub interfaces: Vec<String>,
+    /// Another difference of this condition, as text: `checksum`.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub variant: String,
+    /// A number that was varied from series to series: 2048 filters, 3 hops.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub varied: Option<Varied>,
+    /// The instrument: `wire`, `probe`; empty: sockets.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub instrument: String,
+}
+
+/// A number that was varied, the horizontal axis of a figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Varied {
+    /// Its name: `filters`.
+    pub name: String,
+    /// `frames/s`; empty for a plain count.
+    pub unit: String,
+    pub value: u64,
+}
+
+/// How well both virtual wires of a measurement kept their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireKept {
+    /// How long after the end of a frame the direct wire's timer delivered it, in the median. No latency includes it:
+    /// each counts from the frame's delivery. (In results with a `floor_ns` above 0, each includes it.)
+    pub late_ns_p50: u64,
+    pub late_ns_max: u64,
+    /// How often a wire waited because its timer was too late to catch up, and the sum of these times.
+    pub slips: u64,
+    pub slip_ns: u64,
+    /// Frames that a node lost to a full receive FIFO.
+    pub overruns: u64,
+    /// Frames that were destroyed or not acknowledged, and repeated.
+    pub errors: u64,
+}
+
+impl WireKept {
+    /// The wires never waited for the machine, and no frame on them was destroyed.
+    pub fn kept_time(&self) -> bool {
+        self.slips == 0 && self.errors == 0
+    }
+}
+
+impl std::fmt::Display for WireKept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let Self { late_ns_p50, late_ns_max, slips, slip_ns, overruns, errors } = *self;
+        write!(
+            f,
+            "Instrument wire: frames delivered {:.2} µs after their end (at most {:.2}; not in the latencies); \
+             {slips} slips, {:.1} µs in total; {overruns} overruns, {errors} errors on the wire",
+            us(late_ns_p50),
+            us(late_ns_max),
+            us(slip_ns)
+        )
+    }
+}
+
+/// A distribution of latencies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    pub count: u64,
+    pub min: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+    /// Negative latencies (the two stamps were taken in the wrong order); counted as 0.
+    pub negative: u64,
+    /// `[ns, count]`, ascending; finer than 1 µs up to 100 ms.
+    pub buckets: Vec<[u64; 2]>,
+}
+
+impl Latency {
+    /// The latency of a rank, counted from 1, in ascending order; 0 when there are none.
+    pub fn at_rank(&self, rank: u64) -> u64 {
+        let mut seen = 0_u64;
+        let bucket = self.buckets.iter().find(|bucket| {
+            seen = seen.saturating_add(bucket[1]);
+            seen >= rank
+        });
+        bucket.map_or(0, |bucket| bucket[0])
+    }
+
+    /// A percentile by nearest rank.
+    pub fn at_per_mille(&self, per_mille: u64) -> u64 {
+        self.at_rank((u128::from(self.count) * u128::from(per_mille)).div_ceil(1000) as u64)
+    }
+
+    fn fault(&self) -> Option<String> {
+        let held = self.buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket[1]));
+        let ascends = [self.min, self.p50, self.p90, self.p99, self.p999, self.max].is_sorted();
+        if held != self.count {
+            return Some(format!("it counts {} latencies, its buckets contain {held}", self.count));
+        }
+        if !ascends || !self.buckets.is_sorted_by(|a, b| a[0] < b[0]) {
+            return Some("its percentiles or buckets do not ascend".to_owned());
+        }
+        None
+    }
+}
+
+/// A figure at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The quantity: `processor load`.
+    pub quantity: String,
+    /// Its unit: `%`. For `ns` the report selects a suitable one.
+    pub unit: String,
+    /// The number of decimals of a figure.
+    pub decimals: u8,
+    /// The quantity of the horizontal axis: `rate`.
+    pub against: String,
+    /// Its unit: `frames/s`.
+    pub against_unit: String,
+    /// `[against, figure]`, ascending.
+    pub points: Vec<[u64; 2]>,
+}
+
+/// Latencies against time, thinned: time is cut into slots of equal length, and each keeps its minimum and maximum.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The length of a slot.
+    pub slot_ns: u64,
+    /// `[slot, arrived, min ns, max ns, lost]`, ascending; empty slots are left out.
+    pub slots: Vec<[u64; 5]>,
+    /// `[ns, tenths of a per cent]`: the processors' load since the previous point; may be empty.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub load: Vec<[u64; 2]>,
+}
+
+impl Timeline {
+    fn fault(&self) -> Option<String> {
+        let ascends =
+            self.slots.is_sorted_by(|a, b| a[0] < b[0]) && self.load.is_sorted_by(|a, b| a[0] < b[0]);
+        let sound = ascends && self.slots.iter().all(|slot| slot[2] <= slot[3]);
+        (!sound).then(|| "its timeline is out of order".to_owned())
+    }
+}
+
+/// The cost of a system call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// The cost of the call, per frame.
+    pub per_frame: u64,
+    /// Receivers: the additional cost of the sender's call while this receiver was open, per frame, in the longest run. With
+    /// thousands of frames held this is mostly the kernel's allocator at work. May be negative.
+    pub delivery: i64,
+    /// The same while at most a few dozen frames are held, as in a program that keeps up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delivery_few: Option<i64>,
+    /// `per_frame` and `delivery` together.
+    pub total: i64,
+    /// The measured points: `[frames, total ns]`.
+    pub points: Vec<[u64; 2]>,
+    /// A straight line through the points and the origin.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fit: Option<Fit>,
+}
+
+/// `ns = intercept + slope · frames`. The intercept of a result of today is 0: no call costs something without a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    pub intercept: i64,
+    /// ns per 1000 frames, so that it stays an integer.
+    pub slope_per_1000: i64,
+}
+
+/// Every frame is accounted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    pub sent: u64,
+    pub received: u64,
+    pub lost: Lost,
+    pub duplicated: u64,
+    pub reordered: u64,
+    /// Frames that were sent more than a tenth of their period after they were due, or that a wire delivered more than a
+    /// tenth of a frame's duration after its end: the traffic was not quite that of the condition.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub late: u64,
+}
+
+impl Ledger {
+    /// Whether every frame is accounted for. Otherwise the series is invalid.
+    pub fn balances(&self) -> bool {
+        self.missing() == 0
+    }
+
+    /// The number of frames without an account; negative: too many frames are accounted for.
+    pub fn missing(&self) -> i128 {
+        i128::from(self.sent) - i128::from(self.received) - i128::from(self.lost.total())
+    }
+
+    fn fault(&self) -> Option<String> {
+        if self.lost.meter > 0 {
+            return Some(format!(
+                "the meter itself lost frames, so the gateway's are unknown: {}",
+                self.lost.meter
+            ));
+        }
+        if self.balances() {
+            return None;
+        }
+        let what = match self.missing() {
+            missing @ 0.. => format!("{missing} missing"),
+            missing => format!("{} too many", missing.unsigned_abs()),
+        };
+        Some(format!("its ledger does not balance, frames: {what}"))
+    }
+}
+
+/// Lost frames by place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// In a controller's FIFO.
+    pub controller: u64,
+    /// In a processor's backlog (softnet).
+    pub backlog: u64,
+    /// In a socket's or ring's queue.
+    pub socket: u64,
+    /// At an output queue.
+    pub qdisc: u64,
+    /// Dropped by the gateway, by its counters.
+    pub gateway: u64,
+    /// In the meter's own queues: the gateway's share of the losses is unknown, and the series invalid.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub meter: u64,
+    /// No counter explains the loss.
+    pub unaccounted: u64,
+}
+
+impl Lost {
+    /// The sum.
+    pub fn total(&self) -> u64 {
+        let Self { controller, backlog, socket, qdisc, gateway, meter, unaccounted } = *self;
+        [controller, backlog, socket, qdisc, gateway, meter, unaccounted]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// The paper's figures for the same measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Paper {
+    /// The source: `2014, figure 4.2`.
+    pub source: String,
+    /// The paper's machine: `MPC5200, 400 MHz, Linux 3.12`.
+    pub machine: String,
+    /// The median, or the cost per frame.
+    pub ns: u64,
+    /// More of the distribution, if the paper has it; otherwise 0.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub min: u64,
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub p90: u64,
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub max: u64,
+}
+
+fn is_zero(figure: &u64) -> bool {
+    *figure == 0
+}

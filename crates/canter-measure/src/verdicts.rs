@@ -1,0 +1,307 @@
+//! The file of verdicts, `verdicts.json`: what results say of the papers' claims. `canter study verdicts --keep` writes it
+//! beside the results, and `canter report` draws it.
+
+use super::{
+    result::{Layout, ResultFile},
+    statistics::Estimate,
+};
+use canter_cli::{
+    failure::{self, Failure},
+    trouble,
+    units::digits,
+    whole_file,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::Path};
+
+/// The file's name in a folder of results. It is no result file.
+pub const FILE: &str = "verdicts.json";
+
+/// The version of the document.
+const SCHEMA: u32 = 1;
+
+/// The papers: how a claim's `at` begins, and their titles.
+const PAPERS: [(&str, &str); 4] = [
+    ("2010", "A Comparison of Linux CAN Drivers and their Applications (2010)"),
+    ("2011", "Timing Analysis of a Linux-Based CAN-to-CAN Gateway (2011)"),
+    ("2014", "Performance evaluation of Linux CAN-related system calls (2014)"),
+    ("WCCD", "Wapice Custom CAN Driver"),
+];
+
+/// The verdict in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Word {
+    /// The whole interval lies within the bounds.
+    #[serde(rename = "reproduced")]
+    Reproduced,
+    /// The whole interval lies outside.
+    #[serde(rename = "refuted")]
+    Refuted,
+    /// The interval contains a bound, or the series cannot carry a judgement.
+    #[serde(rename = "undecided")]
+    Undecided,
+    /// There is no series, with the reason.
+    #[serde(rename = "not measurable here")]
+    NotMeasurable,
+}
+
+impl Word {
+    pub const ALL: [Self; 4] = [Self::Reproduced, Self::Refuted, Self::Undecided, Self::NotMeasurable];
+
+    pub fn name(self) -> &'static str {
+        ["reproduced", "refuted", "undecided", "not measurable here"][self as usize]
+    }
+
+    /// The verdict of an interval on bounds.
+    pub fn of(estimate: Estimate, [from, to]: [f64; 2]) -> Self {
+        if estimate.low >= from && estimate.high <= to {
+            Self::Reproduced
+        } else if estimate.high < from || estimate.low > to {
+            Self::Refuted
+        } else {
+            Self::Undecided
+        }
+    }
+}
+
+/// Verdicts of several comparisons that must all hold: one that fails refutes, one that is open leaves all open.
+impl FromIterator<Word> for Word {
+    fn from_iter<I: IntoIterator<Item = Self>>(words: I) -> Self {
+        let words: Vec<_> = words.into_iter().collect();
+        let first = |word: Self| words.contains(&word).then_some(word);
+        first(Self::NotMeasurable)
+            .or_else(|| first(Self::Refuted))
+            .or_else(|| first(Self::Undecided))
+            .unwrap_or(Self::Reproduced)
+    }
+}
+
+/// The quantity of a drawn figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// A multiple of another figure.
+    Ratio,
+    /// A share: 1 is all.
+    Share,
+    /// A time in ns.
+    Time,
+}
+
+impl Quantity {
+    /// No figure is farther from 0, whatever a file says.
+    const FIGURE_MAX: f64 = 1e15;
+
+    /// A figure in the unit of the axis.
+    pub fn shown(self, value: f64) -> f64 {
+        let shown = match self {
+            Self::Ratio => value,
+            Self::Share => value * 100.0,
+            Self::Time => value / 1000.0,
+        };
+        shown.clamp(-Self::FIGURE_MAX, Self::FIGURE_MAX)
+    }
+
+    /// What stands behind a figure on the axis.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Ratio => "×",
+            Self::Share => " %",
+            Self::Time => " µs",
+        }
+    }
+
+    /// A figure with its unit.
+    pub fn in_words(self, value: f64) -> String {
+        format!("{}{}", digits(self.shown(value)), self.unit())
+    }
+}
+
+/// What a verdict rests on, as it is drawn. An interval is `[value, low, high]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plot {
+    /// The verdict's own number in its bounds.
+    Number { quantity: Quantity },
+    /// Figures that should ascend: each at least `apart` times the one before.
+    Order { quantity: Quantity, apart: f64, figures: Vec<Labelled> },
+    /// A figure against another number.
+    Course {
+        quantity: Quantity,
+        /// The figure's name.
+        figure: String,
+        /// The name of the other number, with its unit.
+        against: String,
+        lines: Vec<Line>,
+        /// What the criterion allows, at ascending values of the other number.
+        allowed: Vec<Allowed>,
+    },
+}
+
+/// A figure with its interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Labelled {
+    pub label: String,
+    pub figure: [f64; 3],
+}
+
+/// A figure's course.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    pub label: String,
+    /// `[the other number, value, low, high]`, ascending.
+    pub points: Vec<[f64; 4]>,
+}
+
+/// The allowed figures at a value of the other number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Allowed {
+    pub at: f64,
+    pub from: f64,
+    /// Absent: any figure from `from` on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<f64>,
+}
+
+/// A claim of a paper with its verdict and its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub study: String,
+    pub claim: String,
+    /// Where the paper says it: `2011, figure 8`.
+    pub at: String,
+    pub says: String,
+    pub verdict: Word,
+    /// The figures in words, or why there are none.
+    pub figures: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub value: Option<f64>,
+    /// The ends of the interval.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub high: Option<f64>,
+    /// The bounds; no upper one when it is absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub paper: Option<f64>,
+    pub boots: usize,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub plot: Option<Plot>,
+}
+
+impl Verdict {
+    /// The place within the paper: `figure 8`.
+    pub fn place(&self) -> &str {
+        self.at.split_once(", ").map_or("", |(_, place)| place)
+    }
+
+    /// `; 2.66 to 2.69; paper 3, bounds 2 to 4.5`; empty when the verdict does not rest on one number.
+    pub fn numbers(&self) -> String {
+        let (Some(_), Some(from)) = (self.value, self.from) else { return String::new() };
+        let paper = self.paper.map(digits).unwrap_or_default();
+        let bounds = match self.to {
+            None => format!("at least {}", digits(from)),
+            Some(to) if from <= 0.0 => format!("at most {}", digits(to)),
+            Some(to) => format!("{} to {}", digits(from), digits(to)),
+        };
+        let [low, high] = [self.low, self.high].map(|end| digits(end.unwrap_or(f64::INFINITY)));
+        format!("; {low} to {high}; paper {paper}, bounds {bounds}")
+    }
+}
+
+/// The document.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Verdicts {
+    verdicts_schema: u32,
+    /// The results that decided, as [`identity`] names them.
+    #[serde(default)]
+    results: Vec<String>,
+    pub claims: Vec<Verdict>,
+}
+
+/// A result file's study, kernel and date: a later measurement has another date.
+fn identity(result: &ResultFile) -> String {
+    let environment = &result.environment;
+    [result.study.as_str(), &environment.flavour(), &environment.date].join(" ")
+}
+
+fn identities(results: &[ResultFile]) -> Vec<String> {
+    let mut all: Vec<String> = results.iter().map(identity).collect();
+    all.sort();
+    all
+}
+
+impl Verdicts {
+    pub fn new(claims: Vec<Verdict>, results: &[ResultFile]) -> Self {
+        Self { verdicts_schema: SCHEMA, results: identities(results), claims }
+    }
+
+    /// Whether they rest on these results and no others.
+    pub fn rest_on(&self, results: &[ResultFile]) -> bool {
+        self.results == identities(results)
+    }
+
+    /// How many there are of each word.
+    pub fn counts(&self) -> [(Word, usize); 4] {
+        let count = |word| self.claims.iter().filter(|claim| claim.verdict == word).count();
+        Word::ALL.map(|word| (word, count(word)))
+    }
+
+    /// The papers' titles and claims. Claims of no paper follow, without a title.
+    pub fn by_paper(&self) -> Vec<(&'static str, Vec<&Verdict>)> {
+        let paper = |claim: &&Verdict| PAPERS.iter().position(|(key, _)| claim.at.starts_with(key));
+        let of = |wanted: Option<usize>| self.claims.iter().filter(|one| paper(one) == wanted).collect();
+        let papers = PAPERS.iter().enumerate().map(|(n, (_, title))| (*title, of(Some(n))));
+        papers.chain([("", of(None))]).filter(|(_, claims): &(_, Vec<_>)| !claims.is_empty()).collect()
+    }
+
+    pub fn to_json(&self) -> String {
+        Layout::document(self)
+    }
+
+    pub fn write(&self, folder: &Path) -> failure::Result<()> {
+        whole_file::write(&folder.join(FILE), "write the verdicts", &self.to_json())
+    }
+
+    /// A folder's verdicts, if it has any.
+    pub fn read(folder: &Path) -> failure::Result<Option<Self>> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        Self::parse(&path, &trouble::read_text(&path)?).map(Some)
+    }
+
+    /// Parses the document; `path` is its name in errors.
+    pub fn parse(path: &Path, text: &str) -> failure::Result<Self> {
+        let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+        let kept: Self = serde_json::from_str(text)
+            .map_err(|error| fail(format!("not kept verdicts (canter study verdicts --keep): {error}")))?;
+        match kept.verdicts_schema {
+            SCHEMA => Ok(kept),
+            other => Err(fail(format!("verdicts of schema {other}, this canter reads {SCHEMA}"))),
+        }
+    }
+
+    /// A line for each claim whose verdict is another one now.
+    pub fn differences(&self, now: &Self) -> Vec<String> {
+        let by_name = |claims: &[Verdict]| -> BTreeMap<String, Verdict> {
+            claims.iter().map(|one| (format!("{}, {}", one.study, one.claim), one.clone())).collect()
+        };
+        let (before, now) = (by_name(&self.claims), by_name(&now.claims));
+        let changed = now.iter().filter_map(|(name, now)| {
+            let (word, figures) = (now.verdict.name(), &now.figures);
+            match before.get(name) {
+                Some(kept) if kept.verdict == now.verdict => None,
+                Some(kept) => Some(format!("{name}: kept {}, now {word}: {figures}", kept.verdict.name())),
+                None => Some(format!("{name}: has no kept verdict, now {word}")),
+            }
+        });
+        let gone = before.keys().filter(|name| !now.contains_key(*name));
+        changed.chain(gone.map(|name| format!("{name}: kept, and no claim any more"))).collect()
+    }
+}
