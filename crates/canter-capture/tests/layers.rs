@@ -1,1 +1,0 @@
-../../canter-io/tests/layers.rs
