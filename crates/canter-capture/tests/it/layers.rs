@@ -1,0 +1,1 @@
+../../../canter-io/tests/it/layers.rs

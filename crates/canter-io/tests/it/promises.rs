@@ -1,0 +1,220 @@
+//! Every row of the tables of methods, on every kind of link, through the same sentences.
+//!
+//! What a receiver must do stands in `receivers`, what a transmitter must do in `transmitters`, each as a list of
+//! sentences. A link is a place where frames go in at one end and come out at the other; `links` makes them. Which
+//! method cannot work on which link is a table too, so that nothing is skipped unseen: a method that its own check
+//! refuses where the table has no entry is a failure, and so is one that it lets through where the table has one.
+//!
+//! A sentence runs in its own thread with a deadline, so that a method that hangs fails its sentence and no other.
+
+mod frames;
+mod links;
+mod pairs;
+mod receivers;
+mod transmitters;
+
+use std::any::Any;
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::skip::skip;
+use canter_io::method::{Pair, ReceiveMethod, TransmitMethod};
+use canter_io::socket::Socket;
+pub use links::Kind;
+use links::Link;
+
+/// How long a sentence may take. The slowest takes about a second.
+const SENTENCE_DEADLINE: Duration = Duration::from_secs(20);
+
+/// What a method promises, where the promise makes sense, and how it is checked: by not panicking.
+pub struct Sentence<Method> {
+    name: &'static str,
+    on: fn(&Link) -> bool,
+    check: fn(Method, &Link),
+}
+
+/// A list of sentences: where it applies (a method of [`Link`]) and the function's name.
+macro_rules! sentences {
+    ($($on:ident: $name:ident,)*) => {
+        &[$(crate::promises::Sentence { name: stringify!($name), on: crate::promises::links::Link::$on, check: $name }),*]
+    };
+}
+pub(crate) use sentences;
+
+/// Methods that refuse a kind of link, and whether that is all there is to say: a method that would only have no
+/// effect is put through the sentences all the same.
+const REFUSALS: &[(&str, OnKind, Refusal)] = &[
+    ("sim", Kind::without_simulation, Refusal::Final),
+    ("read", Kind::without_sockets, Refusal::Final),
+    ("read/poll", Kind::without_sockets, Refusal::Final),
+    ("read/spin", Kind::without_sockets, Refusal::Final),
+    ("read/busy-poll", Kind::without_sockets, Refusal::Final),
+    ("read/busy-poll", Kind::without_napi, Refusal::NoEffect), // no driver of CAN gives sockets a NAPI context
+    ("recvmmsg", Kind::without_sockets, Refusal::Final),
+    ("recvmmsg/poll", Kind::without_sockets, Refusal::Final),
+    ("recvmmsg/spin", Kind::without_sockets, Refusal::Final),
+    ("io-uring", Kind::without_sockets, Refusal::Final),
+    ("io-uring/spin", Kind::without_sockets, Refusal::Final),
+    ("io-uring as transmitter", Kind::without_sockets, Refusal::Final),
+    ("ring", Kind::without_sockets, Refusal::Final),
+    ("ring/spin", Kind::without_sockets, Refusal::Final),
+    ("canchar", Kind::without_canchar, Refusal::Final),
+    ("canchar/poll", Kind::without_canchar, Refusal::Final),
+    ("canchar/spin", Kind::without_canchar, Refusal::Final),
+    ("canchar/chip-poll", Kind::without_canchar, Refusal::Final),
+    ("canchar-ring", Kind::without_canchar, Refusal::Final),
+    ("canchar-ring/poll", Kind::without_canchar, Refusal::Final),
+    ("canchar-ring/spin", Kind::without_canchar, Refusal::Final),
+    ("canchar-ring/chip-poll", Kind::without_canchar, Refusal::Final),
+    ("port", Kind::without_port, Refusal::Final),
+    ("port as transmitter", Kind::without_port, Refusal::Final),
+    ("canchar as transmitter", Kind::without_canchar, Refusal::Final),
+    ("canchar-ring as transmitter", Kind::without_canchar, Refusal::Final),
+    ("write", Kind::without_sockets, Refusal::Final),
+    ("sendmmsg", Kind::without_sockets, Refusal::Final),
+    ("ring as transmitter", Kind::without_sockets, Refusal::Final),
+    ("ring as transmitter", |kind| matches!(kind, Kind::Vcan | Kind::VcanFd), Refusal::Final),
+    ("sim as transmitter", Kind::without_simulation, Refusal::Final),
+];
+
+/// Whether a method refuses a kind of link.
+type OnKind = fn(Kind) -> bool;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Final,
+    NoEffect,
+}
+
+/// The table's name of a transmitter that shares it with a receiver.
+fn name_of_transmitter(method: &TransmitMethod) -> String {
+    match method.row.name {
+        shared @ ("io-uring" | "ring" | "sim" | "canchar" | "canchar-ring" | "port") => {
+            format!("{shared} as transmitter")
+        }
+        name => name.to_owned(),
+    }
+}
+
+/// What came out on one link.
+struct Tally {
+    link: Arc<Link>,
+    checks: usize,
+    failures: Vec<String>,
+    started: Instant,
+}
+
+impl Tally {
+    fn new(link: Link) -> Self {
+        Self { link: Arc::new(link), checks: 0, failures: Vec::new(), started: Instant::now() }
+    }
+
+    /// Whether the method is to be put through the sentences; says why when not, and fails when the table of
+    /// refusals is of another opinion than the method's own check.
+    fn takes(&mut self, name: &str, answer: canter_io::Result<()>) -> bool {
+        let kind = self.link.kind;
+        let expected = REFUSALS.iter().find(|(method, refuses, _)| *method == name && refuses(kind));
+        match (answer, expected) {
+            (Ok(()), None) => true,
+            (Err(reason), Some((_, _, refusal))) => {
+                say(&format!(
+                    "{} {name} on {kind}: {reason}",
+                    match refusal {
+                        Refusal::Final => "REFUSED",
+                        Refusal::NoEffect => "NOTE",
+                    }
+                ));
+                *refusal == Refusal::NoEffect
+            }
+            (answer, _) => {
+                let answer = answer.map_err(|error| error.to_string());
+                self.failures.push(format!("{name} on {kind}: its check answered {answer:?}"));
+                false
+            }
+        }
+    }
+
+    /// Puts a method through the sentences.
+    fn put<M: Copy + Display + Send + 'static>(&mut self, method: M, sentences: &'static [Sentence<M>]) {
+        for sentence in sentences.iter().filter(|sentence| (sentence.on)(&self.link)) {
+            let link = Arc::clone(&self.link);
+            self.checks += 1;
+            let verdict = within(SENTENCE_DEADLINE, move || {
+                link.make_ready();
+                (sentence.check)(method, &link);
+            });
+            if let Err(why) = verdict {
+                let failure = format!("{method} on {}: {}: {why}", self.link.kind, sentence.name);
+                say(&format!("FAIL {failure}"));
+                self.failures.push(failure);
+            }
+        }
+    }
+
+    fn finish(self) {
+        let Self { link, checks, failures, started } = self;
+        let seconds = started.elapsed().as_secs_f32();
+        say(&format!("{}: {checks} checks, {} failures, {seconds:.1} s", link.kind, failures.len()));
+        assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    }
+}
+
+/// Past the test harness, which hides what a passing test prints.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Runs `work` in its own thread; the thread stays behind when it is not done in time.
+fn within(deadline: Duration, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let (done, finished) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        let _at_the_end = done; // dropped when the work returns and when it panics
+        // Virtual links queue a frame on the processor that sends it, so a sender that wanders reorders its frames.
+        // Workers of the sentences run on the next one, when there is one.
+        let _ = canter_io::thread::pin(0);
+        work();
+    });
+    match finished.recv_timeout(deadline) {
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("not done after {deadline:?}")),
+        _ => thread.join().map_err(|panic| text(panic.as_ref())),
+    }
+}
+
+fn text(panic: &dyn Any) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+}
+
+/// Every method that works on a link of this kind keeps every promise that makes sense there.
+pub fn every_method_keeps_its_promises_on(kind: Kind) {
+    let _stamped = (kind != Kind::Sim).then(keep_stamping);
+    let link = match Link::new(kind, "c") {
+        Ok(link) => link,
+        Err(why) if kind.has_no_driver() => return skip(&format!("no driver of a {kind}: {why}")),
+        Err(why) => panic!("{kind}: {why}"),
+    };
+    let mut tally = Tally::new(link);
+    let (near, far) = (tally.link.near(), tally.link.far());
+    let receive: Vec<_> =
+        ReceiveMethod::all().filter(|method| tally.takes(&method.to_string(), method.check(&far))).collect();
+    let transmit: Vec<_> = TransmitMethod::all()
+        .filter(|method| tally.takes(&name_of_transmitter(method), method.check(&near)))
+        .collect();
+    receive.iter().for_each(|&method| tally.put(method, receivers::SENTENCES));
+    transmit.iter().for_each(|&method| tally.put(method, transmitters::SENTENCES));
+    for &receive in &receive {
+        transmit.iter().for_each(|&transmit| tally.put(Pair { receive, transmit }, pairs::SENTENCES));
+    }
+    tally.finish();
+}
+
+/// A socket that asks for stamps, held open: the kernel patches its code when the first asks and when the last has
+/// gone, and QEMU 7.2 with several processors at a time sometimes kills the guest then ("Oops: int3").
+fn keep_stamping() -> Socket {
+    let socket = Socket::can_raw().unwrap();
+    socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).unwrap();
+    socket
+}

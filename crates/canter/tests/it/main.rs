@@ -1,0 +1,47 @@
+//! All integration tests of this crate in one executable. The first line of each module states the machine that it needs.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod bare_metal;
+mod bare_metal_image;
+mod canchar;
+mod canchar_drivers;
+mod canchar_rings;
+mod canchar_tools;
+mod capture;
+mod capture_adversary;
+mod capture_files;
+mod capture_promise;
+mod capture_trouble;
+mod capture_wire;
+mod convert;
+mod convert_peers;
+mod doctor;
+mod doctor_realtime;
+mod formats_page;
+mod gateway;
+mod gateway_pairs;
+mod gateway_wire;
+mod inputs;
+mod lab;
+mod layers;
+mod manual;
+mod meter;
+mod overrun;
+mod papers_page;
+mod recorder;
+mod report;
+mod routes;
+mod rules;
+mod rules_check;
+mod services;
+mod skip;
+mod study;
+mod synthetic;
+mod testbed;
+mod tour;
+mod tour_page;
+mod traffic;
+mod trouble;
+mod usage;
+mod wait;
+mod wire;

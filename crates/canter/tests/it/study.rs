@@ -1,0 +1,261 @@
+//@ machine: --bus wire --net --clock virtual
+//! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway that is ordered over TCP,
+//! and what becomes of a run that is interrupted. `canter lab --bus wire --net --clock virtual`.
+
+use crate::testbed::{self, alone, canter, output, series, start};
+use serde_json::Value;
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+/// Longer than a study of this file takes.
+const STUDY_DEADLINE: Duration = Duration::from_secs(300);
+
+/// A study file with this `[latency]`, on wires or cards, in a folder that the guest has.
+fn study(folder: &tempfile::TempDir, name: &str, bus: &str, latency: &str) -> String {
+    study_of(folder, name, bus, &format!("[latency]\n{latency}"))
+}
+
+fn study_of(folder: &tempfile::TempDir, name: &str, bus: &str, kind: &str) -> String {
+    let text = format!(
+        "name = \"{name}\"\ntitle = \"A test\"\nsource = \"\"\n\
+         [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"{bus}\"\n{kind}"
+    );
+    let path = folder.path().join(format!("{name}.toml"));
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// The events of `canter study inside`.
+fn inside(file: &str) -> Vec<Value> {
+    let ended = canter(&["study", "inside", file]).ended(STUDY_DEADLINE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn every_condition_is_measured_and_told() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = study(
+        &folder,
+        "conditions",
+        "wire",
+        "methods = [\"can-gw\", \"bare-metal\"]\nloads = [\"none\", \"cpu\", \"ethernet-receive\", \"ethernet-tcp\"]\n\
+         rules = [\"eff=16\", \"xor\"]\nlens = [8]\ncount = 20\njitter = \"200us\"\n",
+    );
+    let events = inside(&file);
+    let series = &series(&events);
+    assert_eq!(series.len(), 2 * 4 * 2);
+    assert_eq!(events.len(), series.len() + 2, "an event for each, the beginning and the end");
+    for one in series {
+        let condition = &one["condition"];
+        if one["method"] == "bare-metal" {
+            let why = one["unavailable"].as_str().unwrap();
+            assert!(why.starts_with("bare-metal: it forwards every frame unchanged"), "{why}");
+            continue;
+        }
+        assert_eq!(one["unavailable"], "", "{one}");
+        assert_eq!(one["ledger"]["received"], 20, "{one}");
+        assert!(
+            ["none", "cpu", "ethernet-receive", "ethernet-tcp"]
+                .contains(&condition["load"].as_str().unwrap())
+        );
+        match condition["variant"].as_str().unwrap() {
+            "EFF" => assert_eq!(condition["varied"]["value"], 16),
+            other => assert_eq!(other, "xor"),
+        }
+    }
+    let worst = |load: &str| {
+        let of = series.iter().filter(|one| one["condition"]["load"] == load && one["method"] == "can-gw");
+        of.map(|one| one["latency_ns"]["max"].as_u64().unwrap()).max().unwrap()
+    };
+    // can-gw works in the interrupt, before any thread: only a load of interrupts is felt for certain.
+    assert!(worst("ethernet-receive") > worst("none"), "a load that nobody feels is none: {series:#?}");
+}
+
+/// At its end it says more than a pipe holds.
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn a_gateway_with_2048_rules_comes_to_its_end() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "methods = [\"ring+write\"]\nrules = [\"sff=2048\"]\nlens = [8]\ncount = 5\n";
+    let events = inside(&study(&folder, "many", "wire", lines));
+    assert_eq!(series(&events)[0]["ledger"]["received"], 5);
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn the_time_chart_tells_how_busy_the_processor_was() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = study(
+        &folder,
+        "busy",
+        "sja1000",
+        "methods = [\"can-gw\"]\nloads = [\"cpu\"]\nlens = [4]\ncount = 60\ngap = \"5ms\"\ntimeline = true\n",
+    );
+    let events = inside(&file);
+    let load = &series(&events)[0]["timeline"]["load"];
+    let points = load.as_array().unwrap();
+    assert!(!points.is_empty() && points.iter().all(|point| point[1].as_u64().unwrap() > 500), "{load}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn what_a_study_tunes_is_so_while_it_measures_and_put_back() {
+    const BUDGET: &str = "/proc/sys/net/core/netdev_budget";
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(BUDGET).unwrap();
+    let file = study_of(
+        &folder,
+        "tuned",
+        "sja1000",
+        "[ping]\ncount = 20\nlen = 8\nrealtime = 60\ntuning = [\"\", \"netdev-budget=7\", \"irq-priority=90\"]\n\
+         pairs = [{ method = \"read+write\", from = \"can2\", to = \"can4\" }]\n",
+    );
+    let (ended, seen) = (AtomicBool::new(false), || fs::read_to_string(BUDGET).unwrap().trim() == "7");
+    let (events, tuned) = thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut tuned = false;
+            while !ended.load(Ordering::Acquire) && !tuned {
+                tuned = seen();
+                thread::sleep(Duration::from_millis(2));
+            }
+            tuned
+        });
+        let events = inside(&file);
+        ended.store(true, Ordering::Release);
+        (events, watch.join().unwrap())
+    });
+    assert!(tuned, "the budget was never another one");
+    assert_eq!(fs::read_to_string(BUDGET).unwrap(), before);
+    let series = &series(&events);
+    let told: Vec<_> =
+        series.iter().map(|one| one["condition"]["variant"].as_str().unwrap_or_default()).collect();
+    assert_eq!(told, ["", "netdev-budget=7", "irq-priority=90"]);
+    for one in &series[..2] {
+        assert_eq!(one["ledger"]["received"], 20, "{one}");
+        let [median, most] = ["p50", "max"].map(|name| one["latency_ns"][name].as_u64().unwrap());
+        assert!(most < 4 * median, "no ping waits for the ping's own receiver to begin: {one}");
+    }
+    let why = series[2]["unavailable"].as_str().unwrap();
+    assert!(why.starts_with("can2, can4: interrupts are not threads here"), "{}", series[2]);
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn hops_go_through_virtual_interfaces_and_cost_something_each() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = study(
+        &folder,
+        "hops",
+        "wire",
+        "methods = [\"can-gw\"]\nrules = [\"hops=0\", \"hops=1\", \"hops=5\"]\nlens = [4]\ncount = 20\n",
+    );
+    let events = inside(&file);
+    let series = series(&events);
+    let medians: Vec<u64> =
+        series.iter().map(|one| one["latency_ns"]["p50"].as_u64().unwrap_or_default()).collect();
+    assert!(medians.is_sorted_by(|a, b| a < b), "{medians:?} {series:?}");
+    assert!(!output("ip", &["link"]).contains("canterhop"), "they are deleted at the end");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn a_gateway_elsewhere_is_ordered_over_tcp_and_ends_with_the_connection() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let latency = "methods = [\"can-gw\", \"read+write\"]\nrules = [\"xor\"]\nloads = [\"none\", \"cpu\"]\nlens = [4]\ncount = 20\n";
+    let file = study(&folder, "remote", "sja1000", latency);
+    // A job of somebody else's stays.
+    for name in ["mine0", "mine1"] {
+        output("ip", &["link", "add", name, "type", "vcan"]);
+        output("ip", &["link", "set", name, "up"]);
+    }
+    output("cangw", &["-A", "-s", "mine0", "-d", "mine1"]);
+    let mut role = canter(&["study", "role", "gateway", "--interfaces", "can3,can4"]);
+    role.until_it_says("waits for orders at 127.0.0.1:10029");
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let words =
+        ["study", "run", &file, "--interfaces", "can0,can1,can2", "--gateway", "127.0.0.1", "--out", out];
+    let run = canter(&words).ended(STUDY_DEADLINE);
+    assert!(matches!(run.code, Some(0 | 3)), "{}", run.stderr);
+    role.signal("TERM");
+    assert_eq!(role.ended(testbed::DEADLINE).code, Some(0));
+    let result: Value = serde_json::from_slice(&fs::read(format!("{out}/remote.json")).unwrap()).unwrap();
+    let series = result["series"].as_array().unwrap();
+    assert_eq!(series.len(), 4);
+    for one in series {
+        assert_eq!(one["unavailable"], "", "{one}");
+        assert!(one["ledger"]["received"].as_u64().unwrap() > 0, "{one}");
+    }
+    assert!(!fs::exists(format!("{out}/unfinished.jsonl")).unwrap(), "a complete run leaves no journal");
+    // Its exit code says nothing.
+    let jobs = start("cangw", &["-L"]).ended(testbed::DEADLINE).stdout;
+    assert!(jobs.contains("-s mine0 -d mine1") && !jobs.contains("can3"), "{jobs}");
+    output("ip", &["link", "delete", "mine0"]);
+    output("ip", &["link", "delete", "mine1"]);
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn a_killed_run_continues_after_its_last_case_and_never_with_another_study() {
+    let _alone = alone();
+    // Gateways that end with their process: a killed program leaves its job in can-gw, which is nobody else's to delete.
+    let folder = tempfile::tempdir().unwrap();
+    let latency =
+        "methods = [\"read+write\", \"ring+write\", \"ring+ring\"]\nlens = [2, 4, 6, 8]\ncount = 20\n";
+    let file = study(&folder, "killed", "sja1000", latency);
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let words =
+        ["study", "run", &file, "--interfaces", "can0,can1,can2", "--gateway", "can3,can4", "--out", out];
+    let mut run = canter(&words);
+    run.until_it_says("ring+ring, one-at-a-time, 2 bytes: median");
+    run.signal("KILL");
+    run.ended(STUDY_DEADLINE);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("count = 20", "count = 21")).unwrap();
+    let other = canter(&words).ended(STUDY_DEADLINE);
+    assert_eq!(other.code, Some(2), "{}", other.stderr);
+    assert!(
+        other.stderr.contains("is of another run") && other.stderr.contains("--again"),
+        "{}",
+        other.stderr
+    );
+    fs::write(&file, text).unwrap();
+    let run = canter(&words).ended(STUDY_DEADLINE);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for (case, again) in
+        [("read+write, one-at-a-time, 2 bytes", false), ("read+write, one-at-a-time, 8 bytes", true)]
+    {
+        assert_eq!(run.stderr.contains(&format!("{case}: median")), again, "{case}: {}", run.stderr);
+    }
+    let result: Value = serde_json::from_slice(&fs::read(format!("{out}/killed.json")).unwrap()).unwrap();
+    let told: Vec<_> =
+        result["series"].as_array().unwrap().iter().map(|one| one["condition"]["len"].clone()).collect();
+    assert_eq!(told, [2, 2, 2, 4, 4, 4, 6, 6, 6, 8, 8, 8], "in the order of the plan");
+    assert!(!fs::exists(format!("{out}/unfinished.jsonl")).unwrap(), "a complete run leaves no journal");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn a_gateway_that_cannot_be_reached_is_said() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let words = ["--interfaces", "can0,can1,can2", "--gateway", "127.0.0.1:1", "--out", out];
+    let run = canter(&[&["study", "run", "2014-fig4.2"][..], &words].concat()).ended(testbed::DEADLINE);
+    assert_eq!(run.code, Some(1));
+    let said = run.complaint();
+    assert!(said.contains("127.0.0.1:1: connect: ") && said.contains("study role gateway"), "{said}");
+}

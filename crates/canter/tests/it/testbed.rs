@@ -1,0 +1,491 @@
+//! What the lab tests of the command line share: children that a deadline ends, the guest's cards and virtual
+//! interfaces, a gateway as a process of its own, and candump as the witness of what comes out.
+//!
+//! There is one kernel for all tests of a file, so each begins with [`alone`].
+
+pub use crate::{
+    skip::skip,
+    wait::{DEADLINE, asleep_in, eventually},
+};
+
+use crate::wait::{self, Moment, patience};
+use canter_io::{
+    interface::{BitTiming, Interface},
+    netlink::wire::{self, NodeOptions},
+};
+use serde_json::Value;
+use std::{
+    fmt, fs,
+    io::{Read, Write},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// A program may take this long: in the virtual clock a large one takes minutes to start, while a busy host reads its files.
+const PROGRAM: Duration = Duration::from_secs(600);
+
+/// What "at once" means for whoever stops a gateway or pulls an interface from under it.
+pub const PROMPT: Duration = Duration::from_secs(2);
+
+/// Longer than a frame takes through any gateway of the lab.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Every way to wait, and the kernel's gateway.
+pub const WAITS: &[&str] = &[
+    "read+write",
+    "read/poll+write",
+    "read/spin+write",
+    "recvmmsg+sendmmsg",
+    "recvmmsg/poll+sendmmsg",
+    "recvmmsg/spin+sendmmsg",
+    "ring+ring",
+    "ring/spin+ring",
+    "can-gw",
+];
+
+/// Bus A is can0, can1, can3; bus B is can2, can4.
+pub const CARDS: [&str; 5] = ["can0", "can1", "can2", "can3", "can4"];
+
+/// One test at a time, whatever the runner's threads; none finds jobs of can-gw that a failed one has left.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static KERNEL: Mutex<()> = Mutex::new(());
+    let alone = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
+    start("cangw", &["-F"]).ended(DEADLINE); // its exit code says nothing
+    alone
+}
+
+/// Alone; and at the end, a kernel that complains fails the test: a warning, an oops, a report of KASAN or lockdep.
+pub struct Watched {
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Watched {
+    pub fn alone() -> Self {
+        Self { _alone: alone() }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let log = output("dmesg", &[]);
+        let bad = ["WARNING:", "BUG:", "Oops", "Call Trace", "nobody cared", "detected stall"];
+        // A kernel with KCSAN reports its own data races, too; those of our modules name one.
+        let ours = |line: &str| !line.contains("BUG: KCSAN") || line.contains("[can");
+        let complaint = log.lines().find(|line| ours(line) && bad.iter().any(|bad| line.contains(bad)));
+        assert!(std::thread::panicking() || complaint.is_none(), "{complaint:?}");
+    }
+}
+
+/// A child, ended when this is dropped.
+pub struct Running {
+    child: Child,
+    words: String,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// A child that has ended.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub words: String,
+}
+
+struct Stream {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn of(mut source: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let collected = Arc::clone(&text);
+        let reader = std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(count @ 1..) = source.read(&mut part) {
+                collected.lock().unwrap().extend_from_slice(&part[..count]);
+            }
+        });
+        Self { text, reader }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+
+    fn all(self) -> String {
+        self.reader.join().unwrap();
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+}
+
+/// Starts a program.
+pub fn start(program: &str, arguments: &[&str]) -> Running {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
+    let stdout = Stream::of(child.stdout.take().unwrap());
+    let stderr = Stream::of(child.stderr.take().unwrap());
+    let name = program.rsplit('/').next().unwrap();
+    Running { child, words: format!("{name} {}", arguments.join(" ")), stdout, stderr }
+}
+
+/// Starts canter.
+pub fn canter(arguments: &[&str]) -> Running {
+    start(program(), arguments)
+}
+
+/// The program; in the virtual clock a copy in the guest's memory, for there reading a page of it from the host for the
+/// first time may take milliseconds, whenever that is. Who must be punctual there runs with --realtime too, which locks all
+/// of its memory.
+pub fn program() -> &'static str {
+    const OF_HOST: &str = env!("CARGO_BIN_EXE_canter");
+    const COPY: &str = "/tmp/canter";
+    static PLACE: OnceLock<&str> = OnceLock::new();
+    PLACE.get_or_init(|| match fs::read_to_string("/proc/cmdline") {
+        Ok(words) if words.contains("canter.clock=virtual") => fs::copy(OF_HOST, COPY).map(|_| COPY).unwrap(),
+        _ => OF_HOST,
+    })
+}
+
+/// What a program prints that must succeed.
+#[track_caller]
+pub fn output(program: &str, arguments: &[&str]) -> String {
+    let ended = start(program, arguments).ended(PROGRAM);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+/// `ip` with a line of arguments.
+#[track_caller]
+pub fn ip(line: &str) {
+    output("ip", &line.split_whitespace().collect::<Vec<_>>());
+}
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        output("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+    }
+
+    /// Memory that it has in use, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// For how long its threads have had a processor, in ns (proc_pid_schedstat in Documentation/scheduler).
+    pub fn processor_ns(&self) -> u64 {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
+        let text = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+        text.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
+    /// Whether each of its threads sleeps.
+    pub fn is_asleep(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
+        threads.into_iter().all(|thread| wait::state(&thread.path()) == 'S')
+    }
+
+    /// Whether it has mapped a file whose path ends so: the tap of a bus.
+    pub fn has_mapped(&self, end: &str) -> bool {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap_or_default();
+        maps.lines().any(|line| line.ends_with(end))
+    }
+
+    /// The priority of each of its threads under SCHED_FIFO, by the thread's name; 0: not under it (proc_pid_stat(5)).
+    pub fn priorities(&self) -> Vec<(String, u8)> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
+        let text = threads.map(|thread| fs::read_to_string(thread.path().join("stat")).unwrap());
+        text.map(|text| {
+            let (head, fields) = text.rsplit_once(") ").unwrap();
+            let priority = fields.split(' ').nth(40 - 3).unwrap().parse().unwrap();
+            (head.split_once('(').unwrap().1.to_owned(), priority)
+        })
+        .collect()
+    }
+
+    /// What standard error has so far.
+    pub fn said(&self) -> String {
+        self.stderr.so_far()
+    }
+
+    /// What standard output has so far.
+    pub fn printed(&self) -> String {
+        self.stdout.so_far()
+    }
+
+    /// Waits until standard error has `text`.
+    #[track_caller]
+    pub fn until_it_says(&mut self, text: &str) {
+        let since = Moment::now();
+        while !self.stderr.so_far().contains(text) {
+            let gone = self.child.try_wait().unwrap().is_some();
+            assert!(!gone && !since.is_over(patience(DEADLINE)), "{}: {}", self.words, self.stderr.so_far());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end; one that takes longer than `limit` is killed and fails the test.
+    #[track_caller]
+    pub fn ended(mut self, limit: Duration) -> Ended {
+        let since = Moment::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            if since.is_over(patience(limit)) {
+                let said = (self.stdout.so_far(), self.stderr.so_far());
+                panic!("{}: has not ended after {limit:?}: {said:?}", self.words); // drop kills it
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let empty = || Stream::of(std::io::empty());
+        let stdout = std::mem::replace(&mut self.stdout, empty()).all();
+        let stderr = std::mem::replace(&mut self.stderr, empty()).all();
+        Ended { code, stdout, stderr, words: self.words.clone() }
+    }
+}
+
+impl Drop for Running {
+    /// Asks first: a gateway in the kernel would outlive a kill.
+    fn drop(&mut self) {
+        let since = Instant::now();
+        if let Ok(None) = self.child.try_wait() {
+            let _ = canter_io::process::terminate(&self.child);
+        }
+        while let Ok(None) = self.child.try_wait() {
+            if since.elapsed() > PROMPT {
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { words, code, stdout, stderr } = self;
+        let end = stdout.len().saturating_sub(800);
+        let stdout = stdout.get(end..).unwrap_or(stdout);
+        write!(f, "{words}: exit code {code:?}\nstdout: {stdout}\nstderr: {stderr}")
+    }
+}
+
+impl Ended {
+    /// The document that `--json -` wrote, and nothing else may be there.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The one error line, without `canter: `; lines of the gateway's own are passed over.
+    #[track_caller]
+    pub fn complaint(&self) -> &str {
+        let lines: Vec<_> = self.stderr.lines().filter(|line| !line.starts_with("gateway: ")).collect();
+        let [line] = lines[..] else { panic!("not one line: {self:?}") };
+        line.strip_prefix("canter: ").unwrap_or_else(|| panic!("not canter's: {self:?}"))
+    }
+}
+
+/// The five cards, up at 1 Mbit/s. cangen and canplayer give up where a queue is full, so theirs is long.
+pub fn cards() {
+    cards_up(&CARDS);
+}
+
+/// These of them.
+pub fn cards_up(names: &[&str]) {
+    for &name in names {
+        let mut card = Interface::find(name).unwrap();
+        card.set_tx_queue_len(if name == "can0" { 1000 } else { 10 }).unwrap();
+        if card.bitrate() != Some(1_000_000) {
+            card.down().unwrap();
+            card.set_bit_timing(&BitTiming::classic(1_000_000)).unwrap();
+        }
+        card.up().unwrap();
+    }
+}
+
+/// Virtual interfaces, up, deleted when this is dropped.
+pub struct Virtual(Vec<Interface>);
+
+impl Virtual {
+    pub fn vcan(names: &[&str], mtu: u32) -> Self {
+        let made = names.iter().map(|name| up(Interface::create_vcan(name).unwrap(), mtu));
+        Self(made.collect())
+    }
+
+    /// vx0=vx1 and vx2=vx3, two cables: a gateway goes from vx1 to vx2.
+    pub fn cables(mtu: u32) -> Self {
+        let cable = |near, far| {
+            let near = up(Interface::create_vxcan(near, far).unwrap(), mtu);
+            up(Interface::find(far).unwrap(), mtu);
+            near
+        };
+        Self(vec![cable("vx0", "vx1"), cable("vx2", "vx3")])
+    }
+}
+
+/// One cable more; deleted when it is dropped.
+pub fn cable(near: &str, far: &str) -> Virtual {
+    let made = up(Interface::create_vxcan(near, far).unwrap(), 16);
+    up(Interface::find(far).unwrap(), 16);
+    Virtual(vec![made])
+}
+
+fn up(mut interface: Interface, mtu: u32) -> Interface {
+    interface.set_mtu(mtu).unwrap();
+    interface.up().unwrap();
+    interface
+}
+
+impl Drop for Virtual {
+    fn drop(&mut self) {
+        for interface in self.0.drain(..) {
+            let _ = interface.delete(); // a test may have deleted it
+        }
+    }
+}
+
+/// Nodes of a virtual wire of their own, up at a rate, deleted when this is dropped.
+pub struct Nodes(Vec<String>);
+
+impl Nodes {
+    /// Somebody else's, to be deleted too.
+    pub fn named(names: &[&str]) -> Self {
+        Self(names.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    pub fn up(names: &[&str], bus: &str, timing: &BitTiming) -> Self {
+        let nodes = Self::named(names);
+        for name in names {
+            wire::add(name, bus, &NodeOptions::default()).unwrap();
+            let mut interface = Interface::find(name).unwrap();
+            interface.set_bit_timing(timing).unwrap();
+            interface.set_tx_queue_len(1000).unwrap();
+            interface.up().unwrap();
+        }
+        nodes
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|name| drop(wire::delete(name))); // a test may have deleted it
+    }
+}
+
+/// Whether there is such an interface.
+pub fn exists(interface: &str) -> bool {
+    std::path::Path::new("/sys/class/net").join(interface).exists()
+}
+
+/// `canter gateway` as a process of its own; it routes when this is there.
+pub struct Gateway(Running);
+
+impl Gateway {
+    #[track_caller]
+    pub fn start(from: &str, to: &str, method: &str, options: &[&str]) -> Self {
+        let arguments = ["gateway", from, to, "--method", method, "--json", "-"];
+        let mut running = canter(&[&arguments, options].concat());
+        running.until_it_says("gateway: ");
+        Self(running)
+    }
+
+    /// Waits until it has worked off what there was: its threads sleep, and have had no processor since the last look.
+    #[track_caller]
+    pub fn until_idle(&self) {
+        let mut worked_ns = 0;
+        eventually("the gateway is idle", || {
+            let before_ns = std::mem::replace(&mut worked_ns, self.0.processor_ns());
+            worked_ns == before_ns && self.0.is_asleep()
+        });
+    }
+
+    /// Ends it by a signal, in time.
+    #[track_caller]
+    pub fn stop(self, signal: &str) -> Ended {
+        self.0.signal(signal);
+        self.0.ended(PROMPT)
+    }
+
+    /// Its end, which it comes to by itself, in time.
+    #[track_caller]
+    pub fn ended(self) -> Ended {
+        self.0.ended(PROMPT)
+    }
+}
+
+/// A number of a gateway's account, which must balance.
+#[track_caller]
+pub fn counts(ended: &Ended) -> [u64; 4] {
+    let account = ended.json();
+    let [received, transmitted, filtered, dropped] = ["received", "transmitted", "filtered", "dropped"]
+        .map(|name| account["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {account}")));
+    assert_eq!(received, transmitted + filtered + dropped, "{account}");
+    [received, transmitted, filtered, dropped]
+}
+
+/// candump on an interface, with filters as it takes them: `can1,123:7FF`.
+pub struct Candump(Running);
+
+impl Candump {
+    pub fn on(interface_and_filters: &str) -> Self {
+        let mut parts = interface_and_filters.split(',');
+        let interface = parts.next().unwrap();
+        let filters = parts.filter(|part| *part != "J").count();
+        let wanted = listeners(interface) + filters.max(1);
+        let running = start("candump", &["-L", interface_and_filters]);
+        eventually("candump listens", || listeners(interface) >= wanted);
+        Self(running)
+    }
+
+    /// What it has printed so far.
+    pub fn so_far(&self) -> String {
+        self.0.stdout.so_far()
+    }
+
+    /// The frames in cansend's notation, once `count` are there and no more come.
+    #[track_caller]
+    pub fn frames(self, count: usize) -> Vec<String> {
+        let lines = || self.0.stdout.so_far().lines().count();
+        let since = Moment::now();
+        while lines() < count && !since.is_over(DEADLINE / 3) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(QUIET);
+        let text = self.0.stdout.so_far();
+        let frame = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
+        text.lines().map(|line| frame(line).unwrap_or_else(|| panic!("not a log line: {line}"))).collect()
+    }
+}
+
+/// How many receivers the kernel has on an interface.
+pub fn listeners(interface: &str) -> usize {
+    let list = |kind| fs::read_to_string(format!("/proc/net/can/rcvlist_{kind}")).unwrap_or_default();
+    let on =
+        |text: String| text.lines().filter(|line| line.split_whitespace().next() == Some(interface)).count();
+    ["all", "fil", "inv", "sff", "eff", "err"].into_iter().map(|kind| on(list(kind))).sum()
+}
+
+/// canplayer sends `frames` on `interface`, `gap_us` apart.
+#[track_caller]
+pub fn play(frames: &[impl AsRef<str>], interface: &str, gap_us: usize) {
+    let mut log = tempfile::NamedTempFile::new().unwrap();
+    for (at, frame) in frames.iter().enumerate() {
+        let us = at * gap_us;
+        writeln!(log, "({}.{:06}) log {}", us / 1_000_000, us % 1_000_000, frame.as_ref()).unwrap();
+    }
+    let path = log.path().to_str().unwrap().to_owned();
+    output("canplayer", &["-I", &path, "-g", "1", &format!("{interface}=log")]);
+}
+
+/// The series of all cases in the events that `canter study inside` printed, in their order.
+pub fn series(events: &[Value]) -> Vec<Value> {
+    assert!(events.last().unwrap().get("end").is_some(), "{events:?}");
+    let cases = events.iter().filter_map(|event| event.get("case"));
+    cases.flat_map(|case| case["case"]["series"].as_array().unwrap().clone()).collect()
+}
