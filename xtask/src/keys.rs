@@ -8,6 +8,7 @@ use std::{
     env, fs,
     hash::Hasher,
     io::{self, Read},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -57,6 +58,13 @@ pub struct Keys {
     passed: PathBuf,
 }
 
+/// What a line depends on, when it was read.
+pub struct Key {
+    hash: u64,
+    paths: Vec<PathBuf>,
+    stamp: u64,
+}
+
 impl Keys {
     /// Reads all files; nothing in an unpacked archive, where git cannot list them.
     pub fn read(passed: &Path) -> Option<Self> {
@@ -81,12 +89,13 @@ impl Keys {
         package: &str,
         inputs: Inputs,
         others: &[PathBuf],
-    ) -> Option<u64> {
-        let mut hash = XxHash64::with_seed(self.common);
+    ) -> Option<Key> {
+        let (mut hash, mut paths) = (XxHash64::with_seed(self.common), others.to_vec());
         words.iter().for_each(|word| put(&mut hash, word));
         for (path, of_file) in self.files.iter().filter(|(path, _)| inputs.has(path, package)) {
             put(&mut hash, path);
             hash.write_u64(*of_file);
+            paths.push(PathBuf::from(path));
         }
         for path in others {
             let of_file = match self.others.get(path) {
@@ -96,23 +105,37 @@ impl Keys {
             self.others.insert(path.clone(), of_file);
             hash.write_u64(of_file);
         }
-        Some(hash.finish())
+        Some(Key { hash: hash.finish(), stamp: stamp(&paths), paths })
     }
 
     /// The number of tests that passed when the line passed with this key.
-    pub fn passed(&self, id: &str, key: u64) -> Option<usize> {
+    pub fn passed(&self, id: &str, key: &Key) -> Option<usize> {
         let text = fs::read_to_string(self.passed.join(file_name(id))).ok()?;
         let (known, passed) = text.trim().split_once(' ')?;
-        passed.parse().ok().filter(|_| known == with_kernels(key))
+        passed.parse().ok().filter(|_| known == with_kernels(key.hash))
     }
 
-    pub fn remember(&self, id: &str, key: u64, passed: usize) {
-        fs::write(self.passed.join(file_name(id)), format!("{} {passed}\n", with_kernels(key))).ok();
+    /// Keeps the key of a line that passed, unless a file that it depends on was written meanwhile.
+    pub fn remember(&self, id: &str, key: &Key, passed: usize) {
+        if stamp(&key.paths) == key.stamp {
+            let text = format!("{} {passed}\n", with_kernels(key.hash));
+            fs::write(self.passed.join(file_name(id)), text).ok();
+        }
     }
 
     pub fn forget(&self, id: &str) {
         fs::remove_file(self.passed.join(file_name(id))).ok();
     }
+}
+
+/// Lengths of files, and when they were written last.
+fn stamp(paths: &[PathBuf]) -> u64 {
+    let mut hash = XxHash64::with_seed(0);
+    for path in paths {
+        let kept = fs::symlink_metadata(path).ok().map(|file| (file.len(), file.mtime(), file.mtime_nsec()));
+        put(&mut hash, &format!("{kept:?}"));
+    }
+    hash.finish()
 }
 
 /// A line's id as a file's name.
@@ -244,6 +267,7 @@ mod tests {
             keys(files, Path::new("/"))
                 .key(&[words.to_owned()], "canter", Inputs::Below(&["kernel/"]), &[])
                 .unwrap()
+                .hash
         };
         let key = one(&[("kernel/a", 1), ("docs", 1)], "lab");
         assert_eq!(key, one(&[("kernel/a", 1), ("docs", 2)], "lab"));
@@ -255,7 +279,11 @@ mod tests {
     #[test]
     fn an_executable_is_a_part_of_the_key_and_one_that_is_missing_has_none() {
         let path = env::temp_dir().join(format!("xtask-keys-{}", std::process::id()));
-        let key = || keys(&[], Path::new("/")).key(&[], "", Inputs::Everything, std::slice::from_ref(&path));
+        let key = || {
+            keys(&[], Path::new("/"))
+                .key(&[], "", Inputs::Everything, std::slice::from_ref(&path))
+                .map(|key| key.hash)
+        };
         assert_eq!(key(), None);
         fs::write(&path, "one").unwrap();
         let first = key();
@@ -277,14 +305,21 @@ mod tests {
     fn a_line_that_passed_is_known_by_its_key_until_it_is_forgotten() {
         let folder = env::temp_dir().join(format!("xtask-passed-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let keys = keys(&[], &folder);
-        keys.remember("canter::capture --cpus 2", 7, 34);
-        assert_eq!(
-            (keys.passed("canter::capture --cpus 2", 7), keys.passed("canter::capture --cpus 2", 8)),
-            (Some(34), None)
-        );
+        let input = folder.join("input");
+        fs::write(&input, "1").unwrap();
+        let mut keys = keys(&[], &folder);
+        let mut key = |word: &str| {
+            keys.key(&[word.to_owned()], "", Inputs::Everything, std::slice::from_ref(&input)).unwrap()
+        };
+        let (key, other) = (key("lab"), key("lab --cpus 2"));
+        keys.remember("canter::capture --cpus 2", &key, 34);
+        assert_eq!(keys.passed("canter::capture --cpus 2", &key), Some(34));
+        assert_eq!(keys.passed("canter::capture --cpus 2", &other), None);
         keys.forget("canter::capture --cpus 2");
-        assert_eq!(keys.passed("canter::capture --cpus 2", 7), None);
+        assert_eq!(keys.passed("canter::capture --cpus 2", &key), None);
+        fs::write(&input, "written during the run").unwrap();
+        keys.remember("canter::capture", &key, 34);
+        assert_eq!(keys.passed("canter::capture", &key), None);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

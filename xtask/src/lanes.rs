@@ -1,9 +1,10 @@
 //! Runs lines, as many at a time as there are lanes: one that fails does not stop the others, one that hangs is ended.
 
 use std::{
+    io,
     ops::ControlFlow,
-    path::PathBuf,
-    process::Command,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
     sync::mpsc::{Receiver, RecvTimeoutError, Sender},
     time::{Duration, Instant},
 };
@@ -16,6 +17,9 @@ use crate::{
 /// A process that is asked to end has this long.
 const END_WAIT: Duration = Duration::from_secs(10);
 
+/// The line that makes what others need.
+pub const PREPARATION: &str = "preparation";
+
 /// A command that tests something.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -26,6 +30,8 @@ pub struct Line {
     pub limit: Duration,
     /// No other line runs meanwhile.
     pub alone: bool,
+    /// The line [`PREPARATION`] must have passed before.
+    pub waits: bool,
     /// How many tests it must count, where that is known.
     pub tests: Option<usize>,
     /// Errors are a part of its output, and not shown at once.
@@ -33,6 +39,11 @@ pub struct Line {
 }
 
 impl Line {
+    pub fn new(id: String, words: Vec<String>, folder: &Path) -> Self {
+        let (folder, variables, limit) = (folder.to_owned(), Vec::new(), Duration::from_secs(2 * 3600));
+        Self { id, words, folder, variables, limit, alone: false, waits: false, tests: None, merged: true }
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).current_dir(&self.folder);
@@ -90,21 +101,22 @@ impl Lanes<'_> {
         mut output: impl FnMut(usize, &str),
         mut ended: impl FnMut(usize, Outcome) -> ControlFlow<()>,
     ) -> Result<(), Interrupted> {
-        let (mut waiting, mut running) = ((0..lines.len()).rev().collect::<Vec<_>>(), Vec::<Running>::new());
+        let (mut waiting, mut running) = ((0..lines.len()).collect::<Vec<_>>(), Vec::<Running>::new());
+        let mut unprepared = false;
         loop {
-            while let Some(&next) = waiting.last() {
-                let alone = lines[next].alone || running.iter().any(|one| lines[one.number].alone);
-                if running.len() >= self.count || alone && !running.is_empty() {
-                    break;
-                }
-                waiting.pop();
-                match start(next, lines[next].command(), lines[next].merged, self.sender) {
+            while let Some(at) = self.startable(lines, &waiting, &running) {
+                let next = waiting.remove(at);
+                let line = &lines[next];
+                let started = match unprepared && line.waits {
+                    true => Err(io::Error::other("the preparation failed")),
+                    false => start(next, line.command(), line.merged, self.sender),
+                };
+                match started {
                     Ok(group) => running.push(Running::new(next, group)),
-                    Err(error) => {
-                        if ended(next, Outcome::not_started(&lines[next], &error.to_string())).is_break() {
-                            waiting.clear();
-                        }
+                    Err(error) if ended(next, Outcome::not_started(line, &error)).is_break() => {
+                        waiting.clear()
                     }
+                    Err(_) => {}
                 }
             }
             if running.is_empty() {
@@ -121,6 +133,8 @@ impl Lanes<'_> {
                 Ok(Event::Ended(number, status)) => {
                     let at = running.iter().position(|one| one.number == number);
                     let outcome = at.map(|at| running.remove(at).outcome(&lines[number], status));
+                    unprepared |=
+                        outcome.as_ref().is_some_and(|one| one.id == PREPARATION && one.failure.is_some());
                     if outcome.is_some_and(|outcome| ended(number, outcome).is_break()) {
                         self.end(&running);
                         return Ok(());
@@ -134,6 +148,18 @@ impl Lanes<'_> {
             }
             running.iter_mut().for_each(|one| one.enforce(lines[one.number].limit));
         }
+    }
+
+    /// The place among those that wait of the first line that may start now.
+    fn startable(&self, lines: &[Line], waiting: &[usize], running: &[Running]) -> Option<usize> {
+        let numbers = || running.iter().map(|one| one.number);
+        if running.len() >= self.count || numbers().any(|number| lines[number].alone) {
+            return None;
+        }
+        let prepared =
+            !numbers().chain(waiting.iter().copied()).any(|number| lines[number].id == PREPARATION);
+        let may_start = |line: &Line| (prepared || !line.waits) && (running.is_empty() || !line.alone);
+        waiting.iter().position(|&number| may_start(&lines[number]))
     }
 
     /// Ends what runs, and waits for it.
@@ -169,7 +195,7 @@ impl Running {
         }
     }
 
-    fn outcome(self, line: &Line, status: std::io::Result<std::process::ExitStatus>) -> Outcome {
+    fn outcome(self, line: &Line, status: io::Result<ExitStatus>) -> Outcome {
         let counted = self.tally.passed() + self.tally.failed + self.tally.skips.len();
         let failure = match (status, line.tests) {
             _ if self.stopped.is_some() => {
@@ -190,7 +216,7 @@ impl Running {
 
 impl Outcome {
     /// The outcome of a line whose command could not be started.
-    pub fn not_started(line: &Line, why: &str) -> Self {
+    fn not_started(line: &Line, why: &io::Error) -> Self {
         let failure = Some(format!("{}: {why}", line.words[0]));
         Self {
             id: line.id.clone(),
@@ -209,16 +235,7 @@ mod tests {
     use super::*;
 
     fn line(id: &str, script: &str) -> Line {
-        Line {
-            id: id.to_owned(),
-            words: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            folder: PathBuf::from("/"),
-            variables: Vec::new(),
-            limit: Duration::from_secs(60),
-            alone: false,
-            tests: None,
-            merged: true,
-        }
+        Line::new(id.to_owned(), ["sh", "-c", script].map(str::to_owned).to_vec(), Path::new("/"))
     }
 
     /// Outcomes in the order in which the lines ended.
@@ -281,6 +298,18 @@ mod tests {
         let outcomes = outcomes(&[line("a", &meet("a", "b")), line("b", &meet("b", "a")), alone], 2);
         assert!(outcomes.iter().all(|one| one.failure.is_none()), "{outcomes:?}");
         std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn what_waits_for_the_preparation_starts_behind_it_and_not_when_it_fails() {
+        let waits = Line { waits: true, ..line("waits", "true") };
+        let others = [waits, line("free", "true")];
+        for (script, fails) in [("true", false), ("false", true)] {
+            let lines = [&[line(PREPARATION, script)], &others[..]].concat();
+            let mut outcomes = outcomes(&lines, 2);
+            outcomes.sort_by(|a, b| a.id.cmp(&b.id));
+            assert_eq!(failures(&outcomes), [("free", false), (PREPARATION, fails), ("waits", fails)]);
+        }
     }
 
     #[test]

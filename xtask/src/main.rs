@@ -28,8 +28,8 @@ use std::{
 };
 
 use built::Built;
-use keys::{Keys, file_name};
-use lanes::{Interrupted, Lanes, Line, Outcome};
+use keys::{Inputs, Keys, file_name};
+use lanes::{Interrupted, Lanes, Line, Outcome, PREPARATION};
 use plan::{Item, Planned, Planner};
 use process::Event;
 use signal_hook::{
@@ -128,7 +128,7 @@ impl Gate {
 
     fn run(&self, items: &[Item], chosen: &[Item]) -> Result<bool, Failure> {
         let allowed = summary::Allowed::read(&self.root.join("tests/skips.txt"))?;
-        let (built, unprepared) = self.prepare(chosen)?;
+        let built = self.build(chosen)?;
         let planner = Planner {
             root: &self.root,
             canter: &self.canter,
@@ -138,8 +138,7 @@ impl Gate {
             variables: &self.variables,
         };
         let (mut planned, problems) = planner.plan();
-        let mut outcomes: Vec<Outcome> = unprepared.into_iter().collect();
-        planned.retain(|one| outcomes.is_empty() || one.needs.is_empty());
+        let mut outcomes = Vec::new();
         if !problems.is_empty() {
             outcomes.push(problem(problems));
         }
@@ -157,7 +156,8 @@ impl Gate {
                 .cloned()
                 .collect();
             let key = keys.as_mut().and_then(|keys| keys.key(&words, &one.package, one.inputs, &one.others));
-            let passed = keys.as_ref().zip(key).and_then(|(keys, key)| keys.passed(&one.line.id, key));
+            let passed =
+                keys.as_ref().zip(key.as_ref()).and_then(|(keys, key)| keys.passed(&one.line.id, key));
             known.extend(key.map(|key| (one.line.id.clone(), key)));
             if let (Some(tests), false) = (passed, repeats) {
                 println!("{}", summary::row_of_passed(&one.line.id, tests));
@@ -168,9 +168,10 @@ impl Gate {
         let passed_before = before - planned.len();
         let streams = planned.len() == 1 && passed_before == 0;
         self.order(&mut planned);
+        self.put_preparation(&mut planned);
         self.run_lines(&planned, streams, |outcome, whole| {
             println!("{}", summary::row(&outcome));
-            if let (Some(keys), Some(&key), true) = (&keys, known.get(&outcome.id), whole) {
+            if let (Some(keys), Some(key), true) = (&keys, known.get(&outcome.id), whole) {
                 match outcome.failure.is_none() && outcome.tally.skips.is_empty() {
                     true => keys.remember(&outcome.id, key, outcome.tally.passed()),
                     false => keys.forget(&outcome.id),
@@ -181,42 +182,40 @@ impl Gate {
         Ok(summary::print(&outcomes, passed_before, &allowed, self.whole.then_some(&self.clock), streams))
     }
 
-    /// Builds what the chosen items run, and makes what they need, both at once: what is built, and why the second failed.
-    fn prepare(&self, chosen: &[Item]) -> Result<(Built, Option<Outcome>), Failure> {
-        let needs: BTreeSet<String> = chosen.iter().flat_map(Item::needs).collect();
+    /// Builds what the chosen items run.
+    fn build(&self, chosen: &[Item]) -> Result<Built, Failure> {
         let words = built::arguments(chosen.iter().any(Item::builds_all));
-        let mut lines = vec![Line { merged: false, ..self.line("build", words) }];
-        if !needs.is_empty() {
-            let words =
-                ["make", "--no-print-directory", "-j2"].map(str::to_owned).into_iter().chain(needs).collect();
-            lines.push(self.line("preparation", words));
-        }
-        let (mut built, mut unprepared) = (None, None);
+        let line = Line { merged: false, ..Line::new("build".to_owned(), words, &self.root) };
+        let mut outcome = None;
         self.lanes().run(
-            &lines,
+            &[line],
             |_, _| (),
-            |_, outcome| {
-                if outcome.id == "build" {
-                    let failed = outcome.failure.is_some();
-                    built = Some(outcome);
-                    return if failed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-                }
-                unprepared = Some(outcome).filter(|one| one.failure.is_some());
+            |_, one| {
+                outcome = Some(one);
                 ControlFlow::Continue(())
             },
         )?;
-        let Some(outcome) = built else { return Ok((Built::default(), unprepared)) };
+        let outcome = outcome.ok_or_else(|| "cargo: did not run".to_owned())?;
         if let Some(why) = outcome.failure {
             return Err(Failure(format!("cargo: {why}: nothing is tested"), 1));
         }
         let mut built = Built::read(&outcome.output);
         built.executables.iter_mut().try_for_each(built::Executable::list_tests)?;
-        Ok((built, unprepared))
+        Ok(built)
     }
 
-    fn line(&self, id: &str, words: Vec<String>) -> Line {
-        let (id, folder, limit) = (id.to_owned(), self.root.clone(), Duration::from_secs(2 * 3600));
-        Line { id, words, folder, variables: Vec::new(), limit, alone: false, tests: None, merged: true }
+    /// Puts before all lines the one that makes what some of them need; those wait for it.
+    fn put_preparation(&self, planned: &mut Vec<Planned>) {
+        let needs: BTreeSet<String> = planned.iter().flat_map(|one| one.needs.clone()).collect();
+        if !needs.is_empty() {
+            planned.iter_mut().for_each(|one| one.line.waits = !one.needs.is_empty());
+            let words =
+                ["make", "--no-print-directory"].map(str::to_owned).into_iter().chain(needs).collect();
+            planned.insert(
+                0,
+                Planned::new(Line::new(PREPARATION.to_owned(), words, &self.root), Inputs::Everything),
+            );
+        }
     }
 
     fn lanes(&self) -> Lanes<'_> {

@@ -154,15 +154,6 @@ impl Item {
         matches!(self.what, What::Unit(_) | What::Documentation)
     }
 
-    /// Targets of the Makefile.
-    pub fn needs(&self) -> Vec<String> {
-        match &self.what {
-            What::Module(module, _) => module.needs.clone(),
-            What::Script(script) => script.needs.iter().map(|&need| need.to_owned()).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// Its module, when its tests are in this executable, and the machine.
     fn module_of(&self, executable: &Executable) -> Option<(&Module, &Machine)> {
         match &self.what {
@@ -331,7 +322,7 @@ impl Planner<'_> {
         words.extend(tests);
         let mut planned = self.planned(id, words, Inputs::Host);
         planned.line.folder.clone_from(&executable.folder);
-        planned.line.tests = Some(number);
+        (planned.line.tests, planned.line.limit) = (Some(number), LIMIT);
         let (folder, package) = (executable.folder.display().to_string(), executable.package.clone());
         planned
             .line
@@ -360,26 +351,15 @@ impl Planner<'_> {
     }
 
     fn planned(&self, id: String, words: Vec<String>, inputs: Inputs) -> Planned {
-        let line = Line {
-            id,
-            words,
-            folder: self.root.to_owned(),
-            variables: self.variables.to_vec(),
-            limit: LIMIT,
-            alone: false,
-            tests: None,
-            merged: true,
-        };
-        let guess = Duration::from_secs(30);
-        Planned {
-            line,
-            needs: Vec::new(),
-            package: String::new(),
-            inputs,
-            others: Vec::new(),
-            whole: true,
-            guess,
-        }
+        let line = Line { variables: self.variables.to_vec(), ..Line::new(id, words, self.root) };
+        Planned::new(line, inputs)
+    }
+}
+
+impl Planned {
+    pub fn new(line: Line, inputs: Inputs) -> Self {
+        let (needs, others, guess) = (Vec::new(), Vec::new(), Duration::from_secs(30));
+        Self { line, needs, package: String::new(), inputs, others, whole: true, guess }
     }
 }
 
