@@ -13,7 +13,7 @@ target=$(cd "$1" && pwd)
 
 cd "$root"
 # Everything is built below, from the unpacked files. A tree with changes is packed as it is.
-cargo package --workspace --locked --no-verify --allow-dirty --quiet --target-dir "$target"
+cargo package --workspace --exclude xtask --locked --no-verify --allow-dirty --quiet --target-dir "$target"
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -2,7 +2,7 @@
 python-can, vblf, asammdf and tshark read of the same file. Where they differ, the specification decides, and DIFFERENCES has
 the difference, the reason and who is right. A row that no frame needs any more fails, as does a difference without a row.
 
-Part of `make test-peers`; needs target/debug/canter, target/python and tshark, no CAN.
+Part of `make test ONLY=peers`; needs target/debug/canter, target/python and tshark, no CAN.
 """
 
 import csv

@@ -1,0 +1,145 @@
+//! The lines that are no Rust tests: scripts, Python, and what only `make test-all` runs.
+
+use crate::keys::Inputs;
+
+#[derive(Debug)]
+pub struct Script {
+    pub name: &'static str,
+    /// For the shell, in the repository's folder; $CANTER is the program, $ROOT that folder.
+    pub command: &'static str,
+    pub needs: &'static [&'static str],
+    pub inputs: Inputs,
+    pub limit_s: u64,
+    /// Only `make test-all` runs it.
+    pub all_only: bool,
+    /// It uses all processors, or files of other lines: nothing runs beside it.
+    pub alone: bool,
+}
+
+const GATE: Script = Script {
+    name: "",
+    command: "",
+    needs: &[],
+    inputs: Inputs::Everything,
+    limit_s: 900,
+    all_only: false,
+    alone: false,
+};
+const ALL: Script = Script { all_only: true, limit_s: 3700, ..GATE };
+const BACK_END: Script = Script {
+    needs: &["target/python-plugin/native", "target/python-can"],
+    inputs: Inputs::Below(&[
+        "python/",
+        "kernel/",
+        "crates/canter-io/",
+        "crates/canter-frame/",
+        "crates/sja1000/",
+        "tests/requirements",
+    ]),
+    ..GATE
+};
+const BACK_END_ALL: Script = Script { all_only: true, ..BACK_END };
+const ALONE: Script = Script { alone: true, limit_s: 4 * 3600, ..ALL };
+
+/// Lines beside the Rust tests.
+pub const SCRIPTS: &[Script] = &[
+    Script {
+        name: "scripts::peers",
+        command: "exec target/python/bin/python -m pytest -q -rs -p no:cacheprovider tests",
+        needs: &["target/python", "target/python-can", "target/vblf"],
+        ..GATE
+    },
+    // Bit lengths by gcc, and the scripts that judge guests; without a guest.
+    Script {
+        name: "kernel::bits",
+        command: "exec make --no-print-directory test-bits",
+        inputs: Inputs::Below(&["kernel/", "Makefile"]),
+        ..GATE
+    },
+    Script {
+        name: "kernel::functions",
+        command: "exec kernel/tests/run.sh 6.12 virtual functions.py",
+        inputs: Inputs::Below(&["kernel/"]),
+        ..GATE
+    },
+    // Periods are judged in the virtual clock only: what has "duration" in its name is python::periods'.
+    Script {
+        name: "python::back_end",
+        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" "$ROOT/python/tests" -k 'not duration'"#,
+        ..BACK_END
+    },
+    // python-can's own tests on the back-end.
+    Script {
+        name: "python::suite",
+        command: r#"exec "$CANTER" lab --quiet -- python/tests/lab.sh "$ROOT/target/python-can" -p as_socketcan test/back2back_test.py \
+            test/test_socketcan_loopback.py -k 'SocketCan and not duration'"#,
+        ..BACK_END_ALL
+    },
+    Script {
+        name: "python::periods",
+        command: r#"exec "$CANTER" lab --quiet --clock virtual -- python/tests/lab.sh "$ROOT/target/python-can" -p as_socketcan \
+            test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'"#,
+        ..BACK_END_ALL
+    },
+    // A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in python::back_end.
+    Script {
+        name: "python::stress",
+        command: r#"exec "$CANTER" lab --quiet --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$ROOT/target/python-can" \
+            "$ROOT/python/tests" -k notifier_senders"#,
+        limit_s: 3700,
+        ..BACK_END_ALL
+    },
+    // With figures, and on 6.1.
+    Script { name: "kernel::suite", command: "exec kernel/tests/suite.sh short 6.12 6.1", ..ALONE },
+    Script { name: "kernel::fuzz_minute", command: "exec kernel/tests/fuzz/run.sh 6.12 seconds=60", ..ALONE },
+    Script { name: "make::lint", command: "exec make --no-print-directory lint-if-possible", ..ALONE },
+    Script {
+        name: "make::test-kernel-all",
+        command: "exec make --no-print-directory test-kernel-all",
+        ..ALONE
+    },
+    Script {
+        name: "make::test-debug-kernel",
+        command: "exec make --no-print-directory test-debug-kernel",
+        ..ALONE
+    },
+    Script {
+        name: "make::test-checkpatch",
+        command: "exec make --no-print-directory test-checkpatch",
+        ..ALONE
+    },
+    Script { name: "make::test-ynl", command: "exec make --no-print-directory test-ynl", ..ALONE },
+    Script { name: "make::test-arm", command: "exec make --no-print-directory test-arm", ..ALONE },
+    Script { name: "make::test-arm-lab", command: "exec make --no-print-directory test-arm-lab", ..ALONE },
+    Script { name: "make::test-arm-host", command: "exec make --no-print-directory test-arm-host", ..ALONE },
+    Script { name: "make::test-deb", command: "exec make --no-print-directory test-deb", ..ALONE },
+    Script { name: "make::test-dkms", command: "exec make --no-print-directory test-dkms", ..ALONE },
+    Script { name: "make::test-wheel", command: "exec make --no-print-directory test-wheel", ..ALONE },
+    Script { name: "make::test-package", command: "exec make --no-print-directory test-package", ..ALONE },
+    Script { name: "make::test-hosts", command: "exec make --no-print-directory test-hosts", ..ALONE },
+    Script { name: "make::test-bisect", command: "exec make --no-print-directory test-bisect", ..ALONE },
+    Script { name: "make::miri", command: "exec make --no-print-directory miri", ..ALONE },
+    Script { name: "make::fuzz", command: "exec make --no-print-directory fuzz", ..ALONE },
+    Script { name: "make::bench", command: "exec make --no-print-directory bench", ..ALONE },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_each_line_of_make_is_in_the_makefile() {
+        let makefile = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Makefile")).unwrap();
+        for (number, script) in SCRIPTS.iter().enumerate() {
+            assert!(SCRIPTS[..number].iter().all(|other| other.name != script.name), "{}", script.name);
+            let (_, made) = script.command.split_once("make --no-print-directory ").unwrap_or_default();
+            let targets = script.needs.iter().copied().chain((!made.is_empty()).then_some(made));
+            for target in targets {
+                assert!(
+                    makefile.lines().any(|line| line.starts_with(&format!("{target}:"))),
+                    "make {target}"
+                );
+            }
+        }
+    }
+}
