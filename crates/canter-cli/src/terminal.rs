@@ -32,12 +32,10 @@ impl Ink {
         Self(std::io::stdout().is_terminal() && !no_color && !dumb)
     }
 
-    #[cfg(test)]
     pub fn none() -> Self {
         Self(false)
     }
 
-    #[cfg(test)]
     pub fn always() -> Self {
         Self(true)
     }

@@ -49,7 +49,6 @@ impl Histogram {
     }
 
     /// The number of latencies above [`BOUND_NS`].
-    #[cfg(test)]
     pub fn above(&self) -> u64 {
         self.above
     }

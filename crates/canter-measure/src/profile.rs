@@ -36,7 +36,6 @@ impl Profile {
     }
 
     /// How many frames took longer than `t` ns.
-    #[cfg(test)]
     pub fn slower_than(&self, t: u64) -> u64 {
         match self.steps.partition_point(|step| step.0 <= t) {
             0 => self.count,

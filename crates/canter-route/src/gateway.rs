@@ -13,7 +13,7 @@ mod plan;
 mod refusal;
 pub mod route;
 pub mod table;
-#[cfg(test)]
+#[doc(hidden)]
 pub mod toy;
 mod watch;
 
