@@ -29,8 +29,11 @@ pub fn row_of_passed(id: &str, tests: usize) -> String {
     format!("passed before    {id:32} {tests} passed")
 }
 
-/// The skips that may happen: prefixes of a test's name and reason, in which `*` is a word without a blank.
+/// The skips that may happen: the beginning of a test's name and reason, in which `*` is a word without a blank; behind
+/// `everywhere: ` those that no machine changes.
 pub struct Allowed(Vec<String>);
+
+const EVERYWHERE: &str = "everywhere: ";
 
 impl Allowed {
     pub fn read(path: &Path) -> Result<Self, String> {
@@ -40,7 +43,15 @@ impl Allowed {
     }
 
     fn has(&self, skip: &str) -> bool {
-        self.0.iter().any(|pattern| matches(pattern, skip))
+        self.0.iter().any(|pattern| matches(pattern.strip_prefix(EVERYWHERE).unwrap_or(pattern), skip))
+    }
+
+    /// Whether it is skipped on every machine, so that a repetition finds out nothing.
+    pub fn is_everywhere(&self, skip: &str) -> bool {
+        self.0
+            .iter()
+            .filter_map(|pattern| pattern.strip_prefix(EVERYWHERE))
+            .any(|pattern| matches(pattern, skip))
     }
 }
 
@@ -227,12 +238,16 @@ mod tests {
 
     #[test]
     fn a_skip_is_allowed_by_the_beginning_of_its_words() {
-        let allowed =
-            Allowed(vec!["lint: *: rustup target".to_owned(), "test/back2back_test.py:*: TODO".to_owned()]);
+        let allowed = Allowed(vec![
+            "lint: *: rustup target".to_owned(),
+            "everywhere: test/back2back_test.py:*: TODO".to_owned(),
+        ]);
         assert!(
             allowed.has("lint: wasm32: rustup target add does not work")
                 && allowed.has("test/back2back_test.py:145: TODO: how")
         );
+        let everywhere = ["test/back2back_test.py:145: TODO: how", "lint: wasm32: rustup target"];
+        assert_eq!(everywhere.map(|skip| allowed.is_everywhere(skip)), [true, false]);
         assert!(
             !allowed.has("a lint: wasm32: rustup target") && !allowed.has("lint: two words: rustup target")
         );
