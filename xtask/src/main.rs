@@ -280,7 +280,7 @@ impl Gate {
 fn problem(problems: Vec<String>) -> Outcome {
     let failure = Some("tests that nothing would run".to_owned());
     Outcome {
-        id: "plan".to_owned(),
+        id: summary::PLAN.to_owned(),
         failure,
         duration: Duration::ZERO,
         tally: count::Tally::default(),

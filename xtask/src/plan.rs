@@ -177,7 +177,7 @@ impl Item {
                 tests.iter().filter(is_below).collect()
             }
             (What::Unit(package), _) if *package == executable.package && executable.name != "it" => {
-                executable.tests.iter().collect()
+                executable.tests.iter().chain(&executable.ignored).collect()
             }
             _ => Vec::new(),
         }
@@ -214,7 +214,7 @@ impl Planner<'_> {
             executables.iter().filter_map(|executable| self.unreached(executable)).collect();
         for item in self.chosen {
             lines.extend(executables.iter().filter_map(|executable| self.ignored(item, executable)));
-            lines.extend(executables.iter().filter_map(|executable| self.unit(item, executable)));
+            lines.extend(executables.iter().flat_map(|executable| self.unit(item, executable)));
             match item.what {
                 What::Documentation => lines.push(self.documentation()),
                 What::Script(script) => lines.push(self.script(script)),
@@ -251,11 +251,16 @@ impl Planner<'_> {
         self.rust(id, executable, &Machine::Host, LIMIT, tests, whole)
     }
 
-    fn unit(&self, item: &Item, executable: &Executable) -> Option<Planned> {
-        let What::Unit(_) = item.what else { return None };
+    /// A package's own tests; those that are ignored run in the plain machine.
+    fn unit(&self, item: &Item, executable: &Executable) -> Vec<Planned> {
+        let (chosen, is_unit) = (item.chosen_tests(executable), matches!(item.what, What::Unit(_)));
+        let (ignored, plain) = chosen.into_iter().partition(|test| executable.ignored.contains(test));
         let id = format!("{}::{}", executable.package, executable.name);
-        let tests = item.chosen_tests(executable);
-        self.rust(id, executable, &Machine::Host, LIMIT, tests, item.tests.is_empty())
+        let guest = (format!("{id} in the lab"), Machine::Lab(String::new()), ignored);
+        let lines = [(id, Machine::Host, plain), guest].into_iter().filter(|_| is_unit);
+        let line =
+            |(id, machine, tests)| self.rust(id, executable, &machine, LIMIT, tests, item.tests.is_empty());
+        lines.filter_map(line).collect()
     }
 
     /// The ignored tests of a module, in the lab or on the host.
@@ -454,8 +459,14 @@ mod tests {
             &built("it", &[&TESTS[..], &["capture::c"]].concat(), &[&IGNORED[..], &["manual::b"]].concat()),
         );
         assert_eq!(problems, ["canter it: no line runs capture::c, manual::b"]);
-        let (_, problems) = planned(&["manual"], &built("unit", &["a::b"], &["a::c"]));
-        assert_eq!(problems[0], "canter unit: no line runs a::c");
+    }
+
+    #[test]
+    fn a_packages_own_tests_that_are_ignored_run_in_the_plain_machine() {
+        let (lines, problems) = planned(&["unit"], &built("unit", &["a::b"], &["a::c"]));
+        let lab = "/t/canter lab --quiet --timeout 600s -- /t/it-1 --ignored --test-threads=1 --exact a::c";
+        assert_eq!(lines, ["canter::unit: /t/it-1".to_owned(), format!("canter::unit in the lab: {lab}")]);
+        assert_eq!(problems, [""; 0]);
     }
 
     #[test]

@@ -6,10 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{keys::output, lanes::Outcome};
+use crate::{
+    keys::output,
+    lanes::{Outcome, PREPARATION},
+};
 
-/// How many of the slowest tests are listed.
+/// How many of the slowest tests are listed, of those that take at least so long.
 const SLOWEST: usize = 10;
+const SLOW: Duration = Duration::from_secs(1);
+
+/// The id of the outcome that tells what is wrong with the plan.
+pub const PLAN: &str = "plan";
 
 /// `ok      12.3 s  canter::capture   34 passed`
 pub fn row(outcome: &Outcome) -> String {
@@ -83,11 +90,11 @@ pub fn print(
         if !streamed {
             outcome.output.iter().for_each(|line| println!("{line}"));
         }
-        println!(
-            "{}; again: make test ONLY='{}'",
-            outcome.failure.as_deref().unwrap_or_default(),
-            name(&outcome.id)
-        );
+        let again = match outcome.id.as_str() {
+            PLAN | PREPARATION => String::new(),
+            id => format!("; again: make test ONLY='{}'", name(id)),
+        };
+        println!("{}{again}", outcome.failure.as_deref().unwrap_or_default());
     }
     print_slowest(outcomes);
     let mut refused = 0;
@@ -131,6 +138,7 @@ fn print_slowest(outcomes: &[Outcome]) {
     };
     let mut times: Vec<(Duration, String)> = outcomes.iter().flat_map(times).collect();
     times.sort_by(|a, b| b.cmp(a));
+    times.retain(|(time, _)| *time >= SLOW);
     times.truncate(SLOWEST);
     if !times.is_empty() {
         println!("\nThe slowest tests, of those that run one after the other:");
