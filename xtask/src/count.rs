@@ -13,9 +13,15 @@ pub struct Tally {
     /// Names and durations of tests of a program that runs them one after the other.
     pub times: Vec<(String, Duration)>,
     last: Duration,
+    in_turn: bool,
 }
 
 impl Tally {
+    /// `in_turn`: the program runs its tests one after the other.
+    pub fn new(in_turn: bool) -> Self {
+        Self { in_turn, ..Self::default() }
+    }
+
     /// The number of tests that passed, without those that were skipped.
     pub fn passed(&self) -> usize {
         self.passed.saturating_sub(self.passed_skips)
@@ -51,7 +57,9 @@ impl Tally {
         }
         if line.starts_with("running ") {
             self.last = at;
-        } else if let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
+        } else if self.in_turn
+            && let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        {
             self.times.push((name.to_owned(), at.saturating_sub(self.last)));
             self.last = at;
         }
@@ -143,7 +151,7 @@ it ended in 2.0s
 
     #[test]
     fn a_test_took_the_time_since_the_one_before_it() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(true);
         for (at_s, line) in
             [(5, "running 2 tests"), (7, "test wire::a ... ok"), (10, "test wire::b ... FAILED")]
         {

@@ -112,7 +112,7 @@ impl Lanes<'_> {
                     false => start(next, line.command(), line.merged, self.sender),
                 };
                 match started {
-                    Ok(group) => running.push(Running::new(next, group)),
+                    Ok(group) => running.push(Running::new(next, line, group)),
                     Err(error) if ended(next, Outcome::not_started(line, &error)).is_break() => {
                         waiting.clear()
                     }
@@ -178,8 +178,9 @@ impl Lanes<'_> {
 }
 
 impl Running {
-    fn new(number: usize, group: Group) -> Self {
-        let (tally, output) = (Tally::default(), Vec::new());
+    fn new(number: usize, line: &Line, group: Group) -> Self {
+        let in_turn = line.words.iter().any(|word| word == "--test-threads=1");
+        let (tally, output) = (Tally::new(in_turn), Vec::new());
         Self { number, group, started: Instant::now(), stopped: None, tally, output }
     }
 

@@ -177,7 +177,7 @@ impl Item {
                 tests.iter().filter(is_below).collect()
             }
             (What::Unit(package), _) if *package == executable.package && executable.name != "it" => {
-                executable.tests.iter().collect()
+                executable.tests.iter().chain(&executable.ignored).collect()
             }
             _ => Vec::new(),
         }
@@ -214,7 +214,7 @@ impl Planner<'_> {
             executables.iter().filter_map(|executable| self.unreached(executable)).collect();
         for item in self.chosen {
             lines.extend(executables.iter().filter_map(|executable| self.ignored(item, executable)));
-            lines.extend(executables.iter().filter_map(|executable| self.unit(item, executable)));
+            lines.extend(executables.iter().flat_map(|executable| self.unit(item, executable)));
             match item.what {
                 What::Documentation => lines.push(self.documentation()),
                 What::Script(script) => lines.push(self.script(script)),
@@ -246,91 +246,79 @@ impl Planner<'_> {
             |item: &&Item| item.module_of(executable).is_some_and(|(_, machine)| *machine == Machine::Host);
         let chosen: Vec<&Item> = self.chosen.iter().filter(is_on_host).collect();
         let tests: Vec<String> = chosen.iter().flat_map(|item| item.chosen_tests(executable)).collect();
-        let whole = tests.len() == executable.tests.len();
         let id = if let [one] = chosen[..] { one.id() } else { format!("{}::host", executable.package) };
-        self.rust(
-            id,
-            executable,
-            Vec::new(),
-            &[],
-            if whole { Vec::new() } else { tests.clone() },
-            tests.len(),
-        )
+        let whole = tests.len() == executable.tests.len();
+        self.rust(id, executable, &Machine::Host, LIMIT, tests, whole)
     }
 
-    fn unit(&self, item: &Item, executable: &Executable) -> Option<Planned> {
-        let tests =
-            if matches!(item.what, What::Unit(_)) { item.chosen_tests(executable) } else { Vec::new() };
+    /// A package's own tests; those that are ignored run in the plain machine.
+    fn unit(&self, item: &Item, executable: &Executable) -> Vec<Planned> {
+        let (chosen, is_unit) = (item.chosen_tests(executable), matches!(item.what, What::Unit(_)));
+        let (ignored, plain) = chosen.into_iter().partition(|test| executable.ignored.contains(test));
         let id = format!("{}::{}", executable.package, executable.name);
-        let line = self.rust(
-            id,
-            executable,
-            Vec::new(),
-            &[],
-            if item.tests.is_empty() { Vec::new() } else { tests.clone() },
-            tests.len(),
-        );
-        line.map(|line| Planned { whole: item.tests.is_empty(), ..line })
+        let guest = (format!("{id} in the lab"), Machine::Lab(String::new()), ignored);
+        let lines = [(id, Machine::Host, plain), guest].into_iter().filter(|_| is_unit);
+        let line =
+            |(id, machine, tests)| self.rust(id, executable, &machine, LIMIT, tests, item.tests.is_empty());
+        lines.filter_map(line).collect()
     }
 
     /// The ignored tests of a module, in the lab or on the host.
     fn ignored(&self, item: &Item, executable: &Executable) -> Option<Planned> {
-        let (module, machine) = item.module_of(executable)?;
-        let (before, inputs) = match machine {
-            Machine::Host => return None,
-            Machine::HostIgnored => (Vec::new(), Inputs::Everything),
-            Machine::Lab(options) => (self.lab(options, module.limit), Inputs::Guest),
-        };
-        let tests = item.chosen_tests(executable);
-        let number = tests.len();
-        let mut planned =
-            self.rust(item.id(), executable, before, &["--ignored", "--test-threads=1"], tests, number)?;
-        planned.line.limit = module.limit + LAB_WAIT;
-        let guess = Duration::from_secs(5 + 3 * number as u64);
-        Some(Planned { needs: module.needs.clone(), inputs, guess, whole: item.tests.is_empty(), ..planned })
+        let (module, machine) =
+            item.module_of(executable).filter(|(_, machine)| **machine != Machine::Host)?;
+        let (tests, whole) = (item.chosen_tests(executable), item.tests.is_empty());
+        let planned = self.rust(item.id(), executable, machine, module.limit, tests, whole)?;
+        Some(Planned { needs: module.needs.clone(), ..planned })
     }
 
-    fn lab(&self, options: &str, limit: Duration) -> Vec<String> {
-        let limit = format!("{}s", limit.as_secs());
-        let canter = [self.canter.display().to_string()];
-        let words = ["lab", "--quiet"].into_iter().chain(options.split_whitespace()).chain([
-            "--timeout",
-            &limit,
-            "--",
-        ]);
-        canter.into_iter().chain(words.map(str::to_owned)).collect()
-    }
-
-    /// A line of a test executable that runs `number` tests, and only `tests` when there are some.
+    /// A line of these tests of an executable; `whole`: there are no others to choose from.
     fn rust(
         &self,
         id: String,
         executable: &Executable,
-        before: Vec<String>,
-        options: &[&str],
+        machine: &Machine,
+        limit: Duration,
         tests: Vec<String>,
-        number: usize,
+        whole: bool,
     ) -> Option<Planned> {
-        let mut words = before;
+        let (mut words, number) = (self.lab(machine, limit), tests.len());
         words.push(executable.path.display().to_string());
-        words.extend(options.iter().map(|&option| option.to_owned()));
-        if !tests.is_empty() {
-            // A filter alone would also take tests that have it in the midst of their names: `wire::` is in `capture_wire::`.
-            words.push("--exact".to_owned());
+        if *machine != Machine::Host {
+            words.extend(["--ignored", "--test-threads=1"].map(str::to_owned));
         }
-        let whole = tests.is_empty();
-        words.extend(tests);
-        let mut planned = self.planned(id, words, Inputs::Host);
-        planned.line.folder.clone_from(&executable.folder);
-        (planned.line.tests, planned.line.limit) = (Some(number), LIMIT);
-        let (folder, package) = (executable.folder.display().to_string(), executable.package.clone());
-        planned
-            .line
-            .variables
-            .extend([("CARGO_MANIFEST_DIR".to_owned(), folder), ("CARGO_PKG_NAME".to_owned(), package)]);
+        if !whole || *machine != Machine::Host {
+            // A module's name as a filter would also take tests of others: `wire::` is in `capture_wire::`.
+            words.push("--exact".to_owned());
+            words.extend(tests);
+        }
+        let inputs = match machine {
+            Machine::Host => Inputs::Host,
+            Machine::HostIgnored => Inputs::Everything,
+            Machine::Lab(_) => Inputs::Guest,
+        };
+        let mut planned =
+            Planned { package: executable.package.clone(), whole, ..self.planned(id, words, inputs) };
+        let line = &mut planned.line;
+        (line.limit, line.tests, line.folder) = (limit + LAB_WAIT, Some(number), executable.folder.clone());
+        let folder = executable.folder.display().to_string();
+        line.variables.push(("CARGO_MANIFEST_DIR".to_owned(), folder));
+        line.variables.push(("CARGO_PKG_NAME".to_owned(), executable.package.clone()));
         planned.others.push(executable.path.clone());
-        planned.others.extend(self.built.programs.iter().cloned());
-        (number > 0).then(|| Planned { package: executable.package.clone(), whole, ..planned })
+        // The lab is a part of canter, and tests of that package start it.
+        if executable.package == "canter" || *machine != Machine::Host {
+            planned.others.extend(self.built.programs.iter().cloned());
+            planned.guess = Duration::from_secs(5 + 3 * number as u64);
+        }
+        (number > 0).then_some(planned)
+    }
+
+    /// The words before a program that runs on a machine.
+    fn lab(&self, machine: &Machine, limit: Duration) -> Vec<String> {
+        let Machine::Lab(options) = machine else { return Vec::new() };
+        let (canter, limit) = (self.canter.display().to_string(), format!("{}s", limit.as_secs()));
+        let words = [canter.as_str(), "lab", "--quiet"].into_iter().chain(options.split_whitespace());
+        words.chain(["--timeout", &limit, "--"]).map(str::to_owned).collect()
     }
 
     fn documentation(&self) -> Planned {
@@ -471,8 +459,14 @@ mod tests {
             &built("it", &[&TESTS[..], &["capture::c"]].concat(), &[&IGNORED[..], &["manual::b"]].concat()),
         );
         assert_eq!(problems, ["canter it: no line runs capture::c, manual::b"]);
-        let (_, problems) = planned(&["manual"], &built("unit", &["a::b"], &["a::c"]));
-        assert_eq!(problems[0], "canter unit: no line runs a::c");
+    }
+
+    #[test]
+    fn a_packages_own_tests_that_are_ignored_run_in_the_plain_machine() {
+        let (lines, problems) = planned(&["unit"], &built("unit", &["a::b"], &["a::c"]));
+        let lab = "/t/canter lab --quiet --timeout 600s -- /t/it-1 --ignored --test-threads=1 --exact a::c";
+        assert_eq!(lines, ["canter::unit: /t/it-1".to_owned(), format!("canter::unit in the lab: {lab}")]);
+        assert_eq!(problems, [""; 0]);
     }
 
     #[test]

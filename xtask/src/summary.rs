@@ -6,10 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{keys::output, lanes::Outcome};
+use crate::{
+    keys::output,
+    lanes::{Outcome, PREPARATION},
+};
 
-/// How many of the slowest tests are listed.
+/// How many of the slowest tests are listed, of those that take at least so long.
 const SLOWEST: usize = 10;
+const SLOW: Duration = Duration::from_secs(1);
+
+/// The id of the outcome that tells what is wrong with the plan.
+pub const PLAN: &str = "plan";
 
 /// `ok      12.3 s  canter::capture   34 passed`
 pub fn row(outcome: &Outcome) -> String {
@@ -29,8 +36,11 @@ pub fn row_of_passed(id: &str, tests: usize) -> String {
     format!("passed before    {id:32} {tests} passed")
 }
 
-/// The skips that may happen: prefixes of a test's name and reason, in which `*` is a word without a blank.
+/// The skips that may happen: the beginning of a test's name and reason, in which `*` is a word without a blank; behind
+/// `everywhere: ` those that no machine changes.
 pub struct Allowed(Vec<String>);
+
+const EVERYWHERE: &str = "everywhere: ";
 
 impl Allowed {
     pub fn read(path: &Path) -> Result<Self, String> {
@@ -40,7 +50,15 @@ impl Allowed {
     }
 
     fn has(&self, skip: &str) -> bool {
-        self.0.iter().any(|pattern| matches(pattern, skip))
+        self.0.iter().any(|pattern| matches(pattern.strip_prefix(EVERYWHERE).unwrap_or(pattern), skip))
+    }
+
+    /// Whether it is skipped on every machine, so that a repetition finds out nothing.
+    pub fn is_everywhere(&self, skip: &str) -> bool {
+        self.0
+            .iter()
+            .filter_map(|pattern| pattern.strip_prefix(EVERYWHERE))
+            .any(|pattern| matches(pattern, skip))
     }
 }
 
@@ -72,11 +90,11 @@ pub fn print(
         if !streamed {
             outcome.output.iter().for_each(|line| println!("{line}"));
         }
-        println!(
-            "{}; again: make test ONLY='{}'",
-            outcome.failure.as_deref().unwrap_or_default(),
-            name(&outcome.id)
-        );
+        let again = match outcome.id.as_str() {
+            PLAN | PREPARATION => String::new(),
+            id => format!("; again: make test ONLY='{}'", name(id)),
+        };
+        println!("{}{again}", outcome.failure.as_deref().unwrap_or_default());
     }
     print_slowest(outcomes);
     let mut refused = 0;
@@ -120,6 +138,7 @@ fn print_slowest(outcomes: &[Outcome]) {
     };
     let mut times: Vec<(Duration, String)> = outcomes.iter().flat_map(times).collect();
     times.sort_by(|a, b| b.cmp(a));
+    times.retain(|(time, _)| *time >= SLOW);
     times.truncate(SLOWEST);
     if !times.is_empty() {
         println!("\nThe slowest tests, of those that run one after the other:");
@@ -227,12 +246,16 @@ mod tests {
 
     #[test]
     fn a_skip_is_allowed_by_the_beginning_of_its_words() {
-        let allowed =
-            Allowed(vec!["lint: *: rustup target".to_owned(), "test/back2back_test.py:*: TODO".to_owned()]);
+        let allowed = Allowed(vec![
+            "lint: *: rustup target".to_owned(),
+            "everywhere: test/back2back_test.py:*: TODO".to_owned(),
+        ]);
         assert!(
             allowed.has("lint: wasm32: rustup target add does not work")
                 && allowed.has("test/back2back_test.py:145: TODO: how")
         );
+        let everywhere = ["test/back2back_test.py:145: TODO: how", "lint: wasm32: rustup target"];
+        assert_eq!(everywhere.map(|skip| allowed.is_everywhere(skip)), [true, false]);
         assert!(
             !allowed.has("a lint: wasm32: rustup target") && !allowed.has("lint: two words: rustup target")
         );

@@ -62,23 +62,30 @@ pub const SCRIPTS: &[Script] = &[
         inputs: Inputs::Below(&["kernel/"]),
         ..GATE
     },
-    // Periods are judged in the virtual clock only: what has "duration" in its name is python::periods'.
+    // What judges times is python::times', in the virtual clock.
     Script {
         name: "python::back_end",
-        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" "$ROOT/python/tests" -k 'not duration'"#,
+        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
+            "$ROOT/python/tests" -k 'not duration and not timestamp'"#,
         ..BACK_END
+    },
+    Script {
+        name: "python::times",
+        command: r#"exec "$CANTER" lab --quiet --clock virtual --canchar virtual,3 -- python/tests/lab.sh \
+            "$ROOT/target/python-can" "$ROOT/python/tests" -k 'duration or timestamp'"#,
+        ..BACK_END_ALL
     },
     // python-can's own tests on the back-end.
     Script {
         name: "python::suite",
         command: r#"exec "$CANTER" lab --quiet -- python/tests/lab.sh "$ROOT/target/python-can" -p as_socketcan test/back2back_test.py \
-            test/test_socketcan_loopback.py -k 'SocketCan and not duration'"#,
+            test/test_socketcan_loopback.py -k 'SocketCan and not duration and not timestamp'"#,
         ..BACK_END_ALL
     },
     Script {
-        name: "python::periods",
+        name: "python::suite_times",
         command: r#"exec "$CANTER" lab --quiet --clock virtual -- python/tests/lab.sh "$ROOT/target/python-can" -p as_socketcan \
-            test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and duration'"#,
+            test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and (duration or timestamp)'"#,
         ..BACK_END_ALL
     },
     // A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in python::back_end.
