@@ -19,6 +19,7 @@ mod doctor;
 mod doctor_realtime;
 mod formats_page;
 mod gateway;
+mod gateway_pairs;
 mod gateway_wire;
 mod inputs;
 mod lab;

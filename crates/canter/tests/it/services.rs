@@ -3,7 +3,10 @@
 //! instructions there, so that a minute of waiting passes at once and systemd's own time limits do not depend on the
 //! host.
 
-use crate::testbed::{DEADLINE, eventually, ip, output, start};
+use crate::{
+    testbed::{DEADLINE, ip, output, start},
+    wait::holds_in_time,
+};
 use std::{fs, path::Path, thread, time::Duration};
 
 const CONFIGURATION: &str = r#"
@@ -92,9 +95,18 @@ fn send(interface: &str, frame: &str) {
     output("cansend", &[interface, frame]);
 }
 
+/// Between two looks, each of which starts a program of systemd.
+const PAUSE: Duration = Duration::from_millis(200);
+
+#[track_caller]
+fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    assert!(holds_in_time(PAUSE, holds), "still not: {what}");
+}
+
 #[track_caller]
 fn until_journal(unit: &str, text: &str) {
-    eventually(&format!("{unit} says: {text}\n{}", journal(unit)), || journal(unit).contains(text));
+    let said = holds_in_time(PAUSE, || journal(unit).contains(text));
+    assert!(said, "{unit} still does not say: {text}\n{}", journal(unit));
 }
 
 #[test]

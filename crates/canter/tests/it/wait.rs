@@ -45,12 +45,20 @@ impl Moment {
 
 /// Waits until `holds`; fails after [`DEADLINE`].
 #[track_caller]
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    assert!(holds_in_time(Duration::from_millis(5), holds), "still not: {what}");
+}
+
+/// Waits until `holds`, with a pause after each look; false after [`DEADLINE`].
+pub fn holds_in_time(pause: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let since = Moment::now();
     while !holds() {
-        assert!(!since.is_over(patience(DEADLINE)), "still not: {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        if since.is_over(patience(DEADLINE)) {
+            return false;
+        }
+        std::thread::sleep(pause);
     }
+    true
 }
 
 /// What a thread does: `R` runs, `S` sleeps in a call (proc_pid_stat(5), the field behind the name in brackets). `task` is
