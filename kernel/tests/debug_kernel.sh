@@ -104,13 +104,13 @@ part() {
 	fi
 }
 
-# in_lab TEST OPTIONS WORDS: a test program of the command line in that kernel.
+# in_lab OPTIONS WORDS: tests of the command line in that kernel.
 in_lab() {
-	local test=$1 options=$2
-	shift 2
+	local options=$1
+	shift
 	(cd "$root" &&
 		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$canter lab --quiet --kernel $cache/$line --timeout 180m $options -- env SLOWNESS=20 SOAK_FRAMES=${SOAK_FRAMES:-20000}" \
-			cargo test --locked -p canter --test "$test" $profile -- --ignored --test-threads=1 "$@")
+			cargo test --locked -p canter --test it $profile -- --ignored --test-threads=1 "$@")
 }
 
 # functions WORDS: of canwire, one by one. One of them needs a single processor: going under full traffic starves it.
@@ -133,10 +133,10 @@ all_parts() {
 	part fuzz fuzz 120
 	if [ "$cpus" = 1 ]; then part functions functions -removal; else part functions functions; fi
 	# Without many processes that are no more of the module, bursts that such a kernel is too slow for, and figures.
-	part canchar in_lab canchar "--cpus $cpus $devices" \
-		--skip tools:: --skip of_a_burst --skip interfaces_and_devices --skip what_a_frame_costs
+	part canchar in_lab "--cpus $cpus $devices" canchar:: canchar_drivers:: \
+		--skip of_a_burst --skip interfaces_and_devices --skip what_a_frame_costs
 	# Linux's one processor and canbare's are the two that these kernels take.
-	[ "$cpus" != 1 ] || part bare_metal in_lab bare_metal '--bare-metal --bus probe' --skip it_is_as_fast
+	[ "$cpus" != 1 ] || part bare_metal in_lab '--bare-metal --bus probe' bare_metal:: --skip it_is_as_fast
 }
 
 profile=
@@ -148,7 +148,7 @@ for line in $lines; do
 		--configure | --build) break ;;
 		--soak)
 			profile=--release
-			part soak in_lab canchar "--cpus $cpus $devices" --nocapture a_long_run
+			part soak in_lab "--cpus $cpus $devices" --nocapture canchar::soak::
 			;;
 		--fuzz) part "fuzz-${MINUTES:-60}" fuzz $((60 * ${MINUTES:-60})) ;;
 		'') all_parts ;;

@@ -30,7 +30,7 @@
 //! `recording` starts the threads.
 //!
 //! # Who imports whom
-//! From the bottom up: a module imports only modules in lines above its own (`tests/layers.rs` checks this):
+//! From the bottom up: a module imports only modules in lines above its own (`tests/it/layers.rs` checks this):
 //!
 //! ```text
 //! error account chunk counting

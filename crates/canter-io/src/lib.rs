@@ -38,7 +38,7 @@
 //! ```
 //!
 //! # Who imports whom
-//! From the bottom up: a module imports only modules in lines above its own (`tests/layers.rs` checks this):
+//! From the bottom up: a module imports only modules in lines above its own (`tests/it/layers.rs` checks this):
 //!
 //! ```text
 //! uapi error batch packet_filter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * canchar's core and its SJA1000 in user space, for a chip at the other end of two pipes. A test
- * (crates/sja1000/tests/chip) writes a command, a line, to standard input. Each access to a register
+ * (crates/sja1000/tests/it) writes a command, a line, to standard input. Each access to a register
  * is a line on standard output: "r REGISTER", answered by the value on standard input, or
  * "w REGISTER VALUE"; numbers are decimal. A line "= ..." ends the command. There is one device
  * with one open file.

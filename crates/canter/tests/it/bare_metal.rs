@@ -1,7 +1,6 @@
 //@ machine: --bare-metal --bus probe --clock virtual
 //@ in: all
-//! The method bare-metal beside Linux, with Linux's own cards as the PC. In the lab with `--bare-metal --bus probe
-//! --clock virtual`.
+//! The method bare-metal beside Linux, with Linux's own cards as the PC.
 
 use crate::testbed::{
     Candump, DEADLINE, Gateway, Virtual, Watched, canter, cards, counts, eventually, exists, output, play,

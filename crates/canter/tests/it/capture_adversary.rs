@@ -9,9 +9,11 @@
 //! not, and may be claimed as lost or not.
 //!
 //! `SEEDS` (how many, 6), `SEED` (the first, 1). A failure prints the seed and its steps: `SEEDS=1 SEED=n` repeats it.
-//! Runs in the lab with `--bus wire --clock virtual`.
 
-use crate::recorder::{Capture, Disk, account, sh};
+use crate::{
+    recorder::{Capture, Disk, account, sh},
+    testbed::program,
+};
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
     interface::BitTiming,
@@ -441,7 +443,7 @@ fn attack(seed: u64) -> (Verdict, String) {
 /// Starts each program once: in the virtual clock the first start takes as long as the host needs to read it.
 fn load_programs() {
     let programs = "bash -c true; ip -V; date; kill -l; rmmod -V; cat /dev/null; sleep 0; mount -V";
-    let canter = env!("CARGO_BIN_EXE_canter");
+    let canter = program();
     let _ = Command::new("bash").args(["-c", &format!("{programs}; {canter} --version")]).output().unwrap();
 }
 

@@ -1,4 +1,4 @@
-//@ machine: --cpus 2
+//@ machine: --clock virtual
 //! The files of `canter capture` in the lab: rows of them, compressed, and what is left of them after SIGKILL.
 
 use crate::recorder::*;

@@ -1,4 +1,4 @@
-//@ machine: --cpus 2
+//@ machine: --clock virtual
 //! `canter capture` in trouble, in the lab: each time a line that says what is wrong, and an account that closes.
 
 use crate::recorder::*;

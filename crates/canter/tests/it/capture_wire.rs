@@ -1,9 +1,12 @@
 //@ machine: --bus wire --clock virtual
-//! `canter capture` on canwire's controllers, in the lab with `--bus wire --clock virtual`: what a controller loses, a
-//! controller that leaves the bus, and the controllers' own stamps. All of it happens when the test says so.
+//! `canter capture` on canwire's controllers: what a controller loses, a controller that leaves the bus, and the
+//! controllers' own stamps. All of it happens when the test says so.
 
-use crate::overrun::{PERIOD_NS, send_to_nobody, source, wait_for_source};
-use crate::recorder::*;
+use crate::{
+    overrun::{PERIOD_NS, send_to_nobody, source, wait_for_source},
+    recorder::*,
+    testbed::program,
+};
 use canter_io::{
     Frame, Interface, LogLine,
     interface::BitTiming,
@@ -71,7 +74,7 @@ fn a_controller_that_goes_off_the_bus_and_comes_back_is_recorded_on_both_sides()
     let file = disk.file("a.log");
     let mut capture = Capture::start(&["tp0", "-o", &file]);
     sh("cansend tp1 101#01; cansend tp1 102#02");
-    let canter = env!("CARGO_BIN_EXE_canter");
+    let canter = program();
     // Its own frame fails until its error counter has reached 256; the fault ends with the count.
     sh(&format!("'{canter}' wire fault inject P --error bit --node tp0 --count 40 && cansend tp0 103#03"));
     capture.until_it_says(&["tp0: is off the bus"]);

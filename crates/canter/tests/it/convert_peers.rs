@@ -1,7 +1,7 @@
 //@ machine: host --ignored
 //@ needs: target/python target/vblf
 //! What `canter convert` writes, read by others, and what others write, read by it: every frame compared. Needs no CAN,
-//! but target/python (`make test-peers`), tshark and can-utils.
+//! but target/python, target/vblf, tshark and can-utils.
 
 use canter_io::{
     Direction, Frame, Identifier, LogLine,

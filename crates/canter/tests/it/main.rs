@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod bare_metal;
-mod bare_metal_image;
 mod canchar;
 mod canchar_drivers;
 mod canchar_rings;

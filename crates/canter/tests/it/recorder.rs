@@ -2,6 +2,8 @@
 
 pub use crate::wait::{eventually, state};
 
+use crate::testbed::program;
+
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
     method::{Transmit, TransmitMethod, TransmitOptions},
@@ -162,7 +164,7 @@ impl Capture {
         let mut child = Command::new("timeout")
             .args(["--foreground", "--signal=KILL", LIFE_SECONDS])
             .args(before)
-            .args([env!("CARGO_BIN_EXE_canter"), "capture"])
+            .args([program(), "capture"])
             .args(arguments)
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
@@ -283,10 +285,6 @@ pub fn assert_all(file: &str, names: &[String], count: u32) {
 
 /// A capture that must not start.
 pub fn refused(arguments: &[&str]) -> Ended {
-    let done = Command::new("timeout")
-        .args(["20", env!("CARGO_BIN_EXE_canter"), "capture"])
-        .args(arguments)
-        .output()
-        .unwrap();
+    let done = Command::new("timeout").args(["20", program(), "capture"]).args(arguments).output().unwrap();
     Ended { code: done.status.code(), said: String::from_utf8_lossy(&done.stderr).into_owned() }
 }

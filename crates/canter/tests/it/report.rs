@@ -1,6 +1,6 @@
 //@ machine: host
 //! `canter report` from outside: small result files in `tests/golden` become drawings and tables that are
-//! compared with those kept there. `UPDATE=1 cargo test -p canter --test report` rewrites them; inspect the difference.
+//! compared with those kept there. `UPDATE=1 cargo test -p canter --test it report::` rewrites them; inspect the difference.
 
 mod claims;
 

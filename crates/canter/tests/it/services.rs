@@ -1,7 +1,6 @@
 //@ machine: --systemd --clock virtual --canchar virtual
-//! The units of packaging/systemd under a real systemd, in `canter lab --systemd --clock virtual`: time is counted in
-//! instructions there, so that a minute of waiting passes at once and systemd's own time limits do not depend on the
-//! host.
+//! The units of packaging/systemd under a real systemd, in the virtual clock: time is counted in instructions there, so
+//! that a minute of waiting passes at once and systemd's own time limits do not depend on the host.
 
 use crate::{
     testbed::{DEADLINE, ip, output, start},

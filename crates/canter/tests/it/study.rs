@@ -1,6 +1,6 @@
 //@ machine: --bus wire --net --clock virtual
 //! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway that is ordered over TCP,
-//! and what becomes of a run that is interrupted. `canter lab --bus wire --net --clock virtual`.
+//! and what becomes of a run that is interrupted.
 
 use crate::testbed::{self, alone, canter, output, series, start};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //@ machine: --clock virtual
 //! `canter generate`, `replay` and `top` in the lab, with cangen, canplayer and candump as peers. In the virtual clock
-//! (`canter lab --clock virtual`) times are asserted too; in the real one those checks are skipped.
+//! times are asserted too; in the real one those checks are skipped.
 
 use crate::testbed::{
     self, DEADLINE, Running, Virtual, alone, canter, eventually, exists, ip, listeners, output, program,

@@ -1,6 +1,6 @@
 //@ machine: --bus wire --clock virtual
-//! `canter wire`, `canter analyze` and the instrument wire, in the lab with `--bus wire --clock virtual`: what the wire
-//! says of itself against what the rules of CAN say.
+//! `canter wire`, `canter analyze` and the instrument wire: what the wire says of itself against what the rules of
+//! CAN say.
 
 mod race;
 

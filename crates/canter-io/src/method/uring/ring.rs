@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs io_uring: make test runs it in the lab"]
+    #[ignore = "needs the lab: make test"]
     fn a_request_that_waits_is_ended_by_its_own_thread_and_by_no_other() {
         let socket = UnixDatagram::unbound().unwrap();
         let mut ring = waiting(&socket, Box::leak(Box::new([0; 64])));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs io_uring: make test runs it in the lab"]
+    #[ignore = "needs the lab: make test"]
     fn what_was_queued_and_never_submitted_is_not_in_flight() {
         let socket = UnixDatagram::unbound().unwrap();
         let mut ring = Ring::new(8).unwrap();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs io_uring: make test runs it in the lab"]
+    #[ignore = "needs the lab: make test"]
     fn a_chain_that_is_refused_before_it_is_submitted_never_goes_out_with_the_next() {
         let (mut sender, far) = sender();
         assert_eq!(sender.transmit(&[frame(1)]).unwrap(), 1);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs io_uring: make test runs it in the lab"]
+    #[ignore = "needs the lab: make test"]
     fn a_sender_may_go_from_thread_to_thread() {
         let (mut sender, far) = sender();
         for number in 1..5 {
