@@ -54,7 +54,7 @@ fn an_error_names_the_file_and_the_way_out() {
 
 #[test]
 fn the_documented_example_has_the_written_format() {
-    let page = include_str!("../../../../../docs/result.md");
+    let page = include_str!("../../../../docs/result.md");
     let example = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next());
     let example = example.expect("docs/result.md has an example");
     let result: ResultFile = serde_json::from_str(example).expect("it is a result file");
@@ -64,7 +64,7 @@ fn the_documented_example_has_the_written_format() {
 
 #[test]
 fn every_field_is_documented() {
-    let page = include_str!("../../../../../docs/result.md");
+    let page = include_str!("../../../../docs/result.md");
     let fields = include_str!("../result.rs");
     let fields = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": "));
     for (field, _) in fields.filter(|(field, _)| !field.contains(['(', ' '])) {
