@@ -2,6 +2,7 @@
 
 use crate::{analyze, capture, convert, doctor, generate, manual, methods, replay, service, top, wire};
 use canter_cli::program::{Command, arguments};
+#[cfg(feature = "lab")]
 use canter_lab::{lab, meter, report, study};
 use canter_route::{gateway, rules};
 use clap::Args;
@@ -20,11 +21,15 @@ macro_rules! command {
 /// To add a command: a module, and a row here.
 pub const COMMANDS: &[Command] = &[
     command!("methods", methods),
+    #[cfg(feature = "lab")]
     command!("syscalls", meter::syscalls),
     command!("gateway", gateway),
     command!("rules", rules::command),
+    #[cfg(feature = "lab")]
     command!("latency", meter::latency),
+    #[cfg(feature = "lab")]
     command!("ping", meter::ping),
+    #[cfg(feature = "lab")]
     command!("pong", meter::pong),
     command!("capture", capture),
     Command {
@@ -39,8 +44,11 @@ pub const COMMANDS: &[Command] = &[
     command!("convert", convert),
     command!("wire", wire),
     command!("analyze", analyze),
+    #[cfg(feature = "lab")]
     command!("study", study),
+    #[cfg(feature = "lab")]
     command!("report", report),
+    #[cfg(feature = "lab")]
     command!("lab", lab),
     Command {
         name: "manual",

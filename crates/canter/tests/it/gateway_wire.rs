@@ -256,9 +256,7 @@ fn an_output_without_acknowledgement_drops_after_a_second_and_sends_nothing_old_
 #[ignore = "needs the lab: make test ONLY=gateway_wire"]
 fn a_gateway_whose_node_is_deleted_ends_and_names_it() {
     let _alone = alone();
-    for method in
-        WAITS.iter().chain(&["read/busy-poll+write", "io-uring+io-uring", "io-uring/spin+ring"])
-    {
+    for method in WAITS.iter().chain(&["read/busy-poll+write", "io-uring+io-uring", "io-uring/spin+ring"]) {
         for gone in ["t0", "t1"] {
             let _wires = wires();
             let sender = Side::on("t3");
@@ -313,8 +311,7 @@ fn a_node_that_comes_back_is_routed_again_and_the_counts_go_on() {
 #[ignore = "needs the lab: make test ONLY=gateway_wire"]
 fn the_module_may_go_while_gateways_run() {
     let _alone = alone();
-    let methods =
-        ["read+write", "recvmmsg/poll+sendmmsg", "ring/spin+write", "io-uring+io-uring", "can-gw"];
+    let methods = ["read+write", "recvmmsg/poll+sendmmsg", "ring/spin+write", "io-uring+io-uring", "can-gw"];
     let name = |bus: char, at: usize| format!("{bus}{at}");
     let megabit = BitTiming::classic(1_000_000);
     let mut nodes = Vec::new();

@@ -1,6 +1,6 @@
 //@ machine: host
-//! Who may import whom: ARCHITECTURE.md has the order of the program's modules from the ground up, a numbered line for
-//! each step. A module imports modules of earlier lines only, none of its own line and none of a later one; so there are
+//! Who may import whom inside the crates of the program: ARCHITECTURE.md has the order of their modules from the ground up,
+//! a numbered line for each step; between crates Cargo enforces it. A module imports modules of earlier lines only, none of its own line and none of a later one; so there are
 //! no circles, and commands do not import each other. Files of one folder may import each other, but in no circle. What
 //! a file has for its tests alone may look anywhere.
 
@@ -9,6 +9,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+/// The crates whose modules the list has.
+const CRATES: [&str; 4] = ["canter-cli", "canter-route", "canter-lab", "canter"];
+
+/// The folder of the repository.
+fn root() -> PathBuf {
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
+}
 
 /// The modules of each line, the ground first.
 fn order(document: &str) -> Vec<Vec<String>> {
@@ -141,10 +149,12 @@ fn faults(order: &[Vec<String>], module: &str, imports: &BTreeSet<String>) -> Ve
 
 #[test]
 fn no_module_imports_one_above_or_beside_it() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let order = order(&fs::read_to_string(root.join("../../ARCHITECTURE.md")).unwrap());
+    let root = root();
+    let order = order(&fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap());
     let mut files = Vec::new();
-    sources(&root.join("src"), &[], &mut files);
+    for name in CRATES {
+        sources(&root.join("crates").join(name).join("src"), &[], &mut files);
+    }
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
     for (path, module) in files {
@@ -152,7 +162,7 @@ fn no_module_imports_one_above_or_beside_it() {
             continue;
         }
         let imports = imports(&fs::read_to_string(&path).unwrap(), &module);
-        let path = path.strip_prefix(root).unwrap().display();
+        let path = path.strip_prefix(&root).unwrap().display();
         wrong.extend(faults(&order, &module[0], &imports).iter().map(|why| format!("{path}: {why}")));
         seen.insert(module[0].clone());
     }
@@ -168,12 +178,14 @@ fn no_module_imports_one_above_or_beside_it() {
 
 #[test]
 fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
-    let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &[], &mut files);
-    let folders: BTreeSet<&String> = files.iter().map(|(_, module)| &module[0]).collect();
-    for folder in folders {
-        let circles = circles(neighbours(folder, &files));
-        assert!(circles.is_empty(), "{folder}: a circle is among {circles:?}");
+    for name in CRATES {
+        let mut files = Vec::new();
+        sources(&root().join("crates").join(name).join("src"), &[], &mut files);
+        let folders: BTreeSet<&String> = files.iter().map(|(_, module)| &module[0]).collect();
+        for folder in folders {
+            let circles = circles(neighbours(folder, &files));
+            assert!(circles.is_empty(), "{name}: {folder}: a circle is among {circles:?}");
+        }
     }
     let graph = |list: &[(&str, &str)]| {
         let mut graph = Graph::new();
