@@ -150,7 +150,7 @@ pub struct PingPlan {
 }
 
 fn seed() -> u64 {
-    instrument::SEED
+    canter_route::traffic::random::SEED
 }
 
 /// The two ends of a ping, and its methods.
