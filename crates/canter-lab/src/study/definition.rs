@@ -8,7 +8,7 @@ use super::{
     plan::{Case, LatencyFile, LatencyPlan},
     recording::RecordingPlan,
 };
-use crate::meter::{instrument, syscalls};
+use crate::meter::syscalls;
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},

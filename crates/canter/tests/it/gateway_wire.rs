@@ -134,7 +134,9 @@ pub fn hand_on_both_ways(choose: fn(Vec<Pair>) -> Vec<Pair>) {
     let works: BTreeSet<_> = pairs.iter().flat_map(ends).collect();
     for method in works.iter().map(|(_, method)| *method).collect::<BTreeSet<_>>() {
         let links = (0..LINKS.len()).filter(|&link| !excused(link, method));
-        links.for_each(|link| assert!(works.contains(&(link, method)), "{method} does not work on link {link}"));
+        links.for_each(|link| {
+            assert!(works.contains(&(link, method)), "{method} does not work on link {link}")
+        });
     }
     for pair in WAITS {
         assert!(pairs.iter().any(|(name, _)| name == *pair), "{pair} works nowhere");
