@@ -45,14 +45,16 @@ printf '(1700000000.000001) can0 123#DEADBEEF\n' > "$place/a.log"
 cmp "$place/a.log" "$place/b.log"
 
 # Kernels and headers of the cache are used, modules are built anew, from the sources that the packages carry. A copy,
-# and not below /tmp: the guest has its own /tmp, and follows no link that leads out of a folder it mounts.
+# beside the cache: the guest has its own /tmp and follows no link that leads out of a folder it mounts, and the kernel's
+# build takes no path with spaces, which this folder's may be.
 cache=${CANTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/canter}
-rm -rf "$target/cache"
-mkdir -p "$cache" "$target/cache"
+mkdir -p "$cache"
+copy=$(mktemp -d "$cache-packages-XXXXXX")
+trap 'rm -rf "$place" "$copy"' EXIT
 for entry in "$cache"/*; do
-  [ "$(basename "$entry")" = drivers ] || [ ! -e "$entry" ] || cp -a "$entry" "$target/cache/"
+  [ "$(basename "$entry")" = drivers ] || [ ! -e "$entry" ] || cp -a "$entry" "$copy/"
 done
-export CANTER_CACHE=$target/cache
+export CANTER_CACHE=$copy
 "$canter" lab --quiet --bus wire -- sh -c 'grep -q ^canwire /proc/modules'
 "$canter" lab --quiet --bus probe --canchar virtual -- sh -c 'grep -q ^canprobe /proc/modules && test -e /dev/canchar0'
 "$canter" lab --quiet --bare-metal --bus probe -- sh -c 'grep -q ^canbare /proc/modules'

@@ -26,7 +26,7 @@ count = 1000
 lens = [2]
 methods = ["read+write"]
 study
-route=crates/canter/src/gateway/route.rs
+route=crates/canter-route/src/gateway/route.rs
 place='^    match transmit.transmit(frames) {$'
 slower='    for step in 0..150u32 { std::hint::black_box(step); }'
 silent='    if frames.len() < usize::MAX { return Ok(Taken::Some(frames.len())); }'

@@ -8,10 +8,50 @@ use crate::{
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::ffi::OsString;
 
+/// What a command is for: `canter --help` lists commands by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Record,
+    Route,
+    Measure,
+    WithoutHardware,
+    Papers,
+    Other,
+}
+
+impl Group {
+    const ALL: [Self; 6] =
+        [Self::Record, Self::Route, Self::Measure, Self::WithoutHardware, Self::Papers, Self::Other];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Record => "Record, convert, replay",
+            Self::Route => "Route",
+            Self::Measure => "Look and measure",
+            Self::WithoutHardware => "Without hardware",
+            Self::Papers => "The papers' experiments",
+            Self::Other => "Other",
+        }
+    }
+
+    /// A command to begin with.
+    fn example(self) -> &'static str {
+        match self {
+            Self::Record => "canter capture any -o drive.pcapng",
+            Self::Route => "canter gateway can0 can1 --both",
+            Self::Measure => "canter top any",
+            Self::WithoutHardware => "canter lab -- canter methods",
+            Self::Papers => "canter study run 2014-fig4.2",
+            Self::Other => "",
+        }
+    }
+}
+
 /// A row of the table.
 #[derive(Clone, Copy)]
 pub struct Command {
     pub name: &'static str,
+    pub group: Group,
     /// Adds the command's description and its options.
     pub describe: fn(clap::Command) -> clap::Command,
     pub run: fn(&ArgMatches, &Common, &Program<'_>) -> failure::Result,
@@ -29,9 +69,35 @@ impl Program<'_> {
             .about("Measures, routes and captures CAN on Linux") // last: the common options have a sentence too
             .version(env!("CARGO_PKG_VERSION"))
             .max_term_width(100)
+            .help_template(TEMPLATE)
+            .before_help(self.list())
+            .after_help("Every command in ten minutes, without hardware: docs/tour.md")
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands(commands)
+    }
+
+    /// The commands by their groups, each with its sentence, and an example for each group.
+    fn list(&self) -> String {
+        let longest = self.0.iter().map(|row| row.name.len()).max().unwrap_or(0);
+        let mut list = String::new();
+        for group in Group::ALL {
+            let rows: Vec<_> = self.0.iter().filter(|row| row.group == group).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            list += &format!("{}:\n", group.heading());
+            for row in rows {
+                let about = (row.describe)(clap::Command::new(row.name)).get_about().map(ToString::to_string);
+                let first = format!("  {:longest$}  ", row.name);
+                list += &hanging(&first, &about.unwrap_or_default());
+            }
+            if !group.example().is_empty() {
+                list += &format!("  {:longest$}  $ {}\n", "", group.example());
+            }
+            list.push('\n');
+        }
+        list.trim_end().to_owned()
     }
 
     /// Reads a command line; its first word is the program's name.
@@ -54,6 +120,29 @@ impl Program<'_> {
         let (row, own) = row.ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
         (row.run)(own, &arguments(given)?, self)
     }
+}
+
+/// The list of commands stands before the options, in place of clap's own.
+const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
+/// Columns of a list of commands.
+const COLUMNS: usize = 80;
+
+/// A text in lines that begin where its first line's text begins.
+fn hanging(first: &str, text: &str) -> String {
+    let indent = " ".repeat(first.len());
+    let (mut lines, mut line) = (String::new(), first.to_owned());
+    for word in text.split_whitespace() {
+        if line.chars().count() + word.chars().count() > COLUMNS && line.trim() != first.trim() {
+            lines += line.trim_end();
+            lines.push('\n');
+            line.clone_from(&indent);
+        }
+        line += word;
+        line.push(' ');
+    }
+    lines += line.trim_end();
+    lines.push('\n');
+    lines
 }
 
 /// The options of a command line as the structure that declares them.

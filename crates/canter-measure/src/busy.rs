@@ -24,6 +24,12 @@ pub struct Sampler {
     ended: bool,
 }
 
+impl Default for Sampler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sampler {
     pub fn new() -> Self {
         Self {

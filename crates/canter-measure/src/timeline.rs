@@ -43,6 +43,12 @@ pub struct Recorder {
     latest: (u64, u64),
 }
 
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Recorder {
     pub fn new() -> Self {
         Self { slots: vec![EMPTY; SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }

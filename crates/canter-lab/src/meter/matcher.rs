@@ -58,6 +58,12 @@ pub struct Matcher {
     tally: Tally,
 }
 
+impl Default for Matcher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Matcher {
     pub fn new() -> Self {
         let flights = vec![Flight::default(); NUMBERS].into_boxed_slice();

@@ -1,7 +1,7 @@
 //! The table of commands, in the order of `canter --help`.
 
 use crate::{analyze, capture, convert, doctor, generate, manual, methods, ping, replay, service, top, wire};
-use canter_cli::program::{Command, arguments};
+use canter_cli::program::{Command, Group, arguments};
 #[cfg(feature = "lab")]
 use canter_lab::{lab, meter, report, study};
 use canter_route::{gateway, rules};
@@ -9,9 +9,10 @@ use clap::Args;
 
 /// A command that needs its own options and the common ones: a module with `Arguments` and `run`.
 macro_rules! command {
-    ($name:literal, $($module:ident)::+) => {
+    ($name:literal, $group:ident, $($module:ident)::+) => {
         Command {
             name: $name,
+            group: Group::$group,
             describe: $($module)::+::Arguments::augment_args,
             run: |given, common, _| $($module)::+::run(arguments(given)?, common),
         }
@@ -20,36 +21,38 @@ macro_rules! command {
 
 /// To add a command: a module, and a row here.
 pub const COMMANDS: &[Command] = &[
-    command!("methods", methods),
+    command!("methods", Measure, methods),
     #[cfg(feature = "lab")]
-    command!("syscalls", meter::syscalls),
-    command!("gateway", gateway),
-    command!("rules", rules::command),
+    command!("syscalls", Measure, meter::syscalls),
+    command!("gateway", Route, gateway),
+    command!("rules", Route, rules::command),
     #[cfg(feature = "lab")]
-    command!("latency", meter::latency),
-    command!("ping", ping),
-    command!("pong", ping::pong),
-    command!("capture", capture),
+    command!("latency", Measure, meter::latency),
+    command!("ping", Measure, ping),
+    command!("pong", Measure, ping::pong),
+    command!("capture", Record, capture),
     Command {
         name: "service",
+        group: Group::Record,
         describe: service::Arguments::augment_args,
         run: |given, common, program| service::run(arguments(given)?, common, program),
     },
-    command!("doctor", doctor),
-    command!("top", top),
-    command!("generate", generate),
-    command!("replay", replay),
-    command!("convert", convert),
-    command!("wire", wire),
-    command!("analyze", analyze),
+    command!("doctor", Measure, doctor),
+    command!("top", Measure, top),
+    command!("generate", Route, generate),
+    command!("replay", Record, replay),
+    command!("convert", Record, convert),
+    command!("wire", WithoutHardware, wire),
+    command!("analyze", WithoutHardware, analyze),
     #[cfg(feature = "lab")]
-    command!("study", study),
+    command!("study", Papers, study),
     #[cfg(feature = "lab")]
-    command!("report", report),
+    command!("report", Papers, report),
     #[cfg(feature = "lab")]
-    command!("lab", lab),
+    command!("lab", WithoutHardware, lab),
     Command {
         name: "manual",
+        group: Group::Other,
         describe: manual::Arguments::augment_args,
         run: |given, _, program| manual::run(arguments(given)?, program),
     },
@@ -68,6 +71,7 @@ mod tests {
 
     const TOY: Command = Command {
         name: "toy",
+        group: Group::Other,
         describe: Toy::augment_args,
         run: |given, common, _| {
             let toy: Toy = arguments(given)?;

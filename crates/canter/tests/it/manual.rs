@@ -14,12 +14,9 @@ fn canter(arguments: &[&str]) -> Output {
 
 fn commands() -> Vec<String> {
     let help = String::from_utf8(canter(&["--help"]).stdout).unwrap();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let (list, _) = help.split_once("\nOptions:\n").unwrap();
     let indented = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    indented
-        .map(|line| line.split_whitespace().next().unwrap().to_owned())
-        .filter(|name| name != "help")
-        .collect()
+    indented.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 
 #[test]
