@@ -1,11 +1,13 @@
-//! What the lab tests of `canter capture` share: a disk and cables of their own, numbered frames, a capture as a process.
+//! What the tests of `canter capture` share: a disk and buses of their own, numbered frames, a capture as a process.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 #[path = "../skip/mod.rs"]
-mod skip;
+pub mod skip;
 #[path = "../wait/mod.rs"]
 mod wait;
+
+pub mod returning;
 
 #[allow(unused_imports, reason = "each test file uses a part")]
 pub use wait::{eventually, state};
@@ -24,6 +26,7 @@ use std::{
     process::{Child, ChildStderr, Command, Stdio},
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 
 /// No child lives longer than this.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -57,15 +60,14 @@ pub fn has(program: &str) -> bool {
     found
 }
 
-/// A small disk of its own, gone with the test.
-pub struct Disk(pub PathBuf);
+/// A small disk of its own, gone with the test; the second is the folder where it is mounted.
+pub struct Disk(pub PathBuf, TempDir);
 
 impl Disk {
     pub fn new(name: &str, size: &str) -> Self {
-        let path = PathBuf::from(format!("/tmp/capture-{name}"));
-        fs::create_dir_all(&path).unwrap();
-        sh(&format!("mount -t tmpfs -o size={size} none {}", path.display()));
-        Self(path)
+        let folder = tempfile::Builder::new().prefix(&format!("capture-{name}-")).tempdir().unwrap();
+        sh(&format!("mount -t tmpfs -o size={size} none {}", folder.path().display()));
+        Self(folder.path().to_owned(), folder)
     }
 
     pub fn file(&self, name: &str) -> String {
@@ -79,6 +81,18 @@ impl Drop for Disk {
     }
 }
 
+/// Buses whose frames can be recorded.
+pub trait Buses {
+    /// As many, with interfaces of these names and numbers from 0 on, which are up and have FD.
+    fn new(prefix: &str, count: usize) -> Self;
+
+    /// The names of the interfaces.
+    fn names(&self) -> Vec<String>;
+
+    /// Somebody on each bus who sends.
+    fn senders(&self) -> Vec<Box<dyn Transmit>>;
+}
+
 /// Cables: frames sent to the first end of each come out of the second.
 pub struct Cables(pub Vec<(Interface, Interface)>);
 
@@ -86,8 +100,8 @@ pub struct Cables(pub Vec<(Interface, Interface)>);
 /// sender and ksoftirqd, which empties the backlog, compete for the processor.
 const BACKLOG_FRAMES: &str = "100000";
 
-impl Cables {
-    pub fn new(prefix: &str, count: usize) -> Self {
+impl Buses for Cables {
+    fn new(prefix: &str, count: usize) -> Self {
         fs::write("/proc/sys/net/core/netdev_max_backlog", BACKLOG_FRAMES).unwrap();
         let cable = |n| {
             let (near, far) = (format!("{prefix}s{n}"), format!("{prefix}{n}"));
@@ -102,11 +116,11 @@ impl Cables {
         Self((0..count).map(cable).collect())
     }
 
-    pub fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         self.0.iter().map(|(_, far)| far.name.clone()).collect()
     }
 
-    pub fn senders(&self) -> Vec<Box<dyn Transmit>> {
+    fn senders(&self) -> Vec<Box<dyn Transmit>> {
         let method: TransmitMethod = "sendmmsg".parse().unwrap();
         let open =
             |(near, _): &(Interface, Interface)| method.open(near, &TransmitOptions::default()).unwrap();
@@ -223,6 +237,18 @@ impl Capture {
         process::terminate(&self.child).unwrap(); // timeout passes it on
         self.wait()
     }
+}
+
+/// It has ended as it should, and its account has every frame.
+#[track_caller]
+pub fn is_complete(ended: &Ended, account: &Value) {
+    assert_eq!((ended.code, account["verdict"].as_str()), (Some(0), Some("complete")), "{}", ended.said);
+}
+
+/// What happened according to an account, an event a line.
+pub fn events(account: &Value) -> String {
+    let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
+    account["events"].as_array().unwrap().iter().map(what).collect::<Vec<_>>().join("\n")
 }
 
 pub fn account(file: &str) -> Value {
