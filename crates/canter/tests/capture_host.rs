@@ -10,7 +10,7 @@ use namespaces::ran_in_namespaces;
 use recorder::*;
 use serde_json::Value;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs,
     io::{Read, Write},
     path::Path,
@@ -436,4 +436,59 @@ fn a_dash_is_standard_output_and_makes_no_file() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert!(names.iter().all(|name| ["a.json", "copy.log"].contains(&name.as_str())), "{names:?}");
+}
+
+#[test]
+fn each_format_of_convert_has_every_recorded_frame() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("convert", "64M"), TunBuses::new("cv", 3));
+    let convert = |from: &str, to: &str| {
+        let program = Command::new(env!("CARGO_BIN_EXE_canter")).args(["convert", from, "-o", to]).output();
+        let ended = program.unwrap();
+        assert!(ended.status.success(), "{from} → {to}: {}", String::from_utf8_lossy(&ended.stderr));
+        fs::read_to_string(to).unwrap_or_default() // empty for formats that are no text
+    };
+    // Frames of several buses in the same µs have no order.
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    for end in ["log", "pcapng", "log.zst", "pcapng.zst"] {
+        let file = disk.file(&format!("recorded.{end}"));
+        let capture = Capture::start(&["cv0", "cv1", "cv2", "-o", &file]);
+        let mut senders = buses.senders();
+        for number in 0..300 {
+            send(&mut senders, number, number + 1);
+            std::thread::sleep(Duration::from_micros(10)); // the traffic: no two frames of a bus in a µs, as on any bus
+        }
+        let ended = capture.stop();
+        is_complete(&ended, &account(&file));
+        let plain = disk.file(&format!("{end}.log"));
+        let lines = convert(&file, &plain);
+        assert_each(&numbers_of_lines(&lines).0, &buses.names(), 300);
+        for format in ["pcapng", "asc", "blf", "mf4", "csv", "parquet"] {
+            let (other, back) =
+                (disk.file(&format!("{end}.{format}")), disk.file(&format!("{end}.{format}.log")));
+            convert(&file, &other);
+            let again = convert(&other, &back);
+            assert!(sorted(&again) == sorted(&lines), "{end} → {format} → log: {back} is not {plain}");
+            assert_each(&numbers_of_lines(&again).0, &buses.names(), 300);
+        }
+    }
+}
+
+#[test]
+fn it_ends_with_all_frames_when_a_supervisor_or_ctrl_c_asks_it_to() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("signals", "16M"), TunBuses::new("cs", 2));
+    for signal in ["TERM", "INT"] {
+        let file = disk.file(&format!("{signal}.log"));
+        let capture = Capture::start(&["cs0", "cs1", "-o", &file]);
+        send(&mut buses.senders(), 0, 500);
+        capture.signal(signal);
+        let ended = capture.wait();
+        is_complete(&ended, &account(&file));
+        assert_all(&file, &buses.names(), 500);
+    }
 }

@@ -255,18 +255,24 @@ pub fn account(file: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(format!("{file}.account.json")).unwrap()).unwrap()
 }
 
-/// Reads a log: the frames' numbers by interface. Frames behind younger ones are those that the account counts as late; there are
-/// some when the host keeps a processor of the guest from running.
-pub fn numbers(file: &str) -> HashMap<String, Vec<u32>> {
+/// The numbers of a log's frames by interface, in the order of its lines, and how many frames are behind younger ones.
+pub fn numbers_of_lines(log: &str) -> (HashMap<String, Vec<u32>>, u64) {
     let mut numbers: HashMap<String, Vec<u32>> = HashMap::new();
     let (mut youngest_ns, mut behind) = (0, 0);
-    for line in fs::read_to_string(file).unwrap().lines() {
+    for line in log.lines() {
         let line = LogLine::parse(line).unwrap().unwrap();
         behind += u64::from(line.stamp_ns < youngest_ns);
         youngest_ns = line.stamp_ns.max(youngest_ns);
         let number = u32::from_be_bytes(line.frame.data().try_into().unwrap());
         numbers.entry(line.interface.to_owned()).or_default().push(number);
     }
+    (numbers, behind)
+}
+
+/// Reads a log: the frames' numbers by interface. Frames behind younger ones are those that the account counts as late; there are
+/// some when the host keeps a processor of the guest from running.
+pub fn numbers(file: &str) -> HashMap<String, Vec<u32>> {
+    let (numbers, behind) = numbers_of_lines(&fs::read_to_string(file).unwrap());
     // A recording that was killed, or whose disk is full, has none.
     let account = fs::read_to_string(format!("{file}.account.json")).unwrap_or_default();
     let late = serde_json::from_str(&account).map_or(0, |account: Value| account["late"].as_u64().unwrap());
@@ -301,8 +307,14 @@ pub fn wait_for_packets(file: &str, count: usize) {
     eventually(&format!("{count} frames in {file}"), || packets() >= count);
 }
 
+#[track_caller]
 pub fn assert_all(file: &str, names: &[String], count: u32) {
-    let numbers = numbers(file);
+    assert_each(&numbers(file), names, count);
+}
+
+/// Each of these interfaces, and no other, has the frames from 0 on in their order.
+#[track_caller]
+pub fn assert_each(numbers: &HashMap<String, Vec<u32>>, names: &[String], count: u32) {
     for name in names {
         let got = numbers.get(name).map(Vec::as_slice).unwrap_or_default();
         assert!(
