@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use crate::recorder::skip;
-use std::{env, fs, io::Write, path::Path, process::Command, sync::OnceLock, thread};
+use std::{env, fs, path::Path, process::Command, sync::OnceLock, thread};
 
 /// The namespaces. The first process in them may be killed with its parent, and takes all others with it.
 const NAMESPACES: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -63,9 +63,7 @@ fn run(by: &mut Command) {
     let only = ["--exact", &test, "--include-ignored", "--nocapture", "--test-threads=1"];
     let ended = by.arg(env::current_exe().unwrap()).args(only).output().unwrap();
     let [printed, said] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    for line in said.lines().filter(|line| line.starts_with("SKIP ")) {
-        std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap(); // past the test harness, as skip() does
-    }
+    said.lines().filter(|line| line.starts_with("SKIP ")).for_each(skip::print);
     printed.lines().chain(said.lines()).for_each(|line| println!("inside: {line}"));
     assert!(ended.status.success(), "it fails in its namespaces: {}", ended.status);
     assert!(printed.contains("test result: ok. 1 passed"), "there is no test {test} inside");
