@@ -18,7 +18,7 @@ use super::socket::{ETH_P_CAN, ETH_P_CANFD};
 /// The device whose open files are TUN devices.
 pub const DEVICE: &str = "/dev/net/tun";
 
-/// The link type that a network layer gives to CAN interfaces; linux/if_arp.h.
+/// The link type of CAN interfaces (linux/if_arp.h), as the argument of an ioctl.
 const LINK_TYPE: libc::c_ulong = libc::ARPHRD_CAN as libc::c_ulong;
 /// `struct tun_pi`, which the libc crate does not have: flags, and the protocol in network byte order, two bytes each.
 const PACKET_INFORMATION_BYTES: usize = 4;
@@ -34,7 +34,7 @@ impl Tun {
     /// The error of open(2): without the module `tun` `NotFound`. That of ioctl(2): `EPERM` without CAP_NET_ADMIN, `EBUSY`
     /// when there is such an interface, `EINVAL` for a name that is too long.
     pub fn create(name: &str) -> io::Result<Self> {
-        let tun = Self::create_of_no_link_type(name)?;
+        let tun = Self::create_without_link_type(name)?;
         // SAFETY: the argument is a number. TUNSETLINK of drivers/net/tun.c: "Only allow setting the type when the interface
         // is down".
         super::check(unsafe { libc::ioctl(tun.0.as_raw_fd(), libc::TUNSETLINK, LINK_TYPE) })?;
@@ -45,7 +45,7 @@ impl Tun {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub fn create_of_no_link_type(name: &str) -> io::Result<Self> {
+    pub fn create_without_link_type(name: &str) -> io::Result<Self> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -82,5 +82,35 @@ impl Tun {
         place.ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(packet);
         bytes[2..PACKET_INFORMATION_BYTES].copy_from_slice(&protocol.to_be_bytes());
         (&self.0).write_all(&bytes[..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
+
+    #[test]
+    #[cfg_attr(miri, ignore = "system calls")]
+    fn a_packet_has_its_protocol_in_front_and_is_written_by_one_call() {
+        let (kernel, ours) = UnixDatagram::pair().unwrap();
+        let tun = Tun(File::from(OwnedFd::from(ours)));
+        let mut packet = [0; 100];
+        for (text, protocol, mtu) in [("123#AA", 0x0c, 16), ("123##1AA", 0x0d, 72)] {
+            let frame: Frame = text.parse().unwrap();
+            tun.receive(&frame).unwrap();
+            assert_eq!(kernel.recv(&mut packet).unwrap(), PACKET_INFORMATION_BYTES + mtu, "{text}");
+            assert_eq!(packet[..PACKET_INFORMATION_BYTES], [0, 0, 0, protocol], "{text}");
+            assert_eq!(packet[PACKET_INFORMATION_BYTES..][..mtu], frame.kernel_bytes()[..mtu], "{text}");
+        }
+        for length in [0, CANFD_MTU + 1] {
+            let error = tun.receive_bytes(ETH_P_CAN, &vec![0; length]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_interface_can_have_is_refused() {
+        assert_eq!(Tun::create("sixteen_letters_").unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -76,7 +76,7 @@ pub struct Uncounted(Tun);
 impl Uncounted {
     /// `name` is that of the interface through which they come.
     pub fn onto(interface: &str, name: &str) -> Self {
-        let tun = Tun::create_of_no_link_type(name).unwrap();
+        let tun = Tun::create_without_link_type(name).unwrap();
         sh(&format!(
             "ip link set {name} mtu {MTU} up && tc qdisc add dev {name} ingress &&
              tc filter add dev {name} ingress protocol all u32 match u32 0 0 action mirred ingress redirect dev {interface}"
