@@ -7,9 +7,9 @@ LAB     := $(TARGET)/debug/canter lab --quiet
 # Cargo cannot reach the jobserver of a make -j, and would warn of it. (`+` before a recipe would give it to Cargo, and make -n
 # would then run the recipe.)
 WITHOUT_MAKE := env -u MAKEFLAGS -u MFLAGS
-CARGO := $(WITHOUT_MAKE) cargo
+RUST_BUILD := $(WITHOUT_MAKE) cargo
 # The whole workspace even for one program: with -p, Cargo chooses other features of libraries, and builds all of it again.
-TESTS := $(CARGO) test --workspace --locked
+TESTS := $(RUST_BUILD) test --workspace --locked
 # Cargo starts a test program by this, so that it runs in the lab's guest.
 RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER
 
@@ -22,22 +22,22 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   bench bench-python soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
 
 study: setup
-	$(CARGO) build --release --locked
+	$(RUST_BUILD) build --release --locked
 	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
 
 # Every figure and table of the papers; given again after an interruption, it goes on.
 study-all: setup
-	$(CARGO) build --release --locked
+	$(RUST_BUILD) build --release --locked
 	$(CANTER) study run --all --out target/study-all
 
 # Each test module on the machine that its first line states, as many at a time as there are processors (xtask/). ONLY=capture:
 # only modules whose name has this in it; ONLY=wire::race: only tests. AGAIN=1: also what passed before with the same inputs.
 test: setup
-	@AGAIN="$(AGAIN)" $(CARGO) xtask test "$(ONLY)"
+	@AGAIN="$(AGAIN)" $(RUST_BUILD) xtask test "$(ONLY)"
 
 # Everything, for hours: goes on after a failure, and repeats nothing that passed with the same inputs.
 test-all: setup
-	@AGAIN="$(AGAIN)" $(CARGO) xtask test --all "$(ONLY)"
+	@AGAIN="$(AGAIN)" $(RUST_BUILD) xtask test --all "$(ONLY)"
 
 # Every program, for lines that use them.
 built: setup
@@ -47,7 +47,7 @@ built: setup
 test-adversary: SEEDS := $(or $(SEEDS),20)
 test-adversary: SEED := $(or $(SEED),1)
 test-adversary: setup
-	$(CARGO) build --release --locked
+	$(RUST_BUILD) build --release --locked
 	$(RUNNER)="$(CANTER) lab --quiet --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
 	  $(TESTS) --release --test it -- --ignored --test-threads=1 --nocapture capture_adversary::
 
@@ -67,7 +67,7 @@ test-bisect: setup
 miri:
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
 	  { echo "make miri: Miri is missing: rustup component add miri --toolchain nightly" >&2; exit 1; }
-	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" $(CARGO) +nightly miri test --locked -p canter-io --lib -- \
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" $(RUST_BUILD) +nightly miri test --locked -p canter-io --lib -- \
 	  sys:: tap:: capture_ring:: packet_ring:: canchar_ring:: uring::
 
 # Layouts, parsers and the simulated bus on both Arm targets, by qemu-user; CAN itself needs a kernel.
@@ -75,8 +75,8 @@ ARM64 := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 ARMHF := CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER=arm-linux-gnueabihf-gcc
 ARM64_RUNNER := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
 ARMHF_RUNNER := CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER
-ON_ARM64 := $(ARM64) $(ARM64_RUNNER)="qemu-aarch64-static -L /usr/aarch64-linux-gnu" $(CARGO) test --locked --target aarch64-unknown-linux-gnu
-ON_ARMHF := $(ARMHF) $(ARMHF_RUNNER)="qemu-arm-static -L /usr/arm-linux-gnueabihf" $(CARGO) test --locked --target armv7-unknown-linux-gnueabihf
+ON_ARM64 := $(ARM64) $(ARM64_RUNNER)="qemu-aarch64-static -L /usr/aarch64-linux-gnu" $(RUST_BUILD) test --locked --target aarch64-unknown-linux-gnu
+ON_ARMHF := $(ARMHF) $(ARMHF_RUNNER)="qemu-arm-static -L /usr/arm-linux-gnueabihf" $(RUST_BUILD) test --locked --target armv7-unknown-linux-gnueabihf
 test-arm: setup-arm
 	$(ON_ARM64) -p canter-frame -p canter-io --lib
 	$(ON_ARM64) -p canter-frame --test it notation::
@@ -85,32 +85,32 @@ test-arm: setup-arm
 
 # On an emulated arm64 board with five CAN cards: every method on every link, and the gateway.
 IN_ARM64_LAB := $(ARM64) $(ARM64_RUNNER)="$(LAB) --arch arm64 --share . --timeout 60m --" \
-  $(CARGO) test --locked --target aarch64-unknown-linux-gnu
+  $(RUST_BUILD) test --locked --target aarch64-unknown-linux-gnu
 test-arm-lab: setup-arm built
-	$(ARM64) $(CARGO) build --locked -p canter --target aarch64-unknown-linux-gnu
+	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
 	$(IN_ARM64_LAB) -p canter-io --test it -- --ignored --test-threads=1 conformance:: --skip canchar
 	$(IN_ARM64_LAB) -p canter --test it -- --ignored --test-threads=1 gateway::
 
 # The lab on an arm64 host: a guest in the lab's arm64 guest, ten minutes of a processor.
 test-arm-host: setup-arm built
-	$(ARM64) $(CARGO) build --locked -p canter --target aarch64-unknown-linux-gnu
+	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
 	tests/host_arm64.sh $(TARGET)/debug/canter $(TARGET)/aarch64-unknown-linux-gnu/debug/canter $(TARGET)/hosts
 
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.
 PROFILE ?= release
 BUILT := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 deb: setup-deb
-	$(CARGO) build --locked -p canter --profile $(PROFILE)
+	$(RUST_BUILD) build --locked -p canter --profile $(PROFILE)
 	packaging/deb.sh canter $$(dpkg --print-architecture) $(TARGET)/$(BUILT)/canter $(TARGET)/$(BUILT)/canter target/deb
 
 deb-arm64: setup-arm
-	$(CARGO) build --locked -p canter
-	$(ARM64) $(CARGO) build --locked -p canter --profile $(PROFILE) --target aarch64-unknown-linux-gnu
+	$(RUST_BUILD) build --locked -p canter
+	$(ARM64) $(RUST_BUILD) build --locked -p canter --profile $(PROFILE) --target aarch64-unknown-linux-gnu
 	packaging/deb.sh canter arm64 $(TARGET)/aarch64-unknown-linux-gnu/$(BUILT)/canter $(TARGET)/debug/canter target/deb
 
 deb-armhf: setup-arm
-	$(CARGO) build --locked -p canter
-	$(ARMHF) $(CARGO) build --locked -p canter --profile $(PROFILE) --target armv7-unknown-linux-gnueabihf
+	$(RUST_BUILD) build --locked -p canter
+	$(ARMHF) $(RUST_BUILD) build --locked -p canter --profile $(PROFILE) --target armv7-unknown-linux-gnueabihf
 	packaging/deb.sh canter armhf $(TARGET)/armv7-unknown-linux-gnueabihf/$(BUILT)/canter $(TARGET)/debug/canter target/deb
 
 # The source package, with its crates: dpkg-buildpackage builds it without a network. target/source/.
@@ -132,7 +132,7 @@ test-package: setup
 
 # What a frame costs a Python program, beside python-can's own back-end.
 bench-python: setup target/python
-	$(CARGO) build --locked
+	$(RUST_BUILD) build --locked
 	target/python/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
 	$(LAB) --clock virtual -- sh -c 'modprobe vcan; ip link add vcan0 type vcan; ip link set vcan0 up; \
 	  sysctl -qw net.core.rmem_default=20000000; target/python/bin/python python/bench/cost.py && \
@@ -174,7 +174,7 @@ test-ynl: built
 	kernel/tests/ynl.sh
 
 test-kernel-all: setup test-bits
-	$(CARGO) build --locked
+	$(RUST_BUILD) build --locked
 	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt
 
 # The modules as a package that DKMS builds for each kernel; test-dkms installs it as root on an overlay, and loads them.
@@ -187,26 +187,26 @@ test-dkms: built
 # On four kernels that find mistakes (kernel/tests/debug_kernel.sh), each of which takes ten minutes to build the first time:
 # LINE=kasan, kcsan, ubsan or rt, CPUS=2 or 1; all of them unless given. What passed with the same sources is not repeated.
 test-debug-kernel: setup
-	$(CARGO) build --locked
+	$(RUST_BUILD) build --locked
 	LINE="$(LINE)" CPUS="$(CPUS)" kernel/tests/debug_kernel.sh
 
 # MINUTES (60) of the fuzzer on the same kernels. Results: target/fuzz/results/.
 fuzz-kernel: setup
-	$(CARGO) build --locked
+	$(RUST_BUILD) build --locked
 	LINE="$(LINE)" CPUS="$(CPUS)" MINUTES="$(MINUTES)" SEED="$(SEED)" kernel/tests/debug_kernel.sh --fuzz
 
 # The gateway without an operating system, both programs: target/baremetal/release/.
 baremetal:
-	cd baremetal && $(CARGO) build --release --locked --target-dir "$(CURDIR)/target/baremetal"
+	cd baremetal && $(RUST_BUILD) build --release --locked --target-dir "$(CURDIR)/target/baremetal"
 
 # Formatting, licences, clippy; what .ci/run runs beside make test.
 lint: lint-elsewhere
-	$(CARGO) fmt --all --check
-	cd baremetal && $(CARGO) fmt --check
+	$(RUST_BUILD) fmt --all --check
+	cd baremetal && $(RUST_BUILD) fmt --check
 	packaging/copyright.py --check
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources; \
 	else echo 'SKIPPED lint: no cargo-deny (cargo install --locked cargo-deny)'; fi
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(RUST_BUILD) clippy --workspace --all-targets --locked -- -D warnings
 
 # What other programs use compiles for other systems, without the features that need C.
 ELSEWHERE := wasm32-unknown-unknown x86_64-pc-windows-gnu
@@ -214,31 +214,31 @@ lint-elsewhere:
 	@for target in $(ELSEWHERE); do \
 	  if [ -d "$$(rustc --print target-libdir --target $$target)" ] || timeout 600 rustup target add $$target 2>/dev/null; then \
 	    echo "cargo check -p canter-frame -p canter-formats --no-default-features --target $$target"; \
-	    RUSTFLAGS="-D warnings" $(CARGO) check --locked -q -p canter-frame -p canter-formats --no-default-features \
+	    RUSTFLAGS="-D warnings" $(RUST_BUILD) check --locked -q -p canter-frame -p canter-formats --no-default-features \
 	      --target $$target || exit 1; \
 	  else echo "SKIPPED lint: $$target: rustup target add does not work here"; fi; done
 
 # A toolchain of the minimal profile has neither.
 lint-if-possible:
-	@if $(CARGO) clippy --version >/dev/null 2>&1 && $(CARGO) fmt --version >/dev/null 2>&1; then $(MAKE) lint; \
+	@if $(RUST_BUILD) clippy --version >/dev/null 2>&1 && $(RUST_BUILD) fmt --version >/dev/null 2>&1; then $(MAKE) lint; \
 	else echo 'SKIPPED lint: this toolchain has no clippy or rustfmt (rustup component add clippy rustfmt)'; fi
 
 bench: setup
-	$(CARGO) build --release --locked
+	$(RUST_BUILD) build --release --locked
 	$(CANTER) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --again --ceilings
-	$(RUNNER)="$(CANTER) lab --quiet --clock virtual --" $(CARGO) bench --locked -p canter-io --bench seam
-	$(RUNNER)="$(CANTER) lab --quiet --clock virtual --" $(CARGO) bench --locked -p canter --bench record
+	$(RUNNER)="$(CANTER) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
+	$(RUNNER)="$(CANTER) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
 
 # FRAMES frames (a million) through random rules, half of them each way: every one accounted for, and no more memory. And as
 # many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on those
 # of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
 soak: setup
-	$(CARGO) build --release --locked
+	$(RUST_BUILD) build --release --locked
 	$(RUNNER)="$(CANTER) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
-	  $(CARGO) test --release --locked -p canter --test it -- --ignored --nocapture rules::a_long_run
+	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture rules::a_long_run
 	$(RUNNER)="$(CANTER) lab --quiet --timeout 120m --canchar virtual,3,4 -- env SOAK_FRAMES=$(FRAMES)" \
-	  $(CARGO) test --release --locked -p canter --test it -- --ignored --nocapture canchar::soak::a_long_run
+	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture canchar::soak::a_long_run
 	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) LINE="$(LINE)" CPUS="$(or $(CPUS),2)" kernel/tests/debug_kernel.sh --soak
 
 # Other people's readers of our files, pinned.

@@ -6,8 +6,6 @@ pub mod instrument;
 pub mod latency;
 pub mod matcher;
 pub mod measurement;
-pub mod ping;
-pub mod pong;
 #[cfg(test)]
 mod simulation;
 mod sockets;

@@ -16,6 +16,7 @@ mod generate;
 pub mod inputs;
 mod manual;
 mod methods;
+mod ping;
 mod recordings;
 mod replay;
 mod service;

@@ -1,6 +1,6 @@
-//@ machine: --fd-cards 2 --cpus 2 --bus wire
+//@ machine: --fd-cards 2 --cpus 2
 //@ in: all
-//! Every method keeps its promises on the links that conformance.rs leaves out.
+//! Every method keeps its promises on the links that make test leaves out.
 
 use crate::promises::{Kind, every_method_keeps_its_promises_on};
 

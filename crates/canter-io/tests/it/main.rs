@@ -5,6 +5,7 @@ mod conformance;
 mod conformance_canchar;
 mod conformance_rest;
 mod conformance_simulated;
+mod conformance_wire;
 mod layers;
 mod netlink;
 mod packet_filter;

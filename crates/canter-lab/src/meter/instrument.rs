@@ -7,6 +7,7 @@ use canter_cli::{
 };
 use canter_io::{Frame, Interface};
 use canter_measure::result::{Condition, Series};
+use canter_route::traffic::random::SEED;
 use canter_route::traffic::{pattern::Traffic, template::Template};
 use clap::Args;
 use std::io;
@@ -57,9 +58,6 @@ pub struct Setup {
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
     pub instrument: InstrumentName,
 }
-
-/// Unless another one is given, every measurement has the same random times.
-pub const SEED: u64 = 7;
 
 impl Setup {
     /// The condition of the measurement; a frame takes `frame_ns` of the sender's bus.

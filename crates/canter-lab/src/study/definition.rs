@@ -8,7 +8,7 @@ use super::{
     plan::{Case, LatencyFile, LatencyPlan},
     recording::RecordingPlan,
 };
-use crate::meter::{instrument, syscalls};
+use crate::meter::syscalls;
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -150,7 +150,7 @@ pub struct PingPlan {
 }
 
 fn seed() -> u64 {
-    instrument::SEED
+    canter_route::traffic::random::SEED
 }
 
 /// The two ends of a ping, and its methods.

@@ -1,9 +1,9 @@
 //! The plan of a latency study: every combination of its conditions is a case and makes a series.
 
 use super::{load::Load, rules::Rules};
-use crate::meter::instrument::SEED;
 use canter_cli::duration;
 use canter_measure::result::Condition;
+use canter_route::traffic::random::SEED;
 use canter_route::{gateway::kind::Method, traffic::pattern::Traffic};
 use serde::Deserialize;
 

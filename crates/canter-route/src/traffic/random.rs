@@ -1,5 +1,9 @@
 //! Pseudo-random numbers from a seed, so that traffic can be repeated. SplitMix64 (Steele, Lea and Flood 2014).
 
+/// Unless another one is given, every measurement has the same random times.
+pub const SEED: u64 = 7;
+
+/// The generator; its seed is the field.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 

@@ -1,6 +1,6 @@
 //! The table of commands, in the order of `canter --help`.
 
-use crate::{analyze, capture, convert, doctor, generate, manual, methods, replay, service, top, wire};
+use crate::{analyze, capture, convert, doctor, generate, manual, methods, ping, replay, service, top, wire};
 use canter_cli::program::{Command, arguments};
 #[cfg(feature = "lab")]
 use canter_lab::{lab, meter, report, study};
@@ -27,10 +27,8 @@ pub const COMMANDS: &[Command] = &[
     command!("rules", rules::command),
     #[cfg(feature = "lab")]
     command!("latency", meter::latency),
-    #[cfg(feature = "lab")]
-    command!("ping", meter::ping),
-    #[cfg(feature = "lab")]
-    command!("pong", meter::pong),
+    command!("ping", ping),
+    command!("pong", ping::pong),
     command!("capture", capture),
     Command {
         name: "service",

@@ -1,5 +1,4 @@
 //@ machine: --bus wire --clock virtual
-//@ limit: 30m
 //@ in: all
 //! An adversary for the account of `canter capture`: random harm while numbered frames are sent, then the account against
 //! what is in the files. `complete` must not be said when a frame is missing, and no loss that did not happen.

@@ -1,7 +1,7 @@
 //@ machine: host --ignored
-//@ needs: target/python target/vblf
+//@ needs: target/python target/python-can target/vblf
 //! What `canter convert` writes, read by others, and what others write, read by it: every frame compared. Needs no CAN,
-//! but target/python, target/vblf, tshark and can-utils.
+//! but tshark, can-utils and what the second line lists.
 
 use canter_io::{
     Direction, Frame, Identifier, LogLine,

@@ -25,6 +25,7 @@ mod gateway_pairs;
 mod gateway_wire;
 mod inputs;
 mod lab;
+mod lab_trouble;
 mod layers;
 mod manual;
 mod meter;

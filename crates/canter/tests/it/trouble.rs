@@ -155,7 +155,6 @@ fn whoever_lacks_a_permission_is_told_which() {
         ("gateway can3 can4 --method ring+write", &["can3: PF_PACKET socket: ", "needs CAP_NET_RAW"][..]),
         ("gateway can3 can4 --method read+ring", &["can4: PF_PACKET socket: ", "needs CAP_NET_RAW"]),
         ("gateway can3 can4 --method can-gw", &["can3 → can4: add can-gw job: ", "CAP_NET_ADMIN"]),
-        ("gateway can3 can4 --method bpf", &["bpf: method: canter has it no more", "use can-gw"]),
         ("gateway can3 can4 --realtime 50", &["--realtime 50: ", "needs CAP_SYS_NICE"]),
         ("syscalls", &["canter-v: create: ", "CAP_NET_ADMIN"]),
     ] {

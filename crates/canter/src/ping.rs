@@ -7,10 +7,10 @@
 
 mod flight;
 mod identifiers;
+pub mod pong;
 
 pub use identifiers::Identifiers;
 
-use crate::meter::instrument::SEED;
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -28,7 +28,7 @@ use canter_measure::{
     histogram::Histogram,
     result::{Condition, Latency, Ledger, Lost, Series},
 };
-use canter_route::traffic::random::Random;
+use canter_route::traffic::random::{Random, SEED};
 use clap::Args;
 use flight::{Answer, Flight, Plan, Step};
 use std::{

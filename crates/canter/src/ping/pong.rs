@@ -1,6 +1,6 @@
 //! `canter pong`: answers each frame of `canter ping` with the same payload and flags and the next identifier.
 
-use super::ping::{Identifiers, Shared};
+use super::{Identifiers, Shared};
 use canter_cli::{
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
