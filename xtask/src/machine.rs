@@ -4,6 +4,7 @@
 //! //@ machine: --bus wire --clock virtual    options of `canter lab`; `lab`: none; `host`: no guest;
 //! //                                         `host --ignored`: on the host, its ignored tests
 //! //@ also: all --kernel 6.1                 on another machine too, in make test-all; `gate`: in make test, too
+//! //@ or: --cpus 2                           in place of `host`, where the host has no TUN devices in namespaces
 //! //@ needs: target/python target/vblf       targets of the Makefile
 //! //@ limit: 20m                             after this time it is stopped
 //! //@ in: all                                in make test-all only
@@ -19,7 +20,7 @@ pub enum Machine {
     Host,
     /// The ignored tests run on the host: they start guests themselves, or need other programs.
     HostIgnored,
-    /// The ignored tests run in the lab with these options.
+    /// The ignored tests run in the lab with these options; all tests of a module whose own machine is the host.
     Lab(String),
 }
 
@@ -48,6 +49,10 @@ pub struct Module {
     pub name: String,
     /// The first one is the module's own.
     pub places: Vec<Place>,
+    /// In place of the first, where the host has no TUN devices in namespaces.
+    pub instead: Option<Machine>,
+    /// The first lines name the host for the tests that are not ignored: elsewhere all tests run.
+    pub is_of_host: bool,
     pub needs: Vec<String>,
     pub limit: Duration,
 }
@@ -87,14 +92,24 @@ pub fn modules(root: &Path) -> Result<Vec<Module>, String> {
 /// What the first lines of a module's file state; nothing for a file without tests.
 fn parse(package: &str, name: &str, text: &str) -> Result<Option<Module>, String> {
     let (package, name) = (package.to_owned(), name.to_owned());
-    let mut module = Module { package, name, places: Vec::new(), needs: Vec::new(), limit: LIMIT };
+    let mut module = Module {
+        package,
+        name,
+        places: Vec::new(),
+        instead: None,
+        is_of_host: false,
+        needs: Vec::new(),
+        limit: LIMIT,
+    };
     let mut main_in_all = false;
     for line in text.lines().map_while(|line| line.strip_prefix("//@")) {
         let (key, value) = line.trim().split_once(':').ok_or_else(|| format!("//@{line}: no colon"))?;
         let value = value.trim();
         match key {
             "machine" if module.places.is_empty() => {
-                module.places.push(Place { machine: machine(value)?, all_only: false });
+                let machine = machine(value)?;
+                module.is_of_host = machine == Machine::Host;
+                module.places.push(Place { machine, all_only: false });
             }
             "also" if !module.places.is_empty() => {
                 let (gate, options) = value.split_once(' ').unwrap_or((value, "lab"));
@@ -105,6 +120,10 @@ fn parse(package: &str, name: &str, text: &str) -> Result<Option<Module>, String
                 };
                 module.places.push(Place { machine: machine(options.trim())?, all_only });
             }
+            "or" if module.is_of_host && module.instead.is_none() => match machine(value)? {
+                machine @ Machine::Lab(_) => module.instead = Some(machine),
+                _ => return Err(format!("//@ or: {value}: not a machine of the lab")),
+            },
             "needs" => module.needs.extend(value.split_whitespace().map(str::to_owned)),
             "limit" => {
                 module.limit =
@@ -185,6 +204,24 @@ mod tests {
             parsed("//@ machine: host --ignored\n").unwrap().unwrap().places[0].machine,
             Machine::HostIgnored
         );
+    }
+
+    #[test]
+    fn a_module_of_the_host_may_have_a_machine_of_the_lab_in_its_place() {
+        let module = parsed("//@ machine: host\n//@ or: --cpus 2\n").unwrap().unwrap();
+        assert_eq!(module.instead, Some(Machine::Lab("--cpus 2".to_owned())));
+        assert!(module.is_of_host && module.places.len() == 1);
+        let module = parsed("//@ machine: lab\n//@ also: all host\n").unwrap().unwrap();
+        assert!(module.instead.is_none() && !module.is_of_host);
+        for lines in [
+            "//@ machine: lab\n//@ or: --cpus 2\n",
+            "//@ machine: host --ignored\n//@ or: lab\n",
+            "//@ machine: host\n//@ or: host --ignored\n",
+            "//@ machine: host\n//@ or: lab\n//@ or: lab\n",
+            "//@ or: lab\n//@ machine: host\n",
+        ] {
+            assert!(parsed(lines).is_err(), "{lines}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod built;
 mod count;
+mod host;
 mod keys;
 mod lanes;
 mod machine;
@@ -80,7 +81,11 @@ fn run(arguments: &[String]) -> Result<bool, Failure> {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().map_err(|e| e.to_string())?;
     env::set_current_dir(&root).map_err(|e| format!("{}: {e}", root.display()))?;
-    let items = plan::items(machine::modules(&root)?, &packages(&root));
+    let (modules, has_tun) = (machine::modules(&root)?, host::has_tun());
+    if !has_tun {
+        println!("this host has no TUN devices in namespaces: what is tested on them runs in the lab");
+    }
+    let items = plan::items(modules, &packages(&root), has_tun);
     let chosen = plan::choose(&items, &words, all).map_err(|why| Failure(why, 2))?;
     let target = root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
     let gate = Gate::new(root, &target, all, words.is_empty())?;

@@ -54,11 +54,15 @@ pub struct Planned {
     pub guess: Duration,
 }
 
-/// Everything that may be chosen.
-pub fn items(modules: Vec<Module>, packages: &[String]) -> Vec<Item> {
+/// Everything that may be chosen. `has_tun`: the host has TUN devices in namespaces; without them, modules that need them run
+/// on the machine that they name for that case.
+pub fn items(modules: Vec<Module>, packages: &[String], has_tun: bool) -> Vec<Item> {
     let item = |name: String, what, all_only| Item { name, what, all_only, tests: Vec::new() };
     let mut items = Vec::new();
-    for module in modules {
+    for mut module in modules {
+        if let (Some(machine), false) = (module.instead.take(), has_tun) {
+            module.places[0].machine = machine;
+        }
         for (number, place) in module.places.iter().enumerate() {
             items.push(item(module.id(), What::Module(module.clone(), number), place.all_only));
         }
@@ -170,11 +174,16 @@ impl Item {
     fn all_tests<'a>(&self, executable: &'a Executable) -> Vec<&'a String> {
         match (&self.what, self.module_of(executable)) {
             (_, Some((module, machine))) => {
-                let tests = if *machine == Machine::Host { &executable.tests } else { &executable.ignored };
+                let (plain, ignored) = (executable.tests.as_slice(), executable.ignored.as_slice());
+                let [plain, ignored] = match machine {
+                    Machine::Host => [plain, &[]],
+                    Machine::Lab(_) if module.is_of_host => [plain, ignored],
+                    Machine::Lab(_) | Machine::HostIgnored => [&[], ignored],
+                };
                 let is_below = |test: &&String| {
                     test.strip_prefix(&module.name).is_some_and(|rest| rest.starts_with("::"))
                 };
-                tests.iter().filter(is_below).collect()
+                plain.iter().chain(ignored).filter(is_below).collect()
             }
             (What::Unit(package), _) if *package == executable.package && executable.name != "it" => {
                 executable.tests.iter().chain(&executable.ignored).collect()
@@ -213,7 +222,7 @@ impl Planner<'_> {
         let mut problems: Vec<String> =
             executables.iter().filter_map(|executable| self.unreached(executable)).collect();
         for item in self.chosen {
-            lines.extend(executables.iter().filter_map(|executable| self.ignored(item, executable)));
+            lines.extend(executables.iter().filter_map(|executable| self.guest(item, executable)));
             lines.extend(executables.iter().flat_map(|executable| self.unit(item, executable)));
             match item.what {
                 What::Documentation => lines.push(self.documentation()),
@@ -247,7 +256,8 @@ impl Planner<'_> {
         let chosen: Vec<&Item> = self.chosen.iter().filter(is_on_host).collect();
         let tests: Vec<String> = chosen.iter().flat_map(|item| item.chosen_tests(executable)).collect();
         let id = if let [one] = chosen[..] { one.id() } else { format!("{}::host", executable.package) };
-        let whole = tests.len() == executable.tests.len();
+        let all = self.items.iter().filter(is_on_host).map(|item| item.all_tests(executable).len()).sum::<usize>();
+        let whole = tests.len() == all;
         self.rust(id, executable, &Machine::Host, LIMIT, tests, whole)
     }
 
@@ -263,8 +273,8 @@ impl Planner<'_> {
         lines.filter_map(line).collect()
     }
 
-    /// The ignored tests of a module, in the lab or on the host.
-    fn ignored(&self, item: &Item, executable: &Executable) -> Option<Planned> {
+    /// The tests of a module in the lab, or its ignored ones on the host.
+    fn guest(&self, item: &Item, executable: &Executable) -> Option<Planned> {
         let (module, machine) =
             item.module_of(executable).filter(|(_, machine)| **machine != Machine::Host)?;
         let (tests, whole) = (item.chosen_tests(executable), item.tests.is_empty());
@@ -272,7 +282,7 @@ impl Planner<'_> {
         Some(Planned { needs: module.needs.clone(), ..planned })
     }
 
-    /// A line of these tests of an executable; `whole`: there are no others to choose from.
+    /// A line of these tests of an executable; `whole`: these are all that an item, or all those of the host, have.
     fn rust(
         &self,
         id: String,
@@ -285,9 +295,11 @@ impl Planner<'_> {
         let (mut words, number) = (self.lab(machine, limit), tests.len());
         words.push(executable.path.display().to_string());
         if *machine != Machine::Host {
-            words.extend(["--ignored", "--test-threads=1"].map(str::to_owned));
+            let are_ignored = tests.iter().all(|test| executable.ignored.contains(test));
+            let which = if are_ignored { "--ignored" } else { "--include-ignored" };
+            words.extend([which, "--test-threads=1"].map(str::to_owned));
         }
-        if !whole || *machine != Machine::Host {
+        if *machine != Machine::Host || number < executable.tests.len() {
             // A module's name as a filter would also take tests of others: `wire::` is in `capture_wire::`.
             words.push("--exact".to_owned());
             words.extend(tests);

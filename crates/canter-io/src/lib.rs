@@ -11,6 +11,7 @@
 //! | [`capture_ring`], [`capture_sockets`], [`capture_devices`] | receive for recording |
 //! | [`loss`] | count lost frames by the place where they were lost |
 //! | [`node`] | one socket that sends and receives, for a program that takes part in a bus |
+//! | [`tun`] | interfaces that pass for CAN, for tests of recording on a kernel without CAN |
 //!
 //! Frames, notation and filters are those of the crate `canter-frame`.
 //!
@@ -101,4 +102,4 @@ pub use interface::Interface;
 #[doc(hidden)]
 pub use sys::socket;
 #[doc(inline)]
-pub use sys::{canbare, canchar, canprobe, clock, ethtool, event, file, poll, process, thread};
+pub use sys::{canbare, canchar, canprobe, clock, ethtool, event, file, poll, process, thread, tun};

@@ -17,6 +17,7 @@ pub mod ports;
 pub mod process;
 pub mod socket;
 pub mod thread;
+pub mod tun;
 
 use std::io;
 

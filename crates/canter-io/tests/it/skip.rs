@@ -6,5 +6,10 @@ use std::{io::Write, thread};
 /// run fails unless `tests/skips.txt` allows it.
 pub fn skip(reason: &str) {
     let name = thread::current().name().unwrap_or("?").to_owned();
-    std::io::stderr().write_all(format!("SKIP {name}: {reason}\n").as_bytes()).unwrap();
+    print(&format!("SKIP {name}: {reason}"));
+}
+
+/// Prints such a report as a line of its own: the harness may have begun a line with the test's name.
+pub fn print(report: &str) {
+    std::io::stderr().write_all(format!("\n{report}\n").as_bytes()).unwrap();
 }

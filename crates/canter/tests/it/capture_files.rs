@@ -1,7 +1,11 @@
-//@ machine: --clock virtual
-//! The files of `canter capture` in the lab: rows of them, compressed, and what is left of them after SIGKILL.
+//@ machine: host
+//@ also: all --kernel 6.1 --cpus 2
+//@ or: --cpus 2
+//! The files of `canter capture` on buses of TUN devices: rows of them, compressed, and what is left of them after SIGKILL.
 
+use crate::namespaces::ran_in_namespaces;
 use crate::recorder::*;
+use crate::tun_bus::TunBuses;
 use serde_json::Value;
 use std::{fs, time::Duration};
 
@@ -20,65 +24,91 @@ fn written(disk: &Disk) -> u64 {
         .sum()
 }
 
-#[test]
-#[ignore = "needs the lab: make test ONLY=capture_files"]
-fn a_row_of_files_has_every_frame_once_and_each_file_is_complete() {
-    let (disk, cables) = (Disk::new("row", "64M"), Cables::new("ka", 3));
-    for (end, size) in [("log", "200K"), ("pcapng", "400K"), ("log.zst", "40K"), ("pcapng.zst", "60K")] {
-        let file = disk.file(&format!("a.{end}"));
-        let capture = Capture::start(&["ka0", "ka1", "ka2", "-o", &file, "--rotate-size", size]);
-        let mut senders = cables.senders();
-        for part in 0..6 {
-            let before = written(&disk);
-            send(&mut senders, part * 1000, (part + 1) * 1000);
-            // It compresses at each write, and begins a new file between two writes: there are to be several.
-            if part < 3 {
-                eventually("it writes", || written(&disk) > before);
-            }
+mod a_row_of_files_has_every_frame_once_and_each_file_is_complete {
+    use super::*;
+
+    #[test]
+    fn of_logs() {
+        row("log", "200K");
+    }
+
+    #[test]
+    fn of_pcapng() {
+        row("pcapng", "400K");
+    }
+
+    #[test]
+    fn of_compressed_logs() {
+        row("log.zst", "40K");
+    }
+
+    #[test]
+    fn of_compressed_pcapng() {
+        row("pcapng.zst", "60K");
+    }
+}
+
+/// A row of files whose names end so, of which each is at most so large.
+#[track_caller]
+fn row(end: &str, size: &str) {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("row", "64M"), TunBuses::new("ka", 3));
+    let file = disk.file(&format!("a.{end}"));
+    let capture = Capture::start(&["ka0", "ka1", "ka2", "-o", &file, "--rotate-size", size]);
+    let mut senders = buses.senders();
+    for part in 0..6 {
+        let before = written(&disk);
+        send(&mut senders, part * 1000, (part + 1) * 1000);
+        // It compresses at each write, and begins a new file between two writes: there are to be several.
+        if part < 3 {
+            eventually("it writes", || written(&disk) > before);
         }
-        let ended = capture.stop();
-        assert_eq!(ended.code, Some(0), "{}", ended.said);
-        let account = account(&file);
-        let names = files(&account);
-        assert!(names.len() >= 2, "{end}: {}", ended.said);
-        assert!(names.is_sorted() && ended.said.contains(names.last().unwrap()), "{}", ended.said);
-        assert_eq!(account["frames"], 18_000);
-        let all = disk.file("all");
-        let _ = fs::remove_file(&all);
-        for (name, about) in names.iter().zip(account["files"].as_array().unwrap()) {
-            let frames = about["frames"].as_u64().unwrap();
-            assert_eq!(fs::metadata(name).unwrap().len(), about["bytes"].as_u64().unwrap(), "{about}");
-            let bare = if end.ends_with("zst") {
-                sh(&format!("zstd -qdfc {name} > {name}.bare; echo {name}.bare"))
-            } else {
-                name.clone()
-            };
-            let bare = bare.trim();
-            if end.starts_with("log") {
-                assert_eq!(fs::read_to_string(bare).unwrap().lines().count() as u64, frames);
-                sh(&format!("cat {bare} >> {all}"));
-            } else if has("tshark") {
-                let fields = "-T fields -e frame.interface_name -e data -e frame.time_epoch";
-                sh(&format!("tshark -r {bare} {fields} > {bare}.text && cat {bare}.text >> {all}"));
-                let read = fs::read_to_string(format!("{bare}.text")).unwrap().lines().count() as u64;
-                assert_eq!(read, frames, "{bare}");
-            }
-        }
+    }
+    let ended = capture.stop();
+    assert_eq!(ended.code, Some(0), "{}", ended.said);
+    let account = account(&file);
+    let names = files(&account);
+    assert!(names.len() >= 2, "{end}: {}", ended.said);
+    assert!(names.is_sorted() && ended.said.contains(names.last().unwrap()), "{}", ended.said);
+    assert_eq!(account["frames"], 18_000);
+    let all = disk.file("all");
+    for (name, about) in names.iter().zip(account["files"].as_array().unwrap()) {
+        let frames = about["frames"].as_u64().unwrap();
+        assert_eq!(fs::metadata(name).unwrap().len(), about["bytes"].as_u64().unwrap(), "{about}");
+        let bare = if end.ends_with("zst") {
+            sh(&format!("zstd -qdfc {name} > {name}.bare; echo {name}.bare"))
+        } else {
+            name.clone()
+        };
+        let bare = bare.trim();
         if end.starts_with("log") {
-            assert_all(&all, &cables.names(), 6000);
+            assert_eq!(fs::read_to_string(bare).unwrap().lines().count() as u64, frames);
+            sh(&format!("cat {bare} >> {all}"));
         } else if has("tshark") {
-            assert_eq!(sh(&format!("sort -u {all} | wc -l")).trim(), "18000", "{end}");
+            let fields = "-T fields -e frame.interface_name -e data -e frame.time_epoch";
+            sh(&format!("tshark -r {bare} {fields} > {bare}.text && cat {bare}.text >> {all}"));
+            let read = fs::read_to_string(format!("{bare}.text")).unwrap().lines().count() as u64;
+            assert_eq!(read, frames, "{bare}");
         }
+    }
+    if end.starts_with("log") {
+        assert_all(&all, &buses.names(), 6000);
+    } else if has("tshark") {
+        assert_eq!(sh(&format!("sort -u {all} | wc -l")).trim(), "18000", "{end}");
     }
 }
 
 #[test]
-#[ignore = "needs the lab: make test ONLY=capture_files"]
 fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
-    let (disk, cables) = (Disk::new("keep", "16M"), Cables::new("kb", 1));
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("keep", "16M"), TunBuses::new("kb", 1));
     let file = disk.file("a.log");
     let capture = Capture::start(&["kb0", "-o", &file, "--rotate-time", "400ms", "--keep", "2"]);
-    let mut senders = cables.senders();
+    let mut senders = buses.senders();
     for part in 0..8 {
         send(&mut senders, part * 100, (part + 1) * 100);
         std::thread::sleep(Duration::from_millis(300)); // the traffic: one part in each file or in two
@@ -97,10 +127,11 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
     // A second recording does not write over the first.
     let again = refused(&["kb0", "-o", &file, "--rotate-time", "1s"]);
     assert!(again.said.contains("--overwrite replaces it"), "{}", again.said);
+    let none = disk.file("none.log");
     for (arguments, says) in [
-        (["kb0", "-o", "/tmp/x.log", "--keep", "3"], "--keep: needs --rotate-size"),
-        (["kb0", "-o", "/tmp/x.log", "--flush-interval", "1ms"], "at least 500 ms"),
-        (["kb0", "-o", "/tmp/x.log", "--rotate-time", "0s"], "must be more than 0"),
+        (["kb0", "-o", &none, "--keep", "3"], "--keep: needs --rotate-size"),
+        (["kb0", "-o", &none, "--flush-interval", "1ms"], "at least 500 ms"),
+        (["kb0", "-o", &none, "--rotate-time", "0s"], "must be more than 0"),
     ] {
         let ended = refused(&arguments);
         assert!(ended.code == Some(2) && ended.said.contains(says), "{:?} {}", ended.code, ended.said);
@@ -115,20 +146,22 @@ fn fill(disk: &Disk) -> String {
 }
 
 #[test]
-#[ignore = "needs the lab: make test ONLY=capture_files"]
 fn a_recording_continues_in_another_file_when_a_full_disk_has_room_again() {
-    let (disk, cables) = (Disk::new("again", "4M"), Cables::new("kc", 1));
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("again", "4M"), TunBuses::new("kc", 1));
     for end in ["log", "log.zst"] {
         let (file, next) = (disk.file(&format!("a.{end}")), disk.file(&format!("a-000002.{end}")));
         let mut capture = Capture::start(&["kc0", "-o", &file]);
-        send(&mut cables.senders(), 0, 100);
+        send(&mut buses.senders(), 0, 100);
         eventually("it writes", || fs::metadata(&file).unwrap().len() > 0);
         let filler = fill(&disk);
-        send(&mut cables.senders(), 100, 10_000);
+        send(&mut buses.senders(), 100, 10_000);
         capture.until_it_says(&[&file, "no space left", "until another file can be written"]);
         fs::remove_file(filler).unwrap();
         capture.until_it_says(&[&next, "the recording continues here"]);
-        send(&mut cables.senders(), 10_000, 10_200);
+        send(&mut buses.senders(), 10_000, 10_200);
         let ended = capture.stop();
         let account = account(&file);
         assert_eq!(
@@ -150,20 +183,22 @@ fn a_recording_continues_in_another_file_when_a_full_disk_has_room_again() {
 }
 
 #[test]
-#[ignore = "needs the lab: make test ONLY=capture_files"]
 fn a_file_that_is_removed_while_the_disk_is_full_takes_its_frames_with_it() {
-    let (disk, cables) = (Disk::new("taken", "4M"), Cables::new("kt", 1));
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("taken", "4M"), TunBuses::new("kt", 1));
     let (file, next) = (disk.file("a.log"), disk.file("a-000002.log"));
     let mut capture = Capture::start(&["kt0", "-o", &file]);
-    send(&mut cables.senders(), 0, 100);
+    send(&mut buses.senders(), 0, 100);
     eventually("it writes", || fs::metadata(&file).unwrap().len() > 0);
     let filler = fill(&disk);
-    send(&mut cables.senders(), 100, 10_000);
+    send(&mut buses.senders(), 100, 10_000);
     capture.until_it_says(&[&file, "no space left", "until another file can be written"]);
     fs::remove_file(&file).unwrap();
     fs::remove_file(filler).unwrap();
     capture.until_it_says(&[&next, "the recording continues here"]);
-    send(&mut cables.senders(), 10_000, 10_200);
+    send(&mut buses.senders(), 10_000, 10_200);
     let ended = capture.stop();
     let account = account(&file);
     let kept = fs::read_to_string(&next).unwrap().lines().count() as u64;
@@ -176,12 +211,14 @@ fn a_file_that_is_removed_while_the_disk_is_full_takes_its_frames_with_it() {
 }
 
 #[test]
-#[ignore = "needs the lab: make test ONLY=capture_files"]
 fn a_row_of_files_that_keeps_only_the_last_makes_room_on_a_full_disk() {
-    let (disk, cables) = (Disk::new("room", "4M"), Cables::new("kd", 1));
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("room", "4M"), TunBuses::new("kd", 1));
     let file = disk.file("a.log");
     let mut capture = Capture::start(&["kd0", "-o", &file, "--rotate-size", "512K", "--keep", "4"]);
-    let mut senders = cables.senders();
+    let mut senders = buses.senders();
     let full = || fs::exists(disk.file("a-000005.log")).unwrap();
     let mut sent = 0;
     while !full() {

@@ -11,90 +11,17 @@ use std::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What happened, in words.
-fn events(account: &Value) -> String {
-    let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
-    account["events"].as_array().unwrap().iter().map(what).collect::<Vec<_>>().join("\n")
-}
-
-fn is_complete(ended: &Ended, account: &Value) {
-    assert_eq!((ended.code, account["verdict"].as_str()), (Some(0), Some("complete")), "{}", ended.said);
-}
-
 #[test]
 #[ignore = "needs the lab: make test ONLY=capture_trouble"]
 fn an_interface_that_is_removed_and_made_again_is_recorded_as_the_same_and_all_is_counted() {
-    let disk = Disk::new("again", "16M");
-    for (how, others) in [("ring, one", &[][..]), ("ring, any", &["any"]), ("sockets", &["--direction"])] {
-        let file = disk.file("a.log");
-        let mut arguments = vec!["ta0", "-o", &file, "--overwrite"];
-        arguments.extend(others);
-        let cables = Cables::new("ta", 1);
-        let mut capture = Capture::start(&arguments);
-        send(&mut cables.senders(), 0, 100);
-        drop(cables);
-        capture.until_it_says(&["ta0: is gone"]);
-        let cables = Cables::new("ta", 1);
-        capture.until_it_says(&["ta0: appeared again"]);
-        send(&mut cables.senders(), 100, 200);
-        let ended = capture.stop();
-        let account = account(&file);
-        is_complete(&ended, &account);
-        assert_all(&file, &["ta0".into()], 200);
-        assert_eq!(account["buses"][0]["counted"], 200, "{how}: {account}");
-        let events = events(&account);
-        assert!(
-            events.contains("ta0: is gone\n") && events.contains("ta0: appeared again"),
-            "{how}: {events}"
-        );
-        assert!(ended.said.contains("canter: ta0: is gone"), "{how}: {}", ended.said);
-    }
+    returning::removed_and_made_again::<Cables>("ta", &[&["--direction"]]); // by sockets
 }
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=capture_trouble"]
-fn interfaces_that_come_later_are_waited_for_and_any_meets_them() {
-    let disk = Disk::new("later", "16M");
-    for arguments in [
-        &["tb0", "tb1", "tb2", "--wait-for-interface"][..],
-        &["tb0", "tb1", "tb2", "--wait-for-interface", "--direction"],
-        &["any"],
-    ] {
-        let file = disk.file("a.log");
-        let mut all = arguments.to_vec();
-        all.extend(["-o", &file, "--overwrite"]);
-        let mut capture = Capture::start(&all);
-        let cables = Cables::new("tb", 2); // made down, then brought up
-        capture.until_it_says(&["tb0: found", "tb1: found"]);
-        send(&mut cables.senders(), 0, 150);
-        let ended = capture.stop();
-        let account = account(&file);
-        is_complete(&ended, &account);
-        assert_all(&file, &cables.names(), 150);
-        let events = events(&account);
-        assert!(events.contains("tb0: found"), "{events}");
-        assert_eq!(events.contains("tb2: never appeared"), arguments.len() > 1, "{events}");
-    }
-    let refused = refused(&["tb0", "-o", "/tmp/later.log"]);
-    assert!(refused.code == Some(1) && refused.said.contains("tb0: find: "), "{}", refused.said);
-}
-
-#[test]
-#[ignore = "needs the lab: make test ONLY=capture_trouble"]
-fn a_renamed_interface_stays_the_bus_that_it_was() {
-    let (disk, cables) = (Disk::new("name", "16M"), Cables::new("tc", 2));
-    let file = disk.file("a.log");
-    let mut capture = Capture::start(&["tc0", "tc1", "-o", &file]);
-    send(&mut cables.senders(), 0, 100);
-    sh("ip link set tc0 down && ip link set tc0 name drive0 && ip link set drive0 up");
-    capture.until_it_says(&["tc0: was renamed to drive0"]);
-    send(&mut cables.senders(), 100, 200);
-    let ended = capture.stop();
-    let account = account(&file);
-    is_complete(&ended, &account);
-    assert_all(&file, &cables.names(), 200);
-    let events = events(&account);
-    assert!(events.contains("tc0: was renamed to drive0; it is still recorded as tc0"), "{events}");
+fn interfaces_that_come_later_are_waited_for() {
+    // By sockets.
+    returning::made_later::<Cables>("tb", &[&["tb0", "tb1", "tb2", "--wait-for-interface", "--direction"]]);
 }
 
 #[test]
@@ -259,53 +186,6 @@ fn a_clock_that_is_set_back_is_marked_and_no_stamp_rewritten() {
     }
 }
 
-#[test]
-#[ignore = "needs the lab: make test ONLY=capture_trouble"]
-fn two_captures_at_once_each_have_everything() {
-    let (disk, cables) = (Disk::new("two", "16M"), Cables::new("th", 2));
-    let (a, b) = (disk.file("a.log"), disk.file("b.pcapng"));
-    let one = Capture::start(&["th0", "th1", "-o", &a]);
-    let other = Capture::start(&["any", "-o", &b]);
-    send(&mut cables.senders(), 0, 500);
-    let (one, other) = (one.stop(), other.stop());
-    is_complete(&one, &account(&a));
-    is_complete(&other, &account(&b));
-    assert_all(&a, &cables.names(), 500);
-    assert_eq!(account(&b)["frames"], 1000, "{}", other.said);
-}
-
-#[test]
-#[ignore = "needs the lab: make test ONLY=capture_trouble"]
-fn a_file_or_folder_that_is_removed_is_told_at_once_and_all_of_it_is_lost() {
-    let (disk, cables) = (Disk::new("gone", "16M"), Cables::new("ti", 1));
-    for what in ["a.log", ""] {
-        let folder = disk.file("folder");
-        fs::create_dir_all(&folder).unwrap();
-        let file = format!("{folder}/a.log");
-        let mut capture =
-            Capture::start(&["ti0", "-o", &file, "--overwrite", "--json", "/tmp/capture-gone.json"]);
-        send(&mut cables.senders(), 0, 100);
-        wait_for_lines(&file, 100);
-        sh(&format!("rm -rf {folder}/{what}"));
-        let line = capture.line();
-        assert!(line.contains("was removed while it was written"), "{line}");
-        send(&mut cables.senders(), 100, 200);
-        let ended = capture.stop();
-        let account: Value =
-            serde_json::from_str(&fs::read_to_string("/tmp/capture-gone.json").unwrap()).unwrap();
-        assert_eq!(ended.code, Some(3), "{}", ended.said);
-        // A second later another file is written, if there is a folder for it.
-        let in_next =
-            fs::read_to_string(format!("{folder}/a-000002.log")).map_or(0, |text| text.lines().count());
-        assert_eq!(
-            (account["lost"]["disk"].as_u64(), account["frames"].as_u64()),
-            (Some(200 - in_next as u64), Some(in_next as u64)),
-            "{account}"
-        );
-        assert!(in_next <= 100, "{account}");
-    }
-}
-
 /// A file system that can be frozen.
 struct Image(String);
 
@@ -392,23 +272,6 @@ fn an_end_during_a_stall_waits_says_so_and_gives_up_when_told_again() {
         "{account}"
     );
     assert!(account["failure"].as_str().unwrap().contains("ended before"), "{account}");
-}
-
-#[test]
-#[ignore = "needs the lab: make test ONLY=capture_trouble"]
-fn sixty_thousand_frames_wait_in_the_ring_while_it_is_stopped() {
-    let (disk, cables) = (Disk::new("sixty", "64M"), Cables::new("tl", 20));
-    let names = cables.names();
-    let file = disk.file("a.log");
-    let mut arguments: Vec<&str> = names.iter().map(String::as_str).collect();
-    arguments.extend(["-o", &file]);
-    let capture = Capture::start(&arguments);
-    capture.signal("STOP");
-    send(&mut cables.senders(), 0, 3000);
-    capture.signal("CONT");
-    let ended = capture.stop();
-    is_complete(&ended, &account(&file));
-    assert_all(&file, &names, 3000);
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! What the lab tests of `canter capture` share: a disk and cables of their own, numbered frames, a capture as a process.
+//! What the tests of `canter capture` share: a disk and buses of their own, numbered frames, a capture as a process.
+
+pub mod returning;
 
 pub use crate::wait::{eventually, state};
 
@@ -18,6 +20,7 @@ use std::{
     process::{Child, ChildStderr, Command, Stdio},
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 
 /// No child lives longer than this.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -51,15 +54,14 @@ pub fn has(program: &str) -> bool {
     found
 }
 
-/// A small disk of its own, gone with the test.
-pub struct Disk(pub PathBuf);
+/// A small disk of its own, gone with the test; the second is the folder where it is mounted.
+pub struct Disk(pub PathBuf, TempDir);
 
 impl Disk {
     pub fn new(name: &str, size: &str) -> Self {
-        let path = PathBuf::from(format!("/tmp/capture-{name}"));
-        fs::create_dir_all(&path).unwrap();
-        sh(&format!("mount -t tmpfs -o size={size} none {}", path.display()));
-        Self(path)
+        let folder = tempfile::Builder::new().prefix(&format!("capture-{name}-")).tempdir().unwrap();
+        sh(&format!("mount -t tmpfs -o size={size} none {}", folder.path().display()));
+        Self(folder.path().to_owned(), folder)
     }
 
     pub fn file(&self, name: &str) -> String {
@@ -73,6 +75,18 @@ impl Drop for Disk {
     }
 }
 
+/// Buses whose frames can be recorded.
+pub trait Buses {
+    /// As many, with interfaces of these names and numbers from 0 on, which are up and have FD.
+    fn new(prefix: &str, count: usize) -> Self;
+
+    /// The names of the interfaces.
+    fn names(&self) -> Vec<String>;
+
+    /// Somebody on each bus who sends.
+    fn senders(&self) -> Vec<Box<dyn Transmit>>;
+}
+
 /// Cables: frames sent to the first end of each come out of the second.
 pub struct Cables(pub Vec<(Interface, Interface)>);
 
@@ -80,8 +94,8 @@ pub struct Cables(pub Vec<(Interface, Interface)>);
 /// sender and ksoftirqd, which empties the backlog, compete for the processor.
 const BACKLOG_FRAMES: &str = "100000";
 
-impl Cables {
-    pub fn new(prefix: &str, count: usize) -> Self {
+impl Buses for Cables {
+    fn new(prefix: &str, count: usize) -> Self {
         fs::write("/proc/sys/net/core/netdev_max_backlog", BACKLOG_FRAMES).unwrap();
         let cable = |n| {
             let (near, far) = (format!("{prefix}s{n}"), format!("{prefix}{n}"));
@@ -96,11 +110,11 @@ impl Cables {
         Self((0..count).map(cable).collect())
     }
 
-    pub fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         self.0.iter().map(|(_, far)| far.name.clone()).collect()
     }
 
-    pub fn senders(&self) -> Vec<Box<dyn Transmit>> {
+    fn senders(&self) -> Vec<Box<dyn Transmit>> {
         let method: TransmitMethod = "sendmmsg".parse().unwrap();
         let open =
             |(near, _): &(Interface, Interface)| method.open(near, &TransmitOptions::default()).unwrap();
@@ -219,22 +233,40 @@ impl Capture {
     }
 }
 
+/// It has ended as it should, and its account has every frame.
+#[track_caller]
+pub fn is_complete(ended: &Ended, account: &Value) {
+    assert_eq!((ended.code, account["verdict"].as_str()), (Some(0), Some("complete")), "{}", ended.said);
+}
+
+/// What happened according to an account, an event a line.
+pub fn events(account: &Value) -> String {
+    let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
+    account["events"].as_array().unwrap().iter().map(what).collect::<Vec<_>>().join("\n")
+}
+
 pub fn account(file: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(format!("{file}.account.json")).unwrap()).unwrap()
 }
 
-/// Reads a log: the frames' numbers by interface. Frames behind younger ones are those that the account counts as late; there are
-/// some when the host keeps a processor of the guest from running.
-pub fn numbers(file: &str) -> HashMap<String, Vec<u32>> {
+/// The numbers of a log's frames by interface, in the order of its lines, and how many frames are behind younger ones.
+pub fn numbers_of_lines(log: &str) -> (HashMap<String, Vec<u32>>, u64) {
     let mut numbers: HashMap<String, Vec<u32>> = HashMap::new();
     let (mut youngest_ns, mut behind) = (0, 0);
-    for line in fs::read_to_string(file).unwrap().lines() {
+    for line in log.lines() {
         let line = LogLine::parse(line).unwrap().unwrap();
         behind += u64::from(line.stamp_ns < youngest_ns);
         youngest_ns = line.stamp_ns.max(youngest_ns);
         let number = u32::from_be_bytes(line.frame.data().try_into().unwrap());
         numbers.entry(line.interface.to_owned()).or_default().push(number);
     }
+    (numbers, behind)
+}
+
+/// Reads a log: the frames' numbers by interface. Frames behind younger ones are those that the account counts as late; there are
+/// some when the host keeps a processor of the guest from running.
+pub fn numbers(file: &str) -> HashMap<String, Vec<u32>> {
+    let (numbers, behind) = numbers_of_lines(&fs::read_to_string(file).unwrap());
     // A recording that was killed, or whose disk is full, has none.
     let account = fs::read_to_string(format!("{file}.account.json")).unwrap_or_default();
     let late = serde_json::from_str(&account).map_or(0, |account: Value| account["late"].as_u64().unwrap());
@@ -269,8 +301,14 @@ pub fn wait_for_packets(file: &str, count: usize) {
     eventually(&format!("{count} frames in {file}"), || packets() >= count);
 }
 
+#[track_caller]
 pub fn assert_all(file: &str, names: &[String], count: u32) {
-    let numbers = numbers(file);
+    assert_each(&numbers(file), names, count);
+}
+
+/// Each of these interfaces, and no other, has the frames from 0 on in their order.
+#[track_caller]
+pub fn assert_each(numbers: &HashMap<String, Vec<u32>>, names: &[String], count: u32) {
     for name in names {
         let got = numbers.get(name).map(Vec::as_slice).unwrap_or_default();
         assert!(
