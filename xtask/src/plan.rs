@@ -256,7 +256,8 @@ impl Planner<'_> {
         let chosen: Vec<&Item> = self.chosen.iter().filter(is_on_host).collect();
         let tests: Vec<String> = chosen.iter().flat_map(|item| item.chosen_tests(executable)).collect();
         let id = if let [one] = chosen[..] { one.id() } else { format!("{}::host", executable.package) };
-        let all = self.items.iter().filter(is_on_host).map(|item| item.all_tests(executable).len()).sum::<usize>();
+        let all =
+            self.items.iter().filter(is_on_host).map(|item| item.all_tests(executable).len()).sum::<usize>();
         let whole = tests.len() == all;
         self.rust(id, executable, &Machine::Host, LIMIT, tests, whole)
     }
@@ -378,6 +379,8 @@ mod tests {
             package: "canter".to_owned(),
             name: name.to_owned(),
             places,
+            instead: None,
+            is_of_host: machines[0].0 == "host",
             needs: Vec::new(),
             limit: LIMIT,
         }
@@ -391,7 +394,20 @@ mod tests {
             module("manual", &[("host", false)]),
             module("bare_metal", &[("--bare-metal", true)]),
         ];
-        items(modules, &["canter".to_owned()])
+        items(modules, &["canter".to_owned()], true)
+    }
+
+    #[test]
+    fn what_needs_a_tun_device_runs_in_the_lab_where_the_host_has_none() {
+        let host = Module {
+            instead: Some(Machine::Lab("--cpus 2".to_owned())),
+            ..module("capture_host", &[("host", false)])
+        };
+        for (has_tun, wanted) in [(true, Machine::Host), (false, Machine::Lab("--cpus 2".to_owned()))] {
+            let items = items(vec![host.clone()], &[], has_tun);
+            let What::Module(module, 0) = &items[0].what else { panic!("the module is the first item") };
+            assert_eq!(module.places[0].machine, wanted);
+        }
     }
 
     fn chosen(words: &[&str], all_of_it: bool) -> Vec<String> {

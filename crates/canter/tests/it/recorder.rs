@@ -55,7 +55,7 @@ pub fn has(program: &str) -> bool {
 }
 
 /// A small disk of its own, gone with the test; the second is the folder where it is mounted.
-pub struct Disk(pub PathBuf, TempDir);
+pub struct Disk(pub PathBuf, #[expect(dead_code, reason = "its folder is removed with it")] TempDir);
 
 impl Disk {
     pub fn new(name: &str, size: &str) -> Self {
