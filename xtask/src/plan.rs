@@ -480,6 +480,42 @@ mod tests {
         assert_eq!(problems, [""; 0]);
     }
 
+    /// The lines of `make test-all` for two modules of the host, of which one needs TUN devices: whether all tests of each run,
+    /// id and command.
+    fn planned_with_tun(has_tun: bool) -> Vec<(bool, String)> {
+        let recording = Module {
+            instead: Some(Machine::Lab("--cpus 2".to_owned())),
+            ..module("capture_host", &[("host", false), ("--kernel 6.1", true)])
+        };
+        let items = items(vec![recording, module("convert", &[("host", false)])], &[], has_tun);
+        let built = built("it", &["capture_host::a", "convert::a"], &["capture_host::b"]);
+        let (root, canter) = (Path::new("/r"), Path::new("/t/canter"));
+        let chosen = choose(&items, &[], true).unwrap();
+        let (lines, problems) =
+            Planner { root, canter, built: &built, items: &items, chosen: &chosen, variables: &[] }.plan();
+        assert_eq!(problems, [""; 0]);
+        let lines = lines.iter().filter(|one| !one.package.is_empty());
+        lines.map(|one| (one.whole, format!("{}: {}", one.line.id, one.line.words.join(" ")))).collect()
+    }
+
+    const ALL_IN_LAB: &str = "--timeout 600s -- /t/it-1 --include-ignored --test-threads=1 --exact capture_host::a capture_host::b";
+
+    #[test]
+    fn a_module_of_the_host_runs_in_the_lab_with_all_of_its_tests() {
+        let also =
+            format!("canter::capture_host --kernel 6.1: /t/canter lab --quiet --kernel 6.1 {ALL_IN_LAB}");
+        assert_eq!(planned_with_tun(true), [(true, "canter::host: /t/it-1".to_owned()), (true, also)]);
+    }
+
+    #[test]
+    fn without_tun_devices_a_module_that_needs_them_runs_on_its_other_machine_and_the_rest_on_the_host() {
+        let also =
+            format!("canter::capture_host --kernel 6.1: /t/canter lab --quiet --kernel 6.1 {ALL_IN_LAB}");
+        let instead = format!("canter::capture_host: /t/canter lab --quiet --cpus 2 {ALL_IN_LAB}");
+        let host = "canter::convert: /t/it-1 --exact convert::a".to_owned();
+        assert_eq!(planned_with_tun(false), [(true, host), (true, instead), (true, also)]);
+    }
+
     #[test]
     fn a_test_that_no_line_would_run_is_a_problem() {
         let (_, problems) = planned(

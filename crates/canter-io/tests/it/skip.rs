@@ -1,4 +1,4 @@
-//! A test that cannot run here reports that, and the run counts it (`tests/tally.py`).
+//! A test that cannot run here reports that, and the run counts it (`xtask/src/count.rs`).
 
 use std::{io::Write, thread};
 

@@ -91,7 +91,7 @@ mod tests {
             .output()
         {
             Ok(output) => assert_eq!(output.stdout, b"content"),
-            // Past the test harness, for tests/tally.py.
+            // Past the test harness, for xtask/src/count.rs.
             Err(error) => {
                 let report = format!("SKIP cpio reads an archive: {error}\n");
                 std::io::stderr().write_all(report.as_bytes()).unwrap();
