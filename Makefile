@@ -88,7 +88,7 @@ IN_ARM64_LAB := $(ARM64) $(ARM64_RUNNER)="$(LAB) --arch arm64 --share . --timeou
   $(RUST_BUILD) test --locked --target aarch64-unknown-linux-gnu
 test-arm-lab: setup-arm built
 	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
-	$(IN_ARM64_LAB) -p canter-io --test it -- --ignored --test-threads=1 conformance:: --skip canchar
+	$(IN_ARM64_LAB) -p canter-io --test it -- --ignored --test-threads=1 conformance --skip canchar
 	$(IN_ARM64_LAB) -p canter --test it -- --ignored --test-threads=1 gateway::
 
 # The lab on an arm64 host: a guest in the lab's arm64 guest, ten minutes of a processor.
