@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    ops::ControlFlow,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
     sync::mpsc::{Receiver, RecvTimeoutError, Sender},
@@ -81,7 +80,7 @@ struct Running {
     output: Vec<String>,
 }
 
-/// The lines that run and those that wait, and what is told about them.
+/// Where lines run: so many at a time, each of which reports by the same channel.
 pub struct Lanes<'a> {
     pub count: usize,
     pub sender: &'a Sender<Event>,
@@ -93,13 +92,12 @@ pub struct Lanes<'a> {
 pub struct Interrupted;
 
 impl Lanes<'_> {
-    /// Runs the lines in their order. `output` gets each line of their output, `ended` each outcome with the number of its line,
-    /// and may end the run.
+    /// Runs the lines in their order. `output` gets each line of their output, `ended` each outcome with the number of its line.
     pub fn run(
         &self,
         lines: &[Line],
         mut output: impl FnMut(usize, &str),
-        mut ended: impl FnMut(usize, Outcome) -> ControlFlow<()>,
+        mut ended: impl FnMut(usize, Outcome),
     ) -> Result<(), Interrupted> {
         let (mut waiting, mut running) = ((0..lines.len()).collect::<Vec<_>>(), Vec::<Running>::new());
         let mut unprepared = false;
@@ -113,10 +111,7 @@ impl Lanes<'_> {
                 };
                 match started {
                     Ok(group) => running.push(Running::new(next, line, group)),
-                    Err(error) if ended(next, Outcome::not_started(line, &error)).is_break() => {
-                        waiting.clear()
-                    }
-                    Err(_) => {}
+                    Err(error) => ended(next, Outcome::not_started(line, &error)),
                 }
             }
             if running.is_empty() {
@@ -131,13 +126,10 @@ impl Lanes<'_> {
                     }
                 }
                 Ok(Event::Ended(number, status)) => {
-                    let at = running.iter().position(|one| one.number == number);
-                    let outcome = at.map(|at| running.remove(at).outcome(&lines[number], status));
-                    unprepared |=
-                        outcome.as_ref().is_some_and(|one| one.id == PREPARATION && one.failure.is_some());
-                    if outcome.is_some_and(|outcome| ended(number, outcome).is_break()) {
-                        self.end(&running);
-                        return Ok(());
+                    if let Some(at) = running.iter().position(|one| one.number == number) {
+                        let outcome = running.remove(at).outcome(&lines[number], status);
+                        unprepared |= outcome.id == PREPARATION && outcome.failure.is_some();
+                        ended(number, outcome);
                     }
                 }
                 Ok(Event::Interrupted) => {
@@ -243,14 +235,7 @@ mod tests {
     fn outcomes(lines: &[Line], count: usize) -> Vec<Outcome> {
         let ((sender, events), mut outcomes) = (channel(), Vec::new());
         Lanes { count, sender: &sender, events: &events }
-            .run(
-                lines,
-                |_, _| (),
-                |_, one| {
-                    outcomes.push(one);
-                    ControlFlow::Continue(())
-                },
-            )
+            .run(lines, |_, _| (), |_, one| outcomes.push(one))
             .unwrap();
         outcomes
     }
@@ -318,8 +303,6 @@ mod tests {
         let (sender, events) = channel();
         sender.send(Event::Interrupted).unwrap();
         let lanes = Lanes { count: 1, sender: &sender, events: &events };
-        assert!(
-            lanes.run(&[line("waits", "sleep 1000")], |_, _| (), |_, _| ControlFlow::Continue(())).is_err()
-        );
+        assert!(lanes.run(&[line("waits", "sleep 1000")], |_, _| (), |_, _| ()).is_err());
     }
 }

@@ -20,7 +20,6 @@ mod table;
 use std::{
     collections::{BTreeSet, HashMap},
     env, fs,
-    ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::mpsc::{Receiver, Sender, channel},
@@ -29,7 +28,7 @@ use std::{
 };
 
 use built::Built;
-use keys::{Inputs, Keys, file_name};
+use keys::{Inputs, Key, Keys, file_name};
 use lanes::{Interrupted, Lanes, Line, Outcome, PREPARATION};
 use plan::{Item, Planned, Planner};
 use process::Event;
@@ -88,7 +87,7 @@ fn run(arguments: &[String]) -> Result<bool, Failure> {
     let items = plan::items(modules, &packages(&root), has_tun);
     let chosen = plan::choose(&items, &words, all).map_err(|why| Failure(why, 2))?;
     let target = root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
-    let gate = Gate::new(root, &target, all, words.is_empty())?;
+    let gate = Gate::new(root, &target, words.is_empty())?;
     gate.run(&items, &chosen)
 }
 
@@ -108,7 +107,6 @@ struct Gate {
     canter: PathBuf,
     /// Durations, logs, and keys of lines that passed.
     state: PathBuf,
-    variables: Vec<(String, String)>,
     /// Everything that the command has runs, not only chosen modules.
     whole: bool,
     clock: summary::Clock,
@@ -117,10 +115,9 @@ struct Gate {
 }
 
 impl Gate {
-    fn new(root: PathBuf, target: &Path, all: bool, whole: bool) -> Result<Self, String> {
+    fn new(root: PathBuf, target: &Path, whole: bool) -> Result<Self, String> {
         let state = target.join("test");
         fs::create_dir_all(state.join("logs")).map_err(|e| format!("{}: {e}", state.display()))?;
-        let variables = if all { vec![("CANTER_WHOLE".to_owned(), "1".to_owned())] } else { Vec::new() };
         let (sender, events) = channel();
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;
         let interrupted = sender.clone();
@@ -128,20 +125,13 @@ impl Gate {
             signals.forever().for_each(|_| interrupted.send(Event::Interrupted).unwrap_or_default())
         });
         let (canter, clock) = (target.join("debug/canter"), summary::Clock::start());
-        Ok(Self { root, canter, state, variables, whole, clock, sender, events })
+        Ok(Self { root, canter, state, whole, clock, sender, events })
     }
 
     fn run(&self, items: &[Item], chosen: &[Item]) -> Result<bool, Failure> {
         let allowed = summary::Allowed::read(&self.root.join("tests/skips.txt"))?;
         let built = self.build(chosen)?;
-        let planner = Planner {
-            root: &self.root,
-            canter: &self.canter,
-            built: &built,
-            items,
-            chosen,
-            variables: &self.variables,
-        };
+        let planner = Planner { root: &self.root, canter: &self.canter, built: &built, items, chosen };
         let (mut planned, problems) = planner.plan();
         let mut outcomes = Vec::new();
         if !problems.is_empty() {
@@ -153,14 +143,7 @@ impl Gate {
         let mut known = HashMap::new();
         let before = planned.len();
         planned.retain(|one| {
-            let words: Vec<String> = one
-                .line
-                .words
-                .iter()
-                .chain(one.line.variables.iter().map(|(_, value)| value))
-                .cloned()
-                .collect();
-            let key = keys.as_mut().and_then(|keys| keys.key(&words, &one.package, one.inputs, &one.others));
+            let key = keys.as_mut().and_then(|keys| key_of_line(keys, one));
             let passed =
                 keys.as_ref().zip(key.as_ref()).and_then(|(keys, key)| keys.passed(&one.line.id, key));
             known.extend(key.map(|key| (one.line.id.clone(), key)));
@@ -194,14 +177,7 @@ impl Gate {
         let words = built::arguments(chosen.iter().any(Item::builds_all));
         let line = Line { merged: false, ..Line::new("build".to_owned(), words, &self.root) };
         let mut outcome = None;
-        self.lanes().run(
-            &[line],
-            |_, _| (),
-            |_, one| {
-                outcome = Some(one);
-                ControlFlow::Continue(())
-            },
-        )?;
+        self.lanes().run(&[line], |_, _| (), |_, one| outcome = Some(one))?;
         let outcome = outcome.ok_or_else(|| "cargo: did not run".to_owned())?;
         if let Some(why) = outcome.failure {
             return Err(Failure(format!("cargo: {why}: nothing is tested"), 1));
@@ -271,7 +247,6 @@ impl Gate {
                 durations.insert(outcome.id.clone(), outcome.duration.as_secs_f64());
             }
             ended(outcome, planned[number].whole);
-            ControlFlow::Continue(())
         });
         let mut text: Vec<String> =
             durations.iter().map(|(id, seconds)| format!("{seconds:.1} {id}\n")).collect();
@@ -279,6 +254,13 @@ impl Gate {
         fs::write(self.state.join("durations"), text.concat()).ok();
         result
     }
+}
+
+/// The key of a line, from its words and variables and from the files that it depends on.
+fn key_of_line(keys: &mut Keys, planned: &Planned) -> Option<Key> {
+    let values = planned.line.variables.iter().map(|(_, value)| value);
+    let words: Vec<String> = planned.line.words.iter().chain(values).cloned().collect();
+    keys.key(&words, &planned.package, planned.inputs, &planned.others)
 }
 
 /// What is wrong with the plan, as a line that failed.

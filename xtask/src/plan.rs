@@ -210,7 +210,6 @@ pub struct Planner<'a> {
     pub items: &'a [Item],
     /// The chosen ones.
     pub chosen: &'a [Item],
-    pub variables: &'a [(String, String)],
 }
 
 impl Planner<'_> {
@@ -352,7 +351,7 @@ impl Planner<'_> {
     }
 
     fn planned(&self, id: String, words: Vec<String>, inputs: Inputs) -> Planned {
-        let line = Line { variables: self.variables.to_vec(), ..Line::new(id, words, self.root) };
+        let line = Line::new(id, words, self.root);
         Planned::new(line, inputs)
     }
 }
@@ -431,7 +430,7 @@ mod tests {
     fn planned(words: &[&str], built: &Built) -> (Vec<String>, Vec<String>) {
         let (items, root, canter) = (all(), Path::new("/r"), Path::new("/t/canter"));
         let chosen = choose(&items, words, false).unwrap();
-        let planner = Planner { root, canter, built, items: &items, chosen: &chosen, variables: &[] };
+        let planner = Planner { root, canter, built, items: &items, chosen: &chosen };
         let (lines, problems) = planner.plan();
         let lines = lines.iter().filter(|one| !one.package.is_empty());
         (lines.map(|one| format!("{}: {}", one.line.id, one.line.words.join(" "))).collect(), problems)
@@ -492,7 +491,7 @@ mod tests {
         let (root, canter) = (Path::new("/r"), Path::new("/t/canter"));
         let chosen = choose(&items, &[], true).unwrap();
         let (lines, problems) =
-            Planner { root, canter, built: &built, items: &items, chosen: &chosen, variables: &[] }.plan();
+            Planner { root, canter, built: &built, items: &items, chosen: &chosen }.plan();
         assert_eq!(problems, [""; 0]);
         let lines = lines.iter().filter(|one| !one.package.is_empty());
         lines.map(|one| (one.whole, format!("{}: {}", one.line.id, one.line.words.join(" ")))).collect()

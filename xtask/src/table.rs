@@ -41,6 +41,17 @@ const BACK_END: Script = Script {
 const BACK_END_ALL: Script = Script { all_only: true, ..BACK_END };
 const ALONE: Script = Script { alone: true, limit_s: 4 * 3600, ..ALL };
 
+/// A target of the Makefile.
+macro_rules! made {
+    ($target:literal) => {
+        Script {
+            name: concat!("make::", $target),
+            command: concat!("exec make --no-print-directory ", $target),
+            ..ALONE
+        }
+    };
+}
+
 /// Lines beside the Rust tests.
 pub const SCRIPTS: &[Script] = &[
     Script {
@@ -100,34 +111,22 @@ pub const SCRIPTS: &[Script] = &[
     Script { name: "kernel::suite", command: "exec kernel/tests/suite.sh short 6.12 6.1", ..ALONE },
     Script { name: "kernel::fuzz_minute", command: "exec kernel/tests/fuzz/run.sh 6.12 seconds=60", ..ALONE },
     Script { name: "make::lint", command: "exec make --no-print-directory lint-if-possible", ..ALONE },
-    Script {
-        name: "make::test-kernel-all",
-        command: "exec make --no-print-directory test-kernel-all",
-        ..ALONE
-    },
-    Script {
-        name: "make::test-debug-kernel",
-        command: "exec make --no-print-directory test-debug-kernel",
-        ..ALONE
-    },
-    Script {
-        name: "make::test-checkpatch",
-        command: "exec make --no-print-directory test-checkpatch",
-        ..ALONE
-    },
-    Script { name: "make::test-ynl", command: "exec make --no-print-directory test-ynl", ..ALONE },
-    Script { name: "make::test-arm", command: "exec make --no-print-directory test-arm", ..ALONE },
-    Script { name: "make::test-arm-lab", command: "exec make --no-print-directory test-arm-lab", ..ALONE },
-    Script { name: "make::test-arm-host", command: "exec make --no-print-directory test-arm-host", ..ALONE },
-    Script { name: "make::test-deb", command: "exec make --no-print-directory test-deb", ..ALONE },
-    Script { name: "make::test-dkms", command: "exec make --no-print-directory test-dkms", ..ALONE },
-    Script { name: "make::test-wheel", command: "exec make --no-print-directory test-wheel", ..ALONE },
-    Script { name: "make::test-package", command: "exec make --no-print-directory test-package", ..ALONE },
-    Script { name: "make::test-hosts", command: "exec make --no-print-directory test-hosts", ..ALONE },
-    Script { name: "make::test-bisect", command: "exec make --no-print-directory test-bisect", ..ALONE },
-    Script { name: "make::miri", command: "exec make --no-print-directory miri", ..ALONE },
-    Script { name: "make::fuzz", command: "exec make --no-print-directory fuzz", ..ALONE },
-    Script { name: "make::bench", command: "exec make --no-print-directory bench", ..ALONE },
+    made!("test-kernel-all"),
+    made!("test-debug-kernel"),
+    made!("test-checkpatch"),
+    made!("test-ynl"),
+    made!("test-arm"),
+    made!("test-arm-lab"),
+    made!("test-arm-host"),
+    made!("test-deb"),
+    made!("test-dkms"),
+    made!("test-wheel"),
+    made!("test-package"),
+    made!("test-hosts"),
+    made!("test-bisect"),
+    made!("miri"),
+    made!("fuzz"),
+    made!("bench"),
 ];
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::{
     failure::{self, Exit, Failure},
     options::Common,
+    terminal::{Ink, Style, paragraph},
 };
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::ffi::OsString;
@@ -64,13 +65,14 @@ pub struct Program<'a>(pub &'a [Command]);
 impl Program<'_> {
     /// The definition of the command line for clap.
     pub fn definition(&self) -> clap::Command {
-        let commands = self.0.iter().map(|row| (row.describe)(clap::Command::new(row.name)));
+        let commands: Vec<_> =
+            self.0.iter().map(|row| (row.describe)(clap::Command::new(row.name))).collect();
         Common::augment_args(clap::Command::new("canter"))
             .about("Measures, routes and captures CAN on Linux") // last: the common options have a sentence too
             .version(env!("CARGO_PKG_VERSION"))
             .max_term_width(100)
             .help_template(TEMPLATE)
-            .before_help(self.list())
+            .before_help(self.list(&commands))
             .after_help("Every command in ten minutes, without hardware: docs/tour.md")
             .subcommand_required(true)
             .arg_required_else_help(true)
@@ -78,22 +80,28 @@ impl Program<'_> {
     }
 
     /// The commands by their groups, each with its sentence, and an example for each group.
-    fn list(&self) -> String {
+    fn list(&self, commands: &[clap::Command]) -> String {
         let longest = self.0.iter().map(|row| row.name.len()).max().unwrap_or(0);
+        let indent = " ".repeat(longest + 4);
         let mut list = String::new();
         for group in Group::ALL {
-            let rows: Vec<_> = self.0.iter().filter(|row| row.group == group).collect();
-            if rows.is_empty() {
+            let members: Vec<_> = self.0.iter().zip(commands).filter(|(row, _)| row.group == group).collect();
+            if members.is_empty() {
                 continue;
             }
             list += &format!("{}:\n", group.heading());
-            for row in rows {
-                let about = (row.describe)(clap::Command::new(row.name)).get_about().map(ToString::to_string);
-                let first = format!("  {:longest$}  ", row.name);
-                list += &hanging(&first, &about.unwrap_or_default());
+            for (row, command) in members {
+                let name = format!("  {:longest$}  ", row.name);
+                let Some(about) = command.get_about() else {
+                    list += &format!("{}\n", name.trim_end());
+                    continue;
+                };
+                let begin = list.len();
+                paragraph(&mut list, &format!("{indent}{about}"), &indent, Ink::none(), Style::Plain);
+                list.replace_range(begin..begin + indent.len(), &name);
             }
             if !group.example().is_empty() {
-                list += &format!("  {:longest$}  $ {}\n", "", group.example());
+                list += &format!("{indent}$ {}\n", group.example());
             }
             list.push('\n');
         }
@@ -124,26 +132,6 @@ impl Program<'_> {
 
 /// The list of commands stands before the options, in place of clap's own.
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
-/// Columns of a list of commands.
-const COLUMNS: usize = 80;
-
-/// A text in lines that begin where its first line's text begins.
-fn hanging(first: &str, text: &str) -> String {
-    let indent = " ".repeat(first.len());
-    let (mut lines, mut line) = (String::new(), first.to_owned());
-    for word in text.split_whitespace() {
-        if line.chars().count() + word.chars().count() > COLUMNS && line.trim() != first.trim() {
-            lines += line.trim_end();
-            lines.push('\n');
-            line.clone_from(&indent);
-        }
-        line += word;
-        line.push(' ');
-    }
-    lines += line.trim_end();
-    lines.push('\n');
-    lines
-}
 
 /// The options of a command line as the structure that declares them.
 pub fn arguments<A: FromArgMatches>(given: &ArgMatches) -> failure::Result<A> {

@@ -44,7 +44,7 @@ impl Tun {
     /// Creates an interface of this name that is no CAN interface, from which a filter of tc(8) may move frames to one.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// The errors of [`create`](Self::create) but for the link type's.
     pub fn create_without_link_type(name: &str) -> io::Result<Self> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -74,7 +74,7 @@ impl Tun {
     /// Lets the interface receive a packet of any content, at most as long as an FD frame.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive); `EINVAL` for an empty or a longer packet.
+    /// The error of write(2): `EIO` while the interface is down. `InvalidInput` for an empty or a longer packet.
     pub fn receive_bytes(&self, protocol: u16, packet: &[u8]) -> io::Result<()> {
         let mut bytes = [0; PACKET_INFORMATION_BYTES + CANFD_MTU];
         let end = PACKET_INFORMATION_BYTES + packet.len();

@@ -59,12 +59,13 @@ pub struct Boot<'a> {
 }
 
 /// How the guest gets to the point where it waits for its session.
+#[derive(Clone, Copy)]
 pub enum Start<'a> {
-    /// It boots.
+    /// The guest boots.
     Boot,
-    /// It boots, and is saved then, unless another lab does that.
+    /// The guest boots, and is saved then, unless another lab saves it.
     Save(&'a Description, &'a Cache<'a>),
-    /// It is restored.
+    /// The guest is restored.
     Restore(&'a Saved),
 }
 
@@ -163,7 +164,14 @@ struct Link {
     sender: Sender<Event>,
     threads: Vec<JoinHandle<()>>,
     /// The other half of the control port, for the guest to read.
-    wishes: UnixStream,
+    requests: UnixStream,
+}
+
+impl Link {
+    /// Sends what the guest waits for on its control port.
+    fn request(&mut self, bytes: &[u8]) -> Result<(), End> {
+        self.requests.write_all(bytes).map_err(|e| lab_failure(format!("control port: {e}")).into())
+    }
 }
 
 fn listen(path: &Path) -> Result<UnixListener, Failure> {
@@ -211,7 +219,7 @@ impl Guest<'_> {
         let Ok([stdout, stderr, stdin, control, symbols]) = <[UnixStream; 5]>::try_from(ports) else {
             unreachable!("a connection for each port")
         };
-        let wishes = control.try_clone().map_err(|e| lab_failure(format!("control port: {e}")))?;
+        let requests = control.try_clone().map_err(|e| lab_failure(format!("control port: {e}")))?;
         let (sender, events) = mpsc::channel();
         let threads = vec![
             self.relay("stdout", stdout, streams.stdout, &sender),
@@ -219,11 +227,11 @@ impl Guest<'_> {
             listen_to(control, sender.clone()),
         ];
         let state = State { input: Some((stdin, streams.stdin)), ..State::default() };
-        let mut link = Link { state, events, sender, threads, wishes };
+        let mut link = Link { state, events, sender, threads, requests };
         match (&self.boot.start, monitor) {
             (Start::Restore(saved), Some(monitor)) => {
                 restore(saved, monitor, self.boot.folder)?;
-                self.wish(&mut link, b"session\n")?;
+                link.request(b"session\n")?;
                 let restored = Instant::now();
                 self.until(&mut link, |state| state.arrived || restored.elapsed() > ARRIVAL_LIMIT)?;
                 if !link.state.arrived {
@@ -235,10 +243,10 @@ impl Guest<'_> {
                 if let (Start::Save(description, cache), Some(monitor)) = (start, monitor) {
                     self.save(&mut link, description, cache, monitor, symbols)?;
                 }
-                self.wish(&mut link, b"session\n")?;
+                link.request(b"session\n")?;
             }
         }
-        self.wish(&mut link, self.boot.session)?;
+        link.request(self.boot.session)?;
         loop {
             self.until(&mut link, |_| false)?;
         }
@@ -268,11 +276,6 @@ impl Guest<'_> {
         sender: &Sender<Event>,
     ) -> JoinHandle<()> {
         relay(port, from, to, self.boot.token.as_bytes().to_vec(), sender.clone())
-    }
-
-    /// Sends what the guest waits for on its control port.
-    fn wish(&self, link: &mut Link, bytes: &[u8]) -> Result<(), End> {
-        link.wishes.write_all(bytes).map_err(|e| lab_failure(format!("control port: {e}")).into())
     }
 
     /// Carries the streams until the guest has come so far, or has ended.
@@ -316,7 +319,7 @@ impl Guest<'_> {
         let text = Symbols::default();
         link.threads.push(self.relay(SYMBOLS_PORT, symbols, Box::new(text.clone()), &link.sender));
         link.state.ready = None;
-        self.wish(link, format!("symbols {}\n", self.boot.token).as_bytes())?;
+        link.request(format!("symbols {}\n", self.boot.token).as_bytes())?;
         self.until(link, |state| state.symbols && state.ready.is_some())?;
         let socket = self.boot.folder.join("state");
         let monitor = Monitor::new(monitor).map_err(|e| lab_failure(format!("QEMU's monitor: {e}")));
@@ -387,7 +390,7 @@ fn exit_status(status: Option<ExitStatus>) -> String {
 /// The events so far of a running guest.
 #[derive(Default)]
 struct State {
-    /// The guest waits for a wish. `yes`: another start of QEMU is noticed by its kernel's random numbers.
+    /// The guest waits for a request. `yes`: another start of QEMU is noticed by its kernel's random numbers.
     ready: Option<String>,
     symbols: bool,
     /// The guest takes its session.

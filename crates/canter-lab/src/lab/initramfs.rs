@@ -89,7 +89,7 @@ pub fn session(machine: &Machine, kernel: &Kernel, session: &Session) -> Vec<u8>
 }
 
 /// The host's busybox, or that of another architecture's root.
-pub fn busybox(machine: &Machine, root: &Path) -> PathBuf {
+fn busybox(machine: &Machine, root: &Path) -> PathBuf {
     match machine.arch.is_host() {
         true => programs::path(programs::BUSYBOX),
         false => root.join("usr/bin/busybox"),

@@ -243,7 +243,7 @@ fn has_pvh(config: &Path) -> bool {
 }
 
 /// A name for a file's content: its path, size and time.
-fn key(file: &Path) -> String {
+pub fn key(file: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     file.hash(&mut hasher);
     if let Ok(metadata) = fs::metadata(file) {

@@ -141,7 +141,7 @@ impl Run<'_> {
             if machine.saved.is_some() {
                 progress.detail("QEMU cannot save this machine: it boots");
             }
-            return self.boot_twice(machine, || Start::Boot, command, streams, progress);
+            return self.boot_twice(machine, Start::Boot, command, streams, progress);
         }
         let description = Description::new(machine, self.kernel, self.here.shares.len(), self.qemu_version)?;
         match description.find(self.cache) {
@@ -159,23 +159,23 @@ impl Run<'_> {
             Ok(None) => {}
             Err(why) => progress.detail(&format!("{}: {why}: the machine boots", description.name())),
         }
-        self.boot_twice(machine, || Start::Save(&description, self.cache), command, streams, progress)
+        self.boot_twice(machine, Start::Save(&description, self.cache), command, streams, progress)
     }
 
     /// With several emulated processors about one boot in a hundred fails early (code patching): boot once more.
-    fn boot_twice<'s>(
+    fn boot_twice(
         &self,
         machine: &Machine,
-        start: impl Fn() -> Start<'s>,
+        start: Start,
         command: &[String],
         streams: impl Fn() -> Result<Streams>,
         progress: &Progress,
     ) -> Result<Ended> {
-        let outcome = self.boot(machine, start(), command, "first", streams()?, progress)?;
+        let outcome = self.boot(machine, start, command, "first", streams()?, progress)?;
         let outcome = match outcome {
             Outcome::NotBegun(_) => {
                 progress.say("boot failed before the command began: booting once more");
-                self.boot(machine, start(), command, "second", streams()?, progress)?
+                self.boot(machine, start, command, "second", streams()?, progress)?
             }
             outcome => outcome,
         };

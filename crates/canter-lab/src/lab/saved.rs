@@ -5,7 +5,7 @@
 use super::{
     cache::{Cache, Entry, MACHINES, Reservation},
     initramfs,
-    kernel::{Extra, Kernel},
+    kernel::{self, Extra, Kernel},
     lab_failure,
     machine::Machine,
     monitor::Monitor,
@@ -33,7 +33,7 @@ pub const SYMBOLS: &str = "kallsyms";
 pub struct Description(String);
 
 impl Description {
-    /// Describes a machine with this kernel and so many shared folders.
+    /// Describes a machine that boots this kernel; `shares` is the number of its shared folders.
     pub fn new(machine: &Machine, kernel: &Kernel, shares: usize, qemu_version: &str) -> Result<Self> {
         let mut lines = format!("{VERSION}\nboot {}\n", machine.saved.unwrap_or(0));
         let qemu = programs::path(machine.arch.qemu());
@@ -93,14 +93,9 @@ fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String
     topology::qemu_arguments(machine, &paths, qemu_version)
 }
 
-/// A file's path, size and time of change.
+/// A file's path, and a number that is another one when the file changes.
 fn identity(file: &Path) -> String {
-    match fs::metadata(file) {
-        Ok(about) => {
-            format!("{} {} {}.{:09}", file.display(), about.len(), about.mtime(), about.mtime_nsec())
-        }
-        Err(error) => format!("{} {error}", file.display()),
-    }
+    format!("{} {}", file.display(), kernel::key(file))
 }
 
 fn hash(bytes: &[u8]) -> u64 {

@@ -233,7 +233,7 @@ impl Capture {
     }
 }
 
-/// It has ended as it should, and its account has every frame.
+/// Asserts that a recording has ended as it should, and that its account has every frame.
 #[track_caller]
 pub fn is_complete(ended: &Ended, account: &Value) {
     assert_eq!((ended.code, account["verdict"].as_str()), (Some(0), Some("complete")), "{}", ended.said);

@@ -11,26 +11,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The folders of the cache that have entries.
-const FOLDERS: [&str; 9] = [
-    BOUNDED[0].folder,
-    BOUNDED[1].folder,
-    BOUNDED[2].folder,
-    BOUNDED[3].folder,
-    "apt",
-    "headers",
-    "kernels",
-    "roots",
-    "sources",
-];
+/// The folders of the cache that have entries and no bound.
+const UNBOUNDED: [&str; 5] = ["apt", "headers", "kernels", "roots", "sources"];
 /// The folder of saved machines.
 pub const MACHINES: &str = "machines";
 /// Those with an entry for each change of a source or a kernel: without a bound they would grow for ever.
 const BOUNDED: [Bounded; 4] = [
-    Bounded { folder: "builds", noun: "module build", most: 64 },
-    Bounded { folder: "drivers", noun: "module build", most: 64 },
-    Bounded { folder: "images", noun: "kernel image", most: 64 },
-    Bounded { folder: MACHINES, noun: "saved machine", most: 32 }, // 30 MB each
+    Bounded { folder: "builds", noun: "module build", most: 64, reports: Progress::say },
+    Bounded { folder: "drivers", noun: "module build", most: 64, reports: Progress::say },
+    Bounded { folder: "images", noun: "kernel image", most: 64, reports: Progress::say },
+    Bounded { folder: MACHINES, noun: "saved machine", most: 32, reports: Progress::detail }, // 30 MB each
 ];
 /// The verdicts about KVM; no lab needs them after its start.
 const VERDICTS: &str = "kvm";
@@ -45,6 +35,8 @@ struct Bounded {
     noun: &'static str,
     /// The number of entries that stay, those used last.
     most: usize,
+    /// How a user learns of removals: of what nobody has asked for, such as a saved machine, with -v only.
+    reports: fn(&Progress, &str),
 }
 
 /// What was removed.
@@ -63,9 +55,16 @@ pub fn after(cache: &Cache, made: &str, progress: &Progress) {
     if entries > 0 {
         let (Bounded { noun, most, .. }, days) = (bounded, UNUSED_MAX.as_secs() / 86400);
         let (number, size) = (counted(entries, noun), size(bytes));
-        progress
-            .say(&format!("cache: removed {number} ({size}): not used for {days} days, or more than {most}"));
+        (bounded.reports)(
+            progress,
+            &format!("cache: removed {number} ({size}): not used for {days} days, or more than {most}"),
+        );
     }
+}
+
+/// The folders of the cache that have entries.
+fn folders() -> impl Iterator<Item = &'static str> {
+    BOUNDED.iter().map(|bounded| bounded.folder).chain(UNBOUNDED)
 }
 
 fn prune(cache: &Cache, bounded: &Bounded, now: SystemTime) -> Removed {
@@ -103,8 +102,7 @@ fn entries(cache: &Cache, folder: &str) -> Vec<String> {
 /// Removes an entry and what killed labs have left of it; returns its size, or `None` when a lab makes or uses it.
 fn remove(cache: &Cache, name: &str) -> io::Result<Option<u64>> {
     let Some(lock) = cache.locks.try_take(name, Holders::One)? else { return Ok(None) };
-    let (folder, entry) = name.split_once('/').unwrap_or(("", name));
-    let [new, old] = TEMPORARY.map(|prefix| cache.path(folder).join(format!("{prefix}{entry}")));
+    let [new, old] = TEMPORARY.map(|prefix| cache.temporary(name, prefix));
     let mut bytes = remove_folder(&old)? + remove_folder(&new)?;
     // Under its own name an entry is always whole.
     if fs::rename(cache.path(name), &old).is_ok() {
@@ -137,7 +135,7 @@ fn bytes_below(folder: &Path) -> u64 {
 /// Removes everything that no lab makes or uses; returns a line for the user for each thing that was done or not.
 pub fn clean(cache: &Cache) -> Vec<String> {
     let (mut removed, mut kept) = (Removed::default(), Vec::new());
-    for name in FOLDERS.iter().flat_map(|folder| entries(cache, folder)) {
+    for name in folders().flat_map(|folder| entries(cache, folder)) {
         match remove(cache, &name) {
             Ok(Some(bytes)) => {
                 removed.entries += 1;
@@ -153,13 +151,13 @@ pub fn clean(cache: &Cache) -> Vec<String> {
     if let Ok(bytes) = remove_folder(&cache.path(VERDICTS)) {
         removed.bytes += bytes;
     }
-    for folder in FOLDERS {
+    for folder in folders() {
         let _ = fs::remove_dir(cache.path(folder)); // stays when something in it stays
     }
     let others = fs::read_dir(&cache.root).into_iter().flatten().flatten();
     let mut others: Vec<_> = others.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     others.sort();
-    others.retain(|name| name != "locks" && !FOLDERS.contains(&name.as_str()));
+    others.retain(|name| name != "locks" && folders().all(|folder| folder != name));
     kept.extend(others.iter().map(|name| format!("kept {name}: the lab did not make it")));
     let Removed { entries, bytes } = removed;
     let done = format!("removed {}, {}: {}", counted(entries, "entry"), size(bytes), cache.root.display());
@@ -238,7 +236,7 @@ mod tests {
         for (name, days) in [("drivers/a", 4), ("drivers/b", 3), ("drivers/c", 1), ("drivers/d", 2)] {
             used(&root, name, days * DAY);
         }
-        let two = Bounded { folder: "drivers", noun: "module build", most: 2 };
+        let two = Bounded { folder: "drivers", noun: "module build", most: 2, reports: Progress::say };
         assert_eq!(prune(&Cache::at(&root), &two, SystemTime::now()).entries, 1);
         assert_eq!(left(&root, "drivers"), ["drivers/a", "drivers/c", "drivers/d"]);
         drop(held);
