@@ -30,5 +30,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     let account = recording.finish();
     account.save(Account::path(&file))?;
     println!("{account}");
-    if account.complete { Ok(()) } else { Err(account.verdict.into()) }
+    if account.verdict.is_complete() { Ok(()) } else { Err(account.verdict.to_string().into()) }
 }

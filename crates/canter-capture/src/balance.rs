@@ -1,101 +1,110 @@
-//! Computes the account of a recording from the receiver's counts and the writer's.
+//! Fills the account of a recording from the receiver's counts and the writer's.
 
 use crate::{
     account::{Account, Bus, SCHEMA},
     bus,
+    judge::{Counts, judge},
     live::Progress,
     receiver::Report,
 };
 
 impl Account {
-    /// Creates an account from the receiver's counts; [`add_written`](Self::add_written) adds the writer's part.
-    pub(super) fn new(received: &Report) -> Self {
-        let buses: Vec<Bus> = received.buses.iter().map(bus).collect();
-        let mut account = Self {
+    /// The account of what was received, before anything is known of the files.
+    pub(super) fn of_received(received: &Report) -> Self {
+        let mut account = Self::without_verdict(received);
+        account.judge(received, 0);
+        account
+    }
+
+    /// The account of what was received and written.
+    pub(super) fn new(received: &Report, written: &Progress) -> Self {
+        let mut account = Self::without_verdict(received);
+        account.add_written(written);
+        let inside = account.buses.iter().map(Bus::inside).sum();
+        account.judge(received, inside);
+        account
+    }
+
+    /// The account when the disk still stalls: frames that are not known to be in a file count as lost.
+    pub(super) fn given_up(received: &Report, written: &Progress) -> Self {
+        let mut account = Self::without_verdict(received);
+        account.add_written(written);
+        for bus in &mut account.buses {
+            let left = bus.seen.saturating_sub(bus.filtered + bus.queue_lost + bus.beyond + bus.in_file);
+            bus.disk_lost = bus.disk_lost.max(left);
+        }
+        if account.failure.is_empty() {
+            account.failure = "ended before the disk had all frames".to_owned();
+        }
+        account.judge(received, 0);
+        account
+    }
+
+    fn without_verdict(received: &Report) -> Self {
+        Self {
             schema: SCHEMA.to_owned(),
-            method: received.method.clone(),
+            method: Some(received.method),
             ring_bytes: received.ring_bytes,
             started_ns: received.started_ns,
             ended_ns: received.ended_ns,
             clock_steps: received.clock_steps,
             failure: received.error.clone().unwrap_or_default(),
-            buses,
+            buses: received.buses.iter().map(|bus| account_of(bus, received)).collect(),
             ..Self::default()
-        };
-        let own = |of_device: bool| {
-            let buses = received.buses.iter().filter(|bus| bus.is_device() == of_device);
-            buses.map(|bus| bus.tally.own_lost).sum::<u64>()
-        };
-        account.lost.device = own(true);
-        account.lost.ring = own(false) + account.of_recorded_buses(received);
-        account.lost.backlog = received.backlog_lost;
-        account.close();
-        account
-    }
-
-    /// The frames of recorded interfaces that the ring has lost. It also loses frames of other interfaces, and after the
-    /// end of the counting; no more than the interfaces miss can be theirs.
-    fn of_recorded_buses(&self, received: &Report) -> u64 {
-        let Report { ring_lost, ring_lost_before_end, others, .. } = *received;
-        if ring_lost == 0 || self.buses.iter().any(|bus| bus.counted.is_none()) {
-            return ring_lost;
         }
-        let possible: u64 = self.buses.iter().filter(|bus| !bus.own_queue).map(Bus::possibly_missing).sum();
-        let least = if others { 0 } else { ring_lost_before_end };
-        ring_lost.min(possible.max(least))
     }
 
-    /// Adds the frames that the writer wrote and lost, and computes the verdict.
-    pub(super) fn add_written(&mut self, written: &Progress) {
+    fn add_written(&mut self, written: &Progress) {
         for (at, bus) in self.buses.iter_mut().enumerate() {
             bus.in_file = written.in_file.get(at).copied().unwrap_or_default();
             bus.beyond = written.beyond.get(at).copied().unwrap_or_default();
             bus.disk_lost = written.lost.get(at).copied().unwrap_or_default();
         }
+        self.frames = self.buses.iter().map(|bus| bus.in_file).sum();
         (self.bytes, self.late) = (written.bytes, written.late);
         (self.files, self.deleted) = (written.files.clone(), written.deleted);
         if let Some(error) = &written.error {
             self.failure.clone_from(error);
         }
-        self.close();
     }
 
-    /// Ends the account while the disk still stalls: frames not known to be in a file count as lost.
-    pub(super) fn give_up(&mut self, written: &Progress) {
-        self.add_written(written);
-        for bus in &mut self.buses {
-            let left = bus.seen.saturating_sub(bus.filtered + bus.queue_lost + bus.beyond + bus.in_file);
-            bus.disk_lost = bus.disk_lost.max(left);
+    fn judge(&mut self, received: &Report, inside: u64) {
+        let judgement = judge(&Counts {
+            method: received.method,
+            buses: &self.buses,
+            ring: received.ring,
+            backlog_lost: received.backlog_lost,
+            inside,
+            failure: &self.failure,
+        });
+        for (bus, judged) in self.buses.iter_mut().zip(&judgement.buses) {
+            (bus.ring_lost, bus.doubtful) = (judged.ring_lost, judged.doubtful);
         }
-        if self.failure.is_empty() {
-            self.failure = "ended before the disk had all frames".to_owned();
-        }
-        self.close();
+        (self.lost, self.doubtful) = (judgement.lost, judgement.doubtful);
+        self.verdict = judgement.verdict;
     }
 }
 
-fn bus(bus: &bus::Bus) -> Bus {
+fn account_of(bus: &bus::Bus, received: &Report) -> Bus {
     let tally = &bus.tally;
     let counters = tally.counted.unwrap_or_default();
     let counted = tally.counted.map(|counters| counters.rx_frames);
+    let has_own_queue = bus.is_device() || received.method.has_sockets();
     Bus {
         name: bus.name.clone(),
-        in_file: 0,
         seen: tally.seen,
         error_frames: tally.errors,
         errors: bus.errors.iter().map(|(&kind, &count)| (kind.to_owned(), count)).collect(),
         filtered: tally.filtered,
-        beyond: 0,
         counted,
         uncounted: tally.seen.saturating_sub(counted.unwrap_or(tally.seen)),
         ambiguous: tally.ambiguous,
         sent: if bus.has_uncounted_echo() { counters.tx_frames } else { 0 },
-        doubtful: 0,
         overrun_events: counters.rx_over_errors + counters.rx_fifo_errors + counters.rx_missed,
         driver_lost: counters.rx_dropped,
-        ring_lost: Some(tally.own_lost),
         queue_lost: tally.queue_lost,
-        disk_lost: 0,
-        own_queue: bus.is_device(),
+        own_lost: has_own_queue.then_some(tally.own_lost),
+        is_device: bus.is_device(),
+        ..Bus::default()
     }
 }

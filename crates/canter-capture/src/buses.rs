@@ -34,6 +34,8 @@ pub enum News {
     Found(Box<Interface>),
     /// The interface with this index, of the bus at this position, no longer exists.
     Gone { index: u32, place: usize },
+    /// The interface with this index exists and is not to be recorded.
+    Unwanted { index: u32 },
 }
 
 /// All buses of a recording.
@@ -54,8 +56,6 @@ pub struct Buses<'a> {
     begun: bool,
     /// The recording has ended: an interface that is found now does not belong to it.
     ended: bool,
-    /// There was a CAN interface that is not recorded; the ring receives its frames too.
-    pub others: bool,
 }
 
 /// The filters of an interface; `None`: record all frames.
@@ -78,7 +78,6 @@ impl<'a> Buses<'a> {
     ) -> Self {
         let existing = Interface::list().unwrap_or_default();
         let newest = existing.iter().map(|one| one.index).max().unwrap_or(0);
-        let others = existing.iter().any(|one| found.iter().all(|wanted| wanted.index != one.index));
         let mut buses = Self {
             queue,
             live,
@@ -90,7 +89,6 @@ impl<'a> Buses<'a> {
             newest,
             begun: false,
             ended: false,
-            others,
         };
         let readings = counting::read(&found.iter().collect::<Vec<_>>());
         for (interface, reading) in found.into_iter().zip(readings) {
@@ -119,7 +117,7 @@ impl<'a> Buses<'a> {
             return Some(place);
         }
         let Some(filters) = self.wants(name) else {
-            self.others = true;
+            self.news.push(News::Unwanted { index: *index });
             self.remember(*index, UNWANTED);
             return None;
         };

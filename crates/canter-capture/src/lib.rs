@@ -19,7 +19,7 @@
 //! let account = recording.finish();
 //! println!("{account}");
 //! account.save(Account::path("drive.pcapng"))?;
-//! assert!(account.complete, "{}", account.verdict);
+//! assert!(account.verdict.is_complete(), "{}", account.verdict);
 //! # Ok(())
 //! # }
 //! ```
@@ -33,10 +33,12 @@
 //! From the bottom up: a module imports only modules in lines above its own (`tests/it/layers.rs` checks this):
 //!
 //! ```text
-//! error account chunk counting
-//! bus queue merge live files
+//! error lost chunk counting
+//! verdict
+//! account
+//! bus queue merge live files judge
 //! buses
-//! keeper writer
+//! keeper ring writer
 //! source
 //! receiver settings
 //! balance recording
@@ -55,19 +57,25 @@ mod chunk;
 mod counting;
 mod error;
 mod files;
+mod judge;
 mod keeper;
 mod live;
+mod lost;
 mod merge;
 mod queue;
 mod receiver;
 mod recording;
+mod ring;
 mod settings;
 mod source;
+mod verdict;
 mod writer;
 
-pub use account::{Account, Bus, Deleted, Event, Lost, Written};
+pub use account::{Account, Bus, Deleted, Event, Written};
 pub use canter_frame::{InterfaceFilters, TextError};
 pub use error::{Error, Result};
 pub use live::Busy;
+pub use lost::Lost;
 pub use recording::Recording;
 pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, Settings, default_sizes};
+pub use verdict::{Cause, Doubt, Fault, Method, Verdict};

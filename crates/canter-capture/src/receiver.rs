@@ -4,10 +4,12 @@
 use crate::{
     bus::Bus,
     counting::{clock_offset_ns, clock_step},
+    judge::RingLoss,
     keeper::Keeper,
     live::Live,
     queue::Item,
     source::Source,
+    verdict::Method,
 };
 use canter_io::{clock, loss::Watch};
 use std::{
@@ -30,15 +32,10 @@ const BUSY: Duration = Duration::from_millis(200);
 /// The receiver's result.
 pub struct Report {
     pub buses: Vec<Bus>,
-    /// How frames were received: `ring`, `sockets`, `devices` or a combination.
-    pub method: String,
+    pub method: Method,
     pub ring_bytes: u64,
-    /// Frames lost because the ring was full, of all interfaces; the buses count those of sockets and devices.
-    pub ring_lost: u64,
-    /// Frames among them that were lost before the interfaces' counters were read at the end.
-    pub ring_lost_before_end: u64,
-    /// The ring also received frames of interfaces that are not recorded.
-    pub others: bool,
+    /// Frames lost because the ring was full; the buses count those of sockets and devices.
+    pub ring: RingLoss,
     /// Frames lost because a processor's backlog was full, of all interfaces.
     pub backlog_lost: u64,
     /// How often the real-time clock was set.
@@ -175,7 +172,7 @@ impl<'a> Receiver<'a> {
         for name in keeper.buses.missing() {
             live.log(format!("{name}: never appeared"));
         }
-        let ring_lost_before_end = source.ring_drops().unwrap_or_default();
+        let before_end = source.ring_drops().unwrap_or_default();
         keeper.buses.end(clock_was_set);
         let ended_ns = clock::realtime_ns();
         // Read before draining: sockets and devices still receive, and lose frames that arrive after the end; the ring is
@@ -183,20 +180,17 @@ impl<'a> Receiver<'a> {
         let own = source.own_drops(&mut keeper.buses);
         let drained = source.drain(&mut keeper);
         let lost = source.ring_drops();
-        let ring_lost = own.and(drained).and(lost).unwrap_or_else(|failed| {
+        let frames = own.and(drained).and(lost).unwrap_or_else(|failed| {
             error.get_or_insert(format!("drain: {failed}"));
-            0
+            before_end
         });
+        let ring = RingLoss { frames, before_end, is_shared: source.has_shared_ring() };
         let backlog_lost = backlog.and_then(|watch| watch.losses().ok()).map_or(0, |losses| losses.backlog);
-        let (method, ring_bytes) = (source.method(), source.bytes() as u64);
-        let (others, buses) = (keeper.buses.others, keeper.buses.list);
         Report {
-            buses,
-            others,
-            ring_lost_before_end,
-            method,
-            ring_bytes,
-            ring_lost,
+            buses: keeper.buses.list,
+            method: source.method(),
+            ring_bytes: source.bytes() as u64,
+            ring,
             backlog_lost,
             clock_steps,
             started_ns,

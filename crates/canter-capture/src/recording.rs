@@ -38,7 +38,7 @@ pub struct Recording {
     queue_bytes: usize,
     receiver: Option<JoinHandle<receiver::Report>>,
     writer: Option<JoinHandle<Progress>>,
-    account: Option<Account>,
+    received: Option<receiver::Report>,
 }
 
 impl Recording {
@@ -73,7 +73,7 @@ impl Recording {
             queue_bytes: settings.queue_bytes,
             receiver: Some(receiver),
             writer: Some(writer),
-            account: None,
+            received: None,
         })
     }
 
@@ -119,9 +119,10 @@ impl Recording {
     pub fn stop(&mut self) {
         self.shared.live.stop.store(true, Ordering::Release); // pairs with the receiver's Acquire load
         let Some(receiver) = self.receiver.take() else { return };
-        let account = Account::new(&join(receiver));
-        self.shared.queue.send(Item::End(closings(&account), account.verdict.clone()));
-        self.account = Some(account);
+        let received = join(receiver);
+        let account = Account::of_received(&received);
+        self.shared.queue.send(Item::End(closings(&account), account.verdict.to_string()));
+        self.received = Some(received);
     }
 
     /// After [`stop`](Self::stop): whether all frames have been written.
@@ -132,22 +133,19 @@ impl Recording {
     /// Stops, waits until the disk has all frames, and returns the account; [`Account::save`] writes it to a file.
     pub fn finish(mut self) -> Account {
         self.stop();
-        let report = self.writer.take().map(join).unwrap_or_default();
-        let mut account = self.account.take().unwrap_or_default();
-        account.add_written(&report);
-        self.complete(account)
+        let written = self.writer.take().map(join).unwrap_or_default();
+        self.account(&written, Account::new)
     }
 
     /// Stops without waiting for a disk that stalls: frames that are not written yet are lost.
     pub fn give_up(mut self) -> Account {
         self.stop();
-        let mut account = self.account.take().unwrap_or_default();
-        let report = self.shared.live.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        account.give_up(&report);
-        self.complete(account)
+        let written = self.shared.live.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.account(&written, Account::given_up)
     }
 
-    fn complete(&self, mut account: Account) -> Account {
+    fn account(&self, written: &Progress, balance: fn(&receiver::Report, &Progress) -> Account) -> Account {
+        let mut account = self.received.as_ref().map_or_else(Account::default, |got| balance(got, written));
         account.file = self.output.display().to_string();
         account.format = self.format.name.to_owned();
         account.queue_bytes = self.queue_bytes as u64;
@@ -171,12 +169,7 @@ impl Account {
 
     /// The account of a recording to `output` that has not ended: it is not complete.
     pub fn unfinished(output: impl AsRef<Path>) -> Self {
-        Self {
-            schema: SCHEMA.to_owned(),
-            file: output.as_ref().display().to_string(),
-            verdict: "incomplete: the recording has not ended, or its process was killed".to_owned(),
-            ..Self::default()
-        }
+        Self { schema: SCHEMA.to_owned(), file: output.as_ref().display().to_string(), ..Self::default() }
     }
 
     /// Writes the account as JSON to a file beside `path`, which is then renamed: an earlier account stays until the new

@@ -185,7 +185,10 @@ impl Settings {
             [one] if !self.any() && exists => Some(one.clone()),
             _ => None,
         };
+        let existing = Interface::list().unwrap_or_default();
+        let is_found = |index| found.iter().any(|one| one.index == index);
         SourceOptions {
+            unwanted: existing.iter().map(|one| one.index).filter(|&index| !is_found(index)).collect(),
             network: !network.is_empty(),
             single,
             devices,

@@ -1,22 +1,18 @@
 //! The source of a recording's frames: the kernel's ring for network interfaces, or sockets without permission for the
 //! ring or when direction or hardware stamps are wanted; one open file for each canchar device.
 
-use crate::Result;
 use crate::{
+    Error, Result,
     buses::{Buses, News},
     chunk::Chunk,
     keeper::Keeper,
     live::Live,
+    ring::Ring,
+    verdict::Method,
 };
 use canter_io::{
-    Interface,
-    batch::Origin,
-    capture_devices::CaptureDevices,
-    capture_ring::{Block, CaptureRing},
-    capture_sockets::CaptureSockets,
-    captured::Captured,
-    carrier::Access,
-    clock, poll,
+    Interface, batch::Origin, capture_devices::CaptureDevices, capture_ring::Block,
+    capture_sockets::CaptureSockets, captured::Captured, carrier::Access, clock, poll,
 };
 use std::{
     io::{self, ErrorKind},
@@ -44,6 +40,8 @@ pub struct SourceOptions {
     pub network: bool,
     /// The name of the only network interface to be recorded, if there is only one.
     pub single: Option<String>,
+    /// The indexes of the CAN interfaces that exist and are not to be recorded.
+    pub unwanted: Vec<u32>,
     /// Paths of canchar devices.
     pub devices: Vec<String>,
     /// FD frames may arrive.
@@ -56,7 +54,7 @@ pub struct SourceOptions {
 
 /// How frames of network interfaces are received.
 enum Network {
-    Ring { ring: CaptureRing, bound: bool },
+    Ring(Ring),
     Sockets { sockets: CaptureSockets, bytes: usize },
 }
 
@@ -87,14 +85,20 @@ impl Source {
         self.devices.bytes() + self.network.as_ref().map_or(0, Network::bytes)
     }
 
-    /// How frames are received: `ring`, `sockets`, `devices`, or `ring+devices`, `sockets+devices`.
-    pub fn method(&self) -> String {
-        let network = self.network.as_ref().map(|network| match network {
-            Network::Ring { .. } => "ring",
-            Network::Sockets { .. } => "sockets",
-        });
-        let devices = (!self.paths.is_empty()).then_some("devices");
-        network.into_iter().chain(devices).collect::<Vec<_>>().join("+")
+    /// How frames are received.
+    pub fn method(&self) -> Method {
+        match (&self.network, self.paths.is_empty()) {
+            (Some(Network::Ring(_)), true) => Method::Ring,
+            (Some(Network::Ring(_)), false) => Method::RingAndDevices,
+            (Some(Network::Sockets { .. }), true) => Method::Sockets,
+            (Some(Network::Sockets { .. }), false) => Method::SocketsAndDevices,
+            (None, _) => Method::Devices,
+        }
+    }
+
+    /// Whether a ring has received from interfaces that are not recorded.
+    pub fn has_shared_ring(&self) -> bool {
+        matches!(&self.network, Some(Network::Ring(ring)) if ring.is_shared)
     }
 
     /// Follows an interface that appeared or disappeared.
@@ -147,8 +151,8 @@ impl Source {
         self.next_of_devices(keeper)?;
         match &mut self.network {
             None => Ok(()),
-            Some(Network::Ring { ring, .. }) => {
-                ring.next(timeout_ns, |block| keep_block(keeper, block)).map(drop)
+            Some(Network::Ring(ring)) => {
+                ring.packets.next(timeout_ns, |block| keep_block(keeper, block)).map(drop)
             }
             Some(Network::Sockets { sockets, .. }) => {
                 let direction = self.direction;
@@ -187,7 +191,7 @@ impl Source {
         let until_ns = now_ns + IN_FLIGHT_NS;
         match &mut self.network {
             None => Ok(()),
-            Some(Network::Ring { ring, .. }) => ring.drain(|block| keep_block(keeper, block)),
+            Some(Network::Ring(ring)) => ring.packets.drain(|block| keep_block(keeper, block)),
             Some(Network::Sockets { sockets, .. }) => {
                 let direction = self.direction;
                 while sockets.complete_until_ns() < until_ns && begun.elapsed() < DRAIN_MAX {
@@ -207,7 +211,7 @@ impl Source {
     /// Frames that the ring has lost so far, of all buses.
     pub fn ring_drops(&mut self) -> io::Result<u64> {
         match &mut self.network {
-            Some(Network::Ring { ring, .. }) => ring.drops(),
+            Some(Network::Ring(ring)) => ring.packets.drops(),
             _ => Ok(0),
         }
     }
@@ -233,10 +237,11 @@ impl Network {
             return Self::sockets(options, found);
         }
         let bound = options.single.as_deref().and_then(|name| found.iter().find(|one| one.name == name));
-        let (thing, index) = bound.map_or(("capture", 0), |one| (one.name.as_str(), one.index));
-        match CaptureRing::open(thing, index, options.fd, options.bytes) {
-            Ok(ring) => Ok(Self::Ring { ring, bound: bound.is_some() }),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+        let thing = bound.map_or("capture", |one| one.name.as_str());
+        let index = bound.map(|one| one.index);
+        match Ring::open(thing, index, &options.unwanted, options.fd, options.bytes) {
+            Ok(ring) => Ok(Self::Ring(ring)),
+            Err(Error::Io(error)) if error.kind() == ErrorKind::PermissionDenied => {
                 let source = Self::sockets(options, found)?;
                 let Self::Sockets { sockets, .. } = &source else { return Ok(source) };
                 let frames = sockets.queue_frames().unwrap_or_default();
@@ -245,7 +250,7 @@ impl Network {
                 ));
                 Ok(source)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -260,31 +265,27 @@ impl Network {
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Ring { ring, .. } => ring.bytes(),
+            Self::Ring(ring) => ring.packets.bytes(),
             Self::Sockets { bytes, .. } => *bytes,
         }
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {
-            Self::Ring { ring, .. } => ring.descriptors().collect(),
+            Self::Ring(ring) => ring.packets.descriptors().collect(),
             Self::Sockets { sockets, .. } => sockets.descriptors().collect(),
         }
     }
 
     fn follow(&mut self, news: &News, keeper: &mut Keeper<'_>, direction: bool, live: &Live) {
         match (self, news) {
-            // From now on the ring receives from all interfaces: the next one may come up before its report is read.
-            (Self::Ring { ring, bound }, _) if *bound => match ring.bind_to_all() {
-                Ok(()) => *bound = false,
-                Err(error) => live.alarm(format!("capture: receive from all interfaces: {error}")),
-            },
-            (Self::Ring { .. }, _) => {}
+            (Self::Ring(ring), news) => ring.follow(news, live),
             (Self::Sockets { sockets, .. }, News::Found(interface)) => {
                 if let Err(error) = sockets.add(interface) {
                     live.alarm(format!("{error}; the interface is not recorded"));
                 }
             }
+            (Self::Sockets { .. }, News::Unwanted { .. }) => {}
             (Self::Sockets { sockets, .. }, News::Gone { index, place }) => {
                 let left = sockets.empty(*index, |records| keep_noted(keeper, records, direction));
                 if let Err(error) = left {
@@ -298,7 +299,7 @@ impl Network {
 
     fn complete_until_ns(&self) -> u64 {
         match self {
-            Self::Ring { ring, .. } => ring.complete_until_ns(),
+            Self::Ring(ring) => ring.packets.complete_until_ns(),
             Self::Sockets { sockets, .. } => sockets.complete_until_ns(),
         }
     }

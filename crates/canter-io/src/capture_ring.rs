@@ -16,7 +16,7 @@ use crate::{
     Error, Result,
     captured::Captured,
     frame::{CAN_MTU, CANFD_MTU},
-    packet_filter::Instruction,
+    packet_filter::{self, Instruction},
     sys::{
         clock,
         map::Map,
@@ -278,6 +278,24 @@ impl CaptureRing {
             lane.socket.bind_packet(0, lane.other_protocol())?;
             lane.bind(0)
         })
+    }
+
+    /// Receives nothing from the interfaces with these indexes from now on, and again from those of an earlier call: their
+    /// frames take no room in the ring.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than 2047 indexes, `ENOMEM` for more than `net.core.optmem_max` takes.
+    pub fn leave_out(&self, indexes: &[u32]) -> io::Result<()> {
+        let program = packet_filter::leave_out(indexes);
+        self.lanes.iter().try_for_each(|lane| lane.socket.attach_filter(&program))
+    }
+
+    /// The index of the only interface from which it receives; `None`: it receives from all, or that one has been removed.
+    ///
+    /// # Errors
+    /// The error of getsockname(2).
+    pub fn bound_interface(&self) -> io::Result<Option<u32>> {
+        self.lanes[0].socket.bound_interface()
     }
 
     /// Passes the waiting blocks to `take` and gives them back to the kernel; waits up to `timeout_ns` for the first.

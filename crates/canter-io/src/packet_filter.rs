@@ -86,6 +86,7 @@ const A_TO_X: u16 = 0x07; // BPF_MISC | BPF_TAX
 const X_TO_A: u16 = 0x87; // BPF_MISC | BPF_TXA
 
 const AD_PROTOCOL: u32 = 0xffff_f000; // SKF_AD_OFF + SKF_AD_PROTOCOL: in host byte order
+const AD_INTERFACE: u32 = 0xffff_f000 + 8; // SKF_AD_OFF + SKF_AD_IFINDEX
 const AD_MARK: u32 = 0xffff_f000 + 20; // SKF_AD_OFF + SKF_AD_MARK
 const ETH_P_CAN: u32 = 0x000c;
 const ETH_P_CANFD: u32 = 0x000d;
@@ -131,6 +132,13 @@ pub fn program(filters: &Filters, options: Options) -> Result<Vec<Instruction>, 
 /// frames are echoed.
 pub fn drop_mark(mark: u32) -> Vec<Instruction> {
     vec![step(LOAD_WORD, AD_MARK), branch(IF_EQUAL, mark, 0, 1), DROP, ACCEPT]
+}
+
+/// A program that drops the frames of the interfaces with these indexes and passes all others; the kernel takes at
+/// most 2047 of them.
+pub fn leave_out(indexes: &[u32]) -> Vec<Instruction> {
+    let each = indexes.iter().flat_map(|&index| [branch(IF_EQUAL, index, 0, 1), DROP]);
+    std::iter::once(step(LOAD_WORD, AD_INTERFACE)).chain(each).chain([ACCEPT]).collect()
 }
 
 fn assemble(filters: &Filters, options: Options) -> Vec<Instruction> {
@@ -222,6 +230,7 @@ mod tests {
         bytes: &'a [u8],
         mark: u32,
         protocol: u32,
+        interface: u32,
     }
 
     /// How many bytes the program keeps. Also checks what the kernel's checker requires: forward jumps
@@ -238,6 +247,7 @@ mod tests {
                     a = match k {
                         AD_MARK => packet.mark,
                         AD_PROTOCOL => packet.protocol,
+                        AD_INTERFACE => packet.interface,
                         offset => match packet.bytes.get(offset as usize..offset as usize + 4) {
                             Some(&[p, q, r, s]) => u32::from_be_bytes([p, q, r, s]),
                             _ => return 0,
@@ -261,7 +271,21 @@ mod tests {
 
     fn verdict(program: &[Instruction], can_id: u32) -> bool {
         let bytes = can_id.to_ne_bytes();
-        run(program, Packet { bytes: &bytes, mark: 0, protocol: ETH_P_CAN }) != 0
+        run(program, Packet { bytes: &bytes, mark: 0, protocol: ETH_P_CAN, interface: 1 }) != 0
+    }
+
+    #[test]
+    fn interfaces_that_are_left_out_are_dropped_and_all_others_pass() {
+        for (indexes, dropped) in
+            [(&[][..], [false, false, false]), (&[3], [false, false, true]), (&[3, 1], [true, false, true])]
+        {
+            let program = leave_out(indexes);
+            let is_dropped = |interface| {
+                run(&program, Packet { bytes: &[0; 16], mark: 0, protocol: ETH_P_CAN, interface }) == 0
+            };
+            assert_eq!([1, 2, 3].map(is_dropped), dropped, "{indexes:?}");
+        }
+        assert!(leave_out(&vec![7; 2047]).len() <= INSTRUCTIONS_MAX);
     }
 
     fn frame_of(can_id: u32) -> Frame {
@@ -363,7 +387,7 @@ mod tests {
             (Some(7), true, 7, ETH_P_CANFD, false),
         ] {
             let program = program(&Filters::default(), Options { drop_mark, check_protocol }).unwrap();
-            let kept = run(&program, Packet { bytes: &bytes, mark, protocol });
+            let kept = run(&program, Packet { bytes: &bytes, mark, protocol, interface: 1 });
             assert_eq!(kept != 0, passes, "{drop_mark:?} {check_protocol} {mark} {protocol:#x}");
         }
     }
@@ -371,7 +395,8 @@ mod tests {
     #[test]
     fn the_short_program_drops_one_mark_and_nothing_else() {
         for (mark, passes) in [(0, true), (7, false), (8, true)] {
-            let kept = run(&drop_mark(7), Packet { bytes: &[0; 16], mark, protocol: ETH_P_CAN });
+            let kept =
+                run(&drop_mark(7), Packet { bytes: &[0; 16], mark, protocol: ETH_P_CAN, interface: 1 });
             assert_eq!(kept != 0, passes, "{mark}");
         }
     }
@@ -379,7 +404,7 @@ mod tests {
     #[test]
     fn a_packet_without_an_identifier_is_dropped() {
         let program = program(&Filters::default(), Options::default()).unwrap();
-        assert_eq!(run(&program, Packet { bytes: &[0; 3], mark: 0, protocol: ETH_P_CAN }), 0);
+        assert_eq!(run(&program, Packet { bytes: &[0; 3], mark: 0, protocol: ETH_P_CAN, interface: 1 }), 0);
     }
 
     #[test]

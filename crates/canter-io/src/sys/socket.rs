@@ -84,6 +84,22 @@ impl Socket {
         self.bind(&packet_address(index, protocol))
     }
 
+    /// The index of the interface to which a packet socket is bound; `None`: to no single one, or it has been removed.
+    ///
+    /// # Errors
+    /// The error of getsockname(2).
+    pub fn bound_interface(&self) -> io::Result<Option<u32>> {
+        let mut address = packet_address(0, 0);
+        let mut length = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: an address of `length` bytes to be filled. getsockname(2).
+        let answer = unsafe {
+            libc::getsockname(self.0.as_raw_fd(), std::ptr::from_mut(&mut address).cast(), &raw mut length)
+        };
+        super::check(answer)?;
+        // packet(7): 0 stands for any interface; packet_notifier() sets -1 when the interface goes.
+        Ok(u32::try_from(address.sll_ifindex).ok().filter(|&index| index > 0))
+    }
+
     fn bind<T>(&self, address: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         // SAFETY: `address` is a socket address of `length` bytes and outlives the call. bind(2).

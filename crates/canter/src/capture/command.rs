@@ -246,9 +246,9 @@ impl Session<'_> {
         self.common.write_json(&account)?;
         if let Err(error) = saved {
             eprintln!("canter: {error}");
-            return Ok(if account.complete { Exit::Failed } else { Exit::Lost });
+            return Ok(if account.verdict.is_complete() { Exit::Failed } else { Exit::Lost });
         }
-        if account.complete || account.is_ambiguous() {
+        if account.verdict.is_complete() || account.verdict.is_ambiguous() {
             return Ok(Exit::Done);
         }
         let remedy = remedy(&account);

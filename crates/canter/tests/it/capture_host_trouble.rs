@@ -112,6 +112,31 @@ fn a_second_interface_of_a_name_does_not_end_the_counting_of_the_first() {
 }
 
 #[test]
+fn a_storm_of_changes_of_another_interface_costs_the_recorded_one_no_frame() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("storm", "16M"), TunBuses::new("ps", 1));
+    let _other = TunBuses::named(&["po0".to_owned()]);
+    let file = disk.file("a.log");
+    let capture = Capture::start(&["ps0", "-o", &file]);
+    let mut senders = buses.senders();
+    capture.signal("STOP");
+    // More reports than the kernel keeps for a program that does not read them.
+    sh("for n in $(seq 600); do echo link set po0 down; echo link set po0 up; done | ip -batch -");
+    send(&mut senders, 0, 1000);
+    capture.signal("CONT");
+    // The interfaces are compared with the list meanwhile.
+    for part in 100..300 {
+        send(&mut senders, part * 10, (part + 1) * 10);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let ended = capture.stop();
+    is_complete(&ended, &account(&file));
+    assert_all(&file, &buses.names(), 3000);
+}
+
+#[test]
 fn a_removed_file_is_reported_while_a_busy_bus_keeps_the_writer_busy() {
     if ran_in_namespaces() {
         return;

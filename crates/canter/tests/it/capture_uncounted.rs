@@ -110,20 +110,26 @@ fn error_frames_that_a_small_ring_loses_are_counted_by_the_ring_alone() {
     if ran_in_namespaces() {
         return;
     }
-    let (disk, buses) = (Disk::new("small", "16M"), TunBuses::new("ue", 1));
-    let errors = Uncounted::onto("ue0", "uf0");
-    let file = disk.file("a.log");
-    let capture = Capture::start(&["ue0", "-o", &file, "--ring", "256K"]);
-    send(&mut buses.senders(), 0, 100);
-    capture.signal("STOP");
-    (0..5000).for_each(|_| errors.send(&error_frame()));
-    capture.signal("CONT");
-    let ended = capture.stop();
-    let account = account(&file);
-    let lost = 5100 - account["frames"].as_u64().unwrap();
-    assert!(lost > 1000, "{account}");
-    assert_eq!((ended.code, account["lost"]["ring"].as_u64()), (Some(3), Some(lost)), "{}", ended.said);
-    assert_eq!(account["lost"]["unaccounted"], 0, "{account}");
-    let verdict = format!("{lost} frames lost at the ring ({lost})");
-    assert!(account["verdict"].as_str().unwrap().starts_with(&verdict), "{account}");
+    // A ring that is bound; bound beside an interface that is not recorded; for two of three.
+    for (name, exist, recorded) in [("ue", 1, 1), ("ug", 2, 1), ("ui", 3, 2)] {
+        let (disk, buses) = (Disk::new(name, "16M"), TunBuses::new(name, exist));
+        let errors = Uncounted::onto(&buses.names()[0], &format!("{name}x"));
+        let file = disk.file("a.log");
+        let names = buses.names();
+        let mut arguments: Vec<&str> = names[..recorded].iter().map(String::as_str).collect();
+        arguments.extend(["-o", &file, "--ring", "256K"]);
+        let capture = Capture::start(&arguments);
+        send(&mut buses.senders()[..1], 0, 100);
+        capture.signal("STOP");
+        (0..5000).for_each(|_| errors.send(&error_frame()));
+        capture.signal("CONT");
+        let ended = capture.stop();
+        let account = account(&file);
+        let lost = 5100 - account["frames"].as_u64().unwrap();
+        assert!(lost > 1000, "{account}");
+        assert_eq!((ended.code, account["lost"]["ring"].as_u64()), (Some(3), Some(lost)), "{}", ended.said);
+        assert_eq!(account["lost"]["unaccounted"], 0, "{account}");
+        let verdict = format!("{lost} frames lost at the ring ({lost})");
+        assert!(account["verdict"].as_str().unwrap().starts_with(&verdict), "{account}");
+    }
 }
