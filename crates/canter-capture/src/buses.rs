@@ -50,6 +50,8 @@ pub struct Buses<'a> {
     places: Vec<u32>,
     /// Changes that the source has not followed yet.
     news: Vec<News>,
+    /// The kernel has dropped reports of changes, and the list of interfaces was not read since.
+    missed: bool,
     /// The highest interface index when the recording began: interfaces with a higher one were created later.
     newest: u32,
     /// The recording has begun: a device that is found now was created later.
@@ -86,6 +88,7 @@ impl<'a> Buses<'a> {
             list: Vec::new(),
             places: Vec::new(),
             news: Vec::new(),
+            missed: false,
             newest,
             begun: false,
             ended: false,
@@ -241,6 +244,7 @@ impl<'a> Buses<'a> {
         }
         match Interface::by_index(index) {
             Ok(interface) => self.adopt(interface, None),
+            Err(error) if error.is_transient() => {} // asked again at its next frame
             Err(_) => self.remember(index, UNWANTED),
         }
         known(self).unwrap_or(UNWANTED)
@@ -248,17 +252,19 @@ impl<'a> Buses<'a> {
 
     /// Reads the kernel's reports of changes, in their order.
     pub fn follow_changes(&mut self) {
-        let mut missed = self.read_changes();
+        let mut missed_more = self.read_changes();
         for _ in 0..RESYNC_TRIES {
-            if !missed {
+            self.missed |= missed_more;
+            if !self.missed {
                 return;
             }
             let existing = Interface::list();
             // Reports that arrived meanwhile may be older than the list.
-            missed = self.read_changes();
+            missed_more = self.read_changes();
             if let Ok(existing) = existing
-                && !missed
+                && !missed_more
             {
+                self.missed = false;
                 return self.resync(existing);
             }
         }

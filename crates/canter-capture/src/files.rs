@@ -1,19 +1,34 @@
 //! The files of a recording: one file, or with rotation numbered files, of which the oldest may be deleted. After a disk
 //! error, a recording continues in a numbered file, too.
 
-use crate::account::{Deleted, Written};
+use crate::account::{Account, Deleted, Written};
 use crate::{Error, Result};
 use canter_io::file;
 use std::{
-    collections::VecDeque,
-    fs::{self, File},
+    collections::{HashSet, VecDeque},
+    ffi::OsString,
+    fs::{self, File, Permissions},
     io::{self, Write},
-    os::{fd::AsFd, unix::fs::MetadataExt},
+    os::{
+        fd::AsFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
 };
 
 /// Digits of a file's number: with one file per second, names sort correctly for eleven days.
 const DIGITS: usize = 6;
+
+/// What has become of the file that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its path names it, and it has the bytes that were written.
+    Intact,
+    /// Its path names no file, or another one.
+    Removed,
+    /// It has another size: another program has truncated it or writes it, too.
+    Changed,
+}
 
 /// The current file, and the list of the files written before it.
 pub struct Files {
@@ -33,20 +48,13 @@ impl Files {
     /// Creates the first file. With `numbered`, it has a number as those that follow, of which at most `keep` are kept.
     ///
     /// # Errors
-    /// When it cannot be created, or exists and `overwrite` is not set.
+    /// When it cannot be created, when it exists and `overwrite` is not set, and when another recording writes it.
     pub fn create(target: &Path, numbered: bool, keep: Option<usize>, overwrite: bool) -> Result<Self> {
         let path = if numbered { numbered_path(target, 1) } else { target.to_owned() };
         if numbered {
-            for earlier in numbered_files(target) {
-                if !overwrite {
-                    return Err(Error::file(&earlier, "open", io::ErrorKind::AlreadyExists.into()));
-                }
-                fs::remove_file(&earlier).map_err(|error| Error::file(&earlier, "remove", error))?;
-            }
+            remove_earlier(target, overwrite)?;
         }
-        // Writing to a device or pipe replaces nothing.
-        let may_replace = overwrite || path.metadata().is_ok_and(|about| !about.is_file());
-        let file = open(&path, may_replace).map_err(|error| Error::file(&path, "open", error))?;
+        let file = open(&path, overwrite).map_err(|error| Error::file(&path, "open", error))?;
         Ok(Self {
             target: target.to_owned(),
             keep: keep.unwrap_or(usize::MAX),
@@ -72,6 +80,9 @@ impl Files {
     /// incomplete entry with `cut`.
     pub fn write(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
         let Some(file) = &mut self.file else { return (0, Some(io::ErrorKind::BrokenPipe.into())) };
+        if is_changed(&self.path, file, self.bytes) {
+            return (0, Some(io::Error::other("another program has truncated it or writes it, too")));
+        }
         let (taken, error) = write_counting(file, bytes);
         self.bytes += taken as u64;
         (taken, error)
@@ -80,21 +91,21 @@ impl Files {
     /// Removes the last `bytes`, which a reader could not use.
     pub fn cut(&mut self, bytes: usize) {
         self.bytes -= bytes as u64;
-        if let Some(file) = &self.file {
+        if let Some(file) = self.file.as_ref().filter(|_| bytes > 0) {
             let _ = file.set_len(self.bytes);
         }
     }
 
-    /// Whether the path still names the file that is being written: it was neither removed nor replaced.
-    pub fn is_in_place(&self) -> bool {
-        if is_stdout(&self.path) {
-            return true;
+    /// What has become of the file that is being written.
+    pub fn state(&self) -> State {
+        let Some(file) = self.file.as_ref().filter(|_| !is_stdout(&self.path)) else { return State::Intact };
+        let identity = |about: &fs::Metadata| (about.dev(), about.ino());
+        match (fs::metadata(&self.path), file.metadata()) {
+            (Ok(named), Ok(open)) if identity(&named) == identity(&open) => {
+                if is_changed(&self.path, file, self.bytes) { State::Changed } else { State::Intact }
+            }
+            _ => State::Removed,
         }
-        let same = |path: &Path, file: &File| {
-            let (named, open) = (fs::metadata(path)?, file.metadata()?);
-            io::Result::Ok((named.dev(), named.ino()) == (open.dev(), open.ino()))
-        };
-        self.file.as_ref().is_some_and(|file| same(&self.path, file).unwrap_or(false))
     }
 
     /// Whether no file is open: the last one was closed, left or given up.
@@ -102,7 +113,7 @@ impl Files {
         self.file.is_none()
     }
 
-    /// Closes a file that has no name any more; returns its size in bytes.
+    /// Closes a file that is no longer what was written; returns its size in bytes.
     pub fn give_up(&mut self) -> u64 {
         self.file = None;
         std::mem::take(&mut self.bytes)
@@ -111,27 +122,35 @@ impl Files {
     /// Syncs the file to the disk, and adds it to the list.
     ///
     /// # Errors
-    /// The error of fdatasync(2).
+    /// The error of fdatasync(2): the disk need not have any of its frames. The list has the file without frames then.
     pub fn close(&mut self, mut about: Written) -> io::Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
+        let is_plain = file.metadata().is_ok_and(|about| about.is_file());
+        let synced =
+            if is_plain { file.sync_data().and_then(|()| sync_folder_of(&self.path)) } else { Ok(()) };
+        if synced.is_err() {
+            about.frames = 0;
+        }
         about.name = self.path.display().to_string();
         about.bytes = self.bytes;
         self.closed.push_back(about);
-        let plain = file.metadata().is_ok_and(|about| about.is_file());
-        if plain { file.sync_data().and_then(|()| sync_folder_of(&self.path)) } else { Ok(()) }
+        synced
     }
 
     /// Leaves a file as an error left it. One without frames that continues a recording is removed.
-    pub fn leave(&mut self, about: Written) {
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub fn leave(&mut self, about: Written) -> io::Result<()> {
         if self.is_closed() {
-            return;
+            return Ok(());
         }
         if about.frames > 0 || self.number == 1 {
-            let _ = self.close(about); // the disk has failed already
-        } else {
-            let _ = fs::remove_file(&self.path);
-            self.file = None;
+            return self.close(about);
         }
+        let _ = fs::remove_file(&self.path);
+        self.file = None;
+        Ok(())
     }
 
     /// Whether the recording can continue in another file: it does not go to a device or a pipe.
@@ -173,15 +192,20 @@ impl Files {
         while self.closed.len() >= self.keep {
             self.delete_oldest()?;
         }
-        let path = numbered_path(&self.target, self.number + 1);
-        let created = open(&path, false);
-        let taken = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        if created.is_ok() || created.as_ref().is_err_and(taken) {
-            self.number += 1; // a name that is taken stays so: the next attempt takes the next
+        loop {
+            let path = numbered_path(&self.target, self.number + 1);
+            let file = match open(&path, false) {
+                // Somebody else's.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.number += 1;
+                    continue;
+                }
+                opened => opened.map_err(|error| Error::file(&path, "open", error))?,
+            };
+            self.number += 1;
+            (self.file, self.path, self.bytes) = (Some(file), path, 0);
+            return Ok(());
         }
-        self.file = Some(created.map_err(|error| Error::file(&path, "open", error))?);
-        (self.path, self.bytes) = (path, 0);
-        Ok(())
     }
 
     /// The closed files that still exist, and the sum over the deleted ones.
@@ -195,7 +219,8 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -211,18 +236,47 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open(path: &Path, may_replace: bool) -> io::Result<File> {
+/// Whether a file, which this program alone writes, has another size.
+fn is_changed(path: &Path, file: &File, bytes: u64) -> bool {
+    !is_stdout(path) && file.metadata().is_ok_and(|about| about.is_file() && about.len() != bytes)
+}
+
+/// Creates a file and locks it, so that no other recording writes it.
+fn open(path: &Path, overwrite: bool) -> io::Result<File> {
     if is_stdout(path) {
         return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
     }
-    let mut options = File::options();
-    options.write(true);
-    if may_replace {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    options.open(path)
+    match fs::metadata(path) {
+        // A device or pipe.
+        Ok(about) if !about.is_file() => return File::options().write(true).open(path),
+        Ok(about) if overwrite => return replace(path, about.permissions()),
+        _ => {}
+    }
+    // Appends: after another program's truncation, the next bytes do not leave a hole before them.
+    let file = File::options().append(true).create_new(true).open(path)?;
+    lock(&file)?;
+    Ok(file)
+}
+
+/// Puts an empty file into the place of another, so that whoever writes that one sees that it was replaced.
+fn replace(path: &Path, permissions: Permissions) -> io::Result<File> {
+    lock(&File::open(path)?)?;
+    let beside = tempfile::Builder::new()
+        .append(true)
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(folder_of(path))?;
+    lock(beside.as_file())?;
+    beside.as_file().set_permissions(permissions)?;
+    Ok(beside.persist(path)?)
+}
+
+/// Locks a file that this program is going to write.
+fn lock(file: &File) -> io::Result<()> {
+    match file::try_lock(file) {
+        Ok(false) => Err(io::Error::other("another recording writes it")),
+        // Network file systems need not have locks.
+        Ok(true) | Err(_) => Ok(()),
+    }
 }
 
 /// The parts of a file's name before and after its number: `drive` and `.pcapng.zst`.
@@ -238,18 +292,51 @@ fn numbered_path(target: &Path, number: u64) -> PathBuf {
     target.with_file_name(format!("{stem}-{number:0DIGITS$}{end}"))
 }
 
-/// The existing files with numbered names of this target.
+/// Removes the numbered files of an earlier recording to this target: those that its account lists, and those from number
+/// 1 on without a gap.
+///
+/// # Errors
+/// There is one and `overwrite` is not set, or one may be something else; then nothing was removed.
+fn remove_earlier(target: &Path, overwrite: bool) -> Result<()> {
+    let existing = numbered_files(target);
+    let listed = listed_files(target);
+    let counted =
+        (1..).map(|number| numbered_path(target, number)).take_while(|path| existing.contains(path));
+    let counted: HashSet<PathBuf> = counted.collect();
+    let is_earlier =
+        |path: &PathBuf| counted.contains(path) || path.file_name().is_some_and(|name| listed.contains(name));
+    if let Some(first) = existing.iter().find(|path| !overwrite || !is_earlier(path)) {
+        let reason = match overwrite {
+            false => io::ErrorKind::AlreadyExists.into(),
+            true => io::Error::other("no account says that it is of an earlier recording: move it away"),
+        };
+        return Err(Error::file(first, "open", reason));
+    }
+    existing
+        .iter()
+        .try_for_each(|path| fs::remove_file(path).map_err(|error| Error::file(path, "remove", error)))
+}
+
+/// The names of the files in the account of an earlier recording to this target.
+fn listed_files(target: &Path) -> HashSet<OsString> {
+    let text = fs::read(Account::path(target)).unwrap_or_default();
+    let account: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let files = account["files"].as_array().cloned().unwrap_or_default();
+    let names = files.iter().filter_map(|file| Path::new(file["name"].as_str()?).file_name());
+    names.map(OsString::from).collect()
+}
+
+/// The existing files with numbered names of this target, in the order of their numbers.
 fn numbered_files(target: &Path) -> Vec<PathBuf> {
     let (stem, end) = split_name(target);
-    let numbered = |name: &str| {
-        let middle = name.strip_prefix(&stem)?.strip_prefix('-')?.strip_suffix(&end)?;
-        (middle.len() >= DIGITS && middle.bytes().all(|byte| byte.is_ascii_digit())).then_some(())
+    let is_numbered = |name: &str| {
+        let middle = name.strip_prefix(&stem).and_then(|name| name.strip_prefix('-')?.strip_suffix(&end));
+        middle
+            .is_some_and(|middle| middle.len() == DIGITS && middle.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let entries = fs::read_dir(folder_of(target)).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().to_str().and_then(numbered).is_some())
-        .map(|entry| entry.path())
-        .collect();
+    let names = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_numbered));
+    let mut files: Vec<PathBuf> = names.map(|entry| target.with_file_name(entry.file_name())).collect();
     files.sort();
     files
 }
@@ -323,15 +410,78 @@ mod tests {
         assert_eq!(names(), ["d-000003.log", "d-000004.log"]);
         let (closed, deleted) = files.closed();
         assert_eq!((closed.len(), deleted), (1, Deleted { files: 2, frames: 4, bytes: 10 }));
-        assert!(files.is_in_place());
+        assert_eq!(files.state(), State::Intact);
 
         fs::write(folder.path().join("d-mine.log"), "").unwrap();
         let refused = Files::create(&target, true, None, false).err().unwrap();
         assert!(refused.to_string().contains("d-000003.log: open: "), "{refused}");
         let exists = |source: &io::Error| source.kind() == io::ErrorKind::AlreadyExists;
         assert!(matches!(&refused, Error::File { source, .. } if exists(source)));
+        // The oldest were deleted: only its account says that these belong to it.
+        let refused = Files::create(&target, true, None, true).err().unwrap();
+        assert!(refused.to_string().contains("d-000003.log: open: no account says"), "{refused}");
+        let account = r#"{"files":[{"name":"elsewhere/d-000003.log"},{"name":"d-000004.log"}]}"#;
+        fs::write(Account::path(&target), account).unwrap();
         Files::create(&target, true, None, true).unwrap();
-        assert_eq!(names(), ["d-000001.log", "d-mine.log"]);
-        assert!(!files.is_in_place());
+        assert_eq!(names(), ["d-000001.log", "d-mine.log", "d.log.account.json"]);
+        assert_eq!(files.state(), State::Removed);
+    }
+
+    #[test]
+    fn a_recording_that_is_named_by_its_date_is_no_file_of_a_rotation() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("drive.log");
+        let others = ["drive-20261124.log", "drive-26.log"].map(|name| folder.path().join(name));
+        others.iter().for_each(|path| fs::write(path, "mine").unwrap());
+        Files::create(&target, true, None, false).unwrap();
+        Files::create(&target, true, None, true).unwrap();
+        assert!(others.iter().all(|path| fs::read(path).unwrap() == b"mine"));
+        let short_date = folder.path().join("drive-261124.log");
+        fs::write(&short_date, "mine").unwrap();
+        let refused = Files::create(&target, true, None, true).err().unwrap();
+        assert!(refused.to_string().contains("drive-261124.log: open: no account says"), "{refused}");
+        assert!(short_date.exists() && numbered_path(&target, 1).exists(), "nothing was removed");
+    }
+
+    #[test]
+    fn no_two_recordings_write_one_file_and_a_replaced_one_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("d.log");
+        let files = Files::create(&target, false, None, false).unwrap();
+        let refused = Files::create(&target, false, None, true).err().unwrap();
+        assert!(refused.to_string().ends_with("d.log: open: another recording writes it"), "{refused}");
+        fs::remove_file(&target).unwrap();
+        assert_eq!(files.state(), State::Removed);
+        drop(files);
+        fs::write(&target, "old").unwrap();
+        fs::set_permissions(&target, Permissions::from_mode(0o640)).unwrap();
+        let files = Files::create(&target, false, None, true).unwrap();
+        let about = fs::metadata(&target).unwrap();
+        assert_eq!((about.len(), about.mode() & 0o777, files.state()), (0, 0o640, State::Intact));
+    }
+
+    #[test]
+    fn a_file_that_another_program_truncates_or_writes_is_noticed_before_the_next_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("d.log");
+        let mut files = Files::create(&target, false, None, false).unwrap();
+        assert!(matches!(files.write(b"12345"), (5, None)));
+        File::options().write(true).open(&target).unwrap().set_len(0).unwrap();
+        assert_eq!(files.state(), State::Changed);
+        let (taken, error) = files.write(b"67890");
+        assert_eq!((taken, error.unwrap().kind()), (0, io::ErrorKind::Other));
+        files.cut(0);
+        assert_eq!(fs::metadata(&target).unwrap().len(), 0, "nothing was written");
+    }
+
+    #[test]
+    fn names_that_are_taken_cost_no_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("d.log");
+        let mut files = Files::create(&target, false, None, false).unwrap();
+        (2..8).for_each(|number| fs::write(numbered_path(&target, number), "").unwrap());
+        files.close(Written::default()).unwrap();
+        files.next().unwrap();
+        assert_eq!(files.path(), numbered_path(&target, 8));
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     Error, Result,
     account::{Account, Bus, Event, SCHEMA},
     buses::Buses,
-    files::{Files, sync_folder_of},
+    files::{Files, folder_of, sync_folder_of},
     keeper::Keeper,
     live::{Busy, Live, Progress},
     queue::{Item, Queue},
@@ -16,8 +16,9 @@ use crate::{
 use canter_formats::{Closing, Format};
 use canter_io::{Interface, InterfaceFilters, monitor::Monitor, thread};
 use std::{
-    fs::{self, File},
+    fs::Permissions,
     io::Write,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, atomic::Ordering},
     thread::JoinHandle,
@@ -79,8 +80,8 @@ impl Recording {
 
     /// Whether it has ended without [`stop`](Self::stop): it has reached the frame limit, or cannot receive any more.
     pub fn is_over(&self) -> bool {
-        let failed = self.receiver.as_ref().is_none_or(JoinHandle::is_finished);
-        failed || self.shared.live.enough.load(Ordering::Relaxed)
+        let has_failed = self.receiver.as_ref().is_none_or(JoinHandle::is_finished) || self.is_written();
+        has_failed || self.shared.live.enough.load(Ordering::Relaxed)
     }
 
     /// Frames received so far that pass the filters.
@@ -119,7 +120,7 @@ impl Recording {
     pub fn stop(&mut self) {
         self.shared.live.stop.store(true, Ordering::Release); // pairs with the receiver's Acquire load
         let Some(receiver) = self.receiver.take() else { return };
-        let received = join(receiver);
+        let Ok(received) = receiver.join() else { return };
         let account = Account::of_received(&received);
         self.shared.queue.send(Item::End(closings(&account), account.verdict.to_string()));
         self.received = Some(received);
@@ -133,19 +134,29 @@ impl Recording {
     /// Stops, waits until the disk has all frames, and returns the account; [`Account::save`] writes it to a file.
     pub fn finish(mut self) -> Account {
         self.stop();
-        let written = self.writer.take().map(join).unwrap_or_default();
-        self.account(&written, Account::new)
+        match self.writer.take().map(JoinHandle::join) {
+            Some(Ok(written)) => self.account(&written, Account::new),
+            _ => self.give_up_because("a fault of canter: its writer has ended (a line above says where)"),
+        }
     }
 
     /// Stops without waiting for a disk that stalls: frames that are not written yet are lost.
     pub fn give_up(mut self) -> Account {
         self.stop();
-        let written = self.shared.live.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.give_up_because("ended before the disk had all frames")
+    }
+
+    fn give_up_because(&self, reason: &str) -> Account {
+        let mut written = self.shared.live.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        written.error.get_or_insert(reason.to_owned());
         self.account(&written, Account::given_up)
     }
 
     fn account(&self, written: &Progress, balance: fn(&receiver::Report, &Progress) -> Account) -> Account {
-        let mut account = self.received.as_ref().map_or_else(Account::default, |got| balance(got, written));
+        let mut account = match &self.received {
+            Some(received) => balance(received, written),
+            None => Account::default(), // the receiver has ended, and with it its counts
+        };
         account.file = self.output.display().to_string();
         account.format = self.format.name.to_owned();
         account.queue_bytes = self.queue_bytes as u64;
@@ -180,18 +191,13 @@ impl Account {
     pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
         let path = path.as_ref();
         let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)? + "\n";
-        let name = path.file_name().ok_or(std::io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
-        let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-        let _ = fs::remove_file(&beside); // of a process with the same number
-        let written = File::create_new(&beside).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        let renamed = written.and_then(|()| fs::rename(&beside, path));
-        if renamed.is_err() {
-            let _ = fs::remove_file(&beside);
-        }
-        renamed.and_then(|()| sync_folder_of(path))
+        let mut file = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o666)) // less the umask
+            .tempfile_in(folder_of(path))?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        sync_folder_of(path)
     }
 }
 
@@ -219,10 +225,6 @@ fn spawn_receiver(
 
 fn named(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
-}
-
-fn join<T>(thread: JoinHandle<T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The statistics of each interface in a pcapng file. The writer adds the frames that the disk lost.

@@ -4,7 +4,7 @@
 use crate::{
     Error,
     account::Written,
-    files::Files,
+    files::{Files, State},
     live::{Live, Progress},
     merge::{Merge, Piece},
     queue::{Item, Queue},
@@ -32,8 +32,8 @@ const HOLD: Duration = Duration::from_millis(480);
 const QUIET_LOOKS: u32 = 2;
 /// How often a recording that could not be written tries to continue in another file.
 const RETRY: Duration = Duration::from_secs(1);
-/// It does when the disk has this much room, in bytes, so that a disk that is filled again at once does not get thousands
-/// of tiny files.
+/// A recording continues in another file only when the disk has this much room, in bytes: a disk that is filled again at
+/// once must not get thousands of tiny files.
 const ROOM_BYTES: u64 = 1 << 20;
 /// The zstd level: the fastest one costs least per frame and reduces the data written by a fifth.
 const ZSTD_LEVEL: i32 = 1;
@@ -49,9 +49,9 @@ pub struct Style {
     pub zstd: bool,
     /// The frame limit.
     pub frames_max: u64,
-    /// Start the next file when the current one has this size, in bytes…
+    /// Start the next file when the current one has this size, in bytes.
     pub rotate_bytes: Option<u64>,
-    /// …or at this age.
+    /// Start the next file when the current one has this age.
     pub rotate_age: Option<Duration>,
     pub flush: Duration,
 }
@@ -84,6 +84,8 @@ struct Output<'a> {
     left: u64,
     /// Since the disk failed.
     outage: Option<Outage>,
+    /// When the recording continued in another file the last time.
+    continued: Option<Instant>,
 }
 
 /// A time in which frames cannot be written.
@@ -117,6 +119,7 @@ impl<'a> Output<'a> {
             checked: Instant::now(),
             left: style.frames_max,
             outage: None,
+            continued: None,
         };
         if style.zstd {
             let packer = zstd::bulk::Compressor::new(ZSTD_LEVEL).and_then(|mut packer| {
@@ -269,7 +272,9 @@ impl<'a> Output<'a> {
         self.live.alarm(format!("{error}; {until} frames are counted but not written"));
         self.report.error = Some(error);
         let (began, lost_before) = (Instant::now(), self.report.lost.iter().sum());
-        self.outage.get_or_insert(Outage { began, lost_before, retry: began + RETRY });
+        // The first time at once: a removed or full file says nothing against the disk.
+        let retry = self.continued.map_or(began, |continued| continued + RETRY);
+        self.outage.get_or_insert(Outage { began, lost_before, retry });
     }
 
     fn may_continue(&self) -> bool {
@@ -282,13 +287,16 @@ impl<'a> Output<'a> {
             return;
         };
         outage.retry = Instant::now() + RETRY;
-        self.check_in_place();
-        self.files.leave(std::mem::take(&mut self.current));
+        self.check_file();
+        let current = std::mem::take(&mut self.current);
+        if let Err(error) = self.files.leave(current) {
+            self.lose_file(format!("{}: sync: {error}", self.files.path().display()));
+        }
         if !self.may_continue() || !self.files.make_room(ROOM_BYTES) || self.files.next().is_err() {
             return;
         }
         let Some(Outage { began, lost_before, .. }) = self.outage.take() else { return };
-        self.report.error = None;
+        (self.report.error, self.continued) = (None, Some(Instant::now()));
         self.begin();
         let (path, seconds) = (self.files.path().display(), began.elapsed().as_secs());
         let lost = self.report.lost.iter().sum::<u64>() - lost_before;
@@ -296,21 +304,27 @@ impl<'a> Output<'a> {
         self.write(); // its header shows whether the disk takes it
     }
 
-    /// A file that was removed or replaced while it was open, also during an outage, has taken its frames with it.
-    fn check_in_place(&mut self) {
-        if self.files.is_closed() || self.files.is_in_place() {
-            return;
-        }
-        let removed = format!("{}: was removed while it was written", self.files.path().display());
+    /// A file that was removed, replaced or changed while it was open, also during an outage, has taken its frames with it.
+    fn check_file(&mut self) {
+        let what = match self.files.state() {
+            State::Intact => return,
+            State::Removed => "was removed while it was written",
+            State::Changed => "was truncated or written by another program while it was written",
+        };
+        self.lose_file(format!("{}: {what}", self.files.path().display()));
+        self.report.bytes -= self.files.give_up();
+    }
+
+    /// Counts the frames of the current file as lost, for this reason.
+    fn lose_file(&mut self, why: String) {
         match self.report.error.is_none() {
-            true => self.fail(removed),
-            false => self.live.alarm(removed),
+            true => self.fail(why),
+            false => self.live.alarm(why),
         }
         for (at, frames) in self.in_current.iter_mut().enumerate() {
             self.report.in_file[at] -= *frames;
             self.report.lost[at] += std::mem::take(frames);
         }
-        self.report.bytes -= self.files.give_up();
     }
 
     /// Ends a file: writes its statistics, then syncs it to the disk.
@@ -319,10 +333,9 @@ impl<'a> Output<'a> {
         self.format.finish(&mut self.buffer, closings, verdict);
         self.note(NO_FRAME);
         self.write();
-        self.check_in_place();
-        let path = self.files.path().display().to_string();
+        self.check_file();
         if let Err(error) = self.files.close(std::mem::take(&mut self.current)) {
-            self.fail(format!("{path}: sync: {error}"));
+            self.lose_file(format!("{}: sync: {error}", self.files.path().display()));
         }
     }
 
@@ -353,7 +366,7 @@ impl<'a> Output<'a> {
         let age = self.style.flush.saturating_sub(HOLD);
         // By its own timer: on a busy bus the buffer is always younger than the flush interval.
         if self.checked.elapsed() > age {
-            self.check_in_place();
+            self.check_file();
             self.checked = Instant::now();
         }
         if self.written.elapsed() > age {

@@ -47,6 +47,12 @@ impl Error {
         matches!(self.source.raw_os_error(), Some(libc::ENODEV | libc::ENXIO))
     }
 
+    /// Whether the kernel had no memory, buffers or descriptors, or was interrupted: the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        let transient = [libc::EINTR, libc::EAGAIN, libc::ENOMEM, libc::ENOBUFS, libc::EMFILE, libc::ENFILE];
+        self.source.raw_os_error().is_some_and(|code| transient.contains(&code))
+    }
+
     /// The kind of the underlying error.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()

@@ -20,14 +20,21 @@ impl AccountFile {
     /// The file for a recording to `output`. Nothing is written yet.
     ///
     /// # Errors
-    /// The account of an earlier recording exists, and `overwrite` is not set.
+    /// The account of an earlier recording exists, and `overwrite` is not set; its name is too long.
     pub fn new(output: &Path, overwrite: bool) -> failure::Result<Self> {
         let path = (output != Path::new("-")).then(|| Account::path(output));
         // Writing to a device or FIFO replaces no recording.
         let may_replace = overwrite || output.metadata().is_ok_and(|about| !about.is_file());
-        if let Some(path) = path.as_ref().filter(|path| !may_replace && path.symlink_metadata().is_ok()) {
-            let source = io::ErrorKind::AlreadyExists.into();
-            return Err(errors::explain(Error::File { path: path.clone(), step: "open", source }));
+        let refused = |path: &Path, source| {
+            Err(errors::explain(Error::File { path: path.to_owned(), step: "open", source }))
+        };
+        match path.as_ref().map(|path| (path, path.symlink_metadata())) {
+            Some((path, Ok(_))) if !may_replace => return refused(path, io::ErrorKind::AlreadyExists.into()),
+            // Such a name is too long; a missing folder is found when the recording is created.
+            Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
+                return refused(path, error);
+            }
+            _ => {}
         }
         Ok(Self { output: output.to_owned(), path })
     }

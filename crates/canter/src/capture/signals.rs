@@ -2,10 +2,15 @@
 
 use canter_cli::failure::{self, Failure};
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    flag,
     iterator::Signals,
 };
-use std::{io, sync::mpsc, thread};
+use std::{
+    io,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 /// Receives an item for each signal that is to end the recording.
 pub type StopSignals = mpsc::Receiver<()>;
@@ -15,6 +20,8 @@ pub type StopSignals = mpsc::Receiver<()>;
 pub fn receive(end_on_hangup: bool) -> failure::Result<StopSignals> {
     let failed = |error: io::Error| Failure::failed(format!("capture: signals: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    // At the limit of a file's size (ulimit -f) the write fails, and the recording continues in another file.
+    flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
     let (sender, receiver) = mpsc::channel();
     let pass_on = move || {
         for signal in signals.forever() {

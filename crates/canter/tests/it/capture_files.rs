@@ -5,9 +5,10 @@
 
 use crate::namespaces::ran_in_namespaces;
 use crate::recorder::*;
+use crate::testbed::program;
 use crate::tun_bus::TunBuses;
 use serde_json::Value;
-use std::{fs, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 /// The paths of the files that an account names.
 fn files(account: &Value) -> Vec<String> {
@@ -241,4 +242,123 @@ fn a_row_of_files_that_keeps_only_the_last_makes_room_on_a_full_disk() {
     assert_eq!(kept + number(&account["deleted"]["frames"]), frames, "{account}");
     // Two of 512 KiB have made room for the next.
     assert!(number(&account["deleted"]["files"]) >= 3 && kept >= 100, "{account}");
+}
+
+#[test]
+fn a_file_that_another_program_truncates_loses_its_frames_and_the_recording_goes_on() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("truncated", "16M"), TunBuses::new("kt", 1));
+    let file = disk.file("a.log");
+    let mut capture = Capture::start(&["kt0", "-o", &file]);
+    let mut senders = buses.senders();
+    send(&mut senders, 0, 100);
+    eventually("its frames are in the file", || fs::metadata(&file).is_ok_and(|about| about.len() > 4000));
+    fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
+    capture.until_it_says(&["a.log: was truncated or written by another program while it was written"]);
+    capture.until_it_says(&["a-000002.log: the recording continues here, 100 frames and 0 s later"]);
+    send(&mut senders, 100, 150);
+    let ended = capture.stop();
+    let account = account(&file);
+    assert_eq!((ended.code, &account["verdict"]), (Some(3), &"100 frames lost at the disk (100)".into()));
+    assert_eq!((&account["frames"], fs::metadata(&file).unwrap().len()), (&50.into(), 0), "{account}");
+    assert_eq!(numbers(&disk.file("a-000002.log"))["kt0"], (100..150).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_recordings_never_write_one_file() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("twice", "16M"), TunBuses::new("kv", 1));
+    let file = disk.file("a.log");
+    let capture = Capture::start(&["kv0", "-o", &file]);
+    let second =
+        Command::new(program()).args(["capture", "kv0", "-o", &file, "--overwrite"]).output().unwrap();
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.ends_with("a.log: open: another recording writes it\n"), "{said}");
+    send(&mut buses.senders(), 0, 100);
+    let ended = capture.stop();
+    is_complete(&ended, &account(&file));
+    assert_all(&file, &buses.names(), 100);
+}
+
+/// fdatasync(2) that fails the first time, as on a disk that has lost dirty pages.
+const FIRST_SYNC_FAILS: &str = "
+    #define _GNU_SOURCE
+    #include <errno.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    int fdatasync(int file)
+    {
+        static int calls;
+        if (calls++ == 0) {
+            errno = EIO;
+            return -1;
+        }
+        return syscall(SYS_fdatasync, file);
+    }";
+
+#[test]
+fn frames_of_a_file_that_could_not_be_synced_are_lost() {
+    if ran_in_namespaces() || !has("gcc") {
+        return;
+    }
+    let (disk, buses) = (Disk::new("sync", "16M"), TunBuses::new("kx", 1));
+    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
+    fs::write(&source, FIRST_SYNC_FAILS).unwrap();
+    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    let file = disk.file("a.log");
+    let preload = format!("LD_PRELOAD={library}");
+    let arguments = ["kx0", "-o", &file, "--rotate-size", "4K"];
+    let mut capture = Capture::start_by(&["env", &preload], &arguments);
+    let mut senders = buses.senders();
+    send(&mut senders, 0, 100);
+    capture.until_it_says(&["a-000001.log: sync: input/output error"]);
+    capture.until_it_says(&["a-000002.log: the recording continues here"]);
+    send(&mut senders, 100, 120);
+    let ended = capture.stop();
+    let account = account(&file);
+    let lost = account["lost"]["disk"].as_u64().unwrap();
+    assert_eq!(lost + account["frames"].as_u64().unwrap(), 120, "{account}");
+    assert_eq!((ended.code, &account["files"][0]["frames"]), (Some(3), &0.into()), "{account}");
+    assert!(lost >= 80, "all of the first file: {account}");
+    assert_eq!(account["verdict"], format!("{lost} frames lost at the disk ({lost})"));
+}
+
+#[test]
+fn at_the_limit_of_a_file_s_size_the_recording_goes_on_in_another() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("limit", "16M"), TunBuses::new("kz", 1));
+    let file = disk.file("a.log");
+    let limited = ["bash", "-c", "ulimit -f 4; exec \"$@\"", "-"];
+    let mut capture = Capture::start_by(&limited, &["kz0", "-o", &file]);
+    let mut senders = buses.senders();
+    send(&mut senders, 0, 150);
+    capture.until_it_says(&["a.log: write: file too large"]);
+    capture.until_it_says(&["a-000002.log: the recording continues here"]);
+    send(&mut senders, 150, 170);
+    let ended = capture.stop();
+    let account = account(&file);
+    let (lost, kept) = (account["lost"]["disk"].as_u64().unwrap(), account["frames"].as_u64().unwrap());
+    assert_eq!((ended.code, lost + kept), (Some(3), 170), "{account}");
+    assert!(fs::metadata(&file).unwrap().len() <= 4096 && kept >= 20, "{account}");
+}
+
+#[test]
+fn a_name_that_leaves_no_room_for_its_account_is_refused_before_anything_starts() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, _buses) = (Disk::new("long", "16M"), TunBuses::new("kl", 1));
+    let file = disk.file(&format!("{}.log", "x".repeat(240)));
+    let ended = Command::new(program()).args(["capture", "kl0", "-o", &file]).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("account.json: open: file name too long"), "{said}");
+    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 0, "no file was made");
 }
