@@ -220,13 +220,9 @@ static noinline bool canchar_interrupt_masked(struct canchar_device *dev)
 	return true;
 }
 
-/**
- * canchar_interrupt() - the hard interrupt handler of every board
- * @irq: its line
- * @data: the struct canchar_device
- *
- * Checks the chip again before it returns, which saves the interrupts of frames that arrived
- * meanwhile; but not without limit.
+/*
+ * The hard interrupt handler of every board: checks the chip again before it returns, which saves
+ * the interrupts of frames that arrived meanwhile; but not without limit.
  */
 irqreturn_t canchar_interrupt(int irq, void *data)
 {
@@ -259,7 +255,7 @@ irqreturn_t canchar_interrupt(int irq, void *data)
 	return vain || count ? IRQ_HANDLED : IRQ_NONE;
 }
 
-/* The same from task context, the interrupt masked. With the lock held. */
+/* As the interrupt handler, from task context while the interrupt is masked. With the lock held. */
 void canchar_poll_chip(struct canchar_device *dev)
 {
 	unsigned int events, count = 0;

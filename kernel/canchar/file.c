@@ -79,7 +79,7 @@ u32 canchar_look(struct canchar_file *file)
 	return canchar_ring_unread(&file->rx);
 }
 
-/* The same without the mutex: the lock keeps the ring from being replaced meanwhile. */
+/* Without the read mutex: the lock keeps the ring from being replaced meanwhile. */
 u32 canchar_look_locked(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
@@ -151,13 +151,11 @@ static void canchar_sleep_for_frames(struct canchar_file *file, u32 min, u64 dea
 	finish_rcuwait(&file->reader);
 }
 
-/**
- * canchar_wait_frames() - wait until frames have arrived
- * @file: one reader at a time, with its read mutex
- * @min: how many
- * @timeout_ns: 0 to check once, CANCHAR_FOREVER
+/*
+ * Waits until @min frames have arrived; one reader at a time, with its read mutex. A timeout of 0
+ * checks once.
  *
- * Return: the number of waiting frames, fewer than @min after the timeout, a signal, or when the
+ * Returns the number of waiting frames: fewer than @min after the timeout, a signal, or when the
  * device has stopped; if none wait then, -ERESTARTSYS or -EINTR, -ENETDOWN, -ENODEV, or 0 after the
  * time.
  */
