@@ -1,6 +1,7 @@
-"""Figures in the documents are those of their files, and docs/figures.py finds those that are not."""
+"""Figures in the documents are those of their files, docs/figures.py finds those that are not; named files exist."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,26 @@ def run(*arguments):
 def test_every_figure_in_the_documents_is_that_of_its_file():
     code, lines = run()
     assert code == 0, "\n".join(lines)
+
+
+def missing(document, text, files):
+    """The paths in backticks, as they are or from some folder on, and the test modules that are not among `files`."""
+    for code in re.findall(r"`([^`\n]+)`", text):
+        module = re.fullmatch(r"(canter[\w-]*|sja1000)::(\w+)", code)
+        if module and f"crates/{module[1]}/tests/it/{module[2]}.rs" not in files:
+            yield f"{document}: {code}"
+        for path in re.findall(r"(?<!\S)(?!target/|/)[\w./-]+(?:\.(?:c|h|md|py|rs|sh)|/)(?!\S)", code):
+            if not any(f"/{file}".endswith(f"/{path}") or path.endswith("/") and f"/{path}" in f"/{file}" for file in files):
+                yield f"{document}: {path}"
+
+
+def test_every_file_that_the_documents_name_exists():
+    files = set(subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
+    documents = ["README.md", "ARCHITECTURE.md", "HACKING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
+    documents.remove("docs/moved.md")  # it has the paths of before
+    assert not [line for name in documents for line in missing(name, (ROOT / name).read_text(), files)]
+    wrong = "`a.rs`, `b/a.rs --quick`, `it/` and `canter::a` exist, `c/a.rs`, `canter::b` and `x/` do not; `target/x/` is made"
+    assert list(missing("D", wrong, {"crates/canter/tests/it/a.rs", "b/a.rs"})) == ["D: c/a.rs", "D: canter::b", "D: x/"]
 
 
 def series(method, p50, **condition):
