@@ -250,7 +250,7 @@ void canchar_mask(struct canchar_device *dev);
 /* A caller is about to sleep: allows interrupts again. */
 void canchar_unmask(struct canchar_device *dev);
 
-/* Gives the frame that was sent to the files that requested its echo. */
+/* The frame in the controller was sent: gives its echo to the files that requested it. */
 void canchar_echo(struct canchar_device *dev);
 
 /* Makes an error frame for the files that want it. */
@@ -315,7 +315,7 @@ extern const struct attribute_group *canchar_groups[];
 
 /* queue.c */
 
-/* Gives a file new empty rings; with its map mutex. */
+/* Gives a file new empty rings; with its map mutex, while nobody reads or writes the file. */
 int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots);
 
 /* Frees rings and filters of a file that nobody uses. */

@@ -56,7 +56,7 @@ static void canchar_enter_chip(struct canchar_device *dev, bool again)
 		canchar_recovered(dev, &standing);
 }
 
-/* For the first time, or again after bus-off. With the mutex. */
+/* Starts the chip for the first time, or again after bus-off. With the mutex. */
 static int canchar_start_chip(struct canchar_device *dev)
 {
 	unsigned long flags;

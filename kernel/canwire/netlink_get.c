@@ -95,7 +95,7 @@ static int cw_put_bus(struct sk_buff *skb, struct cw_bus *bus, u32 portid, u32 s
 	return 0;
 }
 
-/* Buses of other namespaces are CAP_NET_ADMIN's. */
+/* Only CAP_NET_ADMIN sees buses without a node in its network namespace. */
 static bool cw_may_see(struct sk_buff *request, const struct cw_bus *bus)
 {
 	return netlink_capable(request, CAP_NET_ADMIN) ||

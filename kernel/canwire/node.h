@@ -143,7 +143,7 @@ void cw_node_unlock(struct cw_wire *wire, unsigned long flags);
 /* Puts the node's next frame in front of its port. */
 void cw_node_choose(struct cw_node *node);
 
-/* Fails the frames that wait to be sent. */
+/* All waiting frames are lost; NAPI returns their buffers. */
 void cw_node_fail_all(struct cw_node *node);
 
 /* Puts a frame into the receive FIFO; false: the FIFO is full. */
