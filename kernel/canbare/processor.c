@@ -26,7 +26,7 @@
 
 static void *memory;
 static int hotplug_state = -1;
-/* That runs the image, or -1. */
+/* The CPU that runs the image; -1: none. */
 static int running = -1;
 
 bool canbare_has_memory(void)

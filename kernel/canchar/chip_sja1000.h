@@ -178,7 +178,7 @@ static __always_inline void sja1000_fill(const struct sja1000 *chip,
 		sja1000_fill_data(chip, data, frame);
 }
 
-/* The same, and requests transmission. */
+/* Puts a frame into the transmit buffer and requests transmission. */
 static __always_inline void sja1000_write_frame(const struct sja1000 *chip,
 						const struct canchar_frame *frame)
 {

@@ -148,7 +148,7 @@ static bool canchar_virtual_tx_free(struct canchar_device *dev)
 	return !READ_ONCE(((struct canchar_virtual *)dev->chip)->busy);
 }
 
-/* It interrupts at the end of every frame; of one that takes no time, if it may. */
+/* Nothing to do: the end of a frame interrupts always, without a bit rate by dev->tx_armed. */
 static void canchar_virtual_tx_interrupt(struct canchar_device *dev, bool wanted)
 {
 }
@@ -183,13 +183,13 @@ static void canchar_virtual_mask(struct canchar_device *dev, bool masked)
 {
 }
 
-/* Its causes stay where look finds them. */
+/* The chip keeps the causes of its interrupts, and look finds them. */
 static bool canchar_virtual_acknowledge(struct canchar_device *dev)
 {
 	return false;
 }
 
-/* The core ignores its interrupts until the start. */
+/* Nothing to do: the core ignores the chip's interrupts until start. */
 static void canchar_virtual_silence(struct canchar_device *dev)
 {
 }

@@ -29,7 +29,7 @@ static void canchar_deliver(struct canchar_device *dev, struct canchar_frame *fr
 			canchar_queue_put(file, frame);
 }
 
-/* One frame; whether there are more the chip is asked anyway. */
+/* Takes one frame, because the interrupt handler asks the chip again in any case. */
 static __always_inline unsigned int canchar_receive(struct canchar_device *dev)
 {
 	struct canchar_frame frame;
@@ -42,7 +42,7 @@ static __always_inline unsigned int canchar_receive(struct canchar_device *dev)
 	return 1;
 }
 
-/* With a full barrier after the condition that they wait for. */
+/* The caller has a full barrier after the condition that the waiters check. */
 static void canchar_wake_reader(struct canchar_file *file, u32 unread)
 {
 	if (unread >= file->wake_at && rcuwait_active(&file->reader))
@@ -52,7 +52,7 @@ static void canchar_wake_reader(struct canchar_file *file, u32 unread)
 		irq_work_queue(&file->wake_pollers);
 }
 
-/* Wakes all waiters for frames since the last call, at once. */
+/* Wakes all waiters for the frames that arrived since the last call. */
 static void canchar_wake_readers(struct canchar_device *dev)
 {
 	struct canchar_file *file;
@@ -67,9 +67,6 @@ static void canchar_wake_readers(struct canchar_device *dev)
 	}
 }
 
-/* A sent frame was on the bus: gives its echo to the files that requested it. With the lock
- * held.
- */
 void canchar_echo(struct canchar_device *dev)
 {
 	struct canchar_frame frame = dev->in_flight_frame;
@@ -97,7 +94,7 @@ void canchar_wake_everybody(struct canchar_device *dev)
 {
 	struct canchar_file *file;
 
-	smp_mb();	/* as above */
+	smp_mb();	/* as in canchar_wake_readers() */
 	list_for_each_entry(file, &dev->files, node) {
 		rcuwait_wake_up(&file->writer);
 		canchar_wake_reader(file, U32_MAX);
@@ -141,7 +138,6 @@ static u8 canchar_control_byte(const struct canchar_standing *standing)
 	}
 }
 
-/* The controller is on the bus again after bus-off. With the lock held. */
 void canchar_recovered(struct canchar_device *dev, const struct canchar_standing *standing)
 {
 	dev->recovering = false;
@@ -188,7 +184,7 @@ static void canchar_card_lost(struct canchar_device *dev)
 	canchar_wake_everybody(dev);
 }
 
-/* How many frames it has received. */
+/* Handles the events, and returns the number of received frames. */
 static __always_inline unsigned int canchar_handle(struct canchar_device *dev, unsigned int events)
 {
 	unsigned int count = 0;
@@ -210,7 +206,7 @@ static __always_inline unsigned int canchar_handle(struct canchar_device *dev, u
 	return count;
 }
 
-/* Masked: only changes of state interrupt, and polling serves the rest with them. */
+/* While the chip is masked, only changes of state interrupt; polling serves them and the frames. */
 static noinline bool canchar_interrupt_masked(struct canchar_device *dev)
 {
 	if (!dev->live || !dev->ops->acknowledge(dev))
@@ -220,13 +216,9 @@ static noinline bool canchar_interrupt_masked(struct canchar_device *dev)
 	return true;
 }
 
-/**
- * canchar_interrupt() - the hard interrupt handler of every board
- * @irq: its line
- * @data: the struct canchar_device
- *
- * Checks the chip again before it returns, which saves the interrupts of frames that arrived
- * meanwhile; but not without limit.
+/*
+ * The hard interrupt handler of every board: checks the chip again before it returns, which saves
+ * the interrupts of frames that arrived meanwhile; but not without limit.
  */
 irqreturn_t canchar_interrupt(int irq, void *data)
 {
@@ -259,7 +251,7 @@ irqreturn_t canchar_interrupt(int irq, void *data)
 	return vain || count ? IRQ_HANDLED : IRQ_NONE;
 }
 
-/* The same from task context, the interrupt masked. With the lock held. */
+/* As the interrupt handler, from task context while the interrupt is masked. With the lock held. */
 void canchar_poll_chip(struct canchar_device *dev)
 {
 	unsigned int events, count = 0;
@@ -314,7 +306,6 @@ static bool canchar_somebody_sleeps(const struct canchar_device *dev)
 	return false;
 }
 
-/* Starts the watchdog, unless it runs. With the lock held. */
 void canchar_watch(struct canchar_device *dev)
 {
 	if (!hrtimer_is_queued(&dev->watchdog))
@@ -345,7 +336,6 @@ enum hrtimer_restart canchar_watchdog(struct hrtimer *timer)
 	return again ? HRTIMER_RESTART : HRTIMER_NORESTART;
 }
 
-/* The chip is about to be polled: no interrupt, unless a caller sleeps for it. */
 void canchar_mask(struct canchar_device *dev)
 {
 	if (canchar_somebody_sleeps(dev))
@@ -357,7 +347,6 @@ void canchar_mask(struct canchar_device *dev)
 		canchar_set_mask(dev, false);
 }
 
-/* A caller is about to sleep: enables the interrupt. Not with the lock held. */
 void canchar_unmask(struct canchar_device *dev)
 {
 	unsigned long flags;

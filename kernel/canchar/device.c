@@ -56,7 +56,7 @@ static void canchar_enter_chip(struct canchar_device *dev, bool again)
 		canchar_recovered(dev, &standing);
 }
 
-/* For the first time, or again after bus-off. With the mutex. */
+/* Starts the chip for the first time, or again after bus-off. With the mutex. */
 static int canchar_start_chip(struct canchar_device *dev)
 {
 	unsigned long flags;
@@ -169,14 +169,9 @@ static void canchar_device_released(struct device *device)
 	kfree(dev);
 }
 
-/**
- * canchar_alloc() - allocate a device, not yet registered
- * @parent: what it is part of
- * @board: the board's name
- * @ops: what its chip does
- * @chip: the chip's own data, which must outlive canchar_unregister()
- *
- * Freed by put_device() on its dev, or by canchar_unregister().
+/*
+ * A device that is not yet registered; put_device() on its dev or canchar_unregister() frees it.
+ * The chip's own data must outlive canchar_unregister().
  */
 struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 				     const struct canchar_chip_ops *ops, void *chip)
@@ -221,12 +216,10 @@ int canchar_register(struct canchar_device *dev)
 	return cdev_device_add(&dev->cdev, &dev->dev);
 }
 
-/**
- * canchar_unregister() - the board is removed; files may stay open
- * @dev: no longer to be used by the caller
- *
- * When it returns, the chip is stopped and nothing touches it any more: reads and writes return
- * -ENODEV, poll(2) EPOLLHUP. The interrupt can be freed then.
+/*
+ * The board is removed; files may stay open. When this returns, the chip is stopped and nothing
+ * touches it any more: reads and writes return -ENODEV, poll(2) EPOLLHUP. The interrupt can be
+ * freed then. The caller must not use the device any more.
  */
 void canchar_unregister(struct canchar_device *dev)
 {

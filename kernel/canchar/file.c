@@ -25,7 +25,6 @@ int canchar_interrupted(u64 timeout_ns)
 	return timeout_ns == CANCHAR_FOREVER ? -ERESTARTSYS : -EINTR;
 }
 
-/* ns of CLOCK_MONOTONIC at which a wait of timeout_ns ends; KTIME_MAX: never. */
 u64 canchar_deadline(u64 timeout_ns)
 {
 	u64 now;
@@ -55,16 +54,12 @@ static bool canchar_sleep_until(u64 deadline)
 
 /* ---------------------------------------------------------- receiving -- */
 
-/* Polling a masked chip serves all files. */
+/* One file's wish masks the chip; then every file polls, which serves all of them. */
 static bool canchar_polls_chip(const struct canchar_file *file)
 {
 	return READ_ONCE(file->options.flags) & CANCHAR_POLL_CHIP || READ_ONCE(file->dev->masked);
 }
 
-/*
- * The number of waiting frames; polls the chip first if its interrupt is masked. With the read
- * mutex, which keeps the ring.
- */
 u32 canchar_look(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
@@ -79,7 +74,7 @@ u32 canchar_look(struct canchar_file *file)
 	return canchar_ring_unread(&file->rx);
 }
 
-/* The same without the mutex: the lock keeps the ring from being replaced meanwhile. */
+/* The lock keeps the ring from being replaced meanwhile. */
 u32 canchar_look_locked(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
@@ -151,13 +146,11 @@ static void canchar_sleep_for_frames(struct canchar_file *file, u32 min, u64 dea
 	finish_rcuwait(&file->reader);
 }
 
-/**
- * canchar_wait_frames() - wait until frames have arrived
- * @file: one reader at a time, with its read mutex
- * @min: how many
- * @timeout_ns: 0 to check once, CANCHAR_FOREVER
+/*
+ * Waits until @min frames have arrived; one reader at a time, with its read mutex. A timeout of 0
+ * checks once.
  *
- * Return: the number of waiting frames, fewer than @min after the timeout, a signal, or when the
+ * Returns the number of waiting frames: fewer than @min after the timeout, a signal, or when the
  * device has stopped; if none wait then, -ERESTARTSYS or -EINTR, -ENETDOWN, -ENODEV, or 0 after the
  * time.
  */
@@ -324,7 +317,7 @@ static int canchar_wait_to_write(struct canchar_file *file, bool all_sent, u64 t
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
 	file->tx_waiters++;
-	canchar_feed(dev);	/* so that an interrupt is asked for */
+	canchar_feed(dev);	/* requests an interrupt, because somebody waits now */
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	prepare_to_rcuwait(&file->writer);
 	for (;;) {
@@ -352,7 +345,6 @@ static int canchar_wait_to_write(struct canchar_file *file, bool all_sent, u64 t
 	return err;
 }
 
-/* With the write mutex. */
 int canchar_wait_sent(struct canchar_file *file, u64 timeout_ns)
 {
 	return canchar_wait_to_write(file, true, timeout_ns);

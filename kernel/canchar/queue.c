@@ -24,7 +24,6 @@ static void canchar_ring_init(struct canchar_ring_end *ring, void *memory, u32 s
 	ring->tail = 0;
 }
 
-/* New empty rings. With the map mutex held; nobody reads or writes the file. */
 int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 {
 	size_t rx_bytes = canchar_ring_bytes(rx_slots), tx_bytes = canchar_ring_bytes(tx_slots);
@@ -164,7 +163,6 @@ int canchar_filters_set(struct canchar_file *file, const struct canchar_filters 
 	return fits ? 0 : -ENOSPC;
 }
 
-/* Takes the next frame. One reader at a time. */
 bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame)
 {
 	u32 lost = 0;

@@ -16,18 +16,11 @@
 
 #include "../uapi/canchar.h"
 
-/**
- * struct canchar_ring_end - one side, or in the kernel both sides, of a ring
- * @shared: the words that both sides see
- * @slots: the frames
- * @mask: slots less one
- * @head: the producer's
- * @tail: the consumer's
- */
+/* One side of a ring, or in the kernel both: head is the producer's, tail the consumer's. */
 struct canchar_ring_end {
-	struct canchar_ring *shared;
+	struct canchar_ring *shared;	/* the words that both sides see */
 	struct canchar_frame *slots;
-	u32 mask;
+	u32 mask;			/* slots less one */
 	u32 head ____cacheline_aligned;
 	u32 tail ____cacheline_aligned;
 };
@@ -90,7 +83,7 @@ static __always_inline bool canchar_ring_get(struct canchar_ring_end *ring,
 }
 
 /*
- * The same where the producer overwrites; adds to *lost how many frames it did.
+ * As canchar_ring_get(), of a producer that overwrites; adds the overwritten frames to *lost.
  * The slot that the producer may be filling is not read: slots less one count.
  */
 static __always_inline bool canchar_ring_get_latest(struct canchar_ring_end *ring,
@@ -105,7 +98,7 @@ static __always_inline bool canchar_ring_get_latest(struct canchar_ring_end *rin
 			ring->tail = head - ring->mask;
 		}
 		canchar_copy(frame, &ring->slots[ring->tail & ring->mask]);
-		smp_rmb();	/* F */
+		smp_rmb();					/* F */
 		head = smp_load_acquire(&ring->shared->head);	/* B */
 		if (head - ring->tail <= ring->mask) {
 			ring->tail++;

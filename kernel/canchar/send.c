@@ -17,7 +17,7 @@ static bool canchar_senders_wait(const struct canchar_device *dev)
 	return false;
 }
 
-/* Requests an interrupt when the transmit buffer is free again. */
+/* Whether somebody waits for the transmit buffer to become free. */
 static bool canchar_tx_wanted(const struct canchar_device *dev)
 {
 	if (canchar_senders_wait(dev))
@@ -152,7 +152,6 @@ static __always_inline void canchar_launch(struct canchar_device *dev, struct ca
 	chip_send(dev, frame);
 }
 
-/* Gives the controller the next frame if it can take it. With the lock held. */
 void canchar_feed(struct canchar_device *dev)
 {
 	struct canchar_file *file;
@@ -163,7 +162,7 @@ void canchar_feed(struct canchar_device *dev)
 		if (dev->tx_armed || !canchar_tx_wanted(dev))
 			return;
 		canchar_arm(dev, true);
-		/* It may have become free before the interrupt was allowed. */
+		/* The buffer may have become free before the interrupt was allowed. */
 		if (!chip_tx_free(dev))
 			return;
 	}
@@ -214,7 +213,6 @@ static __always_inline bool canchar_push_at_once(struct canchar_device *dev,
 	return true;
 }
 
-/* Sends a frame past its file's queue, which is empty; false when it must be queued. */
 bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame *frame)
 {
 	struct canchar_device *dev = file->dev;
@@ -229,7 +227,6 @@ bool canchar_send_at_once(struct canchar_file *file, const struct canchar_frame 
 	return true;
 }
 
-/* Sends what was put into a transmit ring. With the lock held. */
 void canchar_push(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;
@@ -244,7 +241,6 @@ void canchar_push(struct canchar_file *file)
 	}
 }
 
-/* Whether all of a file's frames have left the controller. With the lock held. */
 bool canchar_all_sent(const struct canchar_file *file)
 {
 	const struct canchar_device *dev = file->dev;
@@ -252,16 +248,13 @@ bool canchar_all_sent(const struct canchar_file *file)
 	return !canchar_ring_unsent(&file->tx) && !(dev->in_flight && dev->in_flight_of == file);
 }
 
-/* The frame in the controller will not leave it. With the lock held. */
 void canchar_abort_in_flight(struct canchar_device *dev)
 {
 	dev->counts.tx_aborted += dev->in_flight;
 	dev->in_flight = false;
 }
 
-/* Stops sending; waiting frames would be stale after the next start, so they are discarded. With
- * the lock held.
- */
+/* Waiting frames would be stale after the next start. */
 void canchar_stop_sending(struct canchar_device *dev)
 {
 	struct canchar_file *file;
@@ -269,14 +262,13 @@ void canchar_stop_sending(struct canchar_device *dev)
 	canchar_abort_in_flight(dev);
 	dev->tx_armed = false;
 	list_for_each_entry(file, &dev->files, node) {
-		/* A mapped ring is its process's to send again. */
+		/* The process can send the frames of a mapped ring again. */
 		if (!file->mapped)
 			canchar_discard(file);
 		canchar_deactivate(file);
 	}
 }
 
-/* A file is closed: removes all pointers to it. With the lock held. */
 void canchar_forget_file(struct canchar_file *file)
 {
 	struct canchar_device *dev = file->dev;

@@ -26,63 +26,29 @@
  */
 #define CW_INTEGRATION_BITS	11
 
-/**
- * struct cw_length - the length of a frame
- * @nominal: bits at the nominal rate
- * @data: at the data rate: FD frames with BRS
- * @head: of the nominal ones, those up to the control field, as if unstuffed
- *
- * From the first bit of SOF to the last of EOF, stuff bits included.
- */
+/* The bits of a frame, from SOF to EOF, stuff bits included. */
 struct cw_length {
-	__u16 nominal;
-	__u16 data;
-	__u16 head;
+	__u16 nominal;	/* at the nominal rate */
+	__u16 data;	/* at the data rate: FD frames with BRS */
+	__u16 head;	/* of the nominal ones, those up to the control field, as if unstuffed */
 };
 
-/**
- * cw_bits_init() - fills the tables; before all other functions of bits.c
- */
+/* Fills the tables: must be called before all other functions of bits.c. */
 void cw_bits_init(void);
 
-/**
- * cw_measure() - counts the bits of a frame, whose length must be valid for its format
- * @frame: the frame
- * @length: filled in
- */
+/* Counts the bits of a frame, whose length must be valid for its format. */
 void cw_measure(const struct canfd_frame *frame, struct cw_length *length);
 
-/**
- * cw_arbitration_key() - the arbitration field, its first bit at the top
- * @frame: the frame
- *
- * Return: the key; of two nodes the one with the lower key wins
- */
+/* The arbitration field, its first bit at the top: the lower key wins. */
 __u32 cw_arbitration_key(const struct canfd_frame *frame);
 
-/**
- * cw_dlc() - the DLC of a frame
- * @frame: the frame
- *
- * Return: 0 to 15
- */
+/* The frame's DLC, 0 to 15. */
 __u8 cw_dlc(const struct canfd_frame *frame);
 
-/**
- * cw_fd_len() - the length that FD has for at least so many bytes
- * @len: bytes
- *
- * Return: 0 to 8, 12, 16, 20, 24, 32, 48, or 64
- */
+/* The shortest length of an FD frame for @len bytes: 0 to 8, 12, 16, 20, 24, 32, 48 or 64. */
 __u8 cw_fd_len(__u8 len);
 
-/**
- * cw_split() - divides the first bits of a frame into those of the two rates
- * @length: filled in
- * @bits: from SOF on
- * @nominal: of them at the nominal rate
- * @data: what the line was requested with
- */
+/* Divides the first @bits of a frame, from SOF on, into those of the two rates. */
 void cw_split(const struct cw_length *length, __u32 bits, __u16 *nominal, __u16 *data);
 
 #endif

@@ -38,7 +38,6 @@ static void cw_node_drop_next(struct cw_node *node)
 	napi_schedule(&node->napi);
 }
 
-/* All waiting frames are lost; NAPI returns their buffers. */
 void cw_node_fail_all(struct cw_node *node)
 {
 	while (node->tx_next != node->tx_head)
@@ -46,7 +45,6 @@ void cw_node_fail_all(struct cw_node *node)
 	node->port.next = NULL;
 }
 
-/* Returns whether the FIFO had room. */
 bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 end)
 {
 	u32 units = cw_fifo_units(node, frame);

@@ -52,7 +52,7 @@ static void cw_node_complete(struct cw_node *node)
 	}
 	/* C, pairs with cw_xmit() */
 	smp_store_release(&node->tx_done, done);
-	/* D: tx_done before the look at the queue. */
+	/* D, pairs with cw_xmit() */
 	smp_mb();
 	if (netif_queue_stopped(dev) && READ_ONCE(node->state) != CW_NODE_BUS_OFF)
 		netif_wake_queue(dev);

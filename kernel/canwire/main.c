@@ -36,9 +36,9 @@ static uint tap_records = CW_TAP_RECORDS_DEFAULT;
 module_param(tap_records, uint, 0444);
 MODULE_PARM_DESC(tap_records, "frames that a tap remembers, a power of two (default 16384)");
 
-/* Of the lists of buses and nodes; taken outside of RTNL. */
+/* Guards the lists of buses and nodes; taken outside of RTNL. */
 DEFINE_MUTEX(cw_mutex);
-/* Of cw_nodes, for cw_bus_is_visible(), which runs where cw_mutex must not be taken. */
+/* Guards cw_nodes for cw_bus_is_visible(), which runs where cw_mutex must not be taken. */
 static DEFINE_SPINLOCK(cw_nodes_lock);
 /*
  * Whether taps have their devices. Not before the module is sure to stay: one that fails to load is
@@ -84,7 +84,7 @@ bool cw_bus_is_visible(const struct cw_tap *tap, const struct net *net)
 	return visible;
 }
 
-/* A device file gets it. */
+/* The bus's device file has this name. */
 static bool cw_bus_name_is_valid(const char *name)
 {
 	size_t i;

@@ -243,7 +243,7 @@ static int cw_cmd_inject(struct sk_buff *skb, struct genl_info *info)
 			NL_SET_ERR_MSG(info->extack, "a probability is out of 1000000000");
 			return -EINVAL;
 		}
-		/* Every frame is 0, because one does not fit. */
+		/* 0 means every frame, because a probability of one does not fit. */
 		if (probability < CW_PROBABILITY_ONE)
 			fault.probability = max_t(u64, 1, div_u64(probability << 32,
 								  CW_PROBABILITY_ONE));

@@ -62,7 +62,7 @@ static int cw_put_bus(struct sk_buff *skb, struct cw_bus *bus, u32 portid, u32 s
 	u32 bit = 0, data_bit = 0;
 	unsigned long irq_flags;
 	struct cw_port *port;
-	u64 slip;
+	u64 slip;	/* half ns */
 	void *header;
 
 	raw_spin_lock_irqsave(&bus->wire.lock, irq_flags);
@@ -95,7 +95,7 @@ static int cw_put_bus(struct sk_buff *skb, struct cw_bus *bus, u32 portid, u32 s
 	return 0;
 }
 
-/* Buses of other namespaces are CAP_NET_ADMIN's. */
+/* Only CAP_NET_ADMIN sees buses without a node in its network namespace. */
 static bool cw_may_see(struct sk_buff *request, const struct cw_bus *bus)
 {
 	return netlink_capable(request, CAP_NET_ADMIN) ||

@@ -22,7 +22,7 @@ static const struct can_bittiming_const cw_bittiming_const = {
 	.brp_inc = 1,
 };
 
-/* The node may be moved to another wire before the lock is had. */
+/* The node may be moved to another wire before this function has the lock. */
 struct cw_wire *cw_node_lock(struct cw_node *node, unsigned long *flags)
 {
 	for (;;) {
@@ -163,7 +163,7 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 	return NETDEV_TX_OK;
 }
 
-/* What ip-link(8) set. */
+/* Takes over the bit rates and modes that ip-link(8) has set. */
 static void cw_node_configure(struct cw_node *node)
 {
 	const struct can_bittiming *nominal = &node->can.bittiming;

@@ -4,6 +4,11 @@
  *
  * Three files: node.c is the network device, controller.c the wire's side (under its lock, in hard
  * interrupt), handover.c the delivery to the stack by NAPI.
+ *
+ * Barriers between them: A publishes how a frame was sent, B a received frame, before NAPI looks.
+ * C hands transmit buffers back before xmit fills them again. D orders the stop of a full queue
+ * before xmit checks again for room, and new room before NAPI checks for a stopped queue: one of
+ * them sees the other, so no queue stays stopped.
  */
 #ifndef CANWIRE_NODE_H
 #define CANWIRE_NODE_H
@@ -16,7 +21,7 @@
 
 struct cw_bus;
 
-/* Of the ring of transmit buffers, a power of two above CW_TX_BUFFERS_MAX. */
+/* Places in the ring of transmit buffers: a power of two above CW_TX_BUFFERS_MAX. */
 #define CW_TX_RING		4
 
 enum cw_node_state {
@@ -26,107 +31,57 @@ enum cw_node_state {
 	CW_NODE_BUS_OFF,	/* frames to send are lost */
 };
 
-/**
- * struct cw_received - a frame in the receive FIFO
- * @end: half ns
- * @frame: the frame
- */
+/* A frame in the receive FIFO, and its end in half ns. */
 struct cw_received {
 	u64 end;
 	struct canfd_frame frame;
 };
 
-/**
- * struct cw_events - what NAPI reports to the stack beside frames
- * @any: there is something to report
- * @overrun: frames were lost
- * @lost: arbitration, at bit lost_bit
- * @lost_bit: where arbitration was lost
- * @error: the last one: enum canwire_error
- * @error_sending: the node was the sender
- * @errors: since the last report
- *
- * What NAPI reports to the stack in addition to frames; under the wire's lock.
- */
+/* What NAPI reports to the stack in addition to frames; under the wire's lock. */
 struct cw_events {
 	bool any;
 	bool overrun;
-	bool lost;
+	bool lost;	/* arbitration, at bit lost_bit */
 	u8 lost_bit;
-	u8 error;
+	u8 error;	/* the last one: enum canwire_error */
 	bool error_sending;
-	u32 errors;
+	u32 errors;	/* since the last report */
 };
 
-/**
- * struct cw_node - a node
- * @can: first: the core's
- * @port: the wire's view of it
- * @dev: its interface
- * @bus: the bus
- * @stub: the private wire while it is disconnected, made on demand
- * @napi: delivery to the stack
- * @list: of all nodes; cw_mutex
- * @fifo_bytes: both 0: by mode
- * @fifo_frames: both 0: by mode
- * @tx_buffers: how many the controller has
- * @fd_tolerant: ignores FD frames while FD is off
- * @connected: is on its bus
- * @state: under the wire's lock
- * @tx_head: xmit fills here
- * @tx_next: the wire sends here
- * @tx_done: NAPI hands back here
- * @tx_failed: a bit per place: not sent
- * @tx: transmit ring
- * @tx_end: when each frame ended
- * @babble: the frame that is repeated
- * @babble_left: U32_MAX: forever
- * @ring: memory
- * @ring_size: power of two
- * @rx_head: the wire puts in here
- * @rx_tail: NAPI takes out here
- * @rx_in: units of fifo_size that went in and out
- * @rx_out: units of fifo_size that went in and out
- * @fifo_size: in its unit
- * @fifo_in_bytes: its unit
- * @events: what NAPI has to report
- * @stats: counters
- */
 struct cw_node {
-	struct can_priv can;
+	struct can_priv can;	/* first, for the CAN core */
 	struct cw_port port;
 	struct net_device *dev;
 	struct cw_bus *bus;
-	struct cw_wire *stub;
+	struct cw_wire *stub;	/* the private wire while it is disconnected, made on demand */
 	struct napi_struct napi;
-	struct list_head list;
+	struct list_head list;	/* in cw_nodes; cw_mutex */
 
-	/* As it was made. */
-	u32 fifo_bytes, fifo_frames;
+	u32 fifo_bytes, fifo_frames;	/* both 0: by mode */
 	u8 tx_buffers;
-	bool fd_tolerant;
-	bool connected;
+	bool fd_tolerant;		/* ignores FD frames while FD is off */
+	bool connected;			/* to its bus */
 
-	enum cw_node_state state;
+	enum cw_node_state state;	/* under the wire's lock */
 
 	/*
 	 * Transmit ring, by counters: xmit fills at tx_head, the wire sends at tx_next, NAPI hands
-	 * back at tx_done. tx_failed has a bit per place.
+	 * back at tx_done. tx_failed: a bit per place, not sent.
 	 */
 	u32 tx_head, tx_next, tx_done;
 	unsigned long tx_failed;
 	struct cw_buffer tx[CW_TX_RING];
-	u64 tx_end[CW_TX_RING];
+	u64 tx_end[CW_TX_RING];	/* when each frame ended */
 
 	struct cw_buffer babble;
-	u32 babble_left;
+	u32 babble_left;	/* frames; U32_MAX: forever */
 
 	/* Receive FIFO: the wire puts in at rx_head, NAPI takes out at rx_tail. */
 	struct cw_received *ring;
-	u32 ring_size;
+	u32 ring_size;		/* power of two */
 	u32 rx_head, rx_tail;
-	u32 rx_in, rx_out;
-	u32 fifo_size;
+	u32 rx_in, rx_out;	/* bytes or frames that went in and out */
+	u32 fifo_size;		/* bytes, or frames */
 	bool fifo_in_bytes;
 
 	struct cw_events events;
@@ -152,19 +107,11 @@ static inline u32 cw_fifo_units(const struct cw_node *node, const struct canfd_f
 	return (frame->can_id & CAN_EFF_FLAG ? 5 : 3) + cw_data_bytes(frame);
 }
 
-/**
- * struct cw_node_config - how a node is made
- * @fifo_bytes: size of the receive FIFO in bytes, or 0
- * @fifo_frames: the same in frames, or 0
- * @tx_buffers: how many the controller has
- * @fd_tolerant: ignores FD frames while FD is off
- *
- * node.c
- */
+/* node.c */
 struct cw_node_config {
-	u32 fifo_bytes, fifo_frames;
+	u32 fifo_bytes, fifo_frames;	/* of the receive FIFO: one of them, or both 0: by mode */
 	u8 tx_buffers;
-	bool fd_tolerant;
+	bool fd_tolerant;		/* ignores FD frames while FD is off */
 };
 
 #define CW_FIFO_BYTES_DEFAULT	64	/* SJA1000 */
@@ -174,130 +121,50 @@ struct cw_node_config {
 #define CW_FIFO_FRAMES_MAX	512
 #define CW_TX_BUFFERS_DEFAULT	2
 
-/**
- * cw_node_make() - makes and registers an interface; takes RTNL
- * @net: the network namespace
- * @name: its name
- * @bus: the bus
- * @wire: the wire
- * @slot: its place on the bus
- * @config: its controller
- *
- * Return: the node or an error pointer
- */
+/* Makes and registers an interface; takes RTNL. */
 struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *bus,
 			     struct cw_wire *wire, u8 slot, const struct cw_node_config *config);
 
-/**
- * cw_node_destroy() - unregisters the interface and frees the node; takes RTNL
- * @node: the node
- */
+/* Unregisters the interface and frees the node; takes RTNL. */
 void cw_node_destroy(struct cw_node *node);
 
-/**
- * cw_node_of() - the node of an interface; with RTNL or cw_mutex
- * @dev: the device
- *
- * Return: the node, or NULL: not an interface of canwire
- */
+/* NULL: not an interface of canwire. With RTNL or cw_mutex. */
 struct cw_node *cw_node_of(struct net_device *dev);
 
-/**
- * cw_node_connect() - moves the node to its private wire or back; takes RTNL
- * @node: the node
- * @wire: the wire
- * @connected: whether it is to be on its bus
- *
- * Return: 0 or an error
- */
+/* Moves the node to its private wire or back; takes RTNL. */
 int cw_node_connect(struct cw_node *node, struct cw_wire *wire, bool connected);
 
-/**
- * cw_node_lock() - locks the wire that the node is on
- * @node: the node
- * @flags: of the interrupts
- *
- * Return: the wire
- */
+/* Locks the wire that the node is on, and returns it. */
 struct cw_wire *cw_node_lock(struct cw_node *node, unsigned long *flags);
-
-/**
- * cw_node_unlock() - unlocks what cw_node_lock() locked
- * @wire: the wire
- * @flags: of the interrupts
- */
 void cw_node_unlock(struct cw_wire *wire, unsigned long flags);
 
-/* controller.c, all under the wire's lock */
+/* controller.c: all but cw_state_of() under the wire's lock */
 
-/**
- * cw_node_choose() - puts the node's next frame in front of its port; under the wire's lock
- * @node: the node
- */
+/* Puts the node's next frame in front of its port. */
 void cw_node_choose(struct cw_node *node);
 
-/**
- * cw_node_fail_all() - fails the frames that wait to be sent; under the wire's lock
- * @node: the node
- */
+/* All waiting frames are lost; NAPI returns their buffers. */
 void cw_node_fail_all(struct cw_node *node);
 
-/**
- * cw_node_receive() - puts a frame into the receive FIFO; under the wire's lock
- * @node: the node
- * @frame: the frame
- * @end: in half nanoseconds
- *
- * Return: false: the FIFO is full
- */
+/* Puts a frame into the receive FIFO; false: the FIFO is full. */
 bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 end);
 
-/**
- * cw_node_sent() - the node's frame was on the wire; under the wire's lock
- * @node: the node
- * @buffer: what was sent
- * @end: in half nanoseconds
- */
+/* The node's frame was on the wire. */
 void cw_node_sent(struct cw_node *node, const struct cw_buffer *buffer, u64 end);
 
-/**
- * cw_node_lost_arbitration() - another frame won; under the wire's lock
- * @node: the node
- * @winner: key of the frame that won
- */
+/* Another frame won. */
 void cw_node_lost_arbitration(struct cw_node *node, u32 winner);
 
-/**
- * cw_node_error() - the frame on the wire was destroyed; under the wire's lock
- * @node: the node
- * @attempt: the attempt
- * @sending: whether the node was the sender
- */
+/* The frame on the wire was destroyed. */
 void cw_node_error(struct cw_node *node, const struct cw_attempt *attempt, bool sending);
 
-/**
- * cw_node_bus_off() - the node leaves the wire by its errors; under the wire's lock
- * @node: the node
- */
+/* The node leaves the wire by its errors. */
 void cw_node_bus_off(struct cw_node *node);
 
-/**
- * cw_state_of() - the state that an error counter means
- * @errors: the greater error counter
- *
- * Return: enum can_state
- */
+/* The state that the greater error counter means. */
 enum can_state cw_state_of(u32 errors);
 
 /* handover.c */
-
-/**
- * cw_node_poll() - NAPI: hands frames and events to the stack
- * @napi: of the node
- * @budget: frames at most
- *
- * Return: the number of frames
- */
 int cw_node_poll(struct napi_struct *napi, int budget);
 
 #endif

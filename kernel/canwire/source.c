@@ -82,7 +82,7 @@ static void cw_randomize(struct cw_source *source, struct canfd_frame *frame)
 		cw_randomize_data(source, frame);
 }
 
-/* The next frame into the buffer. */
+/* Puts the next frame into the buffer. */
 static void cw_source_compose(struct cw_source *source)
 {
 	struct canfd_frame *frame = &source->buffer.frame;
@@ -130,7 +130,7 @@ static void cw_schedule_advance(struct cw_source *source)
 	cw_schedule_due(source);
 }
 
-/* After a frame was offered: the time of the one after it. */
+/* A frame was offered: computes when the next one is due. */
 static void cw_source_advance(struct cw_source *source)
 {
 	if (cw_source_has_schedule(source)) {

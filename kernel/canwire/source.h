@@ -10,73 +10,36 @@
 
 #include "wire.h"
 
-/**
- * struct cw_source_plan - what to send and when
- * @frame: the frame
- * @period_ns: 0 and load 0: always a frame ready
- * @jitter_ns: each start is later by up to this
- * @seed: of random numbers
- * @start_ns: first start
- * @load: per mille, 0: by period
- * @burst: frames at each start
- * @count: frames, or rounds of the schedule
- * @endless: count does not apply
- * @flags: CANWIRE_SOURCE_...
- * @bit: ticks; 0: as the nodes
- * @data_bit: ticks; 0: as the nodes
- *
- * What to send and when; from netlink.
- */
+/* What to send and when, as requested by netlink. */
 struct cw_source_plan {
 	struct canfd_frame frame;
-	u64 period_ns;
-	u64 jitter_ns;
+	u64 period_ns;		/* 0 and load 0: always a frame ready */
+	u64 jitter_ns;		/* each start is later by 0 to this */
 	u64 seed;
 	u64 start_ns;
-	u32 load;
+	u32 load;		/* per mille; 0: by period */
 	u32 burst;
-	u32 count;
-	bool endless;
-	u32 flags;
-	u32 bit, data_bit;
+	u32 count;		/* frames, or rounds of the schedule */
+	bool endless;		/* count does not apply */
+	u32 flags;		/* CANWIRE_SOURCE_... */
+	u32 bit, data_bit;	/* ticks; 0: as the nodes */
 };
 
-/**
- * struct cw_source - the traffic source of a bus
- * @port: the wire's view of it
- * @buffer: the next frame
- * @timer: when the next frame is due and the buffer empty
- * @plan: what to send and when
- * @running: it was started
- * @due: half ns: the next frame's time, without jitter
- * @jitter: half ns, of this start
- * @in_burst: frames of it already offered
- * @offered_due: of the frame in the buffer
- * @left: frames or rounds
- * @number: of the next frame
- * @random: state of the random numbers
- * @round: half ns: start of the schedule's round
- * @position: in the schedule
- * @schedule: the loaded frames
- * @entries: of the schedule
- * @capacity: entries that its memory holds
- * @stats: counters
- */
 struct cw_source {
 	struct cw_port port;
 	struct cw_buffer buffer;
-	struct hrtimer timer;
+	struct hrtimer timer;	/* runs when the next frame is due and the buffer empty */
 	struct cw_source_plan plan;
 	bool running;
-	u64 due;
-	u64 jitter;
-	u32 in_burst;
-	u64 offered_due;
-	u64 left;
-	u32 number;
+	u64 due;		/* half ns, without jitter */
+	u64 jitter;		/* half ns, of this start */
+	u32 in_burst;		/* frames of the burst offered so far */
+	u64 offered_due;	/* half ns: due time of the frame in the buffer */
+	u64 left;		/* frames, or rounds of the schedule */
+	u32 number;		/* of the next frame */
 	u64 random;
-	u64 round;
-	u32 position;
+	u64 round;		/* half ns: start of this round of the schedule */
+	u32 position;		/* in the schedule */
 	struct canwire_schedule_entry *schedule;
 	u32 entries, capacity;
 	struct canwire_source_stats stats;
@@ -92,65 +55,27 @@ static inline struct cw_port *cw_source_port(struct cw_source *source)
 	return &source->port;
 }
 
-/**
- * cw_source_init() - makes a bus's source, stopped
- * @source: the source
- * @wire: the wire
- */
 void cw_source_init(struct cw_source *source, struct cw_wire *wire);
-
-/**
- * cw_source_destroy() - stops the source and frees its schedule
- * @source: the source
- */
 void cw_source_destroy(struct cw_source *source);
 
-/**
- * cw_source_load() - appends to the schedule; under cw_mutex
- * @source: the source
- * @entries: the entries
- * @count: how many
- * @reset: whether they replace the loaded ones
- *
- * Return: 0, -EBUSY while it runs, -E2BIG, -EINVAL, or -ENOMEM
- */
+/* Under cw_mutex, down to cw_source_stats(): */
+
+/* Appends to the schedule: 0, -EBUSY while it runs, -E2BIG, -EINVAL or -ENOMEM. */
 int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry *entries,
 		   u32 count, bool reset);
 
-/**
- * cw_source_start() - starts the source; under cw_mutex
- * @source: the source
- * @plan: what to send and when
- *
- * Return: 0, -EBUSY, or -ENETDOWN
- */
+/* 0, -EBUSY or -ENETDOWN. */
 int cw_source_start(struct cw_source *source, const struct cw_source_plan *plan);
 
-/**
- * cw_source_stop() - stops the source; under cw_mutex
- * @source: the source
- */
 void cw_source_stop(struct cw_source *source);
-
-/**
- * cw_source_stats() - the source's counters; under cw_mutex
- * @source: the source
- * @stats: filled in
- */
 void cw_source_stats(struct cw_source *source, struct canwire_source_stats *stats);
 
-/**
- * cw_source_sent() - the source's frame was on the wire; under the wire's lock
- * @source: the source
- * @attempt: the attempt
- * @free_at: the earliest next start of frame, in half ns
- */
+/* Under the wire's lock. */
+
+/* The source's frame was on the wire; the next one starts at @free_at (half ns) or later. */
 void cw_source_sent(struct cw_source *source, const struct cw_attempt *attempt, u64 free_at);
 
-/**
- * cw_source_error() - the source's frame was destroyed; under the wire's lock
- * @source: the source
- */
+/* The source's frame was destroyed. */
 void cw_source_error(struct cw_source *source);
 
 #endif

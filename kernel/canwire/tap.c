@@ -106,10 +106,9 @@ void cw_tap_end(struct cw_tap *tap, const struct cw_attempt *a, const struct cw_
 	}
 	if (unlikely(!stats->first_sof_ns))
 		stats->first_sof_ns = r->sof_ns;
-	/* E: a record before its head. Pairs with what readers put between the two. */
+	/* E */
 	smp_store_release(&tap->ring->head, tap->ring->head + 1);
-	/* F: the head before the look for waiters, and before the next record overwrites one. */
-	smp_mb();
+	smp_mb();	/* F */
 	/* After the barrier F. */
 	if (waitqueue_active(&tap->readers))
 		irq_work_queue(&tap->wake);

@@ -83,7 +83,7 @@ void cw_wire_refresh(struct cw_wire *wire)
 		wire->uniform = false;
 }
 
-/* When it takes part at the earliest, if the wire stays idle. */
+/* When the controller takes part at the earliest, if the wire stays idle. */
 static void cw_port_expect(struct cw_port *port)
 {
 	port->not_before = port->idle_from == U64_MAX ? U64_MAX :
@@ -202,7 +202,7 @@ static void cw_arbitrate(struct cw_wire *wire, u64 earliest)
 
 		if (ready > sof || ready == U64_MAX)
 			continue;
-		/* Then the others still wait: suspended, or not yet on the bus. */
+		/* At this earlier time the others still wait: suspended, or not yet on the bus. */
 		if (ready < sof) {
 			a->pending = 0;
 			a->marks = 0;
@@ -314,7 +314,7 @@ void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
 	if (a->port == port) {
 		cw_attempt_break_off(wire, a, now);
 	} else if (a->port && !a->error && !cw_faults_acknowledged(wire, a)) {
-		/* It was the last one to acknowledge. */
+		/* The controller that leaves was the last one to acknowledge. */
 		cw_faults_cut(a, a->port, CANWIRE_ERROR_ACK,
 			      a->nominal + a->data - (CW_END_BITS - 2), 0);
 		hrtimer_start(&wire->timer, ns_to_ktime(cw_to_ns(a->end)), HRTIMER_MODE_ABS_HARD);
@@ -330,7 +330,7 @@ static void cw_attempt_deliver(struct cw_wire *wire, struct cw_attempt *a,
 	for (slots = a->takers; slots; slots &= slots - 1) {
 		struct cw_port *port = cw_port_of(wire, slots);
 
-		/* Above 127 it falls to where one more error makes it passive again. */
+		/* From above 127 to where one more error makes the node passive again. */
 		if (unlikely(port->rx_errors) && !(port->mode & CW_MODE_LISTEN_ONLY))
 			port->rx_errors = port->rx_errors > 127 ? 119 : port->rx_errors - 1;
 		if (likely(cw_node_receive(port->node, &a->buffer->frame, a->end)))
@@ -340,7 +340,7 @@ static void cw_attempt_deliver(struct cw_wire *wire, struct cw_attempt *a,
 	}
 }
 
-/* Then removes it from its sender, which may fill the buffer again. */
+/* The frame was delivered: removes it from its sender, which may fill the buffer again. */
 static void cw_attempt_complete(struct cw_wire *wire, struct cw_attempt *a,
 				struct cw_tap_masks *masks)
 {
@@ -363,7 +363,7 @@ static void cw_attempt_complete(struct cw_wire *wire, struct cw_attempt *a,
 		wire->pending &= ~BIT_ULL(sender->slot);
 }
 
-/* Those that wanted to send at SOF too. */
+/* The other controllers that wanted to send at SOF have lost the arbitration. */
 static void cw_attempt_losers(struct cw_wire *wire, const struct cw_attempt *a)
 {
 	u64 slots = a->pending & wire->pending;
@@ -407,7 +407,7 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 	u64 now = now_ns * 2, interframe;
 	bool slips;
 
-	/* First, because receivers have waited for the machine. */
+	/* Delivery comes first, because receivers have waited for the machine. */
 	if (likely(!a->error))
 		cw_attempt_deliver(wire, a, &masks);
 

@@ -45,16 +45,9 @@ struct cw_tap;
 struct cw_node;
 struct cw_source;
 
-/**
- * struct cw_buffer - a frame that waits for the wire
- * @key: cw_arbitration_key()
- * @length: how long it is
- * @babble: it is babbled
- * @esi: its sender asked for CANFD_ESI
- * @frame: the frame
- */
+/* A frame that waits for the wire; @esi: its sender asked for CANFD_ESI. */
 struct cw_buffer {
-	u32 key;
+	u32 key;	/* cw_arbitration_key() */
 	struct cw_length length;
 	bool babble;
 	bool esi;
@@ -68,197 +61,92 @@ struct cw_buffer {
 #define CW_MODE_LOOPBACK	0x08	/* receives its own frames, and acknowledges them */
 #define CW_MODE_SELF_ACK	0x10	/* counts its frames as acknowledged */
 
-/**
- * struct cw_port - the view that a wire has of a controller
- * @wire: the wire that it is on
- * @node: NULL: the source
- * @next: the frame to send, NULL for none
- * @not_before: it does not start a frame earlier
- * @idle_from: recessive since then; ~0 while a frame is on the wire
- * @sequences: of recessive bits that it still waits for
- * @bit: ticks
- * @data_bit: ticks
- * @tx_errors: error counters
- * @rx_errors: error counters
- * @slot: place on the bus
- * @mode: CW_MODE_...
- *
- * The wire's view of a controller: a node, or the source.
- */
+/* The wire's view of a controller: a node, or the source. */
 struct cw_port {
 	struct cw_wire *wire;
-	struct cw_node *node;
-	struct cw_buffer *next;
-	u64 not_before;
-	u64 idle_from;
-	u32 sequences;
-	u32 bit, data_bit;
+	struct cw_node *node;	/* NULL: the source */
+	struct cw_buffer *next;	/* the frame to send, NULL for none */
+	u64 not_before;		/* the earliest start of its next frame */
+	u64 idle_from;		/* recessive since then; ~0 while a frame is on the wire */
+	u32 sequences;		/* of recessive bits, to wait for */
+	u32 bit, data_bit;	/* ticks */
 	u16 tx_errors, rx_errors;
-	u8 slot;
-	u8 mode;
+	u8 slot;		/* place on the bus */
+	u8 mode;		/* CW_MODE_... */
 };
 
-/**
- * struct cw_attempt - the frame that is on the wire, or will be at @sof
- * @buffer: NULL: the wire is idle
- * @port: NULL: it was removed during the frame
- * @sof: start of frame, in half ns
- * @end: of the frame, in half ns
- * @pending: slots that contended
- * @takers: slots that will take it
- * @confused: slots that cannot read it: other bit rates
- * @first: slots that saw the error before the others
- * @ifindex: of the sender
- * @nominal: bits up to @end
- * @data: bits up to @end
- * @error_bit: where the error flag starts
- * @error: enum canwire_error
- * @slot: of the sender
- * @marks: CANWIRE_MARK_...
- * @injected: the error was injected
- * @source_reads: the source acknowledges it
- */
+/* The frame that is on the wire, or will be at @sof. */
 struct cw_attempt {
-	struct cw_buffer *buffer;
-	struct cw_port *port;
-	u64 sof, end;
-	u64 pending;
-	u64 takers;
-	u64 confused;
-	u64 first;
-	u32 ifindex;
-	u16 nominal, data;
-	u16 error_bit;
-	u8 error;
-	u8 slot;
-	u8 marks;
+	struct cw_buffer *buffer;	/* NULL: the wire is idle */
+	struct cw_port *port;		/* NULL: it was removed during the frame */
+	u64 sof, end;			/* half ns */
+	u64 pending;			/* slots that contended */
+	u64 takers;			/* slots that will take it */
+	u64 confused;			/* slots that cannot read it: other bit rates */
+	u64 first;			/* slots that saw the error before the others */
+	u32 ifindex;			/* of the sender */
+	u16 nominal, data;		/* bits up to @end */
+	u16 error_bit;			/* where the error flag starts */
+	u8 error;			/* enum canwire_error */
+	u8 slot;			/* of the sender */
+	u8 marks;			/* CANWIRE_MARK_... */
 	bool injected;
-	bool source_reads;
+	bool source_reads;		/* the source acknowledges it */
 };
 
-/**
- * struct cw_fault - injected errors
- * @kind: CANWIRE_ERROR_NONE: none
- * @count: still to come; U32_MAX: no end
- * @probability: of 2^32, 0 means each frame
- * @slot: the affected slot; -1: any
- */
+/* Errors to inject. */
 struct cw_fault {
-	u32 kind;
-	u32 count;
-	u32 probability;
-	int slot;
+	u32 kind;		/* CANWIRE_ERROR_NONE: none */
+	u32 count;		/* still to come; U32_MAX: no end */
+	u32 probability;	/* of 2^32, 0 means each frame */
+	int slot;		/* the affected slot; -1: any */
 };
 
-/**
- * struct cw_wire - the state of a wire
- * @lock: raw, interrupts off: guards all of it
- * @timer: end of the attempt
- * @now: the attempt
- * @free_at: earliest SOF after the last attempt
- * @pending: slots with a frame to send
- * @active: slots that take part
- * @joining: slots that wait for recessive bits first
- * @silent: slots that do not acknowledge: listen-only
- * @uniform: all take part in the same way, at the same rates
- * @slipped: before the attempt
- * @slip: half ns; 0: CW_SLIP_FRAMES of the late frame
- * @behind: attempts in a row that had ended before their timer was set
- * @behind_since: when the first of them was handled, ns
- * @random: state
- * @fault: injected errors
- * @ports: by slot
- * @source: NULL: a wire that was cut off has none
- * @tap: likewise
- * @orphan: the frame of a removed sender
- */
 struct cw_wire {
-	raw_spinlock_t lock;
-	struct hrtimer timer;
+	raw_spinlock_t lock;	/* of everything here */
+	struct hrtimer timer;	/* end of the attempt */
 	struct cw_attempt now;
-	u64 free_at;
-	u64 pending;
-	u64 active;
-	u64 joining;
-	u64 silent;
-	bool uniform;
-	bool slipped;
-	u64 slip;
-	u32 behind;
-	u64 behind_since;
-	u64 random;
+	u64 free_at;	/* earliest SOF after the last attempt */
+	u64 pending;	/* slots with a frame to send */
+	u64 active;	/* slots that take part */
+	u64 joining;	/* slots that wait for recessive bits first */
+	u64 silent;	/* slots that do not acknowledge: listen-only */
+	bool uniform;	/* all take part in the same way, at the same rates */
+	bool slipped;	/* before this attempt */
+	u64 slip;	/* half ns; 0: CW_SLIP_FRAMES of the late frame */
+	u32 behind;	/* attempts in a row that had ended before their timer was set */
+	u64 behind_since;	/* when the first of them was handled, ns */
+	u64 random;	/* state of cw_random() */
 	struct cw_fault fault;
-	struct cw_port *ports[CANWIRE_NODES_MAX];
-	struct cw_source *source;
-	struct cw_tap *tap;
-	struct cw_buffer orphan;
+	struct cw_port *ports[CANWIRE_NODES_MAX];	/* by slot */
+	struct cw_source *source;	/* NULL: the private wire of a disconnected node */
+	struct cw_tap *tap;	/* NULL: likewise */
+	struct cw_buffer orphan;	/* the frame of a removed sender */
 };
 
-/**
- * cw_wire_init() - makes an empty wire
- * @wire: the wire
- * @source: the source
- * @tap: the tap
- */
 void cw_wire_init(struct cw_wire *wire, struct cw_source *source, struct cw_tap *tap);
 
-/**
- * cw_wire_stop() - no more attempts; all ports must have been removed
- * @wire: the wire
- */
+/* All ports must have been removed. */
 void cw_wire_stop(struct cw_wire *wire);
 
-/* Under the lock, all of these; now_ns is on CLOCK_MONOTONIC. */
+/* All functions below are called under the lock; now_ns is on CLOCK_MONOTONIC. */
 
-/* Connects a controller, which takes part after @sequences of recessive bits. */
-
-/**
- * cw_wire_join() - connects a controller; under the lock
- * @wire: the wire
- * @port: the controller
- * @now_ns: now
- * @sequences: of 11 recessive bits before it takes part
- */
+/* The controller takes part after @sequences of 11 recessive bits. */
 void cw_wire_join(struct cw_wire *wire, struct cw_port *port, u64 now_ns, u32 sequences);
 
-/**
- * cw_wire_leave() - removes a controller, and cuts off a frame that it is sending; under the lock
- * @wire: the wire
- * @port: the controller
- * @now_ns: now
- */
+/* Cuts off a frame that the controller is sending. */
 void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns);
 
-/**
- * cw_wire_send() - a controller has a frame to send; under the lock
- * @wire: the wire
- * @port: the controller
- * @since_ns: since when it is ready
- */
+/* The controller has a frame to send, since @since_ns. */
 void cw_wire_send(struct cw_wire *wire, struct cw_port *port, u64 since_ns);
 
-/**
- * cw_wire_withdraw() - a controller has another frame to send, or none; what is on the wire
- *	already ends there; under the lock
- * @wire: the wire
- * @port: the controller
- * @now_ns: now
- */
+/* The controller has another frame to send, or none; a frame on the wire ends there. */
 void cw_wire_withdraw(struct cw_wire *wire, struct cw_port *port, u64 now_ns);
 
-/**
- * cw_wire_refresh() - rates or modes have changed, or the source was started or stopped; under
- *	the lock
- * @wire: the wire
- */
+/* Rates or modes have changed, or the source was started or stopped. */
 void cw_wire_refresh(struct cw_wire *wire);
 
-/**
- * cw_wire_reference() - the port whose rates the source takes over; under the lock
- * @wire: the wire
- *
- * Return: that of the lowest slot, or NULL
- */
+/* The port whose rates the source takes over: that of the lowest slot, or NULL. */
 struct cw_port *cw_wire_reference(struct cw_wire *wire);
 
 /* The port of the lowest of some slots. */
@@ -288,48 +176,22 @@ static inline bool cw_is_passive(const struct cw_port *port)
 	return port->tx_errors >= 128 || port->rx_errors >= 128;
 }
 
-/**
- * cw_random() - the next random number
- * @state: the state
- *
- * Return: 64 bits
- */
 u64 cw_random(u64 *state);
 
 /* faults.c: errors and their confinement. */
 
-/**
- * cw_faults_foresee() - decides whether and how a frame will fail; changes no state but the
- *	attempt's
- * @wire: the wire
- * @attempt: the attempt
- */
+/* Decides whether and how a frame will fail; changes no state but the attempt's. */
 void cw_faults_foresee(struct cw_wire *wire, struct cw_attempt *attempt);
 
-/**
- * cw_faults_account() - a frame failed: error counters, states, bus-off
- * @wire: the wire
- * @attempt: the attempt
- */
+/* A frame failed: error counters, states, bus-off. */
 void cw_faults_account(struct cw_wire *wire, struct cw_attempt *attempt);
 
-/**
- * cw_faults_cut() - sets the error of an attempt and where it ends
- * @attempt: the attempt
- * @sender: who sent
- * @error: enum canwire_error
- * @bit: of the frame, where the error flag follows
- * @echo: bits that the flag of the others is longer
+/*
+ * Sets the error of an attempt and where it ends: the flag follows @bit of the frame, and the other
+ * nodes' flags are longer by @echo bits.
  */
 void cw_faults_cut(struct cw_attempt *attempt, struct cw_port *sender, u8 error, u32 bit, u32 echo);
 
-/**
- * cw_faults_acknowledged() - whether any node acknowledges
- * @wire: the wire
- * @attempt: the attempt
- *
- * Return: true or false
- */
 bool cw_faults_acknowledged(const struct cw_wire *wire, const struct cw_attempt *attempt);
 
 #endif

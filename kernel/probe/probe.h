@@ -22,137 +22,58 @@
 
 #define CANPROBE_SIDES		3
 
-/**
- * struct canprobe_ring - one producer, which never waits, and one reader
- * @records: the memory
- * @head: the producer's index
- * @tail: the consumer's index
- * @lost: records that found no room
- */
+/* A ring with one producer, which never waits, and one reader. */
 struct canprobe_ring {
 	struct canprobe_record *records;
 	u32 head, tail;
-	u32 lost;
+	u32 lost;	/* records that found no room */
 };
 
-/**
- * struct canprobe - the instrument
- * @pair: the cards: the first sends, the second receives
- * @timer: of the plan
- * @plan: what is sent
- * @running: frames remain to be sent
- * @sent: of this plan
- * @sent_all: frames of all plans
- * @late: frames that waited for the transmit buffer
- * @overruns: of the receiving FIFO
- * @rings: by side
- * @floor_timer: of the floor
- * @floor_armed: an interrupt for the floor is on its way
- * @floor_began_ns: when it was caused
- * @floor_ns: the floor
- * @watched: the interrupt line whose handlers are stamped; 0: none
- * @handler_began_ns: when the handler began
- */
 struct canprobe {
 	/* The first sends, the second receives. */
 	struct card_pair pair;
-	struct hrtimer timer;
+	struct hrtimer timer;	/* of the plan */
 	struct canprobe_plan plan;
-	bool running;
-	u32 sent;
+	bool running;		/* frames remain to be sent */
+	u32 sent;		/* of this plan */
+	/* Of all plans; late: frames that waited for the transmit buffer. */
 	u32 sent_all, late, overruns;
 	struct canprobe_ring rings[CANPROBE_SIDES];
 	/* The floor. */
 	struct hrtimer floor_timer;
-	bool floor_armed;
+	bool floor_armed;	/* an interrupt for the floor is on its way */
 	u64 floor_began_ns, floor_ns;
 	/* The interrupt line whose handlers are stamped; 0: none. */
 	int watched;
 	u64 handler_began_ns;
 };
 
-/**
- * canprobe_instrument_init() - sets up timers and rings
- * @probe: the instrument
- */
 void canprobe_instrument_init(struct canprobe *probe);
 
-/**
- * canprobe_start() - starts a plan; with the pair's lock
- * @probe: the instrument
- * @plan: what to send and when
- *
- * Return: 0, -EINVAL, -EBUSY, -ENODEV, or -EIO
- */
+/* With the pair's lock: 0, -EINVAL, -EBUSY, -ENODEV or -EIO. */
 int canprobe_start(struct canprobe *probe, const struct canprobe_plan *plan);
-
-/**
- * canprobe_stop() - ends the plan; with the pair's lock
- * @probe: the instrument
- */
 void canprobe_stop(struct canprobe *probe);
 
-/**
- * canprobe_floor() - measures the floor; with the pair's lock
- * @probe: the instrument
- *
- * Return: 0, -EAGAIN, -EBUSY, or -ENODEV
- */
+/* Measures the floor; with the pair's lock. 0, -EAGAIN, -EBUSY or -ENODEV. */
 int canprobe_floor(struct canprobe *probe);
 
-/**
- * canprobe_received() - the handler of the receiving card
- * @irq: the line
- * @data: what the line was requested with
- *
- * Return: IRQ_HANDLED or IRQ_NONE
- */
+/* The handler of the receiving card. */
 irqreturn_t canprobe_received(int irq, void *data);
 
-/**
- * canprobe_floor_reached() - the handler of the sending card, for the floor
- * @irq: the line
- * @data: what the line was requested with
- *
- * Return: IRQ_HANDLED or IRQ_NONE
- */
+/* The handler of the sending card, for the floor. */
 irqreturn_t canprobe_floor_reached(int irq, void *data);
 
-/**
- * canprobe_watch() - records how long the handlers of a line run
- * @probe: the instrument
- * @line: the interrupt line, 0 for none
- *
- * Return: 0 or -EOPNOTSUPP
- */
+/* Records how long the handlers of an interrupt line run, 0: of none. 0 or -EOPNOTSUPP. */
 int canprobe_watch(struct canprobe *probe, u32 line);
-
-/**
- * canprobe_watch_end() - records no handlers any more
- * @probe: the instrument
- */
 void canprobe_watch_end(struct canprobe *probe);
 
-/**
- * canprobe_put() - adds a record, or counts it as lost; one producer
- * @ring: the ring
- * @record: the record
- */
+/* Adds a record, or counts it as lost; one producer. */
 void canprobe_put(struct canprobe_ring *ring, const struct canprobe_record *record);
 
-/**
- * canprobe_rings_reset() - empties the rings while nobody uses them
- * @probe: the instrument
- */
+/* Empties the rings while nobody uses them. */
 void canprobe_rings_reset(struct canprobe *probe);
 
-/**
- * canprobe_read() - takes the next record; one reader
- * @probe: the instrument
- * @record: the record
- *
- * Return: false when there is none
- */
+/* Takes the next record, false: there is none; one reader. */
 bool canprobe_read(struct canprobe *probe, struct canprobe_record *record);
 
 #endif

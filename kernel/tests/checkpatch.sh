@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # checkpatch.sh: the modules against the kernel's own rules: checkpatch.pl --strict without a complaint, for all but compat.h,
-# which is about versions; kernel-doc without a warning; every function and structure of a shared header with kernel-doc; and
-# ioctl numbers that the kernel's list gives to nobody.
+# which is about versions; kernel-doc without a warning, for every function and structure of the headers that programs or
+# several modules include, and nowhere else; and ioctl numbers that the kernel's list gives to nobody.
 tests=$(cd "$(dirname "$0")" && pwd)
 source=$("$tests/source.sh") || exit 1
 cd "$tests/.." || exit 1
@@ -13,7 +13,7 @@ fail() {
 	failed=1
 }
 mapfile -t files < <(find . -name '*.[ch]' -not -path './tests/*' -not -name compat.h | sort)
-mapfile -t headers < <(printf '%s\n' "${files[@]}" | grep '\.h$')
+headers=(./uapi/*.h ./card_pair.h ./canchar/chip_sja1000.h ./canchar/board_kvaser_pci.h)
 
 for file in "${files[@]}"; do
 	complaints=$(perl "$source/scripts/checkpatch.pl" --strict --no-tree --terse --show-types -f "$file" 2>&1 |
@@ -21,9 +21,11 @@ for file in "${files[@]}"; do
 	[ -z "$complaints" ] || fail "$complaints"
 done
 
-complaints=$(perl "$source/scripts/kernel-doc" -none -Werror "${files[@]}" 2>&1) || fail "$complaints"
-# What has kernel-doc, by its name; static inline functions of one header are documented where that helps.
-documented=$(perl "$source/scripts/kernel-doc" -man "${files[@]}" 2>/dev/null |
+complaints=$(perl "$source/scripts/kernel-doc" -none -Werror "${headers[@]}" 2>&1) || fail "$complaints"
+elsewhere=$(printf '%s\n' "${files[@]}" | grep -vxFf <(printf '%s\n' "${headers[@]}") | xargs grep -l '^/\*\*$')
+[ -z "$elsewhere" ] || fail "kernel-doc in a header of one module, or in code:" $elsewhere
+# What has kernel-doc, by its name; static inline functions need none.
+documented=$(perl "$source/scripts/kernel-doc" -man "${headers[@]}" 2>/dev/null |
 	sed -n 's/^\.TH "[^"]*" [0-9] "\([^"]*\)".*/\1/p' | sed 's/^\(struct\|enum\|union\) //' | sort -u)
 for header in "${headers[@]}"; do
 	# Prototypes, which begin in the first column, and structures with a body.

@@ -11,7 +11,7 @@ if [ ! -d "$tree" ]; then
 	new=$(mktemp -d "$cache/checks.XXXXXX")
 	trap 'rm -rf "$new"' EXIT
 	# make test-debug-kernel may have downloaded it.
-	package=$(ls "$cache"/debug-kernel/linux-source-6.12_*.deb 2>/dev/null | tail -1)
+	package=$(find "$cache/debug-kernel" -name 'linux-source-6.12_*.deb' 2>/dev/null | tail -1 || true)
 	if [ -z "$package" ]; then
 		(cd "$new" && apt-get download -q linux-source-6.12 >&2) || {
 			echo "source.sh: linux-source-6.12: cannot be downloaded (Debian's bookworm-security or newer has it)" >&2
