@@ -14,6 +14,7 @@ use canter_frame::RawRecord;
 use canter_io::clock;
 use std::{
     collections::VecDeque,
+    io,
     sync::{PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -252,7 +253,11 @@ impl<'a> Output<'a> {
         };
         self.report.bytes += self.files.bytes() - before;
         if let Some(error) = error {
+            let is_full = error.kind() == io::ErrorKind::StorageFull;
             self.fail(Error::file(self.files.path(), "write", error).to_string());
+            if let Some(outage) = self.outage.as_mut().filter(|_| is_full) {
+                outage.retry = outage.began + RETRY;
+            }
         }
         whole
     }
@@ -272,7 +277,7 @@ impl<'a> Output<'a> {
         self.live.alarm(format!("{error}; {until} frames are counted but not written"));
         self.report.error = Some(error);
         let (began, lost_before) = (Instant::now(), self.report.lost.iter().sum());
-        // The first time at once: a removed or full file says nothing against the disk.
+        // The first time at once: a file that was removed or is too large says nothing against the disk.
         let retry = self.continued.map_or(began, |continued| continued + RETRY);
         self.outage.get_or_insert(Outage { began, lost_before, retry });
     }
@@ -290,7 +295,7 @@ impl<'a> Output<'a> {
         self.check_file();
         let current = std::mem::take(&mut self.current);
         if let Err(error) = self.files.leave(current) {
-            self.lose_file(format!("{}: sync: {error}", self.files.path().display()));
+            self.lose_file(Error::file(self.files.path(), "sync", error).to_string());
         }
         if !self.may_continue() || !self.files.make_room(ROOM_BYTES) || self.files.next().is_err() {
             return;
@@ -335,7 +340,7 @@ impl<'a> Output<'a> {
         self.write();
         self.check_file();
         if let Err(error) = self.files.close(std::mem::take(&mut self.current)) {
-            self.lose_file(format!("{}: sync: {error}", self.files.path().display()));
+            self.lose_file(Error::file(self.files.path(), "sync", error).to_string());
         }
     }
 
