@@ -7,8 +7,6 @@ pub mod compare;
 mod costs;
 mod curves;
 mod differing;
-mod embed;
-mod explorer;
 mod family;
 mod figure;
 mod files;

@@ -4,32 +4,33 @@
 use crate::report::axis::{Scale, make_room};
 use crate::report::figure::{Figure, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::{self, Size};
+use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::{Costs, Row};
 use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
-use crate::report::views::{Drawing, Name, Sizes, drawing, name, papers};
+use crate::report::views::{Name, name, papers};
 use canter_cli::terminal::{Ink, Style, Table, paragraph};
 use canter_cli::units::{self, Unit, grouped};
-use canter_measure::result::Cost;
+use canter_measure::result::{Cost, Fit};
 use serde::Serialize;
 
 pub const FIGURE: Figure =
     Figure { text, ..Figure::new("costs", include_str!("costs.html"), Views::EachCondition(views)) };
 
+const HEIGHT: f64 = 380.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
 
-fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-    numbers.costs.iter().map(|group| View::of(&view(group, sizes))).collect()
+fn views(numbers: &Numbers<'_>) -> Vec<View> {
+    numbers.costs.iter().map(|group| View::of(&view(group))).collect()
 }
 
 #[derive(Serialize)]
 struct CostView {
     direction: String,
-    figure: Drawing,
+    figure: String,
     unit: &'static str,
     reference: String,
     has_paper: bool,
@@ -49,11 +50,11 @@ struct CostRow {
     paper_ratio: String,
 }
 
-fn view(group: &Costs<'_>, sizes: Sizes) -> CostView {
+fn view(group: &Costs<'_>) -> CostView {
     let unit = group.unit();
     CostView {
         direction: verdict::capital(&format!("to {}", group.direction)),
-        figure: drawing(sizes, |size| draw(group, size)),
+        figure: draw(group),
         unit: unit.name,
         reference: group.reference().map(|row| row.series.method.clone()).unwrap_or_default(),
         has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
@@ -84,15 +85,14 @@ fn few(cost: &Cost, unit: Unit) -> String {
 }
 
 /// Empty when no series kept its points.
-fn draw(group: &Costs<'_>, size: Size) -> String {
+fn draw(group: &Costs<'_>) -> String {
     let points = || group.rows.iter().flat_map(|row| &row.figure.points);
     let Some(frames) = points().map(|point| point[0]).max() else { return String::new() };
     let ns = points().map(|point| point[1]).max().unwrap_or(1);
-    let height = if size == Size::Wide { 380.0 } else { 300.0 };
-    let (right, bottom) = (size.width() - RIGHT, height - BOTTOM);
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let x = Scale::linear((0.0, frames as f64), (LEFT, right));
     let y = plot::time_scale((0, ns), (bottom, TOP), false);
-    let mut svg = Svg::new(size.width(), height, "Time of all calls against the number of frames");
+    let mut svg = Svg::new(WIDTH, HEIGHT, "Time of all calls against the number of frames");
     let unit = group.unit();
     let one = |row: &Row<'_, Cost>| {
         format!("{} {} {} per frame", row.label(), unit.number(row.figure.per_frame), unit.name)
@@ -113,7 +113,7 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
         svg.line("grid", (LEFT, at), (right, at));
         svg.text("tick end", (LEFT - 6.0, at + 4.0), &units::round_span(tick.round() as u64));
     }
-    for tick in x.ticks(Size::ticks(right - LEFT)) {
+    for tick in x.ticks(plot::labels_max(right - LEFT)) {
         let at = x.at(tick);
         svg.line("grid", (at, TOP), (at, bottom));
         svg.text("tick middle", (at, bottom + 16.0), &grouped(tick.round() as u128));
@@ -124,29 +124,20 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
 
 fn line(svg: &mut Svg, row: &Row<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
     let class = Costs::class(row);
-    let mut path = Path::default();
-    match row.figure.fit {
-        Some(_) => {
-            for frames in [0, frames] {
-                let at = (x.at(frames as f64), y.at(fitted(row.figure, frames)));
-                if frames == 0 { path.move_to(at.0, at.1) } else { path.line_to(at.0, at.1) }
-            }
+    let points = || row.figure.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
+    let path = match row.figure.fit {
+        Some(fit) => {
+            Path::through([0, frames].map(|frames| (x.at(frames as f64), y.at(fitted(fit, frames)))))
         }
-        None => {
-            for (n, point) in row.figure.points.iter().enumerate() {
-                let at = (x.at(point[0] as f64), y.at(point[1] as f64));
-                if n == 0 { path.move_to(at.0, at.1) } else { path.line_to(at.0, at.1) }
-            }
-        }
-    }
+        None => Path::through(points()),
+    };
     svg.path(&format!("line {class}"), &path, &row.label());
-    for point in &row.figure.points {
-        svg.circle(&format!("point {class}"), (x.at(point[0] as f64), y.at(point[1] as f64)), 3.0);
+    for point in points() {
+        svg.circle(&format!("point {class}"), point, 3.0);
     }
 }
 
-fn fitted(cost: &Cost, frames: u64) -> f64 {
-    let fit = cost.fit.unwrap_or_default();
+fn fitted(fit: Fit, frames: u64) -> f64 {
     fit.intercept as f64 + fit.slope_per_1000 as f64 / 1000.0 * frames as f64
 }
 

@@ -1,7 +1,6 @@
 //! The seam: the type of a row of `table`, a kind of figure on the page and in the terminal.
 
 use crate::report::numbers::Numbers;
-use crate::report::views::Sizes;
 use canter_cli::terminal::Ink;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
@@ -14,8 +13,6 @@ pub struct Figure {
     /// The template that lays out a view. Its variables: `view`, and `macros` (macros.html).
     pub template: &'static str,
     pub views: Views,
-    /// Elements to which the drawings of a result refer by id.
-    pub definitions: fn(&Numbers<'_>) -> String,
     /// For the terminal; empty when the result has no such figure, or shows it only on the page.
     pub text: fn(&Numbers<'_>, Ink) -> String,
 }
@@ -24,11 +21,11 @@ pub struct Figure {
 #[derive(Clone, Copy)]
 pub enum Views {
     /// One for all results: at the top of the page.
-    WholePage(fn(&[Numbers<'_>], Sizes) -> Vec<View>),
+    WholePage(fn(&[Numbers<'_>]) -> Vec<View>),
     /// One for a result across its conditions: first in its section, and last in the terminal, next to the prompt.
-    EachResult(fn(&Numbers<'_>, Sizes) -> Vec<View>),
+    EachResult(fn(&Numbers<'_>) -> Vec<View>),
     /// One for each condition of a result.
-    EachCondition(fn(&Numbers<'_>, Sizes) -> Vec<View>),
+    EachCondition(fn(&Numbers<'_>) -> Vec<View>),
 }
 
 /// Plain values that a template lays out.
@@ -41,18 +38,18 @@ impl View {
 }
 
 impl Figure {
-    /// A row without definitions and without text for the terminal.
+    /// A row without text for the terminal.
     pub const fn new(name: &'static str, template: &'static str, views: Views) -> Self {
-        Self { name, template, views, definitions: |_| String::new(), text: |_, _| String::new() }
+        Self { name, template, views, text: |_, _| String::new() }
     }
 
     /// The views of a result, if the figure has [`Views::EachResult`].
-    pub fn across(&self, numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-        if let Views::EachResult(of) = self.views { of(numbers, sizes) } else { Vec::new() }
+    pub fn across(&self, numbers: &Numbers<'_>) -> Vec<View> {
+        if let Views::EachResult(of) = self.views { of(numbers) } else { Vec::new() }
     }
 
     /// The views of a result's conditions, if the figure has [`Views::EachCondition`].
-    pub fn by_condition(&self, numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-        if let Views::EachCondition(of) = self.views { of(numbers, sizes) } else { Vec::new() }
+    pub fn by_condition(&self, numbers: &Numbers<'_>) -> Vec<View> {
+        if let Views::EachCondition(of) = self.views { of(numbers) } else { Vec::new() }
     }
 }

@@ -7,7 +7,6 @@ use crate::report::files::natural;
 use crate::report::marks;
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Latencies, Row};
-use crate::report::views::{Drawing, Sizes, drawing};
 use canter_cli::units;
 use canter_measure::result::Latency;
 use canter_measure::result::{Condition, ResultFile, Series};
@@ -269,7 +268,7 @@ fn is_realtime(kernel: &str) -> bool {
 /// The ladder for the template.
 #[derive(Serialize)]
 pub struct LadderView {
-    figure: Drawing,
+    figure: String,
     kernels: Vec<Key>,
     sorted_by: String,
     panels: Vec<PanelView>,
@@ -306,7 +305,7 @@ struct Figure {
 }
 
 /// The ladder in these results, if gateways were measured one frame at a time beside can-gw.
-pub fn view(all: &[Numbers<'_>], sizes: Sizes) -> Option<LadderView> {
+pub fn view(all: &[Numbers<'_>]) -> Option<LadderView> {
     let ladder = Ladder::of(all)?;
     let key = |(n, kernel): (usize, &String)| Key {
         kernel: kernel.clone(),
@@ -317,7 +316,7 @@ pub fn view(all: &[Numbers<'_>], sizes: Sizes) -> Option<LadderView> {
     let rows = || panels.iter().flat_map(|panel| &panel.rows);
     let floors = |row: &Figure| row.numbers.as_ref().is_some_and(|numbers| !numbers[3].is_empty());
     Some(LadderView {
-        figure: drawing(sizes, |size| drawing::draw(&ladder, size)),
+        figure: drawing::draw(&ladder),
         kernels: ladder.kernels.iter().enumerate().map(key).collect(),
         sorted_by: ladder.newest_plain().to_owned(),
         troubled: rows().any(|row| !row.trouble.is_empty()),

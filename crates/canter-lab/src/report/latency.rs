@@ -4,18 +4,15 @@ use crate::report::family::Family;
 use crate::report::figure::{Figure, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Latencies, Row};
-use crate::report::views::{Drawing, Name, Sizes, drawing, name, papers};
+use crate::report::views::{Name, name, papers};
 use crate::report::{bars, profiles, strips, timechart, verdict};
 use canter_cli::terminal::{Ink, RED, Style, Table, YELLOW, paragraph};
 use canter_cli::units::{self, Unit, grouped};
 use canter_measure::result::{Latency, Series};
 use serde::Serialize;
 
-pub const FIGURE: Figure = Figure {
-    definitions: |numbers| numbers.latencies.iter().map(profiles::definitions).collect(),
-    text,
-    ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views))
-};
+pub const FIGURE: Figure =
+    Figure { text, ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views)) };
 
 /// Groups of a section that are open at first; only one if a figure across the conditions precedes them.
 const GROUPS_OPEN: usize = 3;
@@ -24,15 +21,15 @@ const TIME_CHARTS_MAX: usize = 12;
 /// Conditions shown in full in the terminal; the page shows the others.
 const CONDITIONS_MAX: usize = 6;
 
-fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+fn views(numbers: &Numbers<'_>) -> Vec<View> {
     let groups = &numbers.latencies;
-    let mut views: Vec<LatencyView> = groups.iter().map(|group| view(group, sizes)).collect();
+    let mut views: Vec<LatencyView> = groups.iter().map(|group| view(group)).collect();
     if groups.len() > 1 {
         views.iter_mut().for_each(|view| view.closable = true);
     }
     if groups.len() > GROUPS_OPEN + 1 {
         let open = if numbers.sweeps.is_empty() { GROUPS_OPEN } else { 1 };
-        views.iter_mut().skip(open).for_each(|view| view.close(sizes));
+        views.iter_mut().skip(open).for_each(|view| view.open = false);
     }
     views.iter().map(View::of).collect()
 }
@@ -47,8 +44,8 @@ struct LatencyView {
     open: bool,
     /// Whether it can be closed: there are others.
     closable: bool,
-    bars: Drawing,
-    profiles: Drawing,
+    bars: String,
+    profiles: String,
     families: Vec<(&'static str, &'static str)>,
     unit: &'static str,
     /// Empty: no figure.
@@ -70,7 +67,7 @@ struct LatencyView {
 #[derive(Serialize)]
 struct TimeChart {
     name: Name,
-    figure: Drawing,
+    figure: String,
     about: String,
 }
 
@@ -83,40 +80,20 @@ struct LedgerRow {
     fault: String,
 }
 
-impl LatencyView {
-    /// Removes the bars of a closed group on a large page, because its table has the same figures; and all drawings if
-    /// the page would still be too large.
-    fn close(&mut self, sizes: Sizes) {
-        self.open = false;
-        if sizes != Sizes::Both {
-            self.bars = Drawing::default();
-        }
-        if sizes == Sizes::WideInOpenGroups {
-            self.profiles = Drawing::default();
-            self.timecharts.clear();
-        }
-    }
-}
-
-fn view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
+fn view(group: &Latencies<'_>) -> LatencyView {
     let unit = group.unit();
     let mut families: Vec<Family> = group.rows.iter().map(|row| row.family).collect();
     families.sort_unstable();
     families.dedup();
     let shown = shown_columns(group);
-    let has = !group.rows.is_empty();
     LatencyView {
         condition: verdict::capital(&ranking::full(group)),
         quantity: if group.quantity.is_empty() { "latency" } else { "time" },
         summary: summary(group),
         open: true,
         closable: false,
-        bars: if group.rows.len() > 1 {
-            drawing(sizes, |size| bars::draw(group, size))
-        } else {
-            Drawing::default()
-        },
-        profiles: if has { drawing(sizes, |size| profiles::draw(group, size)) } else { Drawing::default() },
+        bars: if group.rows.len() > 1 { bars::draw(group) } else { String::new() },
+        profiles: if group.rows.is_empty() { String::new() } else { profiles::draw(group) },
         families: families.into_iter().map(|family| (family.class(), family.about())).collect(),
         unit: unit.name,
         reference: group.reference_name().to_owned(),
@@ -125,7 +102,7 @@ fn view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
         paper: papers(group.series()),
         floor: bars::floor(group).map(units::span).unwrap_or_default(),
         silent: group.silent.iter().map(|series| ranking::label(series)).collect(),
-        timecharts: timecharts(group, sizes),
+        timecharts: timecharts(group),
         rows: group.rows.iter().enumerate().map(|(n, row)| latency_row(group, row, n + 1, unit)).collect(),
         ledger_columns: shown.iter().map(|&n| LEDGER[n].0).collect(),
         ledger_zeros: (0..LEDGER.len()).filter(|n| !shown.contains(n)).map(|n| LEDGER[n].0).collect(),
@@ -142,12 +119,12 @@ fn summary(group: &Latencies<'_>) -> String {
     format!("fastest {} {}, worst {}{lost}", first.label(), units::span(first.figure.p50), units::span(worst))
 }
 
-fn timecharts(group: &Latencies<'_>, sizes: Sizes) -> Vec<TimeChart> {
+fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
     let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.figure.max));
     let with = |(n, row): (usize, &Row<'_, Latency>)| {
         let timeline = row.series.timeline.as_ref().filter(|timeline| !timeline.slots.is_empty())?;
-        let figure = drawing(sizes, |size| timechart::draw(row, timeline, size));
+        let figure = timechart::draw(row, timeline);
         let about = format!(
             "{} slots of {}",
             grouped(timeline.slots.len() as u64),
@@ -159,7 +136,7 @@ fn timecharts(group: &Latencies<'_>, sizes: Sizes) -> Vec<TimeChart> {
 }
 
 #[derive(Serialize)]
-pub struct LatencyRow {
+struct LatencyRow {
     name: Name,
     /// min, p50, p90, p99, p99.9, max.
     figures: [String; 6],
@@ -172,7 +149,7 @@ pub struct LatencyRow {
     lossless: bool,
 }
 
-pub fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
+fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
     let Latency { min, p50, p90, p99, p999, max, .. } = *row.figure;
     let lost = row.series.ledger.lost.total();
     LatencyRow {

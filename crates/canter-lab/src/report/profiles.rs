@@ -3,28 +3,22 @@
 
 use crate::report::axis::{Scale, make_room};
 use crate::report::bars;
-use crate::report::outline::{self, DECADE, LEAST_FRAMES};
-use crate::report::plot::{self, Size};
+use crate::report::outline;
+use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::{Latencies, Row};
 use crate::report::svg::{Path, Svg};
 use canter_cli::units;
 use canter_measure::profile::Profile;
 use canter_measure::result::Latency;
 
+const HEIGHT: f64 = 420.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 62.0;
 const LEFT: f64 = 56.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 24.0;
 
-/// The outlines to which figures of this group refer, as `<path>` elements for a `<defs>`.
-pub fn definitions(group: &Latencies<'_>) -> String {
-    let definition = |row: &Row<'_, Latency>| {
-        let profile = Profile::of(row.figure, row.series.ledger.lost.total());
-        format!("<path id=\"p{}\" d=\"{}\"/>\n", row.id, outline::path(&profile))
-    };
-    group.rows.iter().map(definition).collect()
-}
-
+/// The end of the axis: a profile without losses ends just below one frame, so that the last frame's step can be seen.
+const LEAST_FRAMES: f64 = 0.7;
 /// The floor and the paper's points extend the axis by at most this factor; points farther away are left out.
 const NEAR: u64 = 3;
 
@@ -35,11 +29,10 @@ struct Plot {
     bottom: f64,
 }
 
-pub fn draw(group: &Latencies<'_>, size: Size) -> String {
-    let height = if size == Size::Wide { 420.0 } else { 330.0 };
-    let plot = plot(group, (size.width() - RIGHT, height - BOTTOM));
+pub fn draw(group: &Latencies<'_>) -> String {
+    let plot = plot(group, (WIDTH - RIGHT, HEIGHT - BOTTOM));
     let title = format!("Profiles: how many frames had a {} longer than t", group.quantity());
-    let mut svg = Svg::new(size.width(), height, &title);
+    let mut svg = Svg::new(WIDTH, HEIGHT, &title);
     svg.describe(&description(group));
     grid(&mut svg, &plot);
     plot::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
@@ -94,20 +87,17 @@ fn grid(svg: &mut Svg, plot: &Plot) {
     for tick in ticks {
         svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &units::grouped(tick.round() as u128));
     }
-    plot::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
+    plot::time_axis(svg, &plot.x, plot::labels_max(plot.right - LEFT), (TOP, plot.bottom + 32.0));
     svg.line("axis", (LEFT, plot.bottom), (plot.right, plot.bottom));
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
 }
 
-/// The outlines, scaled to the axes.
 fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let (x, y) = (plot.x.of_logarithm(), plot.y.of_logarithm());
-    svg.stretched((x.0 / DECADE.0, x.1), (y.0 / DECADE.1, y.1), |svg| {
-        for row in group.rows.iter().rev() {
-            let tip = format!("{}: worst {}", row.label(), units::span(row.figure.max));
-            svg.reuse(&format!("line {}", row.class()), &format!("p{}", row.id), &tip);
-        }
-    });
+    for row in group.rows.iter().rev() {
+        let profile = Profile::of(row.figure, row.series.ledger.lost.total());
+        let tip = format!("{}: worst {}", row.label(), units::span(row.figure.max));
+        svg.path(&format!("line {}", row.class()), &outline::path(&profile, &plot.x, &plot.y), &tip);
+    }
 }
 
 /// From the left edge to the outline; lost frames are a plateau from its end to the right edge.
@@ -142,13 +132,8 @@ fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, plot: &Pl
             continue;
         }
         let (x, y) = (plot.x.at(scaled as f64), plot.y.at(m));
-        let mut path = Path::default();
-        path.move_to(x - 5.0, y);
-        for (x, y) in [(x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)] {
-            path.line_to(x, y);
-        }
         let tip = format!("{} in the paper: {}", row.label(), units::round_span(ns));
-        svg.path("paper-point", &path, &tip);
+        svg.path("paper-point", &Path::diamond(x, y), &tip);
     }
 }
 

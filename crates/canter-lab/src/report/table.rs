@@ -1,6 +1,6 @@
 //! The figures of a page and of a terminal summary, in their order within each part.
 
-use super::{costs, curves, explorer, figure::Figure, heat, latency, sweep};
+use super::{costs, curves, figure::Figure, heat, latency, sweep};
 
 pub static FIGURES: &[Figure] =
-    &[heat::FIGURE, explorer::FIGURE, sweep::FIGURE, curves::FIGURE, latency::FIGURE, costs::FIGURE];
+    &[heat::FIGURE, sweep::FIGURE, curves::FIGURE, latency::FIGURE, costs::FIGURE];

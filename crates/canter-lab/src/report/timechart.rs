@@ -2,14 +2,14 @@
 //! example a timer that delays a frame every second (2011, figure 6).
 
 use crate::report::axis::Scale;
-use crate::report::plot::{self, Size};
+use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::Row;
 use crate::report::svg::{Path, Svg};
 use canter_cli::units;
 use canter_measure::result::{Latency, Timeline};
 
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 24.0;
 const TOP: f64 = 22.0;
 const LATENCY: f64 = 130.0;
 /// The height of the lanes for losses and load.
@@ -20,20 +20,19 @@ const BOTTOM: f64 = 26.0;
 /// A column of the drawing: minimum, maximum and lost frames.
 type Column = (u64, u64, u64);
 
-pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
-    let right = size.width() - RIGHT;
+pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline) -> String {
+    let right = WIDTH - RIGHT;
     let (lost, busy) = (timeline.slots.iter().any(|slot| slot[4] > 0), !timeline.load.is_empty());
     let lanes = [lost, busy].into_iter().filter(|&lane| lane).count() as f64;
     let bottom = TOP + LATENCY + lanes * (LANE + GAP);
     let last = timeline.slots.last().map_or(1, |slot| slot[0].saturating_add(1));
     let end_ns = last.saturating_mul(timeline.slot_ns.max(1));
     let x = Scale::linear((0.0, end_ns as f64), (LEFT, right));
-    let mut svg =
-        Svg::new(size.width(), bottom + BOTTOM, &format!("Latency of {} against time", row.label()));
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM, &format!("Latency of {} against time", row.label()));
     let worst = timeline.slots.iter().max_by_key(|slot| slot[3]);
     let at = worst.map_or(0, |slot| slot[0].saturating_mul(timeline.slot_ns));
     svg.describe(&format!("worst {} at {}", units::span(row.figure.max), units::span(at)));
-    let ticks = x.ticks(Size::ticks(right - LEFT));
+    let ticks = x.ticks(plot::labels_max(right - LEFT));
     svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
     for tick in ticks {
         svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::round_span(tick as u64));

@@ -231,33 +231,23 @@ fn shade(svg: &mut Svg, allowed: &[Allowed], (x, y): (&Scale, &Axis), (top, bott
         let (lower, upper) = ends(one);
         return svg.rect("allowed", (x.at(one.at) - 8.0, upper), (16.0, lower - upper));
     }
-    let mut path = Path::default();
     let upper = allowed.iter().map(|one| (x.at(one.at), ends(one).1));
     let lower = allowed.iter().rev().map(|one| (x.at(one.at), ends(one).0));
-    for (n, (x, y)) in upper.chain(lower).enumerate() {
-        if n == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-    }
-    svg.plain_path("allowed", &path);
+    svg.plain_path("allowed", &Path::through(upper.chain(lower)));
 }
 
 /// A single line has the verdict's colour; several have their own.
 fn draw_line(svg: &mut Svg, n: usize, line: &Line, (x, y): (&Scale, &Axis), several: bool) {
     let class = if several { marks::class(n) } else { String::new() };
     svg.group(&class, |svg| {
-        let mut path = Path::default();
         let mut intervals = Path::default();
-        for (n, &[at, value, low, high]) in line.points.iter().enumerate() {
-            let (px, py) = (x.at(at), y.at(value));
-            if n == 0 {
-                path.move_to(px, py)
-            } else {
-                path.line_to(px, py)
-            }
+        for &[at, _, low, high] in &line.points {
             if y.at(low) - y.at(high) > 1.0 {
-                intervals.move_to(px, y.at(low));
+                intervals.move_to(x.at(at), y.at(low));
                 intervals.down_to(y.at(high));
             }
         }
+        let path = Path::through(line.points.iter().map(|&[at, value, ..]| (x.at(at), y.at(value))));
         svg.path("line", &path, &line.label);
         svg.plain_path("interval", &intervals);
         for &[at, value, ..] in &line.points {

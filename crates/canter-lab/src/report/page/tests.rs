@@ -118,13 +118,11 @@ proptest! {
     fn any_result_file_becomes_a_valid_page(series in prop::collection::vec(series(), 0..8)) {
         let result = file(series);
         let page = render(std::slice::from_ref(&result), Beginning::Results, FIGURES).expect("it renders");
-        let (shown, _) = page.split_once("<script").expect("it has a script");
-        let finite = !shown.contains("NaN") && !shown.contains("inf");
+        let finite = !page.contains("NaN") && !page.contains("inf");
         prop_assert!(finite);
         let summary = summary::of(&Numbers::of(&result), FIGURES, terminal::Ink::none());
-        let scripts = page.matches("<script").count();
-        let safe = scripts == 3 && ![page, summary.clone()].concat().contains('\u{1b}');
-        prop_assert!(safe, "{} scripts", scripts);
+        let safe = !page.contains("<script") && ![page, summary.clone()].concat().contains('\u{1b}');
+        prop_assert!(safe);
         for line in summary.lines() {
             prop_assert!(line.chars().count() <= terminal::COLUMNS_MAX, "{}", line);
         }
@@ -139,35 +137,8 @@ fn a_long_run_makes_a_small_page() {
         Latency { count: 399_999, min: 10_000, p50: 600_000, p90, p99, p999, max, negative: 0, buckets };
     let series = Series { method: "ring+ring".into(), latency_ns: Some(latency), ..Series::default() };
     let page = render(&[file(vec![series; 8])], Beginning::Results, FIGURES).expect("it renders");
-    assert_eq!(page.matches("<use class=\"line").count(), 16, "every profile is drawn, wide and narrow");
-    assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
-}
-
-#[test]
-fn a_page_that_would_be_too_large_has_no_drawings_in_closed_groups() {
-    let one = |n: u64, method: &str| {
-        let mut histogram = Histogram::new();
-        (0..60).for_each(|k| histogram.record((9_000 + 40 * n + k * k) as i64));
-        let varied = Varied { name: format!("condition {n}"), unit: String::new(), value: 1 };
-        Series {
-            method: method.into(),
-            condition: Condition { varied: Some(varied), ..Condition::default() },
-            latency_ns: Some(histogram.to_latency()),
-            ledger: Ledger { sent: 60, received: 60, ..Ledger::default() },
-            ..Series::default()
-        }
-    };
-    let all =
-        |conditions: u64| (0..conditions).flat_map(|n| ["can-gw", "read+write"].map(|name| one(n, name)));
-    let page = |conditions| {
-        render(&[file(all(conditions).collect())], Beginning::Results, FIGURES).expect("it renders")
-    };
-    let profiles = |page: &str| page.matches("<figure class=\"profile\">").count();
-    let closed = |page: &str| page.matches("<details class=\"group\"><summary>").count();
-    let (small, large) = (page(100), page(400));
-    assert_eq!((closed(&small), profiles(&small)), (97, 100), "without the explorer's");
-    assert_eq!((closed(&large), profiles(&large)), (397, 3));
-    assert!(large.len() < PAGE_BYTES_MAX, "{} bytes", large.len());
+    assert_eq!(page.matches("<path class=\"line").count(), 8, "every profile is drawn");
+    assert!(page.len() < 100_000, "{} bytes", page.len());
 }
 
 /// A row that is not in the table: the total of frames that each result sent.
@@ -176,7 +147,7 @@ const TOY: Figure = Figure {
     ..Figure::new(
         "toy",
         "<p class=\"toy\">{{ view.study }}: {{ view.frames }} frames</p>",
-        Views::EachResult(|numbers, _| {
+        Views::EachResult(|numbers| {
             let study = &numbers.result.study;
             vec![View::of(&serde_json::json!({ "study": study, "frames": toy_frames(numbers) }))]
         }),
