@@ -7,8 +7,8 @@ pub mod compare;
 mod costs;
 mod curves;
 mod differing;
+mod drawing;
 mod family;
-mod figure;
 mod files;
 mod heat;
 mod ladder;
@@ -59,7 +59,7 @@ Examples:
   git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
     target/release/canter study run 2014-fig4.2 --quiet --out after; case $? in 0|3) ;; *) exit 125 ;; esac; \\
     canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
-Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\nthe figures decide nothing: measure more frames, or repeat.")]
+Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\ntoo few measurements decide: measure more frames, or repeat.")]
 pub struct Arguments {
     /// Result files, or folders of them
     #[arg(required_unless_present = "compare")]
@@ -78,10 +78,10 @@ pub struct Arguments {
     across: Vec<Across>,
 }
 
-/// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
+/// One result for the terminal, 80 columns wide, ranked, with the paper's numbers beside ours; in colour when the
 /// standard output is a terminal.
 pub fn summary(result: &ResultFile) -> String {
-    summary::of(&Numbers::of(result), table::FIGURES, Ink::of_stdout())
+    summary::of(&Numbers::of(result), table::DRAWINGS, Ink::of_stdout())
 }
 
 /// The page that shows all of them, and what they say of the papers' claims, if they say anything.
@@ -92,7 +92,7 @@ pub fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<Stri
 
 fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<String> {
     let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
-    page::render(results, beginning, table::FIGURES).map_err(failed)
+    page::render(results, beginning, table::DRAWINGS).map_err(failed)
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {

@@ -131,7 +131,7 @@ pub struct Series {
     /// Its name in the 2014 paper: `mmapbusy-write`; empty when it has none there.
     pub paper_name: String,
     pub condition: Condition,
-    /// The reason why there are no figures; empty when there are.
+    /// The reason why nothing was measured; empty when something was.
     pub unavailable: String,
     /// The quantity of `latency_ns`: `round-trip`, `interrupt latency`; empty: the latency of a gateway.
     #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -140,7 +140,7 @@ pub struct Series {
     pub latency_ns: Option<Latency>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cost_ns: Option<Cost>,
-    /// A figure that depends on another one: the processor's load against the rate of frames.
+    /// A quantity that depends on another one: the processor's load against the rate of frames.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub curve: Option<Curve>,
     /// The latencies in the order of time.
@@ -164,7 +164,7 @@ impl Series {
         Self { method, condition, unavailable, ..Self::default() }
     }
 
-    /// The contradiction in its figures, if there is one: then nothing of the series may be drawn.
+    /// The contradiction in its numbers, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);
         self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
@@ -209,7 +209,7 @@ pub struct Condition {
     pub instrument: String,
 }
 
-/// A number that was varied, the horizontal axis of a figure.
+/// A number that was varied, the horizontal axis of a drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Varied {
     /// Its name: `filters`.
@@ -302,20 +302,20 @@ impl Latency {
     }
 }
 
-/// A figure at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
+/// A quantity at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {
     /// The quantity: `processor load`.
     pub quantity: String,
     /// Its unit: `%`. For `ns` the report selects a suitable one.
     pub unit: String,
-    /// The number of decimals of a figure.
+    /// The number of decimals of a value.
     pub decimals: u8,
     /// The quantity of the horizontal axis: `rate`.
     pub against: String,
     /// Its unit: `frames/s`.
     pub against_unit: String,
-    /// `[against, figure]`, ascending.
+    /// `[against, value]`, ascending.
     pub points: Vec<[u64; 2]>,
 }
 
@@ -441,7 +441,7 @@ impl Lost {
     }
 }
 
-/// The paper's figures for the same measurement.
+/// The paper's numbers for the same measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Paper {
     /// The source: `2014, figure 4.2`.
@@ -459,6 +459,6 @@ pub struct Paper {
     pub max: u64,
 }
 
-fn is_zero(figure: &u64) -> bool {
-    *figure == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

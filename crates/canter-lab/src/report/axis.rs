@@ -37,7 +37,7 @@ impl Scale {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Round values along the axis, at most about `most` of them. They are integers, because all figures are counts.
+    /// Round values along the axis, at most about `most` of them. They are integers, because all values are counts.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         // Within one decade there are too few powers of ten.
         let powers = self.logarithmic && self.high / self.low >= 10.0;

@@ -51,15 +51,15 @@ pub fn draw(group: &Latencies<'_>) -> String {
 fn description(group: &Latencies<'_>) -> String {
     let unit = group.unit();
     let one =
-        |row: &Row<'_, Latency>| format!("{} {} {}", row.label(), unit.number(row.figure.p50), unit.name);
+        |row: &Row<'_, Latency>| format!("{} {} {}", row.label(), unit.number(row.measured.p50), unit.name);
     plot::first_few(group.rows.iter().map(one), ", ")
 }
 
 fn bounds(group: &Latencies<'_>) -> (u64, u64) {
-    let least = group.rows.iter().map(|row| row.figure.min.min(row.figure.p50)).min().unwrap_or(0);
+    let least = group.rows.iter().map(|row| row.measured.min.min(row.measured.p50)).min().unwrap_or(0);
     let ends = group.rows.iter().map(|row| {
         let paper = group.paper_scaled(row, row.paper_ns()).unwrap_or(0);
-        row.figure.p90.max(row.figure.p50).max(paper)
+        row.measured.p90.max(row.measured.p50).max(paper)
     });
     (least, ends.max().unwrap_or(1))
 }
@@ -84,13 +84,14 @@ fn headings(svg: &mut Svg, group: &Latencies<'_>) {
 
 fn reference_line(svg: &mut Svg, group: &Latencies<'_>, scale: &Scale, (top, bottom): (f64, f64)) {
     if let Some(reference) = group.reference() {
-        let x = scale.at(reference.figure.p50 as f64);
+        let x = scale.at(reference.measured.p50 as f64);
         svg.line("reference", (x, top), (x, bottom));
     }
 }
 
 fn bar(svg: &mut Svg, row: &Row<'_, Latency>, scale: &Scale, y: f64, logarithmic: bool) {
-    let [min, p50, p90] = [row.figure.min, row.figure.p50, row.figure.p90].map(|ns| scale.at(ns as f64));
+    let [min, p50, p90] =
+        [row.measured.min, row.measured.p50, row.measured.p90].map(|ns| scale.at(ns as f64));
     let start = scale.at(0.0);
     if logarithmic {
         svg.line("guide", (start, y), (p50, y)); // a logarithmic axis has no 0, so a bar's length has no meaning
@@ -131,7 +132,7 @@ fn words(svg: &mut Svg, group: &Latencies<'_>, n: usize, characters: usize, y: f
     let unit = group.unit();
     svg.badge((10.0, y - 4.2), n + 1);
     svg.text("name", (28.0, y), &clip(&row.label(), characters));
-    svg.text("value strong end", (MEDIAN, y), &format!("{} {}", unit.number(row.figure.p50), unit.name));
+    svg.text("value strong end", (MEDIAN, y), &format!("{} {}", unit.number(row.measured.p50), unit.name));
     svg.text("value end", (RATIO, y), &group.ratio(row).unwrap_or_default());
     let paper = row.paper_ns().map(units::round_span).unwrap_or_default();
     svg.text("value faint end", (PAPER, y), &paper);

@@ -45,16 +45,16 @@ pub enum Verdict {
     Undecided,
     OnlyInA,
     OnlyInB,
-    /// The figures of one side or both contradict each other.
+    /// The numbers of one side or both contradict each other.
     Invalid,
     /// Measured on neither side.
     Nothing,
 }
 
-/// One figure of a series on both sides.
-pub struct Figure {
+/// One statistic of a series on both sides.
+pub struct Statistic {
     pub name: &'static str,
-    pub kind: FigureKind,
+    pub kind: StatisticKind,
     pub a: f64,
     pub b: f64,
     /// B over A for times, B minus A for shares.
@@ -62,9 +62,9 @@ pub struct Figure {
     pub verdict: Verdict,
 }
 
-/// The unit of a figure.
+/// The unit of a statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FigureKind {
+pub enum StatisticKind {
     Ns,
     Share,
     /// Of a curve: only the ratio has a meaning.
@@ -76,7 +76,7 @@ pub struct Compared {
     pub heading: String,
     pub label: String,
     pub verdict: Verdict,
-    pub figures: Vec<Figure>,
+    pub statistics: Vec<Statistic>,
     /// Repeats of A and of B.
     pub repeats: [usize; 2],
     /// The reason, where the verdict needs one.
@@ -101,7 +101,7 @@ impl Comparison {
         let pairs = pairing::pairs(a, b);
         let limits = Limits { bound, confidence: Confidence::of_many(pairs.len() * (PERCENTILES.len() + 1)) };
         let series: Vec<Compared> = pairs.iter().map(|pair| compare(pair, limits)).collect();
-        let both = |one: &Compared| !one.figures.is_empty() || one.verdict == Verdict::Invalid;
+        let both = |one: &Compared| !one.statistics.is_empty() || one.verdict == Verdict::Invalid;
         if !series.iter().any(both) {
             return Err(refuse("no series is in both runs".into()));
         }
@@ -148,7 +148,7 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
         heading: pair.heading.clone(),
         label: pair.label.clone(),
         verdict: Verdict::Nothing,
-        figures: Vec::new(),
+        statistics: Vec::new(),
         repeats: [a.len(), b.len()],
         note: String::new(),
     };
@@ -159,8 +159,8 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
         (_, false, true) => (compared.verdict, compared.note) = (Verdict::OnlyInA, reason(&pair.b)),
         (Some(fault), ..) => (compared.verdict, compared.note) = (Verdict::Invalid, fault),
         (None, false, false) => {
-            compared.figures = figures(&a, &b, limits);
-            compared.verdict = overall(&compared.figures);
+            compared.statistics = statistics(&a, &b, limits);
+            compared.verdict = overall(&compared.statistics);
             if let Some(late) = late {
                 (compared.verdict, compared.note) = (Verdict::Undecided, late);
             }
@@ -169,25 +169,26 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
     compared
 }
 
-/// The worst of its figures; if none is worse, the best.
-fn overall(figures: &[Figure]) -> Verdict {
+/// The worst of its statistics; if none is worse, the best.
+fn overall(statistics: &[Statistic]) -> Verdict {
     let order = [Verdict::Regression, Verdict::Undecided, Verdict::Improvement, Verdict::Same];
-    let first = order.into_iter().find(|&verdict| figures.iter().any(|figure| figure.verdict == verdict));
+    let first =
+        order.into_iter().find(|&verdict| statistics.iter().any(|statistic| statistic.verdict == verdict));
     first.unwrap_or(Verdict::Nothing)
 }
 
 /// The percentiles that are compared, where there are enough latencies.
 const PERCENTILES: [(&str, u64); 3] = [("p50", 500), ("p99", 990), ("p99.9", 999)];
 
-fn figures(a: &[&Series], b: &[&Series], limits: Limits) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = PERCENTILES
+fn statistics(a: &[&Series], b: &[&Series], limits: Limits) -> Vec<Statistic> {
+    let mut statistics: Vec<Statistic> = PERCENTILES
         .iter()
         .filter_map(|&(name, per_mille)| percentile(a, b, name, per_mille, limits))
         .collect();
-    figures.extend(cost(a, b, limits.bound));
-    figures.extend(curve(a, b, limits.bound));
-    figures.extend(loss(a, b, limits.confidence));
-    figures
+    statistics.extend(cost(a, b, limits.bound));
+    statistics.extend(curve(a, b, limits.bound));
+    statistics.extend(loss(a, b, limits.confidence));
+    statistics
 }
 
 fn percentile(
@@ -196,7 +197,7 @@ fn percentile(
     name: &'static str,
     per_mille: u64,
     Limits { bound, confidence }: Limits,
-) -> Option<Figure> {
+) -> Option<Statistic> {
     let [all_a, all_b] = [a, b].map(pairing::together);
     let [whole_a, whole_b] = [&all_a, &all_b].map(|all| statistics::percentile(all, per_mille, confidence));
     let (whole_a, whole_b) = (whole_a?, whole_b?);
@@ -211,19 +212,20 @@ fn percentile(
         }
         None => whole_b.ratio_to(whole_a),
     };
-    let figure = of_ratio(name, FigureKind::Ns, [whole_a.value, whole_b.value], change, bound);
+    let statistic = of_ratio(name, StatisticKind::Ns, [whole_a.value, whole_b.value], change, bound);
     // The tail of a few frames is known less exactly than the bound asks for: only a greater change is told.
     let blurred = whole_a.high / whole_a.low.max(1.0) > 1.0 + bound.0;
-    Some(figure).filter(|figure| per_mille == 500 || !blurred || figure.verdict != Verdict::Undecided)
+    Some(statistic)
+        .filter(|statistic| per_mille == 500 || !blurred || statistic.verdict != Verdict::Undecided)
 }
 
 fn of_ratio(
     name: &'static str,
-    kind: FigureKind,
+    kind: StatisticKind,
     [a, b]: [f64; 2],
     change: Estimate,
     bound: Bound,
-) -> Figure {
+) -> Statistic {
     let (most, least) = (1.0 + bound.0, 1.0 / (1.0 + bound.0));
     let verdict = match change {
         Estimate { low, .. } if low > most => Verdict::Regression,
@@ -231,11 +233,11 @@ fn of_ratio(
         Estimate { high, .. } if high <= most => Verdict::Same, // or better
         _ => Verdict::Undecided,
     };
-    Figure { name, kind, a, b, change, verdict }
+    Statistic { name, kind, a, b, change, verdict }
 }
 
-/// System calls: one figure per repeat.
-fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
+/// System calls: one statistic per repeat.
+fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Statistic> {
     let each = |side: &[&Series]| -> Vec<f64> {
         side.iter().filter_map(|series| Some((series.cost_ns.as_ref()?.total.max(1) as f64).ln())).collect()
     };
@@ -248,21 +250,21 @@ fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
     let (middle_a, middle_b) = (middle(&a)?, middle(&b)?);
     let change = statistics::shift(&a, &b).unwrap_or(Estimate::exact(middle_b - middle_a));
     let change = Estimate { value: change.value.exp(), low: change.low.exp(), high: change.high.exp() };
-    Some(of_ratio("total", FigureKind::Ns, [middle_a.exp(), middle_b.exp()], change, bound))
+    Some(of_ratio("total", StatisticKind::Ns, [middle_a.exp(), middle_b.exp()], change, bound))
 }
 
 /// Curves: the ratio at every point that both have.
-fn curve(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
+fn curve(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Statistic> {
     let (a, b) = (a.first()?.curve.as_ref()?, b.first()?.curve.as_ref()?);
     let at = |x: u64| a.points.iter().find(|point| point[0] == x).map(|point| point[1].max(1) as f64);
     let ratios: Vec<f64> = b.points.iter().filter_map(|p| Some(p[1].max(1) as f64 / at(p[0])?)).collect();
     let middle = *ratios.get(ratios.len() / 2)?;
     let change = statistics::median(&ratios).unwrap_or(Estimate::exact(middle));
-    Some(of_ratio("curve", FigureKind::Ratio, [1.0, change.value], change, bound))
+    Some(of_ratio("curve", StatisticKind::Ratio, [1.0, change.value], change, bound))
 }
 
 /// Whether more frames are lost. Any loss beyond chance is a regression, however small.
-fn loss(a: &[&Series], b: &[&Series], confidence: Confidence) -> Option<Figure> {
+fn loss(a: &[&Series], b: &[&Series], confidence: Confidence) -> Option<Statistic> {
     let counts = |series: &&Series| (series.ledger.lost.total(), series.ledger.sent);
     let sum = |side: &[&Series]| side.iter().map(counts).fold((0, 0), |(l, s), (m, t)| (l + m, s + t));
     let ((lost_a, sent_a), (lost_b, sent_b)) = (sum(a), sum(b));
@@ -280,9 +282,9 @@ fn loss(a: &[&Series], b: &[&Series], confidence: Confidence) -> Option<Figure> 
         Estimate { high, .. } if high < 0.0 => Verdict::Improvement,
         _ => Verdict::Same,
     };
-    Some(Figure {
+    Some(Statistic {
         name: "lost",
-        kind: FigureKind::Share,
+        kind: StatisticKind::Share,
         a: whole_a.value,
         b: whole_b.value,
         change,
@@ -396,7 +398,7 @@ mod tests {
         let comparison = Comparison::of(&run(vec![series(10_000, 0)]), &run(vec![broken]), Bound(0.05), &[]);
         let comparison = comparison.unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!((comparison.series[0].verdict, comparison.exit()), (Verdict::Invalid, Exit::Usage));
-        assert!(comparison.series[0].figures.is_empty());
+        assert!(comparison.series[0].statistics.is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! The 2014 paper's figure 4.1.
 
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::{Costs, Row};
@@ -14,8 +14,8 @@ use canter_cli::units::{self, Unit, grouped};
 use canter_measure::result::{Cost, Fit};
 use serde::Serialize;
 
-pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("costs", include_str!("costs.html"), Views::EachCondition(views)) };
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("costs", include_str!("costs.html"), Views::EachCondition(views)) };
 
 const HEIGHT: f64 = 380.0;
 const TOP: f64 = 24.0;
@@ -30,7 +30,7 @@ fn views(numbers: &Numbers<'_>) -> Vec<View> {
 #[derive(Serialize)]
 struct CostView {
     direction: String,
-    figure: String,
+    drawing: String,
     unit: &'static str,
     reference: String,
     has_paper: bool,
@@ -54,7 +54,7 @@ fn view(group: &Costs<'_>) -> CostView {
     let unit = group.unit();
     CostView {
         direction: verdict::capital(&format!("to {}", group.direction)),
-        figure: draw(group),
+        drawing: draw(group),
         unit: unit.name,
         reference: group.reference().map(|row| row.series.method.clone()).unwrap_or_default(),
         has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
@@ -67,13 +67,13 @@ fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -
     let mut name = name(row.series, number, row.label(), Costs::class(row));
     name.method = row.series.method.clone(); // the batch has its own column
     let batch = grouped(row.series.condition.batch.max(1));
-    let figure = row.figure;
+    let cost = row.measured;
     CostRow {
         name,
         batch,
-        call: unit.number(figure.per_frame),
+        call: unit.number(cost.per_frame),
         ratio: group.ratio(row).unwrap_or_default(),
-        kernel: [unit.signed(figure.delivery), few(figure, unit), unit.signed(figure.total)],
+        kernel: [unit.signed(cost.delivery), few(cost, unit), unit.signed(cost.total)],
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
     }
@@ -86,7 +86,7 @@ fn few(cost: &Cost, unit: Unit) -> String {
 
 /// Empty when no series kept its points.
 fn draw(group: &Costs<'_>) -> String {
-    let points = || group.rows.iter().flat_map(|row| &row.figure.points);
+    let points = || group.rows.iter().flat_map(|row| &row.measured.points);
     let Some(frames) = points().map(|point| point[0]).max() else { return String::new() };
     let ns = points().map(|point| point[1]).max().unwrap_or(1);
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
@@ -95,7 +95,7 @@ fn draw(group: &Costs<'_>) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, "Time of all calls against the number of frames");
     let unit = group.unit();
     let one = |row: &Row<'_, Cost>| {
-        format!("{} {} {} per frame", row.label(), unit.number(row.figure.per_frame), unit.name)
+        format!("{} {} {} per frame", row.label(), unit.number(row.measured.per_frame), unit.name)
     };
     svg.describe(&group.rows.iter().map(one).collect::<Vec<_>>().join(", "));
     grid(&mut svg, &x, &y, (right, bottom));
@@ -124,8 +124,8 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
 
 fn line(svg: &mut Svg, row: &Row<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
     let class = Costs::class(row);
-    let points = || row.figure.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
-    let path = match row.figure.fit {
+    let points = || row.measured.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
+    let path = match row.measured.fit {
         Some(fit) => {
             Path::through([0, frames].map(|frames| (x.at(frames as f64), y.at(fitted(fit, frames)))))
         }
@@ -147,7 +147,7 @@ fn badges(svg: &mut Svg, group: &Costs<'_>, (x, y): (&Scale, &Scale), (right, bo
         .rows
         .iter()
         .enumerate()
-        .filter_map(|(n, row)| Some((n, row.figure.points.iter().max_by_key(|point| point[0])?)))
+        .filter_map(|(n, row)| Some((n, row.measured.points.iter().max_by_key(|point| point[0])?)))
         .collect();
     let ends: Vec<f64> = drawn.iter().map(|(_, point)| y.at(point[1] as f64)).collect();
     let places = make_room(&ends, 17.0, (TOP, bottom - 8.0));
@@ -176,11 +176,11 @@ fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
         table.row([
             plain(row.series.method.clone()),
             plain(row.series.condition.batch.max(1).to_string()),
-            (unit.number(row.figure.per_frame), Style::Bold),
+            (unit.number(row.measured.per_frame), Style::Bold),
             (group.ratio(row).unwrap_or_default(), Style::Bold),
-            plain(unit.signed(row.figure.delivery)),
-            plain(few(row.figure, unit)),
-            plain(unit.signed(row.figure.total)),
+            plain(unit.signed(row.measured.delivery)),
+            plain(few(row.measured, unit)),
+            plain(unit.signed(row.measured.total)),
             (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
             (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
         ]);

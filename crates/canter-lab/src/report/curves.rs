@@ -1,7 +1,7 @@
-//! One figure against another, for example the load of a processor against the frame rate: one line per method.
+//! One quantity against another, for example the load of a processor against the frame rate: one line per method.
 
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::plot::{self, WIDTH};
 use crate::report::ranking;
@@ -12,8 +12,8 @@ use canter_cli::terminal::{Ink, Style, Table, paragraph};
 use canter_cli::units;
 use canter_measure::result::{Curve, ResultFile, Series};
 
-pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
 
 /// Points of a curve that the terminal shows.
 const POINTS_MAX: usize = 8;
@@ -38,12 +38,12 @@ fn views(numbers: &Numbers<'_>) -> Vec<View> {
 fn view(curves: &Curves<'_>) -> Lines {
     let line = |(n, (label, _, curve)): (usize, &(String, &Series, &Curve))| {
         let most = curve.points.iter().map(|point| point[1]).max().unwrap_or(0);
-        let about = format!("at most {}", curves.figure(most));
+        let about = format!("at most {}", curves.value(most));
         Legend { number: n + 1, label: label.clone(), class: Curves::class(n), about }
     };
     Lines {
         title: verdict::capital(&format!("{} against {}", curves.first.quantity, curves.first.against)),
-        figure: curves.draw(),
+        drawing: curves.draw(),
         legend: curves.lines.iter().enumerate().map(line).collect(),
     }
 }
@@ -85,7 +85,7 @@ impl<'a> Curves<'a> {
         svg.text("head", (0.0, 12.0), &self.first.quantity);
         for tick in y.ticks(6) {
             svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &self.figure(tick as u64));
+            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &self.value(tick as u64));
         }
         for tick in x.ticks(plot::labels_max(right - LEFT)) {
             svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
@@ -111,14 +111,14 @@ impl<'a> Curves<'a> {
     }
 
     /// `12.5 %`.
-    fn figure(&self, value: u64) -> String {
+    fn value(&self, value: u64) -> String {
         units::measured(value, self.first.decimals, &self.first.unit)
     }
 
     fn description(&self) -> String {
         let most = |curve: &Curve| curve.points.iter().map(|point| point[1]).max().unwrap_or(0);
         let one =
-            |(label, _, curve): &(String, _, &Curve)| format!("{label} at most {}", self.figure(most(curve)));
+            |(label, _, curve): &(String, _, &Curve)| format!("{label} at most {}", self.value(most(curve)));
         self.lines.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
@@ -152,11 +152,11 @@ fn points(out: &mut String, series: &Series, ink: Ink) {
     paragraph(out, &heading, "", ink, Style::Plain);
     let mut table = Table::new(&[&curve.against, &curve.quantity]);
     let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
-    for [against, figure] in curve.points.iter().step_by(every) {
+    for [against, value] in curve.points.iter().step_by(every) {
         let against = units::measured(*against, 0, &curve.against_unit);
         table.row([
             (against, Style::Plain),
-            (units::measured(*figure, curve.decimals, &curve.unit), Style::Bold),
+            (units::measured(*value, curve.decimals, &curve.unit), Style::Bold),
         ]);
     }
     table.print(out, ink);

@@ -1,4 +1,4 @@
-//! Families of methods by the way they wait or the place they run: the colour of their figures.
+//! Families of methods by the way they wait or the place they run: the colour of their drawings.
 
 use canter_io::method::{Wait, table::RECEIVERS};
 use canter_route::gateway::kind::{Method, Place};

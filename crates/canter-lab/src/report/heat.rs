@@ -1,6 +1,6 @@
 //! The matrix: every method under every condition as a table of colours, whose cells link to the profile.
 
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::ranking;
 use canter_cli::terminal::clip;
@@ -8,7 +8,7 @@ use canter_cli::units;
 use canter_measure::result::{Condition, Latency, ResultFile, Series};
 use serde::Serialize;
 
-pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::WholePage(views));
+pub const DRAWING: Drawing = Drawing::new("heat", include_str!("heat.html"), Views::WholePage(views));
 
 /// All maps are one view, so that the page explains them once.
 fn views(all: &[Numbers<'_>]) -> Vec<View> {
@@ -18,8 +18,8 @@ fn views(all: &[Numbers<'_>]) -> Vec<View> {
 
 /// Colours from the shortest to the longest.
 const LEVELS: f64 = 8.0;
-/// With more columns than this a cell has no room for its figure.
-const COLUMNS_WITH_FIGURES: usize = 12;
+/// With more columns than this a cell has no room for its median.
+const COLUMNS_WITH_MEDIANS: usize = 12;
 
 #[derive(Serialize)]
 struct Map {
@@ -117,12 +117,12 @@ fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
         quantity: if quantity.is_empty() { "latency".into() } else { quantity.into() },
         about: names.join(", "),
         heads: heads(&entries, &dimensions, &columns),
-        compact: columns.len() > COLUMNS_WITH_FIGURES,
+        compact: columns.len() > COLUMNS_WITH_MEDIANS,
         rows,
     })
 }
 
-/// The measured series, and series without figures under conditions where others were measured.
+/// The measured series, and series without measurements under conditions where others were measured.
 fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     for Numbers { result, base, .. } in all {
@@ -140,7 +140,7 @@ fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a
     entries
 }
 
-/// Removes series without figures whose condition has no measured series: they have no column.
+/// Removes series without measurements whose condition has no measured series: they have no column.
 fn entries_of_measured_conditions(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let measured = |entry: &&Entry<'_>| entry.series.unavailable.is_empty();
     let keys: Vec<[String; DIMENSIONS]> =

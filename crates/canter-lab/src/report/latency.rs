@@ -1,7 +1,7 @@
 //! The latencies under a condition: bars, profiles, time charts, a table of percentiles and the ledger.
 
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::family::Family;
-use crate::report::figure::{Figure, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Latencies, Row};
 use crate::report::views::{Name, name, papers};
@@ -11,10 +11,10 @@ use canter_cli::units::{self, Unit, grouped};
 use canter_measure::result::{Latency, Series};
 use serde::Serialize;
 
-pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views)) };
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("latency", include_str!("latency.html"), Views::EachCondition(views)) };
 
-/// Groups of a section that are open at first; only one if a figure across the conditions precedes them.
+/// Groups of a section that are open at first; only one if a drawing across the conditions precedes them.
 const GROUPS_OPEN: usize = 3;
 /// Time charts drawn per group: those with the longest latencies.
 const TIME_CHARTS_MAX: usize = 12;
@@ -48,7 +48,7 @@ struct LatencyView {
     profiles: String,
     families: Vec<(&'static str, &'static str)>,
     unit: &'static str,
-    /// Empty: no figure.
+    /// Empty without a reference.
     reference: String,
     has_paper: bool,
     has_scaled_paper: bool,
@@ -67,7 +67,7 @@ struct LatencyView {
 #[derive(Serialize)]
 struct TimeChart {
     name: Name,
-    figure: String,
+    drawing: String,
     about: String,
 }
 
@@ -76,7 +76,7 @@ struct LedgerRow {
     name: Name,
     /// In the order of the columns that are shown.
     counts: Vec<String>,
-    /// The contradiction in its figures; empty when there is none.
+    /// The contradiction in its numbers; empty when there is none.
     fault: String,
 }
 
@@ -113,24 +113,29 @@ fn view(group: &Latencies<'_>) -> LatencyView {
 /// `fastest ring/spin+write 13.9 µs, worst 26.9 µs, lost 3`.
 fn summary(group: &Latencies<'_>) -> String {
     let Some(first) = group.rows.first() else { return "nothing arrived".into() };
-    let worst = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(0);
+    let worst = group.rows.iter().map(|row| row.measured.max).max().unwrap_or(0);
     let lost = group.series().fold(0_u64, |sum, series| sum.saturating_add(series.ledger.lost.total()));
     let lost = if lost > 0 { format!(", lost {}", grouped(lost)) } else { String::new() };
-    format!("fastest {} {}, worst {}{lost}", first.label(), units::span(first.figure.p50), units::span(worst))
+    format!(
+        "fastest {} {}, worst {}{lost}",
+        first.label(),
+        units::span(first.measured.p50),
+        units::span(worst)
+    )
 }
 
 fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
     let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
-    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.figure.max));
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.measured.max));
     let with = |(n, row): (usize, &Row<'_, Latency>)| {
         let timeline = row.series.timeline.as_ref().filter(|timeline| !timeline.slots.is_empty())?;
-        let figure = timechart::draw(row, timeline);
+        let drawing = timechart::draw(row, timeline);
         let about = format!(
             "{} slots of {}",
             grouped(timeline.slots.len() as u64),
             units::round_span(timeline.slot_ns)
         );
-        Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), figure, about })
+        Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), drawing, about })
     };
     rows.into_iter().filter_map(|(n, row)| with((n, row))).take(TIME_CHARTS_MAX).collect()
 }
@@ -139,7 +144,7 @@ fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
 struct LatencyRow {
     name: Name,
     /// min, p50, p90, p99, p99.9, max.
-    figures: [String; 6],
+    statistics: [String; 6],
     ratio: String,
     paper: String,
     paper_ratio: String,
@@ -150,11 +155,11 @@ struct LatencyRow {
 }
 
 fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
-    let Latency { min, p50, p90, p99, p999, max, .. } = *row.figure;
+    let Latency { min, p50, p90, p99, p999, max, .. } = *row.measured;
     let lost = row.series.ledger.lost.total();
     LatencyRow {
         name: name(row.series, number, row.label(), row.class()),
-        figures: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
+        statistics: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
         ratio: group.ratio(row).unwrap_or_default(),
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
@@ -165,7 +170,7 @@ fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, uni
     }
 }
 
-/// The ledger's columns: name, and how to read the figure.
+/// The ledger's columns: name, and how to read the number.
 type Count = fn(&Series) -> u64;
 const LEDGER: [(&str, Count); 14] = [
     ("sent", |series| series.ledger.sent),
@@ -228,8 +233,8 @@ fn condition(out: &mut String, group: &Latencies<'_>, ink: Ink) {
     let ratio = format!("× {}", group.reference_name());
     let mut table = Table::new(&["<method", "min", "p50", "p90", "p99", "max", &ratio, "paper", "lost"]);
     for row in &group.rows {
-        let figure = row.figure;
-        let numbers = [figure.min, figure.p50, figure.p90, figure.p99, figure.max].map(|ns| unit.number(ns));
+        let Latency { min, p50, p90, p99, max, .. } = *row.measured;
+        let numbers = [min, p50, p90, p99, max].map(|ns| unit.number(ns));
         let [min, p50, p90, p99, max] = numbers.map(|number| (number, Style::Plain));
         let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(units::round_span));
         let lost = row.series.ledger.lost.total();

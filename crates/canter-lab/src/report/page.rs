@@ -1,10 +1,10 @@
-//! Renders result files as one self-contained page. The figures of `table` fill its sections; `page.html` and
+//! Renders result files as one self-contained page. The drawings of `table` fill its sections; `page.html` and
 //! `page.css` define the layout.
 
 use crate::report::claims::{self, ClaimsView};
 use crate::report::compare::{self, Comparison, ComparisonView};
 use crate::report::differing::{self, Differing, Field, INTERFACES, KERNEL};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::ladder::{self, LadderView};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
@@ -26,7 +26,7 @@ pub enum Beginning<'a> {
     Claims(&'a Verdicts),
 }
 
-/// Templates beside those of the figures.
+/// Templates beside those of the drawings.
 const TEMPLATES: [(&str, &str); 6] = [
     ("page.html", include_str!("page.html")),
     ("contents.html", include_str!("contents.html")),
@@ -36,9 +36,13 @@ const TEMPLATES: [(&str, &str); 6] = [
     ("page.css", include_str!("page.css")),
 ];
 
-/// One self-contained HTML document with these figures.
-pub fn render(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure]) -> Result<String, Error> {
-    let names: Vec<String> = figures.iter().map(template).collect();
+/// One self-contained HTML document with these drawings.
+pub fn render(
+    results: &[ResultFile],
+    beginning: Beginning<'_>,
+    drawings: &[Drawing],
+) -> Result<String, Error> {
+    let names: Vec<String> = drawings.iter().map(template).collect();
     let mut templates = Templates::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -46,16 +50,16 @@ pub fn render(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figur
     for (name, text) in TEMPLATES {
         templates.add_template(name, text)?;
     }
-    for (name, figure) in names.iter().zip(figures) {
-        templates.add_template(name, figure.template)?;
+    for (name, drawing) in names.iter().zip(drawings) {
+        templates.add_template(name, drawing.template)?;
     }
     let template = templates.get_template("page.html")?;
-    template.render(Value::from(Serde(view(results, beginning, figures))))
+    template.render(Value::from(Serde(view(results, beginning, drawings))))
 }
 
 /// The template's name. The extension makes minijinja escape values.
-fn template(figure: &Figure) -> String {
-    format!("{}.html", figure.name)
+fn template(drawing: &Drawing) -> String {
+    format!("{}.html", drawing.name)
 }
 
 /// Escapes a value, and replaces control characters, which a result file may have and HTML does not allow.
@@ -81,7 +85,7 @@ struct Page {
     differing: Vec<&'static str>,
     /// The results have different clocks and cannot be compared.
     clocks: bool,
-    /// Figures for all results together.
+    /// Drawings for all results together.
     overview: Vec<Part>,
     comparison: Option<ComparisonView>,
     claims: Option<ClaimsView>,
@@ -89,7 +93,7 @@ struct Page {
     ladder: Option<LadderView>,
 }
 
-/// A figure's view, and the template that lays it out.
+/// A drawing's view, and the template that lays it out.
 #[derive(Serialize)]
 struct Part {
     template: String,
@@ -133,14 +137,14 @@ struct MissingView {
     reason: String,
 }
 
-fn view(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure]) -> Page {
+fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) -> Page {
     let differing = Differing::of(results);
     let all = Numbers::of_all(results);
-    let section = |(n, numbers)| section(numbers, n, figures, &differing);
+    let section = |(n, numbers)| section(numbers, n, drawings, &differing);
     let sections: Vec<Section> = all.iter().enumerate().map(section).collect();
     let clock = |result: &ResultFile| result.environment.clock;
     let clocks = results.windows(2).any(|pair| clock(&pair[0]) != clock(&pair[1]));
-    let of_page = |figure: &Figure| match figure.views {
+    let of_page = |drawing: &Drawing| match drawing.views {
         Views::WholePage(of) => of(&all),
         Views::EachResult(_) | Views::EachCondition(_) => Vec::new(),
     };
@@ -158,20 +162,20 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure]) ->
         sections,
         differing: differing.all(),
         clocks,
-        overview: parts(figures, of_page),
+        overview: parts(drawings, of_page),
         comparison,
         claims,
         ladder,
     }
 }
 
-/// The views of each figure with their templates.
-fn parts(figures: &[Figure], views: impl Fn(&Figure) -> Vec<View>) -> Vec<Part> {
-    let of = |figure: &Figure| {
-        let part = |View(view)| Part { template: template(figure), view };
-        views(figure).into_iter().map(part).collect::<Vec<_>>()
+/// The views of each drawing with their templates.
+fn parts(drawings: &[Drawing], views: impl Fn(&Drawing) -> Vec<View>) -> Vec<Part> {
+    let of = |drawing: &Drawing| {
+        let part = |View(view)| Part { template: template(drawing), view };
+        views(drawing).into_iter().map(part).collect::<Vec<_>>()
     };
-    figures.iter().flat_map(of).collect()
+    drawings.iter().flat_map(of).collect()
 }
 
 fn experiments(sections: &[Section]) -> Vec<Experiment> {
@@ -186,11 +190,11 @@ fn experiments(sections: &[Section]) -> Vec<Experiment> {
     sections.chunk_by(same).map(experiment).collect()
 }
 
-fn section(numbers: &Numbers<'_>, n: usize, figures: &[Figure], differing: &Differing) -> Section {
+fn section(numbers: &Numbers<'_>, n: usize, drawings: &[Drawing], differing: &Differing) -> Section {
     let result = numbers.result;
     let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
-    let mut shown = parts(figures, |figure| figure.across(numbers));
-    shown.extend(parts(figures, |figure| figure.by_condition(numbers)));
+    let mut shown = parts(drawings, |drawing| drawing.across(numbers));
+    shown.extend(parts(drawings, |drawing| drawing.by_condition(numbers)));
     Section {
         id: format!("result-{}", n + 1),
         study: result.study.clone(),

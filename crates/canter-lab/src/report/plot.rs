@@ -1,9 +1,9 @@
-//! Shared by the figures: their width, the space that text takes, and axes of times.
+//! Shared by the drawings: their width, the space that text takes, and axes of times.
 
 use crate::report::{axis::Scale, svg::Svg};
 use canter_cli::units;
 
-/// The width of a figure. The style sheet scales it to the screen; a narrow screen scrolls it.
+/// The width of a drawing. The style sheet scales it to the screen; a narrow screen scrolls it.
 pub const WIDTH: f64 = 960.0;
 
 /// About the number of labels that fit on a horizontal axis of `pixels`.
@@ -11,7 +11,7 @@ pub fn labels_max(pixels: f64) -> usize {
     (pixels / 75.0).max(2.0) as usize
 }
 
-/// A character of the figures' monospaced font, in pixels.
+/// A character of the drawings' monospaced font, in pixels.
 pub const CHARACTER: f64 = 7.3;
 
 /// The number of items that a description lists.

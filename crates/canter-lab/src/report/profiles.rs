@@ -54,20 +54,20 @@ fn description(group: &Latencies<'_>) -> String {
         format!(
             "{}: median {}, worst {}{lost}",
             row.label(),
-            units::span(row.figure.p50),
-            units::span(row.figure.max)
+            units::span(row.measured.p50),
+            units::span(row.measured.max)
         )
     };
     plot::first_few(group.rows.iter().map(one), "; ")
 }
 
 fn sent(row: &Row<'_, Latency>) -> u64 {
-    row.figure.count.saturating_add(row.series.ledger.lost.total())
+    row.measured.count.saturating_add(row.series.ledger.lost.total())
 }
 
 fn plot(group: &Latencies<'_>, (right, bottom): (f64, f64)) -> Plot {
-    let least = group.rows.iter().map(|row| row.figure.min).min().unwrap_or(0);
-    let most = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(1);
+    let least = group.rows.iter().map(|row| row.measured.min).min().unwrap_or(0);
+    let most = group.rows.iter().map(|row| row.measured.max).max().unwrap_or(1);
     let near = |&ns: &u64| ns >= least / NEAR && ns <= most.saturating_mul(NEAR);
     let papers = group.rows.iter().flat_map(|row| paper_points(group, row)).map(|(_, scaled, _)| scaled);
     let others: Vec<u64> = papers.chain(bars::floor(group)).filter(near).collect();
@@ -94,8 +94,8 @@ fn grid(svg: &mut Svg, plot: &Plot) {
 
 fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
     for row in group.rows.iter().rev() {
-        let profile = Profile::of(row.figure, row.series.ledger.lost.total());
-        let tip = format!("{}: worst {}", row.label(), units::span(row.figure.max));
+        let profile = Profile::of(row.measured, row.series.ledger.lost.total());
+        let tip = format!("{}: worst {}", row.label(), units::span(row.measured.max));
         svg.path(&format!("line {}", row.class()), &outline::path(&profile, &plot.x, &plot.y), &tip);
     }
 }
@@ -103,7 +103,7 @@ fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
 /// From the left edge to the outline; lost frames are a plateau from its end to the right edge.
 fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
     let lost = row.series.ledger.lost.total();
-    let [start, end] = [row.figure.min, row.figure.max].map(|ns| plot.x.at(ns.max(1) as f64));
+    let [start, end] = [row.measured.min, row.measured.max].map(|ns| plot.x.at(ns.max(1) as f64));
     let top = plot.y.at(sent(row) as f64);
     svg.line("lead", (LEFT, top), (start, top));
     if lost > 0 {
@@ -138,7 +138,7 @@ fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, plot: &Pl
 }
 
 fn worst_cases(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.figure.max as f64)).collect();
+    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.measured.max as f64)).collect();
     let badges = make_room(&ends, 17.0, (LEFT + 8.0, plot.right - 8.0));
     for (n, (&end, &badge)) in ends.iter().zip(&badges).enumerate() {
         svg.group(&group.rows[n].class(), |svg| {
@@ -150,15 +150,15 @@ fn worst_cases(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
 }
 
 fn worst_of_all(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let worst = group.rows.iter().max_by_key(|row| row.figure.max);
+    let worst = group.rows.iter().max_by_key(|row| row.measured.max);
     if let Some(row) = worst {
-        let x = plot.x.at(row.figure.max as f64);
+        let x = plot.x.at(row.measured.max as f64);
         let level = plot.y.at(row.series.ledger.lost.total().max(1) as f64);
         svg.group(&row.class(), |svg| svg.circle("worst", (x, level), 4.0));
         svg.text(
             "value end",
             (plot.right, TOP - 8.0),
-            &format!("worst {} {}", row.label(), units::span(row.figure.max)),
+            &format!("worst {} {}", row.label(), units::span(row.measured.max)),
         );
     }
 }

@@ -2,7 +2,7 @@
 //! (2011, figure 9) or of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
 
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::plot::{self, WIDTH};
 use crate::report::svg::{Path, Svg};
@@ -10,7 +10,7 @@ use crate::report::varied::{Line, Point, Sweep};
 use crate::report::views::{Legend, Lines};
 use canter_cli::units;
 
-pub const FIGURE: Figure = Figure::new("sweep", include_str!("sweep.html"), Views::EachResult(views));
+pub const DRAWING: Drawing = Drawing::new("sweep", include_str!("sweep.html"), Views::EachResult(views));
 
 fn views(numbers: &Numbers<'_>) -> Vec<View> {
     numbers.sweeps.iter().map(|sweep| View::of(&view(sweep))).collect()
@@ -27,7 +27,7 @@ fn view(sweep: &Sweep) -> Lines {
     };
     Lines {
         title: format!("Latency against {}{condition}", sweep.axis),
-        figure: sweep.draw(),
+        drawing: sweep.draw(),
         legend: sweep.legend().into_iter().enumerate().map(line).collect(),
     }
 }

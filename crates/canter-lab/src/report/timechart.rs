@@ -31,7 +31,7 @@ pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline) -> String {
     let mut svg = Svg::new(WIDTH, bottom + BOTTOM, &format!("Latency of {} against time", row.label()));
     let worst = timeline.slots.iter().max_by_key(|slot| slot[3]);
     let at = worst.map_or(0, |slot| slot[0].saturating_mul(timeline.slot_ns));
-    svg.describe(&format!("worst {} at {}", units::span(row.figure.max), units::span(at)));
+    svg.describe(&format!("worst {} at {}", units::span(row.measured.max), units::span(at)));
     let ticks = x.ticks(plot::labels_max(right - LEFT));
     svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
     for tick in ticks {
@@ -69,7 +69,7 @@ fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Column)> {
 }
 
 fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], right: f64) {
-    let bounds = (row.figure.min, row.figure.max);
+    let bounds = (row.measured.min, row.measured.max);
     let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
     let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
     for tick in y.ticks(5) {
@@ -83,7 +83,7 @@ fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], r
         (x, low.max(high + 2.0).min(TOP + LATENCY), high) // so that a single frame is visible
     }));
     svg.plain_path(&format!("spans {}", row.class()), &path);
-    svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.figure.max)));
+    svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.measured.max)));
     svg.line("axis", (LEFT, TOP + LATENCY), (right, TOP + LATENCY));
 }
 

@@ -1,4 +1,4 @@
-//! Shared by the views of several figures: names, legends, the figures' paper.
+//! Shared by the views of several drawings: names, legends, the paper.
 
 use canter_measure::result::Series;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub fn name(series: &Series, number: usize, method: String, class: String) -> Na
 #[derive(Serialize)]
 pub struct Lines {
     pub title: String,
-    pub figure: String,
+    pub drawing: String,
     pub legend: Vec<Legend>,
 }
 

@@ -5,12 +5,14 @@ mod criterion;
 mod evidence;
 mod outcome;
 mod selector;
+mod statistic;
 #[cfg(test)]
 mod tests;
 
 pub use criterion::Criterion;
 pub use evidence::Evidence;
 pub use outcome::{Outcome, Word};
+pub use statistic::Statistic;
 
 use serde::Deserialize;
 

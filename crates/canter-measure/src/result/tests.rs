@@ -73,7 +73,7 @@ fn every_field_is_documented() {
 }
 
 #[test]
-fn figures_that_contradict_each_other_are_a_fault() {
+fn numbers_that_contradict_each_other_are_a_fault() {
     let latency = Latency {
         count: 2,
         min: 5,

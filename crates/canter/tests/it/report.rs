@@ -31,9 +31,10 @@ fn report(name: &str) -> (String, String) {
 }
 
 fn drawings(page: &str) -> String {
-    let figures = page.split("<svg role").skip(1);
-    let figures = figures.map(|part| format!("<svg role{}", part.split("</svg>").next().unwrap_or_default()));
-    figures.map(|figure| figure + "</svg>\n").collect()
+    let parts = page.split("<svg role").skip(1);
+    parts
+        .map(|part| format!("<svg role{}</svg>\n", part.split("</svg>").next().unwrap_or_default()))
+        .collect()
 }
 
 fn compare(name: &str, now: &str) {
@@ -48,7 +49,7 @@ fn compare(name: &str, now: &str) {
     assert!(kept == now, "{}: not what was kept; first difference: {first:#?}", path.display());
 }
 
-/// One of every kind of figure; written anew with the golden files.
+/// One of every kind of drawing; written anew with the golden files.
 #[test]
 fn the_result_of_all_kinds_is_the_generator_s() {
     let folder = tempfile::tempdir().expect("a folder");

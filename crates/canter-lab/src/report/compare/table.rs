@@ -1,6 +1,6 @@
-//! A comparison in the terminal: a sentence, then one line per figure.
+//! A comparison in the terminal: a sentence, then one line per statistic.
 
-use super::{Compared, Comparison, Figure, FigureKind, Verdict};
+use super::{Compared, Comparison, Statistic, StatisticKind, Verdict};
 use canter_cli::terminal::{self, GREEN, Ink, RED, Style, Table, YELLOW};
 use canter_cli::units;
 use canter_measure::result::ClockKind;
@@ -42,12 +42,13 @@ impl Verdict {
 /// The whole comparison, at most 80 columns wide.
 pub fn text(comparison: &Comparison, ink: Ink) -> String {
     let mut out = String::new();
-    let both: Vec<&Compared> = comparison.series.iter().filter(|series| !series.figures.is_empty()).collect();
+    let both: Vec<&Compared> =
+        comparison.series.iter().filter(|series| !series.statistics.is_empty()).collect();
     for group in both.chunk_by(|a, b| a.heading == b.heading) {
         terminal::paragraph(&mut out, &format!("{}:", group[0].heading), "", ink, Style::Plain);
         table(&mut out, group, ink);
     }
-    for series in comparison.series.iter().filter(|series| series.figures.is_empty()) {
+    for series in comparison.series.iter().filter(|series| series.statistics.is_empty()) {
         let note = if series.note.is_empty() { String::new() } else { format!(" ({})", series.note) };
         let line = format!("{}, {}: {}{note}", series.heading, series.label, series.verdict.name());
         terminal::paragraph(&mut out, &line, "    ", ink, series.verdict.style());
@@ -60,16 +61,16 @@ pub fn text(comparison: &Comparison, ink: Ink) -> String {
 }
 
 fn table(out: &mut String, group: &[&Compared], ink: Ink) {
-    let mut table = Table::new(&["<series", "<figure", "A", "B", "B to A", "95 % interval", "<verdict"]);
+    let mut table = Table::new(&["<series", "<statistic", "A", "B", "B to A", "95 % interval", "<verdict"]);
     for series in group {
-        for (n, figure) in series.figures.iter().enumerate() {
-            let [a, b, change, interval] = numbers(figure);
+        for (n, statistic) in series.statistics.iter().enumerate() {
+            let [a, b, change, interval] = numbers(statistic);
             let label = if n == 0 { series.label.clone() } else { String::new() };
-            let verdict = figure.verdict;
+            let verdict = statistic.verdict;
             let plain = |text: String| (text, Style::Plain);
             table.row([
                 plain(label),
-                plain(figure.name.to_owned()),
+                plain(statistic.name.to_owned()),
                 plain(a),
                 plain(b),
                 (change, verdict.style()),
@@ -82,30 +83,35 @@ fn table(out: &mut String, group: &[&Compared], ink: Ink) {
 }
 
 /// A, B, the change and its interval, formatted.
-pub fn numbers(figure: &Figure) -> [String; 4] {
-    let change = &figure.change;
+pub fn numbers(statistic: &Statistic) -> [String; 4] {
+    let change = &statistic.change;
     let exact = change.low == change.high;
-    match figure.kind {
-        FigureKind::Ns | FigureKind::Ratio => {
+    match statistic.kind {
+        StatisticKind::Ns | StatisticKind::Ratio => {
             let ns = |value: f64| {
-                if figure.kind == FigureKind::Ns { units::span(value as u64) } else { String::new() }
+                if statistic.kind == StatisticKind::Ns { units::span(value as u64) } else { String::new() }
             };
             let times = |value: f64| format!("{value:.3}×");
             let interval = format!("{:.3}…{:.3}×", change.low, change.high);
-            [ns(figure.a), ns(figure.b), times(change.value), if exact { String::new() } else { interval }]
+            [
+                ns(statistic.a),
+                ns(statistic.b),
+                times(change.value),
+                if exact { String::new() } else { interval },
+            ]
         }
-        FigureKind::Share => {
+        StatisticKind::Share => {
             let percent = |value: f64| format!("{:.2} %", value * 100.0);
             let signed = |value: f64| format!("{:+.2}", value * 100.0);
             let interval = format!("{}…{} %", signed(change.low), signed(change.high));
-            [percent(figure.a), percent(figure.b), format!("{} %", signed(change.value)), interval]
+            [percent(statistic.a), percent(statistic.b), format!("{} %", signed(change.value)), interval]
         }
     }
 }
 
 /// `1 of 9 series is worse by more than 5 %: ring+ring (p50 1.093×). …`
 pub fn sentence(comparison: &Comparison) -> String {
-    let both = comparison.series.iter().filter(|series| !series.figures.is_empty()).count();
+    let both = comparison.series.iter().filter(|series| !series.statistics.is_empty()).count();
     let bound = format!("{} %", (comparison.bound.0 * 1e4).round() / 100.0);
     let worse = comparison.count(Verdict::Regression);
     let mut sentence = match worse {
@@ -132,15 +138,19 @@ pub fn sentence(comparison: &Comparison) -> String {
     sentence + "."
 }
 
-/// The three figures that got worse most.
+/// The three statistics that got worse most.
 fn worst(comparison: &Comparison) -> String {
-    let worse = |figure: &&Figure| figure.verdict == Verdict::Regression;
-    let mut all: Vec<(&str, &Figure)> = (comparison.series.iter())
-        .flat_map(|series| series.figures.iter().filter(worse).map(|figure| (series.label.as_str(), figure)))
+    let worse = |statistic: &&Statistic| statistic.verdict == Verdict::Regression;
+    let mut all: Vec<(&str, &Statistic)> = (comparison.series.iter())
+        .flat_map(|series| {
+            series.statistics.iter().filter(worse).map(|statistic| (series.label.as_str(), statistic))
+        })
         .collect();
     all.sort_by(|(_, a), (_, b)| b.change.value.total_cmp(&a.change.value));
-    let named =
-        all.iter().take(3).map(|(label, figure)| format!("{label} ({} {})", figure.name, numbers(figure)[2]));
+    let named = all
+        .iter()
+        .take(3)
+        .map(|(label, statistic)| format!("{label} ({} {})", statistic.name, numbers(statistic)[2]));
     let named: Vec<String> = named.collect();
     let more = if all.len() > 3 { ", …" } else { "" };
     format!("{}{more}", named.join(", "))
@@ -148,7 +158,8 @@ fn worst(comparison: &Comparison) -> String {
 
 /// The test, and what it ignores.
 pub fn method(comparison: &Comparison) -> String {
-    let both: Vec<&Compared> = comparison.series.iter().filter(|series| !series.figures.is_empty()).collect();
+    let both: Vec<&Compared> =
+        comparison.series.iter().filter(|series| !series.statistics.is_empty()).collect();
     let ranked = both.iter().filter(|series| series.repeats.iter().all(|&repeats| repeats >= 4)).count();
     if both.is_empty() {
         return String::new();

@@ -1,7 +1,7 @@
 //! The ladder as a picture: a row for each gateway, a mark for each kernel at its multiple of can-gw's median, a
 //! whisker to its p99, and a tick at the instrument's floor.
 
-use super::{Figures, Ladder, Mark, Panel, Rung};
+use super::{Ladder, Mark, Measurement, Panel, Rung};
 use crate::report::axis::Scale;
 use crate::report::marks;
 use crate::report::plot::{self, CHARACTER, WIDTH};
@@ -48,8 +48,8 @@ fn description(ladder: &Ladder<'_>) -> String {
     let kernel = ladder.newest_plain();
     let of_panel = |panel: &Panel<'_>| {
         let rungs = panel.rungs.iter().filter_map(|rung| {
-            let figures = rung.figures(kernel)?;
-            Some(format!("{} {}", rung.gateway, units::ratio(figures.median, figures.reference)?))
+            let measured = rung.measurement(kernel)?;
+            Some(format!("{} {}", rung.gateway, units::ratio(measured.median, measured.reference)?))
         });
         let rungs: Vec<String> = rungs.collect();
         format!("{}, on {kernel}: {}", panel.heading(), plot::first_few(rungs.into_iter(), ", "))
@@ -57,17 +57,17 @@ fn description(ladder: &Ladder<'_>) -> String {
     ladder.panels.iter().map(of_panel).collect::<Vec<_>>().join("; ")
 }
 
-fn all_figures<'a>(ladder: &'a Ladder<'_>) -> impl Iterator<Item = Figures> + 'a {
+fn all_measurements<'a>(ladder: &'a Ladder<'_>) -> impl Iterator<Item = Measurement> + 'a {
     let rungs = ladder.panels.iter().flat_map(|panel| &panel.rungs);
-    rungs.flat_map(|rung| rung.marks.keys().filter_map(|kernel| rung.figures(kernel)))
+    rungs.flat_map(|rung| rung.marks.keys().filter_map(|kernel| rung.measurement(kernel)))
 }
 
 fn scale(ladder: &Ladder<'_>, pixels: (f64, f64)) -> Scale {
     let (mut least, mut most) = (1.0_f64, 1.0_f64);
-    for figures in all_figures(ladder) {
-        let floor = figures.floor.filter(|&floor| floor > 0).unwrap_or(figures.median);
-        least = least.min(figures.ratio(floor.min(figures.median)));
-        most = most.max(figures.ratio(figures.p99.max(figures.median)));
+    for measured in all_measurements(ladder) {
+        let floor = measured.floor.filter(|&floor| floor > 0).unwrap_or(measured.median);
+        least = least.min(measured.ratio(floor.min(measured.median)));
+        most = most.max(measured.ratio(measured.p99.max(measured.median)));
     }
     Scale::logarithmic((least / 1.1, most * 1.15), pixels)
 }
@@ -127,10 +127,10 @@ fn headings(svg: &mut Svg, ladder: &Ladder<'_>, panel: &Panel<'_>, y: f64) {
 
 fn words(svg: &mut Svg, ladder: &Ladder<'_>, rung: &Rung, y: f64) {
     svg.text("name", (0.0, y), &clip(&rung.gateway, NAMES_MAX));
-    let Some(figures) = rung.figures(ladder.newest_plain()) else { return };
-    let ratio = units::ratio(figures.median, figures.reference).unwrap_or_default();
+    let Some(measured) = rung.measurement(ladder.newest_plain()) else { return };
+    let ratio = units::ratio(measured.median, measured.reference).unwrap_or_default();
     svg.text("value strong end", (WIDTH - 68.0, y), &ratio);
-    svg.text("value end", (WIDTH, y), &units::span(figures.median));
+    svg.text("value end", (WIDTH, y), &units::span(measured.median));
 }
 
 fn mark(svg: &mut Svg, rung: &Rung, (n, kernel): (usize, &str), scale: &Scale, y: f64) {
@@ -139,20 +139,20 @@ fn mark(svg: &mut Svg, rung: &Rung, (n, kernel): (usize, &str), scale: &Scale, y
         Some(Mark::Nothing(why)) => {
             marks::cross(svg, (RIGHT - 5.0, y), &format!("{}, {kernel}: {why}", rung.gateway))
         }
-        Some(Mark::Measured(figures)) => {
-            if let Some(floor) = figures.floor.filter(|&floor| floor > 0) {
-                let x = scale.at(figures.ratio(floor));
+        Some(Mark::Measured(measured)) => {
+            if let Some(floor) = measured.floor.filter(|&floor| floor > 0) {
+                let x = scale.at(measured.ratio(floor));
                 svg.line(&format!("tail {}", marks::class(n)), (x, y - 2.5), (x, y + 2.5));
             }
-            let [x, end] = [figures.median, figures.p99].map(|ns| scale.at(figures.ratio(ns)));
+            let [x, end] = [measured.median, measured.p99].map(|ns| scale.at(measured.ratio(ns)));
             svg.line(&format!("tail {}", marks::class(n)), (x, y), (end, y));
-            let ratio = units::ratio(figures.median, figures.reference).unwrap_or_default();
-            let spans = [figures.median, figures.p99].map(units::span);
-            let loss = figures.loss();
+            let ratio = units::ratio(measured.median, measured.reference).unwrap_or_default();
+            let spans = [measured.median, measured.p99].map(units::span);
+            let loss = measured.loss();
             let tip = format!("{}, {kernel}: {ratio}, median {}, p99 {}", rung.gateway, spans[0], spans[1]);
             let tip = if loss.is_empty() { tip } else { format!("{tip}; {loss}") };
             marks::draw(svg, n, (x, y), &tip);
-            if figures.lost > 0 {
+            if measured.lost > 0 {
                 marks::ring(svg, (x, y), &tip);
             }
         }

@@ -1,40 +1,18 @@
-//! The series of the given results that a claim rests on: a figure of each boot, and what other studies found under the
+//! The series of the given results that a claim rests on: a statistic of each boot, and what other studies found under the
 //! same condition.
 
 use super::{
     outcome::{Outcome, Word},
     selector::Selector,
+    statistic::Statistic,
 };
 use canter_measure::{
     result::{Condition, ResultFile, Series},
-    statistics::{self, Confidence, Estimate},
-    verdicts::Quantity,
+    statistics::Estimate,
 };
-use serde::Deserialize;
 
 /// Boots that a worst case needs.
 pub const BOOTS: usize = 5;
-
-/// A figure of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    Min,
-    P50,
-    P90,
-    P99,
-    P999,
-    /// The longest latency of a boot; needs [`BOOTS`] boots.
-    Max,
-    /// The cost of the system call per frame.
-    Call,
-    /// The cost of the kernel's delivery per frame.
-    Delivery,
-    /// Both together.
-    Total,
-    /// The processor's load, of a curve at the selector's rate.
-    Load,
-}
 
 /// The results that were given, and the claim's own study.
 pub struct Evidence<'a> {
@@ -52,21 +30,21 @@ pub struct Found<'a> {
     pub series: &'a Series,
 }
 
-/// One figure: of each boot, with the file it is from.
+/// One statistic: of each boot, with the file it is from.
 pub struct Sample {
     pub boots: Vec<(usize, Estimate)>,
-    /// The same figure under the same condition, in other studies.
+    /// The same statistic under the same condition, in other studies.
     pub elsewhere: Vec<f64>,
 }
 
 type Result<T> = std::result::Result<T, Outcome>;
 
 fn not_measurable<T>(why: String) -> Result<T> {
-    Err(Outcome::without_figures(Word::NotMeasurable, why))
+    Err(Outcome::nothing_found(Word::NotMeasurable, why))
 }
 
 fn undecided<T>(why: String) -> Result<T> {
-    Err(Outcome::without_figures(Word::Undecided, why))
+    Err(Outcome::nothing_found(Word::Undecided, why))
 }
 
 impl<'a> Evidence<'a> {
@@ -117,19 +95,19 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// A figure of the one series that a selector names; `less_floor`: without the instrument's own time.
-    pub fn sample(&self, selector: &Selector, figure: Figure, less_floor: bool) -> Result<Sample> {
+    /// A statistic of the one series that a selector names; `less_floor`: without the instrument's own time.
+    pub fn sample(&self, selector: &Selector, statistic: Statistic, less_floor: bool) -> Result<Sample> {
         let found = self.one_each(selector)?;
         let name = || self.complete(selector);
         let boots: Result<Vec<_>> = found
             .iter()
-            .map(|one| match figure.of(one.series, less_floor, selector.rate) {
+            .map(|one| match statistic.of(one.series, less_floor, selector.rate) {
                 Ok(estimate) => Ok((one.file, estimate)),
                 Err(why) => undecided(format!("{}: {why}", name())),
             })
             .collect();
         let boots = boots?;
-        if figure == Figure::Max && boots.len() < BOOTS {
+        if statistic == Statistic::Max && boots.len() < BOOTS {
             return undecided(format!(
                 "{}: a worst case needs {BOOTS} boots, there are {} (at worst {:.1} µs)",
                 name(),
@@ -139,7 +117,7 @@ impl<'a> Evidence<'a> {
         }
         Ok(Sample {
             boots,
-            elsewhere: self.elsewhere(&found[0], |series| figure.of(series, less_floor, selector.rate)),
+            elsewhere: self.elsewhere(&found[0], |series| statistic.of(series, less_floor, selector.rate)),
         })
     }
 
@@ -147,7 +125,7 @@ impl<'a> Evidence<'a> {
     fn elsewhere(
         &self,
         one: &Found<'_>,
-        figure: impl Fn(&Series) -> std::result::Result<Estimate, String>,
+        estimate: impl Fn(&Series) -> std::result::Result<Estimate, String>,
     ) -> Vec<f64> {
         let others = self.results.iter().filter(|other| {
             let (a, b) = (&one.result.environment, &other.environment);
@@ -162,79 +140,13 @@ impl<'a> Evidence<'a> {
                 && other.quantity == one.series.quantity
                 && same_condition(&other.condition, &one.series.condition)
         });
-        same.filter_map(|other| figure(other).ok()).map(|estimate| estimate.value).collect()
+        same.filter_map(|other| estimate(other).ok()).map(|estimate| estimate.value).collect()
     }
 }
 
 /// The same but for the number of frames.
 fn same_condition(a: &Condition, b: &Condition) -> bool {
     *a == Condition { frames: a.frames, ..b.clone() }
-}
-
-impl Figure {
-    pub fn name(self) -> &'static str {
-        let all = [
-            "minimum",
-            "median",
-            "p90",
-            "p99",
-            "p99.9",
-            "maximum",
-            "call",
-            "delivery",
-            "call and delivery",
-            "load",
-        ];
-        all[self as usize]
-    }
-
-    pub fn quantity(self) -> Quantity {
-        if self == Self::Load { Quantity::Share } else { Quantity::Time }
-    }
-
-    /// The figure with its 95 % interval within the series. An error says what the series lacks.
-    fn of(
-        self,
-        series: &Series,
-        less_floor: bool,
-        rate: Option<u64>,
-    ) -> std::result::Result<Estimate, String> {
-        let floor =
-            if less_floor { series.floor_ns.ok_or("its floor was not measured")? as f64 } else { 0.0 };
-        let less = |estimate: Estimate| {
-            let less = |value: f64| (value - floor).max(0.0);
-            Estimate { value: less(estimate.value), low: less(estimate.low), high: less(estimate.high) }
-        };
-        let latency = || series.latency_ns.as_ref().filter(|one| one.count > 0).ok_or("no frame arrived");
-        let cost = || series.cost_ns.as_ref().ok_or("has no cost of a system call");
-        let rank = |per_mille: u64| {
-            let latency = latency()?;
-            statistics::percentile(latency, per_mille, Confidence::ONE)
-                .ok_or_else(|| format!("{} latencies are too few for this percentile", latency.count))
-        };
-        let estimate = match self {
-            Self::Min => Estimate::exact(latency()?.min as f64),
-            Self::P50 => rank(500)?,
-            Self::P90 => rank(900)?,
-            Self::P99 => rank(990)?,
-            Self::P999 => rank(999)?,
-            Self::Max => Estimate::exact(latency()?.max as f64),
-            Self::Call => Estimate::exact(cost()?.per_frame as f64),
-            Self::Delivery => Estimate::exact(cost()?.delivery as f64),
-            Self::Total => Estimate::exact(cost()?.total as f64),
-            Self::Load => return load(series, rate),
-        };
-        Ok(less(estimate))
-    }
-}
-
-/// A share of the processor, at a rate that was measured.
-fn load(series: &Series, rate: Option<u64>) -> std::result::Result<Estimate, String> {
-    let curve = series.curve.as_ref().ok_or("has no curve")?;
-    let rate = rate.ok_or("a load needs a rate")?;
-    let point = curve.points.iter().find(|point| point[0] == rate);
-    let [_, value] = point.ok_or_else(|| format!("was not measured at {rate} {}", curve.against_unit))?;
-    Ok(Estimate::exact(*value as f64 / 10_f64.powi(i32::from(curve.decimals)) / 100.0))
 }
 
 impl Sample {

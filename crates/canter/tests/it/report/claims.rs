@@ -134,7 +134,7 @@ fn the_verdicts_of_a_second_folder_are_named_and_not_drawn() {
 }
 
 #[test]
-fn figures_without_gateways_make_claims_without_a_ladder() {
+fn results_without_gateways_make_claims_without_a_ladder() {
     let folder = made();
     for n in 0..4 {
         fs::remove_file(folder.path().join(format!("{n}.json"))).expect("it was there");

@@ -50,7 +50,7 @@ impl Knee {
         let us = |one: Estimate| format!("{}…{} µs", digits(one.low / 1000.0), digits(one.high / 1000.0));
         Ok(Outcome {
             word: Word::of(estimate, bounds),
-            figures: format!("{} / {}", us(of), us(over)),
+            found: format!("{} / {}", us(of), us(over)),
             estimate: Some(estimate),
             bounds: Some(bounds),
             paper: Some(self.paper),
@@ -79,7 +79,7 @@ impl Knee {
         let losing = frames.iter().rev().find(|(_, counts)| !keeps_up(counts)).map(|(period, _)| *period);
         let kept = frames.keys().copied().find(|period| losing.is_none_or(|losing| *period > losing));
         let undecided = |why: String| {
-            Err(Outcome::without_figures(Word::Undecided, format!("{}: {why}", evidence.complete(selector))))
+            Err(Outcome::nothing_found(Word::Undecided, format!("{}: {why}", evidence.complete(selector))))
         };
         match (losing, kept) {
             (Some(losing), Some(kept)) => {
@@ -112,7 +112,7 @@ fn plot(lines: Vec<Line>, [from, to]: [f64; 2]) -> Plot {
     let allowed = [from / 1000.0, (to / 1000.0).min(last)].map(|at| Allowed { at, from: 0.0, to: None });
     Plot::Course {
         quantity: Quantity::Share,
-        figure: "lost frames".to_owned(),
+        statistic: "lost frames".to_owned(),
         against: "period, µs".to_owned(),
         lines,
         allowed: allowed.to_vec(),

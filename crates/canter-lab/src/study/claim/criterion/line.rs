@@ -24,7 +24,7 @@ impl Line {
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let none = |why: &str| {
-            Outcome::without_figures(Word::NotMeasurable, format!("{}: {why}", evidence.complete(&self.of)))
+            Outcome::nothing_found(Word::NotMeasurable, format!("{}: {why}", evidence.complete(&self.of)))
         };
         let found = evidence.all(&self.of)?;
         let mut worst = 1.0_f64;
@@ -46,7 +46,7 @@ impl Line {
         }
         Ok(Outcome {
             word: if worst <= self.within { Word::Reproduced } else { Word::Refuted },
-            figures: format!(
+            found: format!(
                 "{count} numbers of frames, at most {} % from the line",
                 digits(100.0 * (worst - 1.0))
             ),
