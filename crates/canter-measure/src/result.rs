@@ -119,7 +119,11 @@ pub enum ClockKind {
 
 impl ClockKind {
     pub fn name(self) -> &'static str {
-        ["real", "virtual", "simulated"][self as usize]
+        match self {
+            Self::Real => "real",
+            Self::Virtual => "virtual",
+            Self::Simulated => "simulated",
+        }
     }
 }
 
@@ -324,8 +328,8 @@ pub struct Curve {
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ns: u64,
-    /// `[slot, arrived, min ns, max ns, lost]`, ascending; empty slots are left out.
-    pub slots: Vec<[u64; 5]>,
+    /// Ascending; slots without a frame are left out.
+    pub slots: Vec<Slot>,
     /// `[ns, tenths of a per cent]`: the processors' load since the previous point; may be empty.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub load: Vec<[u64; 2]>,
@@ -334,9 +338,52 @@ pub struct Timeline {
 impl Timeline {
     fn fault(&self) -> Option<String> {
         let ascends =
-            self.slots.is_sorted_by(|a, b| a[0] < b[0]) && self.load.is_sorted_by(|a, b| a[0] < b[0]);
-        let sound = ascends && self.slots.iter().all(|slot| slot[2] <= slot[3]);
+            self.slots.is_sorted_by(|a, b| a.number < b.number) && self.load.is_sorted_by(|a, b| a[0] < b[0]);
+        let sound = ascends && self.slots.iter().all(|slot| slot.min_ns <= slot.max_ns);
         (!sound).then(|| "its timeline is out of order".to_owned())
+    }
+}
+
+/// The frames of a slot of a [`Timeline`]; in a file `[number, arrived, min ns, max ns, lost]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u64; 5]", into = "[u64; 5]")]
+pub struct Slot {
+    /// Counts from the first slot, 0.
+    pub number: u64,
+    pub arrived: u64,
+    /// The shortest and longest latency; 0 when no frame arrived.
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub lost: u64,
+}
+
+impl Slot {
+    /// The frames of both slots, in this one's place.
+    pub fn merge(self, other: Self) -> Self {
+        let (min_ns, max_ns) = match (self.arrived, other.arrived) {
+            (0, _) => (other.min_ns, other.max_ns),
+            (_, 0) => (self.min_ns, self.max_ns),
+            _ => (self.min_ns.min(other.min_ns), self.max_ns.max(other.max_ns)),
+        };
+        Self {
+            number: self.number,
+            arrived: self.arrived.saturating_add(other.arrived),
+            min_ns,
+            max_ns,
+            lost: self.lost.saturating_add(other.lost),
+        }
+    }
+}
+
+impl From<[u64; 5]> for Slot {
+    fn from([number, arrived, min_ns, max_ns, lost]: [u64; 5]) -> Self {
+        Self { number, arrived, min_ns, max_ns, lost }
+    }
+}
+
+impl From<Slot> for [u64; 5] {
+    fn from(Slot { number, arrived, min_ns, max_ns, lost }: Slot) -> Self {
+        [number, arrived, min_ns, max_ns, lost]
     }
 }
 

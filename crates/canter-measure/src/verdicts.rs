@@ -49,7 +49,12 @@ impl Word {
     pub const ALL: [Self; 4] = [Self::Reproduced, Self::Refuted, Self::Undecided, Self::NotMeasurable];
 
     pub fn name(self) -> &'static str {
-        ["reproduced", "refuted", "undecided", "not measurable here"][self as usize]
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::Refuted => "refuted",
+            Self::Undecided => "undecided",
+            Self::NotMeasurable => "not measurable here",
+        }
     }
 
     /// The verdict of an interval on bounds.

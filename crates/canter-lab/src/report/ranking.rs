@@ -290,10 +290,8 @@ fn number_repeats<Measured>(rows: &mut [Row<'_, Measured>]) {
 }
 
 fn number_families<Measured>(rows: &mut [Row<'_, Measured>]) {
-    let mut seen = [0; Family::ALL.len()];
-    for row in rows {
-        row.nth = seen[row.family as usize];
-        seen[row.family as usize] += 1;
+    for n in 0..rows.len() {
+        rows[n].nth = rows[..n].iter().filter(|row| row.family == rows[n].family).count();
     }
 }
 

@@ -65,7 +65,7 @@ fn timeline() -> impl Strategy<Value = Timeline> {
     let load = prop::collection::btree_map(number(), number(), 0..4);
     (number(), slots, load).prop_map(|(slot_ns, slots, load)| Timeline {
         slot_ns,
-        slots: slots.into_iter().map(|(at, slot)| [at, slot[1], slot[2], slot[3], slot[4]]).collect(),
+        slots: slots.into_iter().map(|(at, slot)| [at, slot[1], slot[2], slot[3], slot[4]].into()).collect(),
         load: load.into_iter().map(|(at, busy)| [at, busy]).collect(),
     })
 }
