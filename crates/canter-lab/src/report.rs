@@ -38,7 +38,7 @@ use canter_measure::{
 };
 use clap::Args;
 use compare::{Across, Bound, Comparison};
-pub use files::Found;
+pub use files::FoundResults;
 use numbers::Numbers;
 use page::Beginning;
 use std::{
@@ -103,7 +103,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 fn show(arguments: &Arguments, common: &Common) -> failure::Result {
-    let Found { results, mut refused, with_verdicts, .. } = Found::of(&arguments.results)?;
+    let FoundResults { results, mut refused, with_verdicts, .. } = FoundResults::of(&arguments.results)?;
     let verdicts = arguments.output.as_ref().and_then(|_| verdicts(&with_verdicts, &mut refused));
     let beginning = verdicts.as_ref().map_or(Beginning::Results, Beginning::Claims);
     write_page(&results, beginning, arguments, common)?;
@@ -151,7 +151,8 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
 /// The results of one side. Whatever cannot be read could change the verdict, so that there is none.
 fn side(path: &PathBuf) -> failure::Result<Vec<ResultFile>> {
     let unreadable = |why: String| Failure::new(Exit::Usage, why);
-    let found = Found::of(std::slice::from_ref(path)).map_err(|failure| unreadable(failure.message))?;
+    let found =
+        FoundResults::of(std::slice::from_ref(path)).map_err(|failure| unreadable(failure.message))?;
     match found.unreadable() {
         Some(why) => Err(unreadable(why.to_owned())),
         None => Ok(found.results),

@@ -13,7 +13,7 @@ const SLOT_NS: u64 = 10_000;
 
 /// Records arrivals of numbered frames. When a later frame arrives, frames with skipped numbers count as lost; if one
 /// arrives late, that is corrected.
-pub struct Recorder {
+pub struct TimelineRecorder {
     slots: Vec<Slot>,
     slot_ns: u64,
     start_ns: Option<u64>,
@@ -21,13 +21,13 @@ pub struct Recorder {
     latest: (u64, u64),
 }
 
-impl Default for Recorder {
+impl Default for TimelineRecorder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Recorder {
+impl TimelineRecorder {
     pub fn new() -> Self {
         Self { slots: vec![Slot::default(); SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_slot_keeps_its_extremes_and_a_gap_in_the_numbers_is_a_loss() {
-        let mut recorder = Recorder::new();
+        let mut recorder = TimelineRecorder::new();
         for (number, stamp_ns, latency_ns) in [(0, 1_000, 50), (1, 2_000, 70), (4, 41_000, 60)] {
             recorder.arrived(number, stamp_ns, latency_ns);
         }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_only_late_is_not_lost() {
-        let mut recorder = Recorder::new();
+        let mut recorder = TimelineRecorder::new();
         for number in [0, 2, 1] {
             recorder.arrived(number, 1_000 * u64::from(number), 9);
         }
@@ -133,7 +133,7 @@ mod tests {
         fn every_frame_is_in_a_slot_and_the_extremes_are_exact(
             came in prop::collection::vec(any::<bool>(), 1..3000), step_ns in 1..50_000_000_u64
         ) {
-            let mut recorder = Recorder::new();
+            let mut recorder = TimelineRecorder::new();
             let latency = |n: usize| (n * 7919 % 1000) as i64;
             let arrived: Vec<usize> = (0..came.len()).filter(|&n| came[n]).collect();
             for &n in &arrived {

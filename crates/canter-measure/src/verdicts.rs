@@ -143,7 +143,7 @@ pub enum Plot {
         statistic: String,
         /// The name of the other number, with its unit.
         against: String,
-        lines: Vec<Line>,
+        lines: Vec<PlotLine>,
         /// What the criterion allows, at ascending values of the other number.
         allowed: Vec<Allowed>,
     },
@@ -159,7 +159,7 @@ pub struct Labelled {
 
 /// A statistic's course.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct PlotLine {
     pub label: String,
     /// `[the other number, value, low, high]`, ascending.
     pub points: Vec<[f64; 4]>,

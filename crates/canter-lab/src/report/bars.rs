@@ -3,7 +3,7 @@
 
 use crate::report::axis::Scale;
 use crate::report::plot::{self, CHARACTER, WIDTH};
-use crate::report::ranking::{Latencies, Row};
+use crate::report::ranking::{Latencies, Ranked};
 use crate::report::svg::{Path, Svg};
 use canter_cli::{terminal::clip, units};
 use canter_measure::result::Latency;
@@ -50,8 +50,9 @@ pub fn draw(group: &Latencies<'_>) -> String {
 
 fn description(group: &Latencies<'_>) -> String {
     let unit = group.unit();
-    let one =
-        |row: &Row<'_, Latency>| format!("{} {} {}", row.label(), unit.number(row.measured.p50), unit.name);
+    let one = |row: &Ranked<'_, Latency>| {
+        format!("{} {} {}", row.label(), unit.number(row.measured.p50), unit.name)
+    };
     plot::first_few(group.rows.iter().map(one), ", ")
 }
 
@@ -89,7 +90,7 @@ fn reference_line(svg: &mut Svg, group: &Latencies<'_>, scale: &Scale, (top, bot
     }
 }
 
-fn bar(svg: &mut Svg, row: &Row<'_, Latency>, scale: &Scale, y: f64, logarithmic: bool) {
+fn bar(svg: &mut Svg, row: &Ranked<'_, Latency>, scale: &Scale, y: f64, logarithmic: bool) {
     let [min, p50, p90] =
         [row.measured.min, row.measured.p50, row.measured.p90].map(|ns| scale.at(ns as f64));
     let start = scale.at(0.0);
@@ -110,7 +111,7 @@ fn bar(svg: &mut Svg, row: &Row<'_, Latency>, scale: &Scale, y: f64, logarithmic
 }
 
 /// The paper's median as a diamond at its ratio to the reference, with the paper's whiskers if it has them.
-fn paper_of(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, scale: &Scale, y: f64) {
+fn paper_of(svg: &mut Svg, group: &Latencies<'_>, row: &Ranked<'_, Latency>, scale: &Scale, y: f64) {
     let scaled =
         |ns: u64| group.paper_scaled(row, Some(ns).filter(|&ns| ns > 0)).map(|ns| scale.at(ns as f64));
     let Some(paper) = &row.series.paper else { return };
@@ -121,7 +122,7 @@ fn paper_of(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, scale:
     diamond(svg, x, y, row);
 }
 
-fn diamond(svg: &mut Svg, x: f64, y: f64, row: &Row<'_, Latency>) {
+fn diamond(svg: &mut Svg, x: f64, y: f64, row: &Ranked<'_, Latency>) {
     let path = Path::diamond(x, y);
     let paper = row.paper_ns().map(units::round_span).unwrap_or_default();
     svg.path("diamond", &path, &format!("the paper: {paper}"));

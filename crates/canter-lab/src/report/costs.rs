@@ -5,7 +5,7 @@ use crate::report::axis::{Scale, make_room};
 use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::plot::{self, WIDTH};
-use crate::report::ranking::{Costs, Row};
+use crate::report::ranking::{Costs, Ranked};
 use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
 use crate::report::views::{Name, name, papers};
@@ -63,7 +63,7 @@ fn view(group: &Costs<'_>) -> CostView {
     }
 }
 
-fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -> CostRow {
+fn cost_row(group: &Costs<'_>, row: &Ranked<'_, Cost>, number: usize, unit: Unit) -> CostRow {
     let mut name = name(row.series, number, row.label(), Costs::class(row));
     name.method = row.series.method.clone(); // the batch has its own column
     let batch = grouped(row.series.condition.batch.max(1));
@@ -94,7 +94,7 @@ fn draw(group: &Costs<'_>) -> String {
     let y = plot::time_scale((0, ns), (bottom, TOP), false);
     let mut svg = Svg::new(WIDTH, HEIGHT, "Time of all calls against the number of frames");
     let unit = group.unit();
-    let one = |row: &Row<'_, Cost>| {
+    let one = |row: &Ranked<'_, Cost>| {
         format!("{} {} {} per frame", row.label(), unit.number(row.measured.per_frame), unit.name)
     };
     svg.describe(&group.rows.iter().map(one).collect::<Vec<_>>().join(", "));
@@ -122,7 +122,7 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
     svg.text("head end", (right, bottom + 34.0), "frames");
 }
 
-fn line(svg: &mut Svg, row: &Row<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
+fn line(svg: &mut Svg, row: &Ranked<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
     let class = Costs::class(row);
     let points = || row.measured.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
     let path = match row.measured.fit {

@@ -6,7 +6,7 @@ mod drawing;
 use crate::report::files::natural;
 use crate::report::marks;
 use crate::report::numbers::Numbers;
-use crate::report::ranking::{self, Latencies, Row};
+use crate::report::ranking::{self, Latencies, Ranked};
 use canter_cli::units;
 use canter_measure::result::Latency;
 use canter_measure::result::{Condition, ResultFile, Series};
@@ -212,7 +212,7 @@ fn is_plain(group: &Latencies<'_>) -> bool {
         && condition.varied.is_none()
 }
 
-fn measured(row: &Row<'_, Latency>, reference: u64) -> Mark {
+fn measured(row: &Ranked<'_, Latency>, reference: u64) -> Mark {
     let ledger = &row.series.ledger;
     Mark::Measured(Measurement {
         median: row.measured.p50,

@@ -3,7 +3,7 @@
 use crate::report::drawing::{Drawing, View, Views};
 use crate::report::family::Family;
 use crate::report::numbers::Numbers;
-use crate::report::ranking::{self, Latencies, Row};
+use crate::report::ranking::{self, Latencies, Ranked};
 use crate::report::views::{Name, name, papers};
 use crate::report::{bars, profiles, strips, timechart, verdict};
 use canter_cli::terminal::{Ink, RED, Style, Table, YELLOW, paragraph};
@@ -127,7 +127,7 @@ fn summary(group: &Latencies<'_>) -> String {
 fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
     let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.measured.max));
-    let with = |(n, row): (usize, &Row<'_, Latency>)| {
+    let with = |(n, row): (usize, &Ranked<'_, Latency>)| {
         let timeline = row.series.timeline.as_ref().filter(|timeline| !timeline.slots.is_empty())?;
         let drawing = timechart::draw(row, timeline);
         let about = format!(
@@ -154,7 +154,7 @@ struct LatencyRow {
     lossless: bool,
 }
 
-fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
+fn latency_row(group: &Latencies<'_>, row: &Ranked<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
     let Latency { min, p50, p90, p99, p999, max, .. } = *row.measured;
     let lost = row.series.ledger.lost.total();
     LatencyRow {

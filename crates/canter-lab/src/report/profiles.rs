@@ -5,7 +5,7 @@ use crate::report::axis::{Scale, make_room};
 use crate::report::bars;
 use crate::report::outline;
 use crate::report::plot::{self, WIDTH};
-use crate::report::ranking::{Latencies, Row};
+use crate::report::ranking::{Latencies, Ranked};
 use crate::report::svg::{Path, Svg};
 use canter_cli::units;
 use canter_measure::profile::Profile;
@@ -48,7 +48,7 @@ pub fn draw(group: &Latencies<'_>) -> String {
 }
 
 fn description(group: &Latencies<'_>) -> String {
-    let one = |row: &Row<'_, Latency>| {
+    let one = |row: &Ranked<'_, Latency>| {
         let lost = row.series.ledger.lost.total();
         let lost = if lost > 0 { format!(", {} lost", units::grouped(lost)) } else { String::new() };
         format!(
@@ -61,7 +61,7 @@ fn description(group: &Latencies<'_>) -> String {
     plot::first_few(group.rows.iter().map(one), "; ")
 }
 
-fn sent(row: &Row<'_, Latency>) -> u64 {
+fn sent(row: &Ranked<'_, Latency>) -> u64 {
     row.measured.count.saturating_add(row.series.ledger.lost.total())
 }
 
@@ -101,7 +101,7 @@ fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
 }
 
 /// From the left edge to the outline; lost frames are a plateau from its end to the right edge.
-fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
+fn ends_of(svg: &mut Svg, row: &Ranked<'_, Latency>, plot: &Plot) {
     let lost = row.series.ledger.lost.total();
     let [start, end] = [row.measured.min, row.measured.max].map(|ns| plot.x.at(ns.max(1) as f64));
     let top = plot.y.at(sent(row) as f64);
@@ -115,7 +115,7 @@ fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
 
 /// The paper's points at their ratio to the reference: the paper's ns, the scaled ns, and how many frames took longer:
 /// half of them for the median, one frame for the worst case.
-pub fn paper_points(group: &Latencies<'_>, row: &Row<'_, Latency>) -> Vec<(u64, u64, f64)> {
+pub fn paper_points(group: &Latencies<'_>, row: &Ranked<'_, Latency>) -> Vec<(u64, u64, f64)> {
     let Some(paper) = &row.series.paper else { return Vec::new() };
     let count = sent(row) as f64;
     let points = [(paper.min, count), (paper.ns, count / 2.0), (paper.p90, count / 10.0), (paper.max, 1.0)];
@@ -126,7 +126,7 @@ pub fn paper_points(group: &Latencies<'_>, row: &Row<'_, Latency>) -> Vec<(u64, 
     points.into_iter().filter_map(scaled).collect()
 }
 
-fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, plot: &Plot) {
+fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Ranked<'_, Latency>, plot: &Plot) {
     for (ns, scaled, m) in paper_points(group, row) {
         if !plot.x.covers(scaled as f64) {
             continue;

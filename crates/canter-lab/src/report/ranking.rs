@@ -9,7 +9,7 @@ const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
 
 /// One measured series, at its rank.
-pub struct Row<'a, Measured> {
+pub struct Ranked<'a, Measured> {
     pub series: &'a Series,
     pub measured: &'a Measured,
     pub family: Family,
@@ -21,7 +21,7 @@ pub struct Row<'a, Measured> {
     pub repeat: usize,
 }
 
-impl<Measured> Row<'_, Measured> {
+impl<Measured> Ranked<'_, Measured> {
     /// The method, with the batch where one call moves several frames.
     pub fn label(&self) -> String {
         match self.repeat {
@@ -46,7 +46,7 @@ pub struct Latencies<'a> {
     /// Empty: the latency of a gateway.
     pub quantity: &'a str,
     /// Ascending by median; without series whose numbers contradict each other.
-    pub rows: Vec<Row<'a, Latency>>,
+    pub rows: Vec<Ranked<'a, Latency>>,
     /// Nothing arrived.
     pub silent: Vec<&'a Series>,
     /// Series whose numbers contradict each other.
@@ -72,7 +72,7 @@ impl<'a> Latencies<'a> {
             match (series.fault(), measured.count) {
                 (Some(_), _) => group.faulty.push(series),
                 (None, 0) => group.silent.push(series),
-                _ => group.rows.push(Row {
+                _ => group.rows.push(Ranked {
                     series,
                     measured,
                     family: Family::of(&series.method),
@@ -111,7 +111,7 @@ impl<'a> Latencies<'a> {
         self.rows.iter().map(|row| row.series).chain(others)
     }
 
-    pub fn reference(&self) -> Option<&Row<'a, Latency>> {
+    pub fn reference(&self) -> Option<&Ranked<'a, Latency>> {
         let of_name = |name: &&str| self.rows.iter().find(|row| row.series.method == *name);
         LATENCY_REFERENCES.iter().find_map(of_name)
     }
@@ -121,16 +121,16 @@ impl<'a> Latencies<'a> {
         self.reference().map_or("", |row| row.series.method.as_str())
     }
 
-    pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
+    pub fn ratio(&self, row: &Ranked<'_, Latency>) -> Option<String> {
         units::ratio(row.measured.p50, self.reference()?.measured.p50)
     }
 
-    pub fn paper_ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
+    pub fn paper_ratio(&self, row: &Ranked<'_, Latency>) -> Option<String> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// A time of the paper, scaled so that the paper's reference equals ours: the ratio stays the same.
-    pub fn paper_scaled(&self, row: &Row<'_, Latency>, paper_ns: Option<u64>) -> Option<u64> {
+    pub fn paper_scaled(&self, row: &Ranked<'_, Latency>, paper_ns: Option<u64>) -> Option<u64> {
         let reference = self.reference()?;
         row.paper_ns()?;
         let scaled = u128::from(paper_ns?) * u128::from(reference.measured.p50);
@@ -143,7 +143,7 @@ pub struct Costs<'a> {
     /// `receive` or `send`.
     pub direction: &'a str,
     /// Ascending by the cost of the call, as in the 2014 paper.
-    pub rows: Vec<Row<'a, Cost>>,
+    pub rows: Vec<Ranked<'a, Cost>>,
 }
 
 impl<'a> Costs<'a> {
@@ -159,7 +159,7 @@ impl<'a> Costs<'a> {
                 groups.len() - 1
             });
             let family = Family::of(&series.method);
-            groups[place].rows.push(Row { series, measured, family, nth: 0, id, repeat: 0 });
+            groups[place].rows.push(Ranked { series, measured, family, nth: 0, id, repeat: 0 });
         }
         for group in &mut groups {
             number_repeats(&mut group.rows);
@@ -174,20 +174,20 @@ impl<'a> Costs<'a> {
         Unit::of_smallest_call(self.rows.iter().map(|row| row.measured.per_frame))
     }
 
-    pub fn reference(&self) -> Option<&Row<'a, Cost>> {
+    pub fn reference(&self) -> Option<&Ranked<'a, Cost>> {
         self.rows.iter().find(|row| COST_REFERENCES.contains(&row.series.method.as_str()))
     }
 
-    pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
+    pub fn ratio(&self, row: &Ranked<'_, Cost>) -> Option<String> {
         units::ratio(row.measured.per_frame, self.reference()?.measured.per_frame)
     }
 
-    pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
+    pub fn paper_ratio(&self, row: &Ranked<'_, Cost>) -> Option<String> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// Colours by rank, because the way of waiting hardly matters here.
-    pub fn class(row: &Row<'_, Cost>) -> String {
+    pub fn class(row: &Ranked<'_, Cost>) -> String {
         format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
     }
 }
@@ -280,7 +280,7 @@ pub fn idle(load: &str) -> &str {
 }
 
 /// Series of the same name under the same condition.
-fn number_repeats<Measured>(rows: &mut [Row<'_, Measured>]) {
+fn number_repeats<Measured>(rows: &mut [Ranked<'_, Measured>]) {
     let labels: Vec<String> = rows.iter().map(|row| label(row.series)).collect();
     for (n, row) in rows.iter_mut().enumerate() {
         if labels.iter().filter(|label| **label == labels[n]).count() > 1 {
@@ -289,7 +289,7 @@ fn number_repeats<Measured>(rows: &mut [Row<'_, Measured>]) {
     }
 }
 
-fn number_families<Measured>(rows: &mut [Row<'_, Measured>]) {
+fn number_families<Measured>(rows: &mut [Ranked<'_, Measured>]) {
     for n in 0..rows.len() {
         rows[n].nth = rows[..n].iter().filter(|row| row.family == rows[n].family).count();
     }

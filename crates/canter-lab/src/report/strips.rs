@@ -4,7 +4,7 @@
 use crate::report::axis::Scale;
 use crate::report::family::Family;
 use crate::report::plot;
-use crate::report::ranking::{Latencies, Row};
+use crate::report::ranking::{Latencies, Ranked};
 use canter_cli::terminal::{COLUMNS_MAX, Ink, Style, clip};
 use canter_cli::units;
 use canter_measure::profile::Profile;
@@ -53,7 +53,7 @@ impl Plot {
         slower
     }
 
-    fn several(&self, rows: &[Row<'_, Latency>], ink: Ink) -> String {
+    fn several(&self, rows: &[Ranked<'_, Latency>], ink: Ink) -> String {
         let most =
             rows.iter().map(|row| row.measured.count.saturating_add(row.series.ledger.lost.total())).max();
         let mut out = String::new();
@@ -73,7 +73,7 @@ impl Plot {
         out
     }
 
-    fn single(&self, row: &Row<'_, Latency>, ink: Ink) -> String {
+    fn single(&self, row: &Ranked<'_, Latency>, ink: Ink) -> String {
         let lost = row.series.ledger.lost.total();
         let columns = self.columns(row.measured, lost);
         let most = row.measured.count.saturating_add(lost);

@@ -6,7 +6,7 @@ use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::plot::{self, WIDTH};
 use crate::report::svg::{Path, Svg};
-use crate::report::varied::{Line, Point, Sweep};
+use crate::report::varied::{MethodLine, Point, Sweep};
 use crate::report::views::{Legend, Lines};
 use canter_cli::units;
 
@@ -153,7 +153,7 @@ impl Sweep {
             let points = line.points.iter().map(|point| (x.at(point.at as f64), y.at(point.p50 as f64)));
             self.line(svg, n, points.collect());
         }
-        let end = |line: &Line| line.points.last().map_or(0.0, |point| y.at(point.p50 as f64));
+        let end = |line: &MethodLine| line.points.last().map_or(0.0, |point| y.at(point.p50 as f64));
         self.badges(svg, end, (TOP, TOP + LATENCY), right);
     }
 
@@ -180,7 +180,7 @@ impl Sweep {
         }
     }
 
-    fn badges(&self, svg: &mut Svg, end: impl Fn(&Line) -> f64, within: (f64, f64), right: f64) {
+    fn badges(&self, svg: &mut Svg, end: impl Fn(&MethodLine) -> f64, within: (f64, f64), right: f64) {
         let ends: Vec<f64> = self.lines.iter().map(end).collect();
         let places = make_room(&ends, 17.0, within);
         for (n, (end, place)) in ends.into_iter().zip(places).enumerate() {

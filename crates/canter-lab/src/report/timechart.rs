@@ -3,7 +3,7 @@
 
 use crate::report::axis::Scale;
 use crate::report::plot::{self, WIDTH};
-use crate::report::ranking::Row;
+use crate::report::ranking::Ranked;
 use crate::report::svg::{Path, Svg};
 use canter_cli::units;
 use canter_measure::result::{Latency, Slot, Timeline};
@@ -17,7 +17,7 @@ const LANE: f64 = 34.0;
 const GAP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
 
-pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline) -> String {
+pub fn draw(row: &Ranked<'_, Latency>, timeline: &Timeline) -> String {
     let right = WIDTH - RIGHT;
     let (lost, busy) = (timeline.slots.iter().any(|slot| slot.lost > 0), !timeline.load.is_empty());
     let lanes = [lost, busy].into_iter().filter(|&lane| lane).count() as f64;
@@ -62,7 +62,7 @@ fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Slot)> {
     columns
 }
 
-fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Slot)], right: f64) {
+fn latencies(svg: &mut Svg, row: &Ranked<'_, Latency>, columns: &[(f64, Slot)], right: f64) {
     let bounds = (row.measured.min, row.measured.max);
     let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
     let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);

@@ -17,7 +17,7 @@ pub struct Point {
 }
 
 /// One method under conditions that differ only in the varied number.
-pub struct Line {
+pub struct MethodLine {
     pub label: String,
     pub points: Vec<Point>,
 }
@@ -28,7 +28,7 @@ pub struct Sweep {
     pub axis: String,
     pub unit: String,
     pub condition: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<MethodLine>,
 }
 
 impl Sweep {
@@ -66,7 +66,7 @@ impl Sweep {
             let variant = &group.condition.variant;
             let label = if variant.is_empty() { label } else { format!("{label}, {variant}") };
             let place = self.lines.iter().position(|line| line.label == label).unwrap_or_else(|| {
-                self.lines.push(Line { label, points: Vec::new() });
+                self.lines.push(MethodLine { label, points: Vec::new() });
                 self.lines.len() - 1
             });
             let (latency, ledger) = (row.measured, &row.series.ledger);

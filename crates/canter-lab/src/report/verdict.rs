@@ -2,7 +2,7 @@
 //! where readers look first.
 
 use crate::report::numbers::Numbers;
-use crate::report::ranking::{self, Costs, Latencies, Row};
+use crate::report::ranking::{self, Costs, Latencies, Ranked};
 use canter_cli::units::{self, counted, grouped, span};
 use canter_measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ fn steepest(series: &Series) -> Option<String> {
     Some(format!("The {quantity} of {label} is at most {most}, at {} {against}.", curve.against))
 }
 
-fn against_reference(group: &Latencies<'_>, row: &Row<'_, Latency>) -> String {
+fn against_reference(group: &Latencies<'_>, row: &Ranked<'_, Latency>) -> String {
     let (Some(reference), Some(ratio)) = (group.reference(), group.ratio(row)) else { return String::new() };
     if std::ptr::eq(reference.series, row.series) {
         return String::new();
@@ -216,7 +216,7 @@ fn cheapest(group: &Costs<'_>) -> String {
     sentence
 }
 
-fn against(group: &Costs<'_>, row: &Row<'_, Cost>) -> String {
+fn against(group: &Costs<'_>, row: &Ranked<'_, Cost>) -> String {
     let (Some(reference), Some(ratio)) = (group.reference(), group.ratio(row)) else { return String::new() };
     if std::ptr::eq(reference.series, row.series) {
         return String::new();

@@ -29,7 +29,7 @@ struct File {
     course: Option<criterion::Course>,
     line: Option<criterion::Line>,
     knee: Option<criterion::Knee>,
-    lost: Option<criterion::Lost>,
+    lost: Option<criterion::LostShare>,
     /// Why no series here can decide it.
     cannot: Option<String>,
 }

@@ -6,7 +6,7 @@ use super::{
     claim::{Claim, Evidence, Outcome, Word},
     definition::Study,
 };
-use crate::report::Found;
+use crate::report::FoundResults;
 use canter_cli::{
     failure::{self, Exit},
     options::Common,
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
         studies.push(Study::find(&path.to_string_lossy())?);
     }
     let folders: Vec<PathBuf> = results.into_iter().cloned().collect();
-    let found = Found::of(&folders)?;
+    let found = FoundResults::of(&folders)?;
     if let Some(refused) = found.refused.first() {
         return Err(failure::Failure::failed(refused.clone()));
     }

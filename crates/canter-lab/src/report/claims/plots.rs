@@ -5,7 +5,7 @@ use crate::report::axis::Scale;
 use crate::report::marks;
 use crate::report::svg::{Path, Svg};
 use canter_cli::{terminal::clip, units};
-use canter_measure::verdicts::{Allowed, Labelled, Line, Plot, Quantity, Verdict};
+use canter_measure::verdicts::{Allowed, Labelled, Plot, PlotLine, Quantity, Verdict};
 
 const WIDTH: f64 = 340.0;
 const LEFT: f64 = 10.0;
@@ -168,7 +168,7 @@ struct Axes<'a> {
     quantity: Quantity,
     statistic: &'a str,
     against: &'a str,
-    lines: &'a [Line],
+    lines: &'a [PlotLine],
     allowed: &'a [Allowed],
 }
 
@@ -236,7 +236,7 @@ fn shade(svg: &mut Svg, allowed: &[Allowed], (x, y): (&Scale, &Axis), (top, bott
 }
 
 /// A single line has the verdict's colour; several have their own.
-fn draw_line(svg: &mut Svg, n: usize, line: &Line, (x, y): (&Scale, &Axis), several: bool) {
+fn draw_line(svg: &mut Svg, n: usize, line: &PlotLine, (x, y): (&Scale, &Axis), several: bool) {
     let class = if several { marks::class(n) } else { String::new() };
     svg.group(&class, |svg| {
         let mut intervals = Path::default();
@@ -277,7 +277,7 @@ mod tests {
         let labelled = (label(), prop::array::uniform3(value()));
         let labelled = labelled.prop_map(|(label, interval)| Labelled { label, interval });
         let points = prop::collection::vec(prop::array::uniform4(value()), 0..5);
-        let line = (label(), points).prop_map(|(label, points)| Line { label, points });
+        let line = (label(), points).prop_map(|(label, points)| PlotLine { label, points });
         let allowed = (value(), value(), prop::option::of(value()));
         let allowed = allowed.prop_map(|(at, from, to)| Allowed { at, from, to });
         let lines = prop::collection::vec(line, 0..3);

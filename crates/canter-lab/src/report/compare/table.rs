@@ -1,11 +1,11 @@
 //! A comparison in the terminal: a sentence, then one line per statistic.
 
-use super::{Compared, Comparison, Statistic, StatisticKind, Verdict};
+use super::{Compared, ComparedStatistic, Comparison, Decision, StatisticKind};
 use canter_cli::terminal::{self, GREEN, Ink, RED, Style, Table, YELLOW};
 use canter_cli::units;
 use canter_measure::result::ClockKind;
 
-impl Verdict {
+impl Decision {
     pub fn name(self) -> &'static str {
         match self {
             Self::Regression => "worse",
@@ -53,7 +53,7 @@ pub fn text(comparison: &Comparison, ink: Ink) -> String {
         let line = format!("{}, {}: {}{note}", series.heading, series.label, series.verdict.name());
         terminal::paragraph(&mut out, &line, "    ", ink, series.verdict.style());
     }
-    let bad = comparison.count(Verdict::Regression) + comparison.count(Verdict::Invalid) > 0;
+    let bad = comparison.count(Decision::Regression) + comparison.count(Decision::Invalid) > 0;
     let style = if bad { RED } else { Style::Bold };
     terminal::paragraph(&mut out, &sentence(comparison), "", ink, style);
     terminal::paragraph(&mut out, &method(comparison), "", ink, Style::Faint);
@@ -83,7 +83,7 @@ fn table(out: &mut String, group: &[&Compared], ink: Ink) {
 }
 
 /// A, B, the change and its interval, formatted.
-pub fn numbers(statistic: &Statistic) -> [String; 4] {
+pub fn numbers(statistic: &ComparedStatistic) -> [String; 4] {
     let change = &statistic.change;
     let exact = change.low == change.high;
     match statistic.kind {
@@ -113,7 +113,7 @@ pub fn numbers(statistic: &Statistic) -> [String; 4] {
 pub fn sentence(comparison: &Comparison) -> String {
     let both = comparison.series.iter().filter(|series| !series.statistics.is_empty()).count();
     let bound = format!("{} %", (comparison.bound.0 * 1e4).round() / 100.0);
-    let worse = comparison.count(Verdict::Regression);
+    let worse = comparison.count(Decision::Regression);
     let mut sentence = match worse {
         0 if both == 0 => "Nothing could be compared".to_owned(),
         0 => format!("Nothing is worse by more than {bound} in {both} compared series"),
@@ -123,12 +123,12 @@ pub fn sentence(comparison: &Comparison) -> String {
         }
     };
     for (verdict, what) in [
-        (Verdict::Improvement, "better"),
-        (Verdict::Same, "the same"),
-        (Verdict::Undecided, "undecided: measure more frames, or repeat"),
-        (Verdict::OnlyInA, "only in A"),
-        (Verdict::OnlyInB, "only in B"),
-        (Verdict::Invalid, "invalid"),
+        (Decision::Improvement, "better"),
+        (Decision::Same, "the same"),
+        (Decision::Undecided, "undecided: measure more frames, or repeat"),
+        (Decision::OnlyInA, "only in A"),
+        (Decision::OnlyInB, "only in B"),
+        (Decision::Invalid, "invalid"),
     ] {
         let count = comparison.count(verdict);
         if count > 0 {
@@ -140,8 +140,8 @@ pub fn sentence(comparison: &Comparison) -> String {
 
 /// The three statistics that got worse most.
 fn worst(comparison: &Comparison) -> String {
-    let worse = |statistic: &&Statistic| statistic.verdict == Verdict::Regression;
-    let mut all: Vec<(&str, &Statistic)> = (comparison.series.iter())
+    let worse = |statistic: &&ComparedStatistic| statistic.verdict == Decision::Regression;
+    let mut all: Vec<(&str, &ComparedStatistic)> = (comparison.series.iter())
         .flat_map(|series| {
             series.statistics.iter().filter(worse).map(|statistic| (series.label.as_str(), statistic))
         })

@@ -1,6 +1,6 @@
 //! A comparison on the page: plain values for the template.
 
-use super::{Comparison, Statistic, Verdict};
+use super::{ComparedStatistic, Comparison, Decision};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -26,7 +26,7 @@ struct ComparedRow {
 pub fn view(comparison: &Comparison) -> ComparisonView {
     let mut rows = Vec::new();
     for series in &comparison.series {
-        let row = |statistic: Option<&Statistic>| {
+        let row = |statistic: Option<&ComparedStatistic>| {
             let verdict = statistic.map_or(series.verdict, |statistic| statistic.verdict);
             ComparedRow {
                 heading: series.heading.clone(),
@@ -44,7 +44,7 @@ pub fn view(comparison: &Comparison) -> ComparisonView {
         }
     }
     ComparisonView {
-        worse: comparison.count(Verdict::Regression) > 0,
+        worse: comparison.count(Decision::Regression) > 0,
         sentence: super::sentence(comparison),
         method: super::method(comparison),
         rows,

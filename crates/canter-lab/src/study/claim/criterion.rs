@@ -10,7 +10,7 @@ pub use course::Course;
 pub use knee::Knee;
 pub use line::Line;
 pub use order::Order;
-pub use ratio::{Lost, Ratio};
+pub use ratio::{LostShare, Ratio};
 
 use super::{
     evidence::Evidence,
@@ -33,7 +33,7 @@ pub enum Criterion {
     /// The period from which on no frames are lost.
     Knee(Box<Knee>),
     /// The share of lost frames.
-    Lost(Lost),
+    Lost(LostShare),
     /// Nothing here can decide it, for this reason.
     Cannot(String),
 }
@@ -41,7 +41,7 @@ pub enum Criterion {
 /// The side on which the paper's number bounds a statistic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum BoundSide {
     /// Between the paper's number divided and multiplied by the factor.
     #[default]
     About,
@@ -54,7 +54,7 @@ pub enum Side {
 pub struct Bounds {
     pub paper: f64,
     pub within: f64,
-    pub side: Side,
+    pub side: BoundSide,
 }
 
 impl Bounds {
@@ -69,9 +69,9 @@ impl Bounds {
     pub fn range(self) -> [f64; 2] {
         let (least, most) = (self.paper / self.within, self.paper * self.within);
         match self.side {
-            Side::About => [least, most],
-            Side::AtLeast => [least, f64::INFINITY],
-            Side::AtMost => [0.0, most],
+            BoundSide::About => [least, most],
+            BoundSide::AtLeast => [least, f64::INFINITY],
+            BoundSide::AtMost => [0.0, most],
         }
     }
 }
@@ -118,7 +118,7 @@ fn check_factor(criterion: &str, within: f64) -> Result<(), String> {
 }
 
 /// Values as multiples of those on a straight line, which a factor allows on both sides.
-fn beside_a_line(statistic: &str, against: &str, lines: Vec<verdicts::Line>, within: f64) -> Plot {
+fn beside_a_line(statistic: &str, against: &str, lines: Vec<verdicts::PlotLine>, within: f64) -> Plot {
     let points = || lines.iter().flat_map(|line| &line.points).map(|point| point[0]);
     let ends = [points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max)];
     let allowed = ends.map(|at| Allowed { at, from: 1.0 / within, to: Some(within) }).to_vec();

@@ -24,7 +24,7 @@ pub struct Evidence<'a> {
 
 /// A series with the number of its result file.
 #[derive(Clone, Copy)]
-pub struct Found<'a> {
+pub struct FoundSeries<'a> {
     pub file: usize,
     pub result: &'a ResultFile,
     pub series: &'a Series,
@@ -59,11 +59,11 @@ impl<'a> Evidence<'a> {
     }
 
     /// Every series that a selector names, valid and measured.
-    pub fn all(&self, selector: &Selector) -> Result<Vec<Found<'a>>> {
+    pub fn all(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
         let wanted = self.complete(selector);
         let files = self.results.iter().enumerate().filter(|(_, result)| wanted.is_of(result));
         let series = files.flat_map(|(file, result)| {
-            result.series.iter().map(move |series| Found { file, result, series })
+            result.series.iter().map(move |series| FoundSeries { file, result, series })
         });
         let found: Vec<_> = series.filter(|found| wanted.matches(found.series)).collect();
         let measured: Vec<_> =
@@ -79,9 +79,9 @@ impl<'a> Evidence<'a> {
     }
 
     /// The one series of each boot that a selector names.
-    fn one_each(&self, selector: &Selector) -> Result<Vec<Found<'a>>> {
+    fn one_each(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
         let found = self.all(selector)?;
-        let alike = |a: &Found<'_>, b: &Found<'_>| {
+        let alike = |a: &FoundSeries<'_>, b: &FoundSeries<'_>| {
             a.series.condition == b.series.condition && a.series.method == b.series.method
         };
         match found.iter().find(|one| !alike(one, &found[0])) {
@@ -124,7 +124,7 @@ impl<'a> Evidence<'a> {
     /// What other studies found on the same kernel, machine and instrument, under the same condition.
     fn elsewhere(
         &self,
-        one: &Found<'_>,
+        one: &FoundSeries<'_>,
         estimate: impl Fn(&Series) -> std::result::Result<Estimate, String>,
     ) -> Vec<f64> {
         let others = self.results.iter().filter(|other| {

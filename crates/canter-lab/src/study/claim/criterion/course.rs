@@ -10,7 +10,7 @@ use crate::study::claim::{
 use canter_measure::{
     result::Series,
     statistics::Estimate,
-    verdicts::{Allowed, Line, Plot},
+    verdicts::{Allowed, Plot, PlotLine},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ impl Course {
     fn plot(&self, against: String, points: &[(u64, Estimate)]) -> Plot {
         let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
         let drawn = |at: u64, of: Estimate| [at as f64, of.value, of.low, of.high];
-        let line = |points: Vec<[f64; 4]>| vec![Line { label: self.of.to_string(), points }];
+        let line = |points: Vec<[f64; 4]>| vec![PlotLine { label: self.of.to_string(), points }];
         let (quantity, statistic) = (self.statistic.quantity(), self.statistic.name().to_owned());
         let measured = || points.iter().map(|&(at, value)| drawn(at, value));
         let allowed = |at: u64, from: f64, to: Option<f64>| Allowed { at: at as f64, from, to };

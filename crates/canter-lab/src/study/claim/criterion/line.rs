@@ -42,7 +42,7 @@ impl Line {
             worst = away.fold(worst, f64::max);
             let multiples = points.iter().map(|(frames, ns)| (*frames, ns / (slope * frames)));
             let points = multiples.map(|(frames, multiple)| [frames, multiple, multiple, multiple]).collect();
-            lines.push(verdicts::Line { label: one.series.method.clone(), points });
+            lines.push(verdicts::PlotLine { label: one.series.method.clone(), points });
         }
         Ok(Outcome {
             word: if worst <= self.within { Word::Reproduced } else { Word::Refuted },

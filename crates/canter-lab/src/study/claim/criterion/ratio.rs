@@ -1,6 +1,6 @@
 //! One statistic as a multiple of another, and the share of lost frames, which is a statistic too.
 
-use super::{Bounds, Side, digits};
+use super::{BoundSide, Bounds, digits};
 use crate::study::claim::{
     evidence::{self, Evidence, Sample},
     outcome::{Outcome, Word},
@@ -30,7 +30,7 @@ pub struct Ratio {
     paper: f64,
     within: f64,
     #[serde(default)]
-    side: Side,
+    side: BoundSide,
     /// Take the instrument's own time off every statistic.
     #[serde(default)]
     less_floor: bool,
@@ -102,20 +102,20 @@ impl Sample {
 /// The share of frames that were lost. A paper's 0 means none at all.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lost {
+pub struct LostShare {
     of: Selector,
     paper: f64,
     #[serde(default = "exactly")]
     within: f64,
     #[serde(default)]
-    side: Side,
+    side: BoundSide,
 }
 
 fn exactly() -> f64 {
     1.0
 }
 
-impl Lost {
+impl LostShare {
     pub fn bounds(&self) -> Bounds {
         Bounds { paper: self.paper, within: self.within, side: self.side }
     }
