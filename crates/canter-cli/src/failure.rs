@@ -15,7 +15,7 @@ pub enum Exit {
     Lost = 3,
     /// This machine cannot do or measure what was requested.
     Unable = 4,
-    /// The figures decide nothing: measure more (`canter report --compare` only).
+    /// Too few measurements to decide: measure more (`canter report --compare` only).
     Undecided = 5,
     /// The lab itself failed (`canter lab` only).
     Lab = 125,

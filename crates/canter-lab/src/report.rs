@@ -7,10 +7,8 @@ pub mod compare;
 mod costs;
 mod curves;
 mod differing;
-mod embed;
-mod explorer;
+mod drawing;
 mod family;
-mod figure;
 mod files;
 mod heat;
 mod ladder;
@@ -40,7 +38,7 @@ use canter_measure::{
 };
 use clap::Args;
 use compare::{Across, Bound, Comparison};
-pub use files::Found;
+pub use files::FoundResults;
 use numbers::Numbers;
 use page::Beginning;
 use std::{
@@ -61,7 +59,7 @@ Examples:
   git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
     target/release/canter study run 2014-fig4.2 --quiet --out after; case $? in 0|3) ;; *) exit 125 ;; esac; \\
     canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
-Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\nthe figures decide nothing: measure more frames, or repeat.")]
+Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\ntoo few measurements decide: measure more frames, or repeat.")]
 pub struct Arguments {
     /// Result files, or folders of them
     #[arg(required_unless_present = "compare")]
@@ -80,10 +78,10 @@ pub struct Arguments {
     across: Vec<Across>,
 }
 
-/// One result for the terminal, 80 columns wide, ranked, with the paper's figures beside ours; in colour when the
+/// One result for the terminal, 80 columns wide, ranked, with the paper's numbers beside ours; in colour when the
 /// standard output is a terminal.
 pub fn summary(result: &ResultFile) -> String {
-    summary::of(&Numbers::of(result), table::FIGURES, Ink::of_stdout())
+    summary::of(&Numbers::of(result), table::DRAWINGS, Ink::of_stdout())
 }
 
 /// The page that shows all of them, and what they say of the papers' claims, if they say anything.
@@ -94,7 +92,7 @@ pub fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<Stri
 
 fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<String> {
     let failed = |error| Failure::failed(format!("report: make the page: {error:#}"));
-    page::render(results, beginning, table::FIGURES).map_err(failed)
+    page::render(results, beginning, table::DRAWINGS).map_err(failed)
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
@@ -105,7 +103,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 fn show(arguments: &Arguments, common: &Common) -> failure::Result {
-    let Found { results, mut refused, with_verdicts, .. } = Found::of(&arguments.results)?;
+    let FoundResults { results, mut refused, with_verdicts, .. } = FoundResults::of(&arguments.results)?;
     let verdicts = arguments.output.as_ref().and_then(|_| verdicts(&with_verdicts, &mut refused));
     let beginning = verdicts.as_ref().map_or(Beginning::Results, Beginning::Claims);
     write_page(&results, beginning, arguments, common)?;
@@ -153,7 +151,8 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
 /// The results of one side. Whatever cannot be read could change the verdict, so that there is none.
 fn side(path: &PathBuf) -> failure::Result<Vec<ResultFile>> {
     let unreadable = |why: String| Failure::new(Exit::Usage, why);
-    let found = Found::of(std::slice::from_ref(path)).map_err(|failure| unreadable(failure.message))?;
+    let found =
+        FoundResults::of(std::slice::from_ref(path)).map_err(|failure| unreadable(failure.message))?;
     match found.unreadable() {
         Some(why) => Err(unreadable(why.to_owned())),
         None => Ok(found.results),

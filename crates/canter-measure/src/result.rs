@@ -119,7 +119,11 @@ pub enum ClockKind {
 
 impl ClockKind {
     pub fn name(self) -> &'static str {
-        ["real", "virtual", "simulated"][self as usize]
+        match self {
+            Self::Real => "real",
+            Self::Virtual => "virtual",
+            Self::Simulated => "simulated",
+        }
     }
 }
 
@@ -131,7 +135,7 @@ pub struct Series {
     /// Its name in the 2014 paper: `mmapbusy-write`; empty when it has none there.
     pub paper_name: String,
     pub condition: Condition,
-    /// The reason why there are no figures; empty when there are.
+    /// The reason why nothing was measured; empty when something was.
     pub unavailable: String,
     /// The quantity of `latency_ns`: `round-trip`, `interrupt latency`; empty: the latency of a gateway.
     #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -140,7 +144,7 @@ pub struct Series {
     pub latency_ns: Option<Latency>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cost_ns: Option<Cost>,
-    /// A figure that depends on another one: the processor's load against the rate of frames.
+    /// A quantity that depends on another one: the processor's load against the rate of frames.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub curve: Option<Curve>,
     /// The latencies in the order of time.
@@ -164,7 +168,7 @@ impl Series {
         Self { method, condition, unavailable, ..Self::default() }
     }
 
-    /// The contradiction in its figures, if there is one: then nothing of the series may be drawn.
+    /// The contradiction in its numbers, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);
         self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
@@ -209,7 +213,7 @@ pub struct Condition {
     pub instrument: String,
 }
 
-/// A number that was varied, the horizontal axis of a figure.
+/// A number that was varied, the horizontal axis of a drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Varied {
     /// Its name: `filters`.
@@ -302,20 +306,20 @@ impl Latency {
     }
 }
 
-/// A figure at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
+/// A quantity at several values of another one, in whole steps: 12.5 % is 125 with one decimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {
     /// The quantity: `processor load`.
     pub quantity: String,
     /// Its unit: `%`. For `ns` the report selects a suitable one.
     pub unit: String,
-    /// The number of decimals of a figure.
+    /// The number of decimals of a value.
     pub decimals: u8,
     /// The quantity of the horizontal axis: `rate`.
     pub against: String,
     /// Its unit: `frames/s`.
     pub against_unit: String,
-    /// `[against, figure]`, ascending.
+    /// `[against, value]`, ascending.
     pub points: Vec<[u64; 2]>,
 }
 
@@ -324,8 +328,8 @@ pub struct Curve {
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ns: u64,
-    /// `[slot, arrived, min ns, max ns, lost]`, ascending; empty slots are left out.
-    pub slots: Vec<[u64; 5]>,
+    /// Ascending; slots without a frame are left out.
+    pub slots: Vec<Slot>,
     /// `[ns, tenths of a per cent]`: the processors' load since the previous point; may be empty.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub load: Vec<[u64; 2]>,
@@ -334,9 +338,52 @@ pub struct Timeline {
 impl Timeline {
     fn fault(&self) -> Option<String> {
         let ascends =
-            self.slots.is_sorted_by(|a, b| a[0] < b[0]) && self.load.is_sorted_by(|a, b| a[0] < b[0]);
-        let sound = ascends && self.slots.iter().all(|slot| slot[2] <= slot[3]);
+            self.slots.is_sorted_by(|a, b| a.number < b.number) && self.load.is_sorted_by(|a, b| a[0] < b[0]);
+        let sound = ascends && self.slots.iter().all(|slot| slot.min_ns <= slot.max_ns);
         (!sound).then(|| "its timeline is out of order".to_owned())
+    }
+}
+
+/// The frames of a slot of a [`Timeline`]; in a file `[number, arrived, min ns, max ns, lost]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u64; 5]", into = "[u64; 5]")]
+pub struct Slot {
+    /// Counts from the first slot, 0.
+    pub number: u64,
+    pub arrived: u64,
+    /// The shortest and longest latency; 0 when no frame arrived.
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub lost: u64,
+}
+
+impl Slot {
+    /// The frames of both slots, in this one's place.
+    pub fn merge(self, other: Self) -> Self {
+        let (min_ns, max_ns) = match (self.arrived, other.arrived) {
+            (0, _) => (other.min_ns, other.max_ns),
+            (_, 0) => (self.min_ns, self.max_ns),
+            _ => (self.min_ns.min(other.min_ns), self.max_ns.max(other.max_ns)),
+        };
+        Self {
+            number: self.number,
+            arrived: self.arrived.saturating_add(other.arrived),
+            min_ns,
+            max_ns,
+            lost: self.lost.saturating_add(other.lost),
+        }
+    }
+}
+
+impl From<[u64; 5]> for Slot {
+    fn from([number, arrived, min_ns, max_ns, lost]: [u64; 5]) -> Self {
+        Self { number, arrived, min_ns, max_ns, lost }
+    }
+}
+
+impl From<Slot> for [u64; 5] {
+    fn from(Slot { number, arrived, min_ns, max_ns, lost }: Slot) -> Self {
+        [number, arrived, min_ns, max_ns, lost]
     }
 }
 
@@ -441,7 +488,7 @@ impl Lost {
     }
 }
 
-/// The paper's figures for the same measurement.
+/// The paper's numbers for the same measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Paper {
     /// The source: `2014, figure 4.2`.
@@ -459,6 +506,6 @@ pub struct Paper {
     pub max: u64,
 }
 
-fn is_zero(figure: &u64) -> bool {
-    *figure == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -8,10 +8,10 @@ use crate::result::Latency;
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// 95 %, for a single figure.
+    /// 95 %, for a single statistic.
     pub const ONE: Self = Self(1.96);
 
-    /// All intervals of `count` figures together contain their values with 95 % (Bonferroni).
+    /// All intervals of `count` statistics together contain their values with 95 % (Bonferroni).
     pub fn of_many(count: usize) -> Self {
         Self(normal_quantile(1.0 - 0.025 / count.max(1) as f64))
     }
@@ -31,7 +31,7 @@ const ABOVE_MIN: u64 = 10;
 /// The probability outside of an interval at each side.
 const TAIL: f64 = 0.025;
 
-/// A figure and its 95 % interval.
+/// A statistic and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub value: f64,
@@ -40,7 +40,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A figure that repeats exactly, or whose spread is unknown.
+    /// A statistic that repeats exactly, or whose spread is unknown.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_many_figures_are_wider() {
+    fn intervals_of_many_statistics_are_wider() {
         let near = |confidence: Confidence, z: f64| (confidence.0 - z).abs() < 0.001;
         assert!(near(Confidence::of_many(1), 1.960) && near(Confidence::of_many(100), 3.481));
         assert!(near(Confidence::of_many(1000), 4.056));

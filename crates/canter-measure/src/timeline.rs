@@ -4,38 +4,16 @@
 //! merged in pairs as time goes on, shows them at the same memory cost for a second and a day, without allocating on
 //! the frame path.
 
-use crate::result::Timeline;
+use crate::result::{Slot, Timeline};
 
 /// The number of slots.
 const SLOTS: usize = 1024;
 /// The initial length of a slot: 10 µs, shorter than any frame.
 const SLOT_NS: u64 = 10_000;
 
-/// The frames of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slot {
-    arrived: u64,
-    min: u64,
-    max: u64,
-    lost: u64,
-}
-
-const EMPTY: Slot = Slot { arrived: 0, min: u64::MAX, max: 0, lost: 0 };
-
-impl Slot {
-    fn merge(self, other: Self) -> Self {
-        Self {
-            arrived: self.arrived + other.arrived,
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-            lost: self.lost + other.lost,
-        }
-    }
-}
-
 /// Records arrivals of numbered frames. When a later frame arrives, frames with skipped numbers count as lost; if one
 /// arrives late, that is corrected.
-pub struct Recorder {
+pub struct TimelineRecorder {
     slots: Vec<Slot>,
     slot_ns: u64,
     start_ns: Option<u64>,
@@ -43,15 +21,15 @@ pub struct Recorder {
     latest: (u64, u64),
 }
 
-impl Default for Recorder {
+impl Default for TimelineRecorder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Recorder {
+impl TimelineRecorder {
     pub fn new() -> Self {
-        Self { slots: vec![EMPTY; SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }
+        Self { slots: vec![Slot::default(); SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }
     }
 
     /// Records a frame: its number (the lowest 16 bits of its position in the order of sending), its first stamp, and
@@ -65,7 +43,8 @@ impl Recorder {
         let order = if first { u64::from(number) } else { latest.saturating_add_signed(step) };
         let slot = self.slot(stamp_ns.saturating_sub(start_ns));
         let latency = u64::try_from(latency_ns).unwrap_or(0);
-        self.slots[slot] = self.slots[slot].merge(Slot { arrived: 1, min: latency, max: latency, lost: 0 });
+        let arrival = Slot { arrived: 1, min_ns: latency, max_ns: latency, ..Slot::default() };
+        self.slots[slot] = self.slots[slot].merge(arrival);
         if first {
             self.slots[slot].lost += order; // all frames before it
             self.latest = (order, stamp_ns);
@@ -102,7 +81,7 @@ impl Recorder {
             for n in 0..SLOTS / 2 {
                 self.slots[n] = self.slots[2 * n].merge(self.slots[2 * n + 1]);
             }
-            self.slots[SLOTS / 2..].fill(EMPTY);
+            self.slots[SLOTS / 2..].fill(Slot::default());
             self.slot_ns *= 2;
         }
         (since_ns / self.slot_ns) as usize
@@ -116,10 +95,7 @@ impl Recorder {
             self.slots[slot].lost += rest; // frames after the last arrival
         }
         let happened = self.slots.iter().enumerate().filter(|(_, slot)| slot.arrived + slot.lost > 0);
-        let slots = happened.map(|(n, slot)| {
-            let min = if slot.arrived == 0 { 0 } else { slot.min };
-            [n as u64, slot.arrived, min, slot.max, slot.lost]
-        });
+        let slots = happened.map(|(n, slot)| Slot { number: n as u64, ..*slot });
         Timeline { slot_ns: self.slot_ns, slots: slots.collect(), load: Vec::new() }
     }
 }
@@ -131,22 +107,25 @@ mod tests {
 
     #[test]
     fn a_slot_keeps_its_extremes_and_a_gap_in_the_numbers_is_a_loss() {
-        let mut recorder = Recorder::new();
+        let mut recorder = TimelineRecorder::new();
         for (number, stamp_ns, latency_ns) in [(0, 1_000, 50), (1, 2_000, 70), (4, 41_000, 60)] {
             recorder.arrived(number, stamp_ns, latency_ns);
         }
         let timeline = recorder.finish(5);
         assert_eq!(timeline.slot_ns, 10_000);
-        assert_eq!(timeline.slots, [[0, 2, 50, 70, 0], [1, 0, 0, 0, 1], [2, 0, 0, 0, 1], [4, 1, 60, 60, 0]]);
+        assert_eq!(
+            timeline.slots,
+            [[0, 2, 50, 70, 0], [1, 0, 0, 0, 1], [2, 0, 0, 0, 1], [4, 1, 60, 60, 0]].map(Slot::from)
+        );
     }
 
     #[test]
     fn a_frame_that_is_only_late_is_not_lost() {
-        let mut recorder = Recorder::new();
+        let mut recorder = TimelineRecorder::new();
         for number in [0, 2, 1] {
             recorder.arrived(number, 1_000 * u64::from(number), 9);
         }
-        assert_eq!(recorder.finish(3).slots, [[0, 3, 9, 9, 0]]);
+        assert_eq!(recorder.finish(3).slots, [[0, 3, 9, 9, 0]].map(Slot::from));
     }
 
     proptest! {
@@ -154,19 +133,19 @@ mod tests {
         fn every_frame_is_in_a_slot_and_the_extremes_are_exact(
             came in prop::collection::vec(any::<bool>(), 1..3000), step_ns in 1..50_000_000_u64
         ) {
-            let mut recorder = Recorder::new();
+            let mut recorder = TimelineRecorder::new();
             let latency = |n: usize| (n * 7919 % 1000) as i64;
             let arrived: Vec<usize> = (0..came.len()).filter(|&n| came[n]).collect();
             for &n in &arrived {
                 recorder.arrived(n as u16, n as u64 * step_ns, latency(n));
             }
             let timeline = recorder.finish(came.len() as u64);
-            let sum = |field: usize| timeline.slots.iter().map(|slot| slot[field]).sum::<u64>();
-            prop_assert_eq!(sum(1), arrived.len() as u64);
-            prop_assert_eq!(sum(4), if arrived.is_empty() { 0 } else { (came.len() - arrived.len()) as u64 });
+            let sum = |count: fn(&Slot) -> u64| timeline.slots.iter().map(count).sum::<u64>();
+            prop_assert_eq!(sum(|slot| slot.arrived), arrived.len() as u64);
+            prop_assert_eq!(sum(|slot| slot.lost), if arrived.is_empty() { 0 } else { (came.len() - arrived.len()) as u64 });
             let most = arrived.iter().map(|&n| latency(n) as u64).max().unwrap_or(0);
-            prop_assert_eq!(timeline.slots.iter().map(|slot| slot[3]).max().unwrap_or(0), most);
-            prop_assert!(timeline.slots.iter().all(|slot| slot[0] < SLOTS as u64));
+            prop_assert_eq!(timeline.slots.iter().map(|slot| slot.max_ns).max().unwrap_or(0), most);
+            prop_assert!(timeline.slots.iter().all(|slot| slot.number < SLOTS as u64));
         }
     }
 }

@@ -49,7 +49,12 @@ impl Word {
     pub const ALL: [Self; 4] = [Self::Reproduced, Self::Refuted, Self::Undecided, Self::NotMeasurable];
 
     pub fn name(self) -> &'static str {
-        ["reproduced", "refuted", "undecided", "not measurable here"][self as usize]
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::Refuted => "refuted",
+            Self::Undecided => "undecided",
+            Self::NotMeasurable => "not measurable here",
+        }
     }
 
     /// The verdict of an interval on bounds.
@@ -76,11 +81,11 @@ impl FromIterator<Word> for Word {
     }
 }
 
-/// The quantity of a drawn figure.
+/// The quantity of a drawn value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
-    /// A multiple of another figure.
+    /// A multiple of another value.
     Ratio,
     /// A share: 1 is all.
     Share,
@@ -89,20 +94,20 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// No figure is farther from 0, whatever a file says.
-    const FIGURE_MAX: f64 = 1e15;
+    /// No value is farther from 0, whatever a file says.
+    const SHOWN_MAX: f64 = 1e15;
 
-    /// A figure in the unit of the axis.
+    /// A value in the unit of the axis.
     pub fn shown(self, value: f64) -> f64 {
         let shown = match self {
             Self::Ratio => value,
             Self::Share => value * 100.0,
             Self::Time => value / 1000.0,
         };
-        shown.clamp(-Self::FIGURE_MAX, Self::FIGURE_MAX)
+        shown.clamp(-Self::SHOWN_MAX, Self::SHOWN_MAX)
     }
 
-    /// What stands behind a figure on the axis.
+    /// What stands behind a value on the axis.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Ratio => "×",
@@ -111,7 +116,7 @@ impl Quantity {
         }
     }
 
-    /// A figure with its unit.
+    /// A value with its unit.
     pub fn in_words(self, value: f64) -> String {
         format!("{}{}", digits(self.shown(value)), self.unit())
     }
@@ -123,42 +128,49 @@ impl Quantity {
 pub enum Plot {
     /// The verdict's own number in its bounds.
     Number { quantity: Quantity },
-    /// Figures that should ascend: each at least `apart` times the one before.
-    Order { quantity: Quantity, apart: f64, figures: Vec<Labelled> },
-    /// A figure against another number.
+    /// Series that should ascend: each at least `apart` times the one before.
+    Order {
+        quantity: Quantity,
+        apart: f64,
+        #[serde(rename = "figures")]
+        series: Vec<Labelled>,
+    },
+    /// A statistic against another number.
     Course {
         quantity: Quantity,
-        /// The figure's name.
-        figure: String,
+        /// The statistic's name.
+        #[serde(rename = "figure")]
+        statistic: String,
         /// The name of the other number, with its unit.
         against: String,
-        lines: Vec<Line>,
+        lines: Vec<PlotLine>,
         /// What the criterion allows, at ascending values of the other number.
         allowed: Vec<Allowed>,
     },
 }
 
-/// A figure with its interval.
+/// A series with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Labelled {
     pub label: String,
-    pub figure: [f64; 3],
+    #[serde(rename = "figure")]
+    pub interval: [f64; 3],
 }
 
-/// A figure's course.
+/// A statistic's course.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct PlotLine {
     pub label: String,
     /// `[the other number, value, low, high]`, ascending.
     pub points: Vec<[f64; 4]>,
 }
 
-/// The allowed figures at a value of the other number.
+/// The allowed values at a value of the other number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allowed {
     pub at: f64,
     pub from: f64,
-    /// Absent: any figure from `from` on.
+    /// Absent: any value from `from` on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to: Option<f64>,
 }
@@ -172,8 +184,9 @@ pub struct Verdict {
     pub at: String,
     pub says: String,
     pub verdict: Word,
-    /// The figures in words, or why there are none.
-    pub figures: String,
+    /// What was found, in words, or why nothing was.
+    #[serde(rename = "figures")]
+    pub found: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub value: Option<f64>,
     /// The ends of the interval.
@@ -294,10 +307,10 @@ impl Verdicts {
         };
         let (before, now) = (by_name(&self.claims), by_name(&now.claims));
         let changed = now.iter().filter_map(|(name, now)| {
-            let (word, figures) = (now.verdict.name(), &now.figures);
+            let (word, found) = (now.verdict.name(), &now.found);
             match before.get(name) {
                 Some(kept) if kept.verdict == now.verdict => None,
-                Some(kept) => Some(format!("{name}: kept {}, now {word}: {figures}", kept.verdict.name())),
+                Some(kept) => Some(format!("{name}: kept {}, now {word}: {found}", kept.verdict.name())),
                 None => Some(format!("{name}: has no kept verdict, now {word}")),
             }
         });

@@ -24,19 +24,27 @@ pub enum State {
     Sleeping,
 }
 
-/// The states in the order of `enum can_state`, with `ip`'s names.
-const STATES: [(State, &str); 6] = [
-    (State::ErrorActive, "ERROR-ACTIVE"),
-    (State::ErrorWarning, "ERROR-WARNING"),
-    (State::ErrorPassive, "ERROR-PASSIVE"),
-    (State::BusOff, "BUS-OFF"),
-    (State::Stopped, "STOPPED"),
-    (State::Sleeping, "SLEEPING"),
+/// The states in the order of `enum can_state`.
+const STATES: [State; 6] = [
+    State::ErrorActive,
+    State::ErrorWarning,
+    State::ErrorPassive,
+    State::BusOff,
+    State::Stopped,
+    State::Sleeping,
 ];
 
+/// With `ip`'s names.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(STATES[*self as usize].1)
+        f.pad(match self {
+            Self::ErrorActive => "ERROR-ACTIVE",
+            Self::ErrorWarning => "ERROR-WARNING",
+            Self::ErrorPassive => "ERROR-PASSIVE",
+            Self::BusOff => "BUS-OFF",
+            Self::Stopped => "STOPPED",
+            Self::Sleeping => "SLEEPING",
+        })
     }
 }
 
@@ -163,7 +171,7 @@ impl Controller {
         let errors = data.get(libc::IFLA_CAN_BERR_COUNTER as u16);
         Self {
             chip: data.get(libc::IFLA_CAN_BITTIMING_CONST as u16).map(chip).unwrap_or_default(),
-            state: state.and_then(|state| STATES.get(state as usize)).map(|&(state, _)| state),
+            state: state.and_then(|state| STATES.get(state as usize)).copied(),
             timing: data.get(libc::IFLA_CAN_BITTIMING as u16).and_then(timing).unwrap_or_default(),
             data_timing: data.get(libc::IFLA_CAN_DATA_BITTIMING as u16).and_then(timing),
             clock_hz: data.get_u32(libc::IFLA_CAN_CLOCK as u16).unwrap_or_default(),
@@ -304,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_states_are_in_the_kernels_order() {
-        for (at, &(state, _)) in STATES.iter().enumerate() {
+        for (at, &state) in STATES.iter().enumerate() {
             assert_eq!(state as usize, at);
         }
         assert_eq!(State::BusOff.to_string(), "BUS-OFF");

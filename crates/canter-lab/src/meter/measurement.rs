@@ -21,7 +21,7 @@ use canter_measure::{
     busy::Sampler,
     histogram::Histogram,
     result::{Ledger, Lost, Series, Timeline},
-    timeline::Recorder,
+    timeline::TimelineRecorder,
 };
 use canter_route::rules::counts::Counts;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -86,7 +86,7 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
     common.apply()?;
     let bar = progress_bar(common, setup.count);
     let mut histogram = Histogram::new();
-    let mut timeline = setup.timeline.then(Recorder::new);
+    let mut timeline = setup.timeline.then(TimelineRecorder::new);
     let mut busy = setup.timeline.then(Sampler::new);
     busy.iter_mut().for_each(Sampler::look);
     let mut record = |arrival: Arrival| {

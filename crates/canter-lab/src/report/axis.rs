@@ -37,13 +37,7 @@ impl Scale {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Factor and offset that turn the decimal logarithm of a value into a pixel; for logarithmic scales.
-    pub fn of_logarithm(&self) -> (f64, f64) {
-        let factor = (self.to - self.from) / (self.high / self.low).log10();
-        (factor, self.from - factor * self.low.log10())
-    }
-
-    /// Round values along the axis, at most about `most` of them. They are integers, because all figures are counts.
+    /// Round values along the axis, at most about `most` of them. They are integers, because all values are counts.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         // Within one decade there are too few powers of ten.
         let powers = self.logarithmic && self.high / self.low >= 10.0;

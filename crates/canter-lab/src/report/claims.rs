@@ -48,7 +48,7 @@ struct Claim {
     section: String,
     word: WordView,
     /// What was found, or why nothing was.
-    figures: String,
+    found: String,
     boots: String,
     plot: String,
 }
@@ -88,7 +88,7 @@ fn claim(verdict: &Verdict, sections: &[(&str, &str)]) -> Claim {
         study: verdict.study.clone(),
         section: section.map(|(_, id)| (*id).to_owned()).unwrap_or_default(),
         word: word(verdict.verdict),
-        figures: format!("{}{}", verdict.figures, verdict.numbers()),
+        found: format!("{}{}", verdict.found, verdict.numbers()),
         boots: if verdict.boots > 0 { units::counted(verdict.boots as u64, "boot") } else { String::new() },
         plot: plots::of(verdict),
     }

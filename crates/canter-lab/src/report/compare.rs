@@ -36,7 +36,7 @@ impl std::str::FromStr for Bound {
 
 /// The result of comparing a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     Regression,
     Improvement,
     /// Not worse by more than the bound.
@@ -45,26 +45,26 @@ pub enum Verdict {
     Undecided,
     OnlyInA,
     OnlyInB,
-    /// The figures of one side or both contradict each other.
+    /// The numbers of one side or both contradict each other.
     Invalid,
     /// Measured on neither side.
     Nothing,
 }
 
-/// One figure of a series on both sides.
-pub struct Figure {
+/// One statistic of a series on both sides.
+pub struct ComparedStatistic {
     pub name: &'static str,
-    pub kind: FigureKind,
+    pub kind: StatisticKind,
     pub a: f64,
     pub b: f64,
     /// B over A for times, B minus A for shares.
     pub change: Estimate,
-    pub verdict: Verdict,
+    pub verdict: Decision,
 }
 
-/// The unit of a figure.
+/// The unit of a statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FigureKind {
+pub enum StatisticKind {
     Ns,
     Share,
     /// Of a curve: only the ratio has a meaning.
@@ -75,8 +75,8 @@ pub enum FigureKind {
 pub struct Compared {
     pub heading: String,
     pub label: String,
-    pub verdict: Verdict,
-    pub figures: Vec<Figure>,
+    pub verdict: Decision,
+    pub statistics: Vec<ComparedStatistic>,
     /// Repeats of A and of B.
     pub repeats: [usize; 2],
     /// The reason, where the verdict needs one.
@@ -101,7 +101,7 @@ impl Comparison {
         let pairs = pairing::pairs(a, b);
         let limits = Limits { bound, confidence: Confidence::of_many(pairs.len() * (PERCENTILES.len() + 1)) };
         let series: Vec<Compared> = pairs.iter().map(|pair| compare(pair, limits)).collect();
-        let both = |one: &Compared| !one.figures.is_empty() || one.verdict == Verdict::Invalid;
+        let both = |one: &Compared| !one.statistics.is_empty() || one.verdict == Decision::Invalid;
         if !series.iter().any(both) {
             return Err(refuse("no series is in both runs".into()));
         }
@@ -109,7 +109,7 @@ impl Comparison {
         Ok(Self { series, bound, clock })
     }
 
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: Decision) -> usize {
         self.series.iter().filter(|series| series.verdict == verdict).count()
     }
 
@@ -117,11 +117,11 @@ impl Comparison {
     /// not measured in B.
     pub fn exit(&self) -> Exit {
         let any = |verdict| self.count(verdict) > 0;
-        if any(Verdict::Regression) {
+        if any(Decision::Regression) {
             Exit::Failed
-        } else if any(Verdict::Invalid) {
+        } else if any(Decision::Invalid) {
             Exit::Usage
-        } else if any(Verdict::Undecided) || any(Verdict::OnlyInA) {
+        } else if any(Decision::Undecided) || any(Decision::OnlyInA) {
             Exit::Undecided
         } else {
             Exit::Done
@@ -147,47 +147,48 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
     let mut compared = Compared {
         heading: pair.heading.clone(),
         label: pair.label.clone(),
-        verdict: Verdict::Nothing,
-        figures: Vec::new(),
+        verdict: Decision::Nothing,
+        statistics: Vec::new(),
         repeats: [a.len(), b.len()],
         note: String::new(),
     };
     let reason = |side: &[&Series]| side.first().map(|series| series.unavailable.clone()).unwrap_or_default();
     match (fault, a.is_empty(), b.is_empty()) {
         (_, true, true) => compared.note = reason(&pair.a),
-        (_, true, false) => (compared.verdict, compared.note) = (Verdict::OnlyInB, reason(&pair.a)),
-        (_, false, true) => (compared.verdict, compared.note) = (Verdict::OnlyInA, reason(&pair.b)),
-        (Some(fault), ..) => (compared.verdict, compared.note) = (Verdict::Invalid, fault),
+        (_, true, false) => (compared.verdict, compared.note) = (Decision::OnlyInB, reason(&pair.a)),
+        (_, false, true) => (compared.verdict, compared.note) = (Decision::OnlyInA, reason(&pair.b)),
+        (Some(fault), ..) => (compared.verdict, compared.note) = (Decision::Invalid, fault),
         (None, false, false) => {
-            compared.figures = figures(&a, &b, limits);
-            compared.verdict = overall(&compared.figures);
+            compared.statistics = statistics(&a, &b, limits);
+            compared.verdict = overall(&compared.statistics);
             if let Some(late) = late {
-                (compared.verdict, compared.note) = (Verdict::Undecided, late);
+                (compared.verdict, compared.note) = (Decision::Undecided, late);
             }
         }
     }
     compared
 }
 
-/// The worst of its figures; if none is worse, the best.
-fn overall(figures: &[Figure]) -> Verdict {
-    let order = [Verdict::Regression, Verdict::Undecided, Verdict::Improvement, Verdict::Same];
-    let first = order.into_iter().find(|&verdict| figures.iter().any(|figure| figure.verdict == verdict));
-    first.unwrap_or(Verdict::Nothing)
+/// The worst of its statistics; if none is worse, the best.
+fn overall(statistics: &[ComparedStatistic]) -> Decision {
+    let order = [Decision::Regression, Decision::Undecided, Decision::Improvement, Decision::Same];
+    let first =
+        order.into_iter().find(|&verdict| statistics.iter().any(|statistic| statistic.verdict == verdict));
+    first.unwrap_or(Decision::Nothing)
 }
 
 /// The percentiles that are compared, where there are enough latencies.
 const PERCENTILES: [(&str, u64); 3] = [("p50", 500), ("p99", 990), ("p99.9", 999)];
 
-fn figures(a: &[&Series], b: &[&Series], limits: Limits) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = PERCENTILES
+fn statistics(a: &[&Series], b: &[&Series], limits: Limits) -> Vec<ComparedStatistic> {
+    let mut statistics: Vec<ComparedStatistic> = PERCENTILES
         .iter()
         .filter_map(|&(name, per_mille)| percentile(a, b, name, per_mille, limits))
         .collect();
-    figures.extend(cost(a, b, limits.bound));
-    figures.extend(curve(a, b, limits.bound));
-    figures.extend(loss(a, b, limits.confidence));
-    figures
+    statistics.extend(cost(a, b, limits.bound));
+    statistics.extend(curve(a, b, limits.bound));
+    statistics.extend(loss(a, b, limits.confidence));
+    statistics
 }
 
 fn percentile(
@@ -196,7 +197,7 @@ fn percentile(
     name: &'static str,
     per_mille: u64,
     Limits { bound, confidence }: Limits,
-) -> Option<Figure> {
+) -> Option<ComparedStatistic> {
     let [all_a, all_b] = [a, b].map(pairing::together);
     let [whole_a, whole_b] = [&all_a, &all_b].map(|all| statistics::percentile(all, per_mille, confidence));
     let (whole_a, whole_b) = (whole_a?, whole_b?);
@@ -211,31 +212,32 @@ fn percentile(
         }
         None => whole_b.ratio_to(whole_a),
     };
-    let figure = of_ratio(name, FigureKind::Ns, [whole_a.value, whole_b.value], change, bound);
+    let statistic = of_ratio(name, StatisticKind::Ns, [whole_a.value, whole_b.value], change, bound);
     // The tail of a few frames is known less exactly than the bound asks for: only a greater change is told.
     let blurred = whole_a.high / whole_a.low.max(1.0) > 1.0 + bound.0;
-    Some(figure).filter(|figure| per_mille == 500 || !blurred || figure.verdict != Verdict::Undecided)
+    Some(statistic)
+        .filter(|statistic| per_mille == 500 || !blurred || statistic.verdict != Decision::Undecided)
 }
 
 fn of_ratio(
     name: &'static str,
-    kind: FigureKind,
+    kind: StatisticKind,
     [a, b]: [f64; 2],
     change: Estimate,
     bound: Bound,
-) -> Figure {
+) -> ComparedStatistic {
     let (most, least) = (1.0 + bound.0, 1.0 / (1.0 + bound.0));
     let verdict = match change {
-        Estimate { low, .. } if low > most => Verdict::Regression,
-        Estimate { high, .. } if high < least => Verdict::Improvement,
-        Estimate { high, .. } if high <= most => Verdict::Same, // or better
-        _ => Verdict::Undecided,
+        Estimate { low, .. } if low > most => Decision::Regression,
+        Estimate { high, .. } if high < least => Decision::Improvement,
+        Estimate { high, .. } if high <= most => Decision::Same, // or better
+        _ => Decision::Undecided,
     };
-    Figure { name, kind, a, b, change, verdict }
+    ComparedStatistic { name, kind, a, b, change, verdict }
 }
 
-/// System calls: one figure per repeat.
-fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
+/// System calls: one statistic per repeat.
+fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<ComparedStatistic> {
     let each = |side: &[&Series]| -> Vec<f64> {
         side.iter().filter_map(|series| Some((series.cost_ns.as_ref()?.total.max(1) as f64).ln())).collect()
     };
@@ -248,21 +250,21 @@ fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
     let (middle_a, middle_b) = (middle(&a)?, middle(&b)?);
     let change = statistics::shift(&a, &b).unwrap_or(Estimate::exact(middle_b - middle_a));
     let change = Estimate { value: change.value.exp(), low: change.low.exp(), high: change.high.exp() };
-    Some(of_ratio("total", FigureKind::Ns, [middle_a.exp(), middle_b.exp()], change, bound))
+    Some(of_ratio("total", StatisticKind::Ns, [middle_a.exp(), middle_b.exp()], change, bound))
 }
 
 /// Curves: the ratio at every point that both have.
-fn curve(a: &[&Series], b: &[&Series], bound: Bound) -> Option<Figure> {
+fn curve(a: &[&Series], b: &[&Series], bound: Bound) -> Option<ComparedStatistic> {
     let (a, b) = (a.first()?.curve.as_ref()?, b.first()?.curve.as_ref()?);
     let at = |x: u64| a.points.iter().find(|point| point[0] == x).map(|point| point[1].max(1) as f64);
     let ratios: Vec<f64> = b.points.iter().filter_map(|p| Some(p[1].max(1) as f64 / at(p[0])?)).collect();
     let middle = *ratios.get(ratios.len() / 2)?;
     let change = statistics::median(&ratios).unwrap_or(Estimate::exact(middle));
-    Some(of_ratio("curve", FigureKind::Ratio, [1.0, change.value], change, bound))
+    Some(of_ratio("curve", StatisticKind::Ratio, [1.0, change.value], change, bound))
 }
 
 /// Whether more frames are lost. Any loss beyond chance is a regression, however small.
-fn loss(a: &[&Series], b: &[&Series], confidence: Confidence) -> Option<Figure> {
+fn loss(a: &[&Series], b: &[&Series], confidence: Confidence) -> Option<ComparedStatistic> {
     let counts = |series: &&Series| (series.ledger.lost.total(), series.ledger.sent);
     let sum = |side: &[&Series]| side.iter().map(counts).fold((0, 0), |(l, s), (m, t)| (l + m, s + t));
     let ((lost_a, sent_a), (lost_b, sent_b)) = (sum(a), sum(b));
@@ -276,13 +278,13 @@ fn loss(a: &[&Series], b: &[&Series], confidence: Confidence) -> Option<Figure> 
     };
     let change = statistics::shift(&each(a), &each(b)).unwrap_or_else(|| whole_b.minus(whole_a));
     let verdict = match change {
-        Estimate { low, .. } if low > 0.0 => Verdict::Regression,
-        Estimate { high, .. } if high < 0.0 => Verdict::Improvement,
-        _ => Verdict::Same,
+        Estimate { low, .. } if low > 0.0 => Decision::Regression,
+        Estimate { high, .. } if high < 0.0 => Decision::Improvement,
+        _ => Decision::Same,
     };
-    Some(Figure {
+    Some(ComparedStatistic {
         name: "lost",
-        kind: FigureKind::Share,
+        kind: StatisticKind::Share,
         a: whole_a.value,
         b: whole_b.value,
         change,
@@ -320,16 +322,16 @@ mod tests {
         vec![ResultFile { schema: SCHEMA, study, title, command, environment, series }]
     }
 
-    fn verdict(a: Vec<Series>, b: Vec<Series>) -> Verdict {
+    fn verdict(a: Vec<Series>, b: Vec<Series>) -> Decision {
         let comparison = Comparison::of(&run(a), &run(b), Bound(0.05), &[]);
         comparison.unwrap_or_else(|failure| panic!("{failure}")).series[0].verdict
     }
 
     #[test]
     fn slower_beyond_the_bound_is_a_regression_and_less_is_not() {
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(11_000, 0)]), Verdict::Regression);
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_300, 0)]), Verdict::Same);
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(9_000, 0)]), Verdict::Improvement);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(11_000, 0)]), Decision::Regression);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_300, 0)]), Decision::Same);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(9_000, 0)]), Decision::Improvement);
     }
 
     #[test]
@@ -340,13 +342,13 @@ mod tests {
         last[1] -= 1;
         latency.buckets.push([90_000_000, 1]);
         latency.max = 90_000_000;
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![late]), Verdict::Same);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![late]), Decision::Same);
     }
 
     #[test]
     fn lost_frames_are_a_regression_unless_chance_explains_them() {
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_000, 40)]), Verdict::Regression);
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_000, 1)]), Verdict::Same);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_000, 40)]), Decision::Regression);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![series(10_000, 1)]), Decision::Same);
     }
 
     #[test]
@@ -374,7 +376,7 @@ mod tests {
         let worse: Vec<_> = comparison
             .series
             .iter()
-            .filter(|one| one.verdict == Verdict::Regression)
+            .filter(|one| one.verdict == Decision::Regression)
             .map(|one| &*one.label)
             .collect();
         assert_eq!(worse, ["m500"]);
@@ -385,9 +387,9 @@ mod tests {
         // Every run has a thousand frames, and the runs differ from each other by more than the sides do.
         let a = [9_000, 10_000, 11_000, 12_000].map(|ns| series(ns, 0)).to_vec();
         let b = [9_900, 10_900, 11_900, 12_900].map(|ns| series(ns, 0)).to_vec();
-        assert_eq!(verdict(a.clone(), b), Verdict::Undecided);
+        assert_eq!(verdict(a.clone(), b), Decision::Undecided);
         let b = [15_000, 16_000, 14_000, 15_500].map(|ns| series(ns, 0)).to_vec();
-        assert_eq!(verdict(a, b), Verdict::Regression);
+        assert_eq!(verdict(a, b), Decision::Regression);
     }
 
     #[test]
@@ -395,15 +397,15 @@ mod tests {
         let broken = Series { ledger: Ledger { sent: 7, ..Ledger::default() }, ..series(10_000, 0) };
         let comparison = Comparison::of(&run(vec![series(10_000, 0)]), &run(vec![broken]), Bound(0.05), &[]);
         let comparison = comparison.unwrap_or_else(|failure| panic!("{failure}"));
-        assert_eq!((comparison.series[0].verdict, comparison.exit()), (Verdict::Invalid, Exit::Usage));
-        assert!(comparison.series[0].figures.is_empty());
+        assert_eq!((comparison.series[0].verdict, comparison.exit()), (Decision::Invalid, Exit::Usage));
+        assert!(comparison.series[0].statistics.is_empty());
     }
 
     #[test]
     fn a_series_whose_frames_were_late_decides_nothing() {
         let mut late = series(20_000, 0);
         late.ledger.late = 2;
-        assert_eq!(verdict(vec![series(10_000, 0)], vec![late]), Verdict::Undecided);
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![late]), Decision::Undecided);
     }
 
     #[test]

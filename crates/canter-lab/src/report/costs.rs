@@ -2,34 +2,35 @@
 //! The 2014 paper's figure 4.1.
 
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::{self, Size};
-use crate::report::ranking::{Costs, Row};
+use crate::report::plot::{self, WIDTH};
+use crate::report::ranking::{Costs, Ranked};
 use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
-use crate::report::views::{Drawing, Name, Sizes, drawing, name, papers};
+use crate::report::views::{Name, name, papers};
 use canter_cli::terminal::{Ink, Style, Table, paragraph};
 use canter_cli::units::{self, Unit, grouped};
-use canter_measure::result::Cost;
+use canter_measure::result::{Cost, Fit};
 use serde::Serialize;
 
-pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("costs", include_str!("costs.html"), Views::EachCondition(views)) };
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("costs", include_str!("costs.html"), Views::EachCondition(views)) };
 
+const HEIGHT: f64 = 380.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
 
-fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-    numbers.costs.iter().map(|group| View::of(&view(group, sizes))).collect()
+fn views(numbers: &Numbers<'_>) -> Vec<View> {
+    numbers.costs.iter().map(|group| View::of(&view(group))).collect()
 }
 
 #[derive(Serialize)]
 struct CostView {
     direction: String,
-    figure: Drawing,
+    drawing: String,
     unit: &'static str,
     reference: String,
     has_paper: bool,
@@ -49,11 +50,11 @@ struct CostRow {
     paper_ratio: String,
 }
 
-fn view(group: &Costs<'_>, sizes: Sizes) -> CostView {
+fn view(group: &Costs<'_>) -> CostView {
     let unit = group.unit();
     CostView {
         direction: verdict::capital(&format!("to {}", group.direction)),
-        figure: drawing(sizes, |size| draw(group, size)),
+        drawing: draw(group),
         unit: unit.name,
         reference: group.reference().map(|row| row.series.method.clone()).unwrap_or_default(),
         has_paper: group.rows.iter().any(|row| row.paper_ns().is_some()),
@@ -62,17 +63,17 @@ fn view(group: &Costs<'_>, sizes: Sizes) -> CostView {
     }
 }
 
-fn cost_row(group: &Costs<'_>, row: &Row<'_, Cost>, number: usize, unit: Unit) -> CostRow {
+fn cost_row(group: &Costs<'_>, row: &Ranked<'_, Cost>, number: usize, unit: Unit) -> CostRow {
     let mut name = name(row.series, number, row.label(), Costs::class(row));
     name.method = row.series.method.clone(); // the batch has its own column
     let batch = grouped(row.series.condition.batch.max(1));
-    let figure = row.figure;
+    let cost = row.measured;
     CostRow {
         name,
         batch,
-        call: unit.number(figure.per_frame),
+        call: unit.number(cost.per_frame),
         ratio: group.ratio(row).unwrap_or_default(),
-        kernel: [unit.signed(figure.delivery), few(figure, unit), unit.signed(figure.total)],
+        kernel: [unit.signed(cost.delivery), few(cost, unit), unit.signed(cost.total)],
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
     }
@@ -84,18 +85,17 @@ fn few(cost: &Cost, unit: Unit) -> String {
 }
 
 /// Empty when no series kept its points.
-fn draw(group: &Costs<'_>, size: Size) -> String {
-    let points = || group.rows.iter().flat_map(|row| &row.figure.points);
+fn draw(group: &Costs<'_>) -> String {
+    let points = || group.rows.iter().flat_map(|row| &row.measured.points);
     let Some(frames) = points().map(|point| point[0]).max() else { return String::new() };
     let ns = points().map(|point| point[1]).max().unwrap_or(1);
-    let height = if size == Size::Wide { 380.0 } else { 300.0 };
-    let (right, bottom) = (size.width() - RIGHT, height - BOTTOM);
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let x = Scale::linear((0.0, frames as f64), (LEFT, right));
     let y = plot::time_scale((0, ns), (bottom, TOP), false);
-    let mut svg = Svg::new(size.width(), height, "Time of all calls against the number of frames");
+    let mut svg = Svg::new(WIDTH, HEIGHT, "Time of all calls against the number of frames");
     let unit = group.unit();
-    let one = |row: &Row<'_, Cost>| {
-        format!("{} {} {} per frame", row.label(), unit.number(row.figure.per_frame), unit.name)
+    let one = |row: &Ranked<'_, Cost>| {
+        format!("{} {} {} per frame", row.label(), unit.number(row.measured.per_frame), unit.name)
     };
     svg.describe(&group.rows.iter().map(one).collect::<Vec<_>>().join(", "));
     grid(&mut svg, &x, &y, (right, bottom));
@@ -113,7 +113,7 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
         svg.line("grid", (LEFT, at), (right, at));
         svg.text("tick end", (LEFT - 6.0, at + 4.0), &units::round_span(tick.round() as u64));
     }
-    for tick in x.ticks(Size::ticks(right - LEFT)) {
+    for tick in x.ticks(plot::labels_max(right - LEFT)) {
         let at = x.at(tick);
         svg.line("grid", (at, TOP), (at, bottom));
         svg.text("tick middle", (at, bottom + 16.0), &grouped(tick.round() as u128));
@@ -122,31 +122,22 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
     svg.text("head end", (right, bottom + 34.0), "frames");
 }
 
-fn line(svg: &mut Svg, row: &Row<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
+fn line(svg: &mut Svg, row: &Ranked<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
     let class = Costs::class(row);
-    let mut path = Path::default();
-    match row.figure.fit {
-        Some(_) => {
-            for frames in [0, frames] {
-                let at = (x.at(frames as f64), y.at(fitted(row.figure, frames)));
-                if frames == 0 { path.move_to(at.0, at.1) } else { path.line_to(at.0, at.1) }
-            }
+    let points = || row.measured.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
+    let path = match row.measured.fit {
+        Some(fit) => {
+            Path::through([0, frames].map(|frames| (x.at(frames as f64), y.at(fitted(fit, frames)))))
         }
-        None => {
-            for (n, point) in row.figure.points.iter().enumerate() {
-                let at = (x.at(point[0] as f64), y.at(point[1] as f64));
-                if n == 0 { path.move_to(at.0, at.1) } else { path.line_to(at.0, at.1) }
-            }
-        }
-    }
+        None => Path::through(points()),
+    };
     svg.path(&format!("line {class}"), &path, &row.label());
-    for point in &row.figure.points {
-        svg.circle(&format!("point {class}"), (x.at(point[0] as f64), y.at(point[1] as f64)), 3.0);
+    for point in points() {
+        svg.circle(&format!("point {class}"), point, 3.0);
     }
 }
 
-fn fitted(cost: &Cost, frames: u64) -> f64 {
-    let fit = cost.fit.unwrap_or_default();
+fn fitted(fit: Fit, frames: u64) -> f64 {
     fit.intercept as f64 + fit.slope_per_1000 as f64 / 1000.0 * frames as f64
 }
 
@@ -156,7 +147,7 @@ fn badges(svg: &mut Svg, group: &Costs<'_>, (x, y): (&Scale, &Scale), (right, bo
         .rows
         .iter()
         .enumerate()
-        .filter_map(|(n, row)| Some((n, row.figure.points.iter().max_by_key(|point| point[0])?)))
+        .filter_map(|(n, row)| Some((n, row.measured.points.iter().max_by_key(|point| point[0])?)))
         .collect();
     let ends: Vec<f64> = drawn.iter().map(|(_, point)| y.at(point[1] as f64)).collect();
     let places = make_room(&ends, 17.0, (TOP, bottom - 8.0));
@@ -185,11 +176,11 @@ fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
         table.row([
             plain(row.series.method.clone()),
             plain(row.series.condition.batch.max(1).to_string()),
-            (unit.number(row.figure.per_frame), Style::Bold),
+            (unit.number(row.measured.per_frame), Style::Bold),
             (group.ratio(row).unwrap_or_default(), Style::Bold),
-            plain(unit.signed(row.figure.delivery)),
-            plain(few(row.figure, unit)),
-            plain(unit.signed(row.figure.total)),
+            plain(unit.signed(row.measured.delivery)),
+            plain(few(row.measured, unit)),
+            plain(unit.signed(row.measured.total)),
             (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
             (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
         ]);

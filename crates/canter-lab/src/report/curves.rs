@@ -1,23 +1,24 @@
-//! One figure against another, for example the load of a processor against the frame rate: one line per method.
+//! One quantity against another, for example the load of a processor against the frame rate: one line per method.
 
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::Size;
+use crate::report::plot::{self, WIDTH};
 use crate::report::ranking;
 use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
-use crate::report::views::{Legend, Lines, Sizes, drawing};
+use crate::report::views::{Legend, Lines};
 use canter_cli::terminal::{Ink, Style, Table, paragraph};
 use canter_cli::units;
 use canter_measure::result::{Curve, ResultFile, Series};
 
-pub const FIGURE: Figure =
-    Figure { text, ..Figure::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
 
 /// Points of a curve that the terminal shows.
 const POINTS_MAX: usize = 8;
 
+const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
 const TOP: f64 = 24.0;
@@ -30,19 +31,19 @@ struct Curves<'a> {
     lines: Vec<(String, &'a Series, &'a Curve)>,
 }
 
-fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-    Curves::of(numbers.result).iter().map(|curves| View::of(&view(curves, sizes))).collect()
+fn views(numbers: &Numbers<'_>) -> Vec<View> {
+    Curves::of(numbers.result).iter().map(|curves| View::of(&view(curves))).collect()
 }
 
-fn view(curves: &Curves<'_>, sizes: Sizes) -> Lines {
+fn view(curves: &Curves<'_>) -> Lines {
     let line = |(n, (label, _, curve)): (usize, &(String, &Series, &Curve))| {
         let most = curve.points.iter().map(|point| point[1]).max().unwrap_or(0);
-        let about = format!("at most {}", curves.figure(most));
+        let about = format!("at most {}", curves.value(most));
         Legend { number: n + 1, label: label.clone(), class: Curves::class(n), about }
     };
     Lines {
         title: verdict::capital(&format!("{} against {}", curves.first.quantity, curves.first.against)),
-        figure: drawing(sizes, |size| curves.draw(size)),
+        drawing: curves.draw(),
         legend: curves.lines.iter().enumerate().map(line).collect(),
     }
 }
@@ -72,22 +73,21 @@ impl<'a> Curves<'a> {
         format!("hue-{} dash-{}", n % 7, n / 7 % 4)
     }
 
-    fn draw(&self, size: Size) -> String {
-        let height = if size == Size::Wide { 380.0 } else { 300.0 };
-        let (right, bottom) = (size.width() - RIGHT, height - BOTTOM);
+    fn draw(&self) -> String {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         let points = || self.lines.iter().flat_map(|(_, _, curve)| &curve.points);
         let most = |n: usize| points().map(|point| point[n]).max().unwrap_or(1).max(1) as f64;
         let x = Scale::linear((0.0, most(0)), (LEFT, right));
         let y = Scale::linear((0.0, most(1) * 1.03), (bottom, TOP));
         let title = format!("{} against {}", self.first.quantity, self.first.against);
-        let mut svg = Svg::new(size.width(), height, &title);
+        let mut svg = Svg::new(WIDTH, HEIGHT, &title);
         svg.describe(&self.description());
         svg.text("head", (0.0, 12.0), &self.first.quantity);
         for tick in y.ticks(6) {
             svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &self.figure(tick as u64));
+            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &self.value(tick as u64));
         }
-        for tick in x.ticks(Size::ticks(right - LEFT)) {
+        for tick in x.ticks(plot::labels_max(right - LEFT)) {
             svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
             svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::grouped(tick as u64));
         }
@@ -111,27 +111,23 @@ impl<'a> Curves<'a> {
     }
 
     /// `12.5 %`.
-    fn figure(&self, value: u64) -> String {
+    fn value(&self, value: u64) -> String {
         units::measured(value, self.first.decimals, &self.first.unit)
     }
 
     fn description(&self) -> String {
         let most = |curve: &Curve| curve.points.iter().map(|point| point[1]).max().unwrap_or(0);
         let one =
-            |(label, _, curve): &(String, _, &Curve)| format!("{label} at most {}", self.figure(most(curve)));
+            |(label, _, curve): &(String, _, &Curve)| format!("{label} at most {}", self.value(most(curve)));
         self.lines.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
 
 fn line(svg: &mut Svg, n: usize, label: &str, curve: &Curve, (x, y): (&Scale, &Scale)) {
-    let at = |point: &[u64; 2]| (x.at(point[0] as f64), y.at(point[1] as f64));
-    let mut path = Path::default();
-    for (n, point) in curve.points.iter().map(at).enumerate() {
-        if n == 0 { path.move_to(point.0, point.1) } else { path.line_to(point.0, point.1) }
-    }
-    svg.path(&format!("line {}", Curves::class(n)), &path, label);
-    for point in &curve.points {
-        svg.circle(&format!("point {}", Curves::class(n)), at(point), 3.0);
+    let points = || curve.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
+    svg.path(&format!("line {}", Curves::class(n)), &Path::through(points()), label);
+    for point in points() {
+        svg.circle(&format!("point {}", Curves::class(n)), point, 3.0);
     }
 }
 
@@ -156,11 +152,11 @@ fn points(out: &mut String, series: &Series, ink: Ink) {
     paragraph(out, &heading, "", ink, Style::Plain);
     let mut table = Table::new(&[&curve.against, &curve.quantity]);
     let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
-    for [against, figure] in curve.points.iter().step_by(every) {
+    for [against, value] in curve.points.iter().step_by(every) {
         let against = units::measured(*against, 0, &curve.against_unit);
         table.row([
             (against, Style::Plain),
-            (units::measured(*figure, curve.decimals, &curve.unit), Style::Bold),
+            (units::measured(*value, curve.decimals, &curve.unit), Style::Bold),
         ]);
     }
     table.print(out, ink);

@@ -1,4 +1,4 @@
-//! Families of methods by the way they wait or the place they run: the colour of their figures.
+//! Families of methods by the way they wait or the place they run: the colour of their drawings.
 
 use canter_io::method::{Wait, table::RECEIVERS};
 use canter_route::gateway::kind::{Method, Place};
@@ -18,9 +18,6 @@ pub enum Family {
 }
 
 impl Family {
-    pub const ALL: [Self; 6] =
-        [Self::BareMetal, Self::Kernel, Self::Spin, Self::Poll, Self::Block, Self::Other];
-
     /// Reads the family from the name: the wait is after the receiver's slash, or the receiver's default.
     pub fn of(method: &str) -> Self {
         let receiver = method.split('+').next().unwrap_or(method);
@@ -46,18 +43,25 @@ impl Family {
 
     /// The class of its colours.
     pub fn class(self) -> &'static str {
-        ["bare", "kernel", "spin", "poll", "block", "other"][self as usize]
+        match self {
+            Self::BareMetal => "bare",
+            Self::Kernel => "kernel",
+            Self::Spin => "spin",
+            Self::Poll => "poll",
+            Self::Block => "block",
+            Self::Other => "other",
+        }
     }
 
     pub fn about(self) -> &'static str {
-        [
-            "no operating system",
-            "in the kernel",
-            "user space, busy waiting",
-            "user space, poll",
-            "user space, blocking",
-            "unknown method",
-        ][self as usize]
+        match self {
+            Self::BareMetal => "no operating system",
+            Self::Kernel => "in the kernel",
+            Self::Spin => "user space, busy waiting",
+            Self::Poll => "user space, poll",
+            Self::Block => "user space, blocking",
+            Self::Other => "unknown method",
+        }
     }
 
     pub fn user_space(self) -> bool {

@@ -6,7 +6,7 @@ use std::{fs, path::Path, path::PathBuf};
 
 /// The files that the arguments name.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundResults {
     pub results: Vec<ResultFile>,
     /// Named files that cannot be read: the page shows the others, and the exit code is 1.
     pub refused: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Found {
     skipped: Vec<String>,
 }
 
-impl Found {
+impl FoundResults {
     /// Fails when there is no result file; prints the files that it skips.
     pub fn of(paths: &[PathBuf]) -> failure::Result<Self> {
         let mut found = Self::default();

@@ -1,26 +1,25 @@
 //! The matrix: every method under every condition as a table of colours, whose cells link to the profile.
 
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
 use crate::report::ranking;
-use crate::report::views::Sizes;
 use canter_cli::terminal::clip;
 use canter_cli::units;
 use canter_measure::result::{Condition, Latency, ResultFile, Series};
 use serde::Serialize;
 
-pub const FIGURE: Figure = Figure::new("heat", include_str!("heat.html"), Views::WholePage(views));
+pub const DRAWING: Drawing = Drawing::new("heat", include_str!("heat.html"), Views::WholePage(views));
 
 /// All maps are one view, so that the page explains them once.
-fn views(all: &[Numbers<'_>], _: Sizes) -> Vec<View> {
+fn views(all: &[Numbers<'_>]) -> Vec<View> {
     let maps = maps(all);
     if maps.is_empty() { Vec::new() } else { vec![View::of(&maps)] }
 }
 
 /// Colours from the shortest to the longest.
 const LEVELS: f64 = 8.0;
-/// With more columns than this a cell has no room for its figure.
-const COLUMNS_WITH_FIGURES: usize = 12;
+/// With more columns than this a cell has no room for its median.
+const COLUMNS_WITH_MEDIANS: usize = 12;
 
 #[derive(Serialize)]
 struct Map {
@@ -51,8 +50,8 @@ struct Cell {
     id: usize,
     /// `full`, `invalid`, `missing` or empty.
     state: &'static str,
-    /// One digit each for the levels of the median, p99, the maximum and the loss.
-    levels: String,
+    /// The median's level.
+    level: u32,
     text: String,
     /// The tooltip.
     tip: String,
@@ -100,7 +99,7 @@ fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
     if columns.len() < 2 || labels.len() < 2 {
         return None;
     }
-    let scales = Scales::of(&entries);
+    let scale = Scale::of(&entries);
     let mut rows: Vec<MapRow> = labels
         .into_iter()
         .map(|label| MapRow { label, cells: vec![Cell::default(); columns.len()] })
@@ -109,7 +108,7 @@ fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
         let column = columns.binary_search(&place(entry)).ok()?;
         let row = rows.iter_mut().find(|row| row.label == ranking::label(entry.series))?;
         if row.cells[column].state.is_empty() {
-            row.cells[column] = cell(entry, &scales);
+            row.cells[column] = cell(entry, &scale);
         }
     }
     let names: Vec<&str> = dimensions.iter().map(|&n| NAMES[n]).collect();
@@ -118,12 +117,12 @@ fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
         quantity: if quantity.is_empty() { "latency".into() } else { quantity.into() },
         about: names.join(", "),
         heads: heads(&entries, &dimensions, &columns),
-        compact: columns.len() > COLUMNS_WITH_FIGURES,
+        compact: columns.len() > COLUMNS_WITH_MEDIANS,
         rows,
     })
 }
 
-/// The measured series, and series without figures under conditions where others were measured.
+/// The measured series, and series without measurements under conditions where others were measured.
 fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     for Numbers { result, base, .. } in all {
@@ -141,7 +140,7 @@ fn entries<'a>(all: &[Numbers<'a>], study: &str, quantity: &str) -> Vec<Entry<'a
     entries
 }
 
-/// Removes series without figures whose condition has no measured series: they have no column.
+/// Removes series without measurements whose condition has no measured series: they have no column.
 fn entries_of_measured_conditions(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let measured = |entry: &&Entry<'_>| entry.series.unavailable.is_empty();
     let keys: Vec<[String; DIMENSIONS]> =
@@ -209,34 +208,31 @@ fn sound(series: &Series) -> Option<&Latency> {
     (series.unavailable.is_empty() && series.fault().is_none()).then_some(latency)
 }
 
-type Pick = fn(&Latency) -> u64;
-const FIGURES: [Pick; 3] = [|latency| latency.p50, |latency| latency.p99, |latency| latency.max];
+/// From the shortest median to the longest, by logarithm.
+struct Scale {
+    low: f64,
+    high: f64,
+}
 
-/// The minimum and maximum of each figure.
-struct Scales([(f64, f64); 3]);
-
-impl Scales {
+impl Scale {
     fn of(entries: &[Entry<'_>]) -> Self {
-        Self(FIGURES.map(|pick| {
-            let values =
-                entries.iter().filter_map(|entry| Some((pick(sound(entry.series)?).max(1) as f64).ln()));
-            values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
-        }))
+        let medians = entries.iter().filter_map(|entry| Some(logarithm(sound(entry.series)?.p50)));
+        let (low, high) =
+            medians.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)));
+        Self { low, high }
     }
 
-    fn level(&self, n: usize, ns: u64) -> u32 {
-        let (low, high) = self.0[n];
-        let share = ((ns.max(1) as f64).ln() - low) / (high - low).max(0.05);
+    fn level(&self, ns: u64) -> u32 {
+        let share = (logarithm(ns) - self.low) / (self.high - self.low).max(0.05);
         (share * LEVELS).round().clamp(0.0, LEVELS) as u32
     }
 }
 
-/// The level of a loss, by powers of ten from no frame to all frames.
-fn loss_level(share: f64) -> u32 {
-    if share > 0.0 { (LEVELS + 2.0 * share.log10()).round().clamp(1.0, LEVELS) as u32 } else { 0 }
+fn logarithm(ns: u64) -> f64 {
+    (ns.max(1) as f64).ln()
 }
 
-fn cell(entry: &Entry<'_>, scales: &Scales) -> Cell {
+fn cell(entry: &Entry<'_>, scale: &Scale) -> Cell {
     let (id, series) = (entry.id, entry.series);
     let lost = series.ledger.lost.total();
     let plain = |state, tip: String| Cell { id, state, tip, ..Cell::default() };
@@ -247,23 +243,9 @@ fn cell(entry: &Entry<'_>, scales: &Scales) -> Cell {
         return plain("invalid", format!("invalid: {fault}"));
     }
     let Some(latency) = sound(series) else { return plain("missing", "no frame arrived".into()) };
-    let share = lost as f64 / series.ledger.sent.max(1) as f64;
-    let levels: String = (FIGURES.iter().enumerate().map(|(n, pick)| scales.level(n, pick(latency))))
-        .chain([loss_level(share)])
-        .map(|level| level.to_string())
-        .collect();
-    let [p50, p99, max] = FIGURES.map(|pick| units::span(pick(latency)));
+    let level = scale.level(latency.p50);
+    let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(units::span);
     let lost_text = if lost > 0 { format!(", lost {}", units::grouped(lost)) } else { String::new() };
     let tip = format!("{p50}, p99 {p99}, worst {max}{lost_text}");
-    Cell { id, state: "full", levels, text: units::span(latency.p50), tip, lossy: lost > 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loss_of_any_size_has_a_colour() {
-        assert_eq!([0.0, 1e-9, 0.001, 0.5, 1.0].map(loss_level), [0, 1, 2, 7, 8]);
-    }
+    Cell { id, state: "full", level, text: p50, tip, lossy: lost > 0 }
 }

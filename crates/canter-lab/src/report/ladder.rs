@@ -1,13 +1,12 @@
 //! The ladder: the median of every gateway, one frame at a time, as a multiple of can-gw's in the same run, for each
-//! kernel. Figures of one study and one instrument share a panel; panels have other floors and are not compared.
+//! kernel. Medians of one study and one instrument share a panel; panels have other floors and are not compared.
 
 mod drawing;
 
 use crate::report::files::natural;
 use crate::report::marks;
 use crate::report::numbers::Numbers;
-use crate::report::ranking::{self, Latencies, Row};
-use crate::report::views::{Drawing, Sizes, drawing};
+use crate::report::ranking::{self, Latencies, Ranked};
 use canter_cli::units;
 use canter_measure::result::Latency;
 use canter_measure::result::{Condition, ResultFile, Series};
@@ -21,7 +20,7 @@ const RUNGS_MIN: usize = 3;
 /// More panels do not fit on a screen.
 const PANELS_MAX: usize = 2;
 
-/// What a panel's figures have in common.
+/// What a panel's medians have in common.
 #[derive(Clone, PartialEq)]
 struct Setting<'a> {
     study: &'a str,
@@ -49,13 +48,13 @@ struct Rung {
 
 #[derive(Clone)]
 enum Mark {
-    Measured(Figures),
+    Measured(Measurement),
     /// Nothing can be drawn, for this reason.
     Nothing(String),
 }
 
 #[derive(Clone)]
-struct Figures {
+struct Measurement {
     median: u64,
     p99: u64,
     /// can-gw's median.
@@ -65,7 +64,7 @@ struct Figures {
     sent: u64,
 }
 
-impl Figures {
+impl Measurement {
     fn ratio(&self, ns: u64) -> f64 {
         ns as f64 / self.reference.max(1) as f64
     }
@@ -80,26 +79,26 @@ impl Figures {
 }
 
 impl Rung {
-    /// A kernel's mark: that of the boot without figures, if there is one, or of the boot in the middle.
+    /// A kernel's mark: that of the boot without a median, if there is one, or of the boot in the middle.
     fn mark(&self, kernel: &str) -> Option<Mark> {
         let boots = self.marks.get(kernel)?;
         if let Some(nothing) = boots.iter().find(|mark| matches!(mark, Mark::Nothing(_))) {
             return Some(nothing.clone());
         }
-        let measured = boots.iter().filter_map(|mark| match mark {
-            Mark::Measured(figures) => Some(figures),
+        let all = boots.iter().filter_map(|mark| match mark {
+            Mark::Measured(measured) => Some(measured),
             Mark::Nothing(_) => None,
         });
-        let mut measured: Vec<&Figures> = measured.collect();
-        measured.sort_by(|a, b| a.ratio(a.median).total_cmp(&b.ratio(b.median)));
-        let lost = measured.iter().map(|figures| figures.lost).max()?;
-        let middle = measured[(measured.len() - 1) / 2];
-        Some(Mark::Measured(Figures { lost, ..middle.clone() }))
+        let mut all: Vec<&Measurement> = all.collect();
+        all.sort_by(|a, b| a.ratio(a.median).total_cmp(&b.ratio(b.median)));
+        let lost = all.iter().map(|measured| measured.lost).max()?;
+        let middle = all[(all.len() - 1) / 2];
+        Some(Mark::Measured(Measurement { lost, ..middle.clone() }))
     }
 
-    fn figures(&self, kernel: &str) -> Option<Figures> {
+    fn measurement(&self, kernel: &str) -> Option<Measurement> {
         match self.mark(kernel)? {
-            Mark::Measured(figures) => Some(figures),
+            Mark::Measured(measured) => Some(measured),
             Mark::Nothing(_) => None,
         }
     }
@@ -127,7 +126,7 @@ impl<'a> Panel<'a> {
         let Some(reference) = group.rows.iter().find(|row| row.series.method == REFERENCE) else {
             return self.without_reference.push(kernel);
         };
-        let reference = reference.figure.p50;
+        let reference = reference.measured.p50;
         for row in &group.rows {
             self.rung(row.series, &kernel).push(measured(row, reference));
         }
@@ -166,9 +165,9 @@ impl<'a> Panel<'a> {
     /// By the median on `kernel`; without one, by that of the newest other kernel.
     fn sort(&mut self, kernel: &str) {
         let key = |rung: &Rung| {
-            let on_others = || rung.marks.keys().rev().find_map(|other| rung.figures(other));
-            let figures = rung.figures(kernel).or_else(on_others);
-            figures.map_or(f64::INFINITY, |figures| figures.ratio(figures.median))
+            let on_others = || rung.marks.keys().rev().find_map(|other| rung.measurement(other));
+            let measured = rung.measurement(kernel).or_else(on_others);
+            measured.map_or(f64::INFINITY, |measured| measured.ratio(measured.median))
         };
         self.rungs.sort_by(|a, b| key(a).total_cmp(&key(b)));
     }
@@ -213,11 +212,11 @@ fn is_plain(group: &Latencies<'_>) -> bool {
         && condition.varied.is_none()
 }
 
-fn measured(row: &Row<'_, Latency>, reference: u64) -> Mark {
+fn measured(row: &Ranked<'_, Latency>, reference: u64) -> Mark {
     let ledger = &row.series.ledger;
-    Mark::Measured(Figures {
-        median: row.figure.p50,
-        p99: row.figure.p99,
+    Mark::Measured(Measurement {
+        median: row.measured.p50,
+        p99: row.measured.p99,
         reference,
         floor: row.series.floor_ns,
         lost: ledger.lost.total(),
@@ -269,7 +268,7 @@ fn is_realtime(kernel: &str) -> bool {
 /// The ladder for the template.
 #[derive(Serialize)]
 pub struct LadderView {
-    figure: Drawing,
+    drawing: String,
     kernels: Vec<Key>,
     sorted_by: String,
     panels: Vec<PanelView>,
@@ -291,13 +290,13 @@ struct Key {
 struct PanelView {
     heading: String,
     unit: &'static str,
-    rows: Vec<Figure>,
+    rows: Vec<GatewayRow>,
     without_reference: String,
 }
 
 /// A gateway on a kernel, in the table.
 #[derive(Serialize)]
-struct Figure {
+struct GatewayRow {
     gateway: String,
     kernel: String,
     /// Median, its multiple of can-gw's, p99, floor.
@@ -306,7 +305,7 @@ struct Figure {
 }
 
 /// The ladder in these results, if gateways were measured one frame at a time beside can-gw.
-pub fn view(all: &[Numbers<'_>], sizes: Sizes) -> Option<LadderView> {
+pub fn view(all: &[Numbers<'_>]) -> Option<LadderView> {
     let ladder = Ladder::of(all)?;
     let key = |(n, kernel): (usize, &String)| Key {
         kernel: kernel.clone(),
@@ -315,9 +314,9 @@ pub fn view(all: &[Numbers<'_>], sizes: Sizes) -> Option<LadderView> {
     };
     let panels: Vec<PanelView> = ladder.panels.iter().map(|panel| table(panel, &ladder.kernels)).collect();
     let rows = || panels.iter().flat_map(|panel| &panel.rows);
-    let floors = |row: &Figure| row.numbers.as_ref().is_some_and(|numbers| !numbers[3].is_empty());
+    let floors = |row: &GatewayRow| row.numbers.as_ref().is_some_and(|numbers| !numbers[3].is_empty());
     Some(LadderView {
-        figure: drawing(sizes, |size| drawing::draw(&ladder, size)),
+        drawing: drawing::draw(&ladder),
         kernels: ladder.kernels.iter().enumerate().map(key).collect(),
         sorted_by: ladder.newest_plain().to_owned(),
         troubled: rows().any(|row| !row.trouble.is_empty()),
@@ -328,20 +327,20 @@ pub fn view(all: &[Numbers<'_>], sizes: Sizes) -> Option<LadderView> {
 }
 
 fn table(panel: &Panel<'_>, kernels: &[String]) -> PanelView {
-    let drawn = |rung: &Rung, kernel: &str| rung.figures(kernel).map(|figures| figures.median);
+    let drawn = |rung: &Rung, kernel: &str| rung.measurement(kernel).map(|measured| measured.median);
     let medians = panel.rungs.iter().flat_map(|rung| kernels.iter().filter_map(|one| drawn(rung, one)));
     let unit = units::Unit::of_smallest(medians);
     let row = |rung: &Rung, kernel: &String| {
         let (numbers, trouble) = match rung.mark(kernel)? {
             Mark::Nothing(why) => (None, why),
-            Mark::Measured(figures) => {
-                let floor = figures.floor.map(|floor| unit.number(floor)).unwrap_or_default();
-                let ratio = units::ratio(figures.median, figures.reference).unwrap_or_default();
-                let numbers = [unit.number(figures.median), ratio, unit.number(figures.p99), floor];
-                (Some(numbers), figures.loss())
+            Mark::Measured(measured) => {
+                let floor = measured.floor.map(|floor| unit.number(floor)).unwrap_or_default();
+                let ratio = units::ratio(measured.median, measured.reference).unwrap_or_default();
+                let numbers = [unit.number(measured.median), ratio, unit.number(measured.p99), floor];
+                (Some(numbers), measured.loss())
             }
         };
-        Some(Figure { gateway: rung.gateway.clone(), kernel: kernel.clone(), numbers, trouble })
+        Some(GatewayRow { gateway: rung.gateway.clone(), kernel: kernel.clone(), numbers, trouble })
     };
     let of_rung = |rung| kernels.iter().filter_map(move |kernel| row(rung, kernel));
     PanelView {

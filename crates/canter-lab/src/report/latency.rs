@@ -1,38 +1,35 @@
 //! The latencies under a condition: bars, profiles, time charts, a table of percentiles and the ledger.
 
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::family::Family;
-use crate::report::figure::{Figure, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::ranking::{self, Latencies, Row};
-use crate::report::views::{Drawing, Name, Sizes, drawing, name, papers};
+use crate::report::ranking::{self, Latencies, Ranked};
+use crate::report::views::{Name, name, papers};
 use crate::report::{bars, profiles, strips, timechart, verdict};
 use canter_cli::terminal::{Ink, RED, Style, Table, YELLOW, paragraph};
 use canter_cli::units::{self, Unit, grouped};
 use canter_measure::result::{Latency, Series};
 use serde::Serialize;
 
-pub const FIGURE: Figure = Figure {
-    definitions: |numbers| numbers.latencies.iter().map(profiles::definitions).collect(),
-    text,
-    ..Figure::new("latency", include_str!("latency.html"), Views::EachCondition(views))
-};
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("latency", include_str!("latency.html"), Views::EachCondition(views)) };
 
-/// Groups of a section that are open at first; only one if a figure across the conditions precedes them.
+/// Groups of a section that are open at first; only one if a drawing across the conditions precedes them.
 const GROUPS_OPEN: usize = 3;
 /// Time charts drawn per group: those with the longest latencies.
 const TIME_CHARTS_MAX: usize = 12;
 /// Conditions shown in full in the terminal; the page shows the others.
 const CONDITIONS_MAX: usize = 6;
 
-fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
+fn views(numbers: &Numbers<'_>) -> Vec<View> {
     let groups = &numbers.latencies;
-    let mut views: Vec<LatencyView> = groups.iter().map(|group| view(group, sizes)).collect();
+    let mut views: Vec<LatencyView> = groups.iter().map(|group| view(group)).collect();
     if groups.len() > 1 {
         views.iter_mut().for_each(|view| view.closable = true);
     }
     if groups.len() > GROUPS_OPEN + 1 {
         let open = if numbers.sweeps.is_empty() { GROUPS_OPEN } else { 1 };
-        views.iter_mut().skip(open).for_each(|view| view.close(sizes));
+        views.iter_mut().skip(open).for_each(|view| view.open = false);
     }
     views.iter().map(View::of).collect()
 }
@@ -47,11 +44,11 @@ struct LatencyView {
     open: bool,
     /// Whether it can be closed: there are others.
     closable: bool,
-    bars: Drawing,
-    profiles: Drawing,
+    bars: String,
+    profiles: String,
     families: Vec<(&'static str, &'static str)>,
     unit: &'static str,
-    /// Empty: no figure.
+    /// Empty without a reference.
     reference: String,
     has_paper: bool,
     has_scaled_paper: bool,
@@ -70,7 +67,7 @@ struct LatencyView {
 #[derive(Serialize)]
 struct TimeChart {
     name: Name,
-    figure: Drawing,
+    drawing: String,
     about: String,
 }
 
@@ -79,44 +76,24 @@ struct LedgerRow {
     name: Name,
     /// In the order of the columns that are shown.
     counts: Vec<String>,
-    /// The contradiction in its figures; empty when there is none.
+    /// The contradiction in its numbers; empty when there is none.
     fault: String,
 }
 
-impl LatencyView {
-    /// Removes the bars of a closed group on a large page, because its table has the same figures; and all drawings if
-    /// the page would still be too large.
-    fn close(&mut self, sizes: Sizes) {
-        self.open = false;
-        if sizes != Sizes::Both {
-            self.bars = Drawing::default();
-        }
-        if sizes == Sizes::WideInOpenGroups {
-            self.profiles = Drawing::default();
-            self.timecharts.clear();
-        }
-    }
-}
-
-fn view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
+fn view(group: &Latencies<'_>) -> LatencyView {
     let unit = group.unit();
     let mut families: Vec<Family> = group.rows.iter().map(|row| row.family).collect();
     families.sort_unstable();
     families.dedup();
     let shown = shown_columns(group);
-    let has = !group.rows.is_empty();
     LatencyView {
         condition: verdict::capital(&ranking::full(group)),
         quantity: if group.quantity.is_empty() { "latency" } else { "time" },
         summary: summary(group),
         open: true,
         closable: false,
-        bars: if group.rows.len() > 1 {
-            drawing(sizes, |size| bars::draw(group, size))
-        } else {
-            Drawing::default()
-        },
-        profiles: if has { drawing(sizes, |size| profiles::draw(group, size)) } else { Drawing::default() },
+        bars: if group.rows.len() > 1 { bars::draw(group) } else { String::new() },
+        profiles: if group.rows.is_empty() { String::new() } else { profiles::draw(group) },
         families: families.into_iter().map(|family| (family.class(), family.about())).collect(),
         unit: unit.name,
         reference: group.reference_name().to_owned(),
@@ -125,7 +102,7 @@ fn view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
         paper: papers(group.series()),
         floor: bars::floor(group).map(units::span).unwrap_or_default(),
         silent: group.silent.iter().map(|series| ranking::label(series)).collect(),
-        timecharts: timecharts(group, sizes),
+        timecharts: timecharts(group),
         rows: group.rows.iter().enumerate().map(|(n, row)| latency_row(group, row, n + 1, unit)).collect(),
         ledger_columns: shown.iter().map(|&n| LEDGER[n].0).collect(),
         ledger_zeros: (0..LEDGER.len()).filter(|n| !shown.contains(n)).map(|n| LEDGER[n].0).collect(),
@@ -136,33 +113,38 @@ fn view(group: &Latencies<'_>, sizes: Sizes) -> LatencyView {
 /// `fastest ring/spin+write 13.9 µs, worst 26.9 µs, lost 3`.
 fn summary(group: &Latencies<'_>) -> String {
     let Some(first) = group.rows.first() else { return "nothing arrived".into() };
-    let worst = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(0);
+    let worst = group.rows.iter().map(|row| row.measured.max).max().unwrap_or(0);
     let lost = group.series().fold(0_u64, |sum, series| sum.saturating_add(series.ledger.lost.total()));
     let lost = if lost > 0 { format!(", lost {}", grouped(lost)) } else { String::new() };
-    format!("fastest {} {}, worst {}{lost}", first.label(), units::span(first.figure.p50), units::span(worst))
+    format!(
+        "fastest {} {}, worst {}{lost}",
+        first.label(),
+        units::span(first.measured.p50),
+        units::span(worst)
+    )
 }
 
-fn timecharts(group: &Latencies<'_>, sizes: Sizes) -> Vec<TimeChart> {
+fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
     let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
-    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.figure.max));
-    let with = |(n, row): (usize, &Row<'_, Latency>)| {
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.measured.max));
+    let with = |(n, row): (usize, &Ranked<'_, Latency>)| {
         let timeline = row.series.timeline.as_ref().filter(|timeline| !timeline.slots.is_empty())?;
-        let figure = drawing(sizes, |size| timechart::draw(row, timeline, size));
+        let drawing = timechart::draw(row, timeline);
         let about = format!(
             "{} slots of {}",
             grouped(timeline.slots.len() as u64),
             units::round_span(timeline.slot_ns)
         );
-        Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), figure, about })
+        Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), drawing, about })
     };
     rows.into_iter().filter_map(|(n, row)| with((n, row))).take(TIME_CHARTS_MAX).collect()
 }
 
 #[derive(Serialize)]
-pub struct LatencyRow {
+struct LatencyRow {
     name: Name,
     /// min, p50, p90, p99, p99.9, max.
-    figures: [String; 6],
+    statistics: [String; 6],
     ratio: String,
     paper: String,
     paper_ratio: String,
@@ -172,12 +154,12 @@ pub struct LatencyRow {
     lossless: bool,
 }
 
-pub fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
-    let Latency { min, p50, p90, p99, p999, max, .. } = *row.figure;
+fn latency_row(group: &Latencies<'_>, row: &Ranked<'_, Latency>, number: usize, unit: Unit) -> LatencyRow {
+    let Latency { min, p50, p90, p99, p999, max, .. } = *row.measured;
     let lost = row.series.ledger.lost.total();
     LatencyRow {
         name: name(row.series, number, row.label(), row.class()),
-        figures: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
+        statistics: [min, p50, p90, p99, p999, max].map(|ns| unit.number(ns)),
         ratio: group.ratio(row).unwrap_or_default(),
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
@@ -188,7 +170,7 @@ pub fn latency_row(group: &Latencies<'_>, row: &Row<'_, Latency>, number: usize,
     }
 }
 
-/// The ledger's columns: name, and how to read the figure.
+/// The ledger's columns: name, and how to read the number.
 type Count = fn(&Series) -> u64;
 const LEDGER: [(&str, Count); 14] = [
     ("sent", |series| series.ledger.sent),
@@ -251,8 +233,8 @@ fn condition(out: &mut String, group: &Latencies<'_>, ink: Ink) {
     let ratio = format!("× {}", group.reference_name());
     let mut table = Table::new(&["<method", "min", "p50", "p90", "p99", "max", &ratio, "paper", "lost"]);
     for row in &group.rows {
-        let figure = row.figure;
-        let numbers = [figure.min, figure.p50, figure.p90, figure.p99, figure.max].map(|ns| unit.number(ns));
+        let Latency { min, p50, p90, p99, max, .. } = *row.measured;
+        let numbers = [min, p50, p90, p99, max].map(|ns| unit.number(ns));
         let [min, p50, p90, p99, max] = numbers.map(|number| (number, Style::Plain));
         let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(units::round_span));
         let lost = row.series.ledger.lost.total();

@@ -27,7 +27,7 @@ pub fn draw(svg: &mut Svg, n: usize, at: (f64, f64), tip: &str) {
     svg.placed(&format!("mark {}", class(n)), shape(n), at, tip);
 }
 
-/// A cross where there is no figure.
+/// A cross where there is nothing to draw.
 pub fn cross(svg: &mut Svg, at: (f64, f64), tip: &str) {
     svg.placed("cross", CROSS, at, tip);
 }

@@ -1,4 +1,4 @@
-//! The numbers of a result that several figures, the verdict and the page's script read, computed once.
+//! The numbers of a result that several drawings and the verdict read, computed once.
 
 use crate::report::ranking::{Costs, Latencies};
 use crate::report::varied::Sweep;

@@ -1,28 +1,20 @@
-//! Renders result files as one self-contained page. The figures of `table` fill its sections; `page.html` and
-//! `page.css` define the layout, `page.js` lets a reader choose series.
+//! Renders result files as one self-contained page. The drawings of `table` fill its sections; `page.html` and
+//! `page.css` define the layout.
 
 use crate::report::claims::{self, ClaimsView};
 use crate::report::compare::{self, Comparison, ComparisonView};
 use crate::report::differing::{self, Differing, Field, INTERFACES, KERNEL};
-use crate::report::embed::{self, PAGE_BYTES_MAX};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::ladder::{self, LadderView};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
-use crate::report::views::Sizes;
 use canter_measure::{result::ResultFile, verdicts::Verdicts};
 use minijinja::{
     Environment as Templates, Error, Output, State, UndefinedBehavior, Value, escape_formatter,
     syntax::SyntaxConfig, value::Serde,
 };
 use serde::Serialize;
-
-/// With more series than this, figures are drawn at one width only.
-const SERIES_AT_BOTH_WIDTHS: usize = 150;
-/// Replaced by the archive when the size of the page without it is known.
-const ARCHIVE: &str = "<!--archive-->";
-const ARCHIVE_NOTE: &str = "<!--archive-note-->";
 
 /// With what a page begins.
 #[derive(Clone, Copy)]
@@ -34,20 +26,23 @@ pub enum Beginning<'a> {
     Claims(&'a Verdicts),
 }
 
-/// Templates beside those of the figures.
-const TEMPLATES: [(&str, &str); 7] = [
+/// Templates beside those of the drawings.
+const TEMPLATES: [(&str, &str); 6] = [
     ("page.html", include_str!("page.html")),
     ("contents.html", include_str!("contents.html")),
     ("ladder.html", include_str!("ladder.html")),
     ("claims.html", include_str!("claims.html")),
     ("macros.html", include_str!("macros.html")),
     ("page.css", include_str!("page.css")),
-    ("page.js", include_str!("page.js")),
 ];
 
-/// One self-contained HTML document with these figures.
-pub fn render(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure]) -> Result<String, Error> {
-    let names: Vec<String> = figures.iter().map(template).collect();
+/// One self-contained HTML document with these drawings.
+pub fn render(
+    results: &[ResultFile],
+    beginning: Beginning<'_>,
+    drawings: &[Drawing],
+) -> Result<String, Error> {
+    let names: Vec<String> = drawings.iter().map(template).collect();
     let mut templates = Templates::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -55,30 +50,16 @@ pub fn render(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figur
     for (name, text) in TEMPLATES {
         templates.add_template(name, text)?;
     }
-    for (name, figure) in names.iter().zip(figures) {
-        templates.add_template(name, figure.template)?;
+    for (name, drawing) in names.iter().zip(drawings) {
+        templates.add_template(name, drawing.template)?;
     }
     let template = templates.get_template("page.html")?;
-    let series: usize = results.iter().map(|result| result.series.len()).sum();
-    let sizes = if series > SERIES_AT_BOTH_WIDTHS { Sizes::Wide } else { Sizes::Both };
-    let drawn = |sizes| template.render(Value::from(Serde(view(results, beginning, figures, sizes))));
-    let mut page = drawn(sizes)?;
-    if page.len() > PAGE_BYTES_MAX {
-        page = drawn(Sizes::WideInOpenGroups)?;
-    }
-    let (archive, kept) = embed::archive(results, PAGE_BYTES_MAX.saturating_sub(page.len()));
-    let note = match kept {
-        "whole" => "",
-        "thinned" => "The downloads contain fewer buckets than the result files, to keep the page small.",
-        _ => "The results are too large to download from this page: use the files.",
-    };
-    let page = page.replacen(ARCHIVE_NOTE, note, 1);
-    Ok(page.replacen(ARCHIVE, &archive, 1))
+    template.render(Value::from(Serde(view(results, beginning, drawings))))
 }
 
 /// The template's name. The extension makes minijinja escape values.
-fn template(figure: &Figure) -> String {
-    format!("{}.html", figure.name)
+fn template(drawing: &Drawing) -> String {
+    format!("{}.html", drawing.name)
 }
 
 /// Escapes a value, and replaces control characters, which a result file may have and HTML does not allow.
@@ -104,19 +85,15 @@ struct Page {
     differing: Vec<&'static str>,
     /// The results have different clocks and cannot be compared.
     clocks: bool,
-    /// Figures for all results together.
+    /// Drawings for all results together.
     overview: Vec<Part>,
-    /// `<path>` elements that the figures use.
-    outlines: String,
-    /// Figures for the script.
-    data: String,
     comparison: Option<ComparisonView>,
     claims: Option<ClaimsView>,
     /// Above the claims.
     ladder: Option<LadderView>,
 }
 
-/// A figure's view, and the template that lays it out.
+/// A drawing's view, and the template that lays it out.
 #[derive(Serialize)]
 struct Part {
     template: String,
@@ -126,9 +103,6 @@ struct Part {
 #[derive(Serialize)]
 struct Section {
     id: String,
-    /// The id of its embedded result.
-    json: String,
-    file: String,
     study: String,
     /// The kernel's flavour, where the results' kernels differ.
     flavour: String,
@@ -163,24 +137,23 @@ struct MissingView {
     reason: String,
 }
 
-fn view(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure], sizes: Sizes) -> Page {
+fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) -> Page {
     let differing = Differing::of(results);
     let all = Numbers::of_all(results);
-    let section = |(n, numbers)| section(numbers, n, figures, sizes, &differing);
+    let section = |(n, numbers)| section(numbers, n, drawings, &differing);
     let sections: Vec<Section> = all.iter().enumerate().map(section).collect();
     let clock = |result: &ResultFile| result.environment.clock;
     let clocks = results.windows(2).any(|pair| clock(&pair[0]) != clock(&pair[1]));
-    let of_page = |figure: &Figure| match figure.views {
-        Views::WholePage(of) => of(&all, sizes),
+    let of_page = |drawing: &Drawing| match drawing.views {
+        Views::WholePage(of) => of(&all),
         Views::EachResult(_) | Views::EachCondition(_) => Vec::new(),
     };
-    let definitions = |figure: &Figure| all.iter().map(figure.definitions).collect::<String>();
     let (comparison, claims, ladder) = match beginning {
         Beginning::Results => (None, None, None),
         Beginning::Comparison(comparison) => (Some(compare::view(comparison)), None, None),
         Beginning::Claims(verdicts) => {
             let ids: Vec<_> = sections.iter().map(|one| (one.study.as_str(), one.id.as_str())).collect();
-            (None, Some(claims::view(verdicts, results, &ids)), ladder::view(&all, Sizes::Both))
+            (None, Some(claims::view(verdicts, results, &ids)), ladder::view(&all))
         }
     };
     Page {
@@ -189,22 +162,20 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, figures: &[Figure], si
         sections,
         differing: differing.all(),
         clocks,
-        overview: parts(figures, of_page),
-        outlines: figures.iter().map(definitions).collect(),
-        data: embed::figures(&all),
+        overview: parts(drawings, of_page),
         comparison,
         claims,
         ladder,
     }
 }
 
-/// The views of each figure with their templates.
-fn parts(figures: &[Figure], views: impl Fn(&Figure) -> Vec<View>) -> Vec<Part> {
-    let of = |figure: &Figure| {
-        let part = |View(view)| Part { template: template(figure), view };
-        views(figure).into_iter().map(part).collect::<Vec<_>>()
+/// The views of each drawing with their templates.
+fn parts(drawings: &[Drawing], views: impl Fn(&Drawing) -> Vec<View>) -> Vec<Part> {
+    let of = |drawing: &Drawing| {
+        let part = |View(view)| Part { template: template(drawing), view };
+        views(drawing).into_iter().map(part).collect::<Vec<_>>()
     };
-    figures.iter().flat_map(of).collect()
+    drawings.iter().flat_map(of).collect()
 }
 
 fn experiments(sections: &[Section]) -> Vec<Experiment> {
@@ -219,21 +190,13 @@ fn experiments(sections: &[Section]) -> Vec<Experiment> {
     sections.chunk_by(same).map(experiment).collect()
 }
 
-fn section(
-    numbers: &Numbers<'_>,
-    n: usize,
-    figures: &[Figure],
-    sizes: Sizes,
-    differing: &Differing,
-) -> Section {
+fn section(numbers: &Numbers<'_>, n: usize, drawings: &[Drawing], differing: &Differing) -> Section {
     let result = numbers.result;
     let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
-    let mut shown = parts(figures, |figure| figure.across(numbers, sizes));
-    shown.extend(parts(figures, |figure| figure.by_condition(numbers, sizes)));
+    let mut shown = parts(drawings, |drawing| drawing.across(numbers));
+    shown.extend(parts(drawings, |drawing| drawing.by_condition(numbers)));
     Section {
         id: format!("result-{}", n + 1),
-        json: format!("json-{n}"),
-        file: format!("{}.json", or(&result.study, &format!("result-{}", n + 1))),
         study: result.study.clone(),
         flavour: if differing.names(KERNEL) { result.environment.flavour() } else { String::new() },
         title: or(&result.title, &or(&result.study, "A measurement")),

@@ -1,30 +1,17 @@
-//! Shared by the figures: the two widths at which each is drawn, and the space that text takes.
+//! Shared by the drawings: their width, the space that text takes, and axes of times.
 
 use crate::report::{axis::Scale, svg::Svg};
 use canter_cli::units;
 
-/// Every figure is drawn twice, for wide and narrow screens; the style sheet shows one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    Wide,
-    Narrow,
+/// The width of a drawing. The style sheet scales it to the screen; a narrow screen scrolls it.
+pub const WIDTH: f64 = 960.0;
+
+/// About the number of labels that fit on a horizontal axis of `pixels`.
+pub fn labels_max(pixels: f64) -> usize {
+    (pixels / 75.0).max(2.0) as usize
 }
 
-impl Size {
-    pub fn width(self) -> f64 {
-        match self {
-            Self::Wide => 960.0,
-            Self::Narrow => 368.0,
-        }
-    }
-
-    /// About the number of labels that fit on a horizontal axis of `pixels`.
-    pub fn ticks(pixels: f64) -> usize {
-        (pixels / 75.0).max(2.0) as usize
-    }
-}
-
-/// A character of the figures' monospaced font, in pixels.
+/// A character of the drawings' monospaced font, in pixels.
 pub const CHARACTER: f64 = 7.3;
 
 /// The number of items that a description lists.

@@ -3,28 +3,22 @@
 
 use crate::report::axis::{Scale, make_room};
 use crate::report::bars;
-use crate::report::outline::{self, DECADE, LEAST_FRAMES};
-use crate::report::plot::{self, Size};
-use crate::report::ranking::{Latencies, Row};
+use crate::report::outline;
+use crate::report::plot::{self, WIDTH};
+use crate::report::ranking::{Latencies, Ranked};
 use crate::report::svg::{Path, Svg};
 use canter_cli::units;
 use canter_measure::profile::Profile;
 use canter_measure::result::Latency;
 
+const HEIGHT: f64 = 420.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 62.0;
 const LEFT: f64 = 56.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 24.0;
 
-/// The outlines to which figures of this group refer, as `<path>` elements for a `<defs>`.
-pub fn definitions(group: &Latencies<'_>) -> String {
-    let definition = |row: &Row<'_, Latency>| {
-        let profile = Profile::of(row.figure, row.series.ledger.lost.total());
-        format!("<path id=\"p{}\" d=\"{}\"/>\n", row.id, outline::path(&profile))
-    };
-    group.rows.iter().map(definition).collect()
-}
-
+/// The end of the axis: a profile without losses ends just below one frame, so that the last frame's step can be seen.
+const LEAST_FRAMES: f64 = 0.7;
 /// The floor and the paper's points extend the axis by at most this factor; points farther away are left out.
 const NEAR: u64 = 3;
 
@@ -35,11 +29,10 @@ struct Plot {
     bottom: f64,
 }
 
-pub fn draw(group: &Latencies<'_>, size: Size) -> String {
-    let height = if size == Size::Wide { 420.0 } else { 330.0 };
-    let plot = plot(group, (size.width() - RIGHT, height - BOTTOM));
+pub fn draw(group: &Latencies<'_>) -> String {
+    let plot = plot(group, (WIDTH - RIGHT, HEIGHT - BOTTOM));
     let title = format!("Profiles: how many frames had a {} longer than t", group.quantity());
-    let mut svg = Svg::new(size.width(), height, &title);
+    let mut svg = Svg::new(WIDTH, HEIGHT, &title);
     svg.describe(&description(group));
     grid(&mut svg, &plot);
     plot::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
@@ -55,26 +48,26 @@ pub fn draw(group: &Latencies<'_>, size: Size) -> String {
 }
 
 fn description(group: &Latencies<'_>) -> String {
-    let one = |row: &Row<'_, Latency>| {
+    let one = |row: &Ranked<'_, Latency>| {
         let lost = row.series.ledger.lost.total();
         let lost = if lost > 0 { format!(", {} lost", units::grouped(lost)) } else { String::new() };
         format!(
             "{}: median {}, worst {}{lost}",
             row.label(),
-            units::span(row.figure.p50),
-            units::span(row.figure.max)
+            units::span(row.measured.p50),
+            units::span(row.measured.max)
         )
     };
     plot::first_few(group.rows.iter().map(one), "; ")
 }
 
-fn sent(row: &Row<'_, Latency>) -> u64 {
-    row.figure.count.saturating_add(row.series.ledger.lost.total())
+fn sent(row: &Ranked<'_, Latency>) -> u64 {
+    row.measured.count.saturating_add(row.series.ledger.lost.total())
 }
 
 fn plot(group: &Latencies<'_>, (right, bottom): (f64, f64)) -> Plot {
-    let least = group.rows.iter().map(|row| row.figure.min).min().unwrap_or(0);
-    let most = group.rows.iter().map(|row| row.figure.max).max().unwrap_or(1);
+    let least = group.rows.iter().map(|row| row.measured.min).min().unwrap_or(0);
+    let most = group.rows.iter().map(|row| row.measured.max).max().unwrap_or(1);
     let near = |&ns: &u64| ns >= least / NEAR && ns <= most.saturating_mul(NEAR);
     let papers = group.rows.iter().flat_map(|row| paper_points(group, row)).map(|(_, scaled, _)| scaled);
     let others: Vec<u64> = papers.chain(bars::floor(group)).filter(near).collect();
@@ -94,26 +87,23 @@ fn grid(svg: &mut Svg, plot: &Plot) {
     for tick in ticks {
         svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &units::grouped(tick.round() as u128));
     }
-    plot::time_axis(svg, &plot.x, Size::ticks(plot.right - LEFT), (TOP, plot.bottom + 32.0));
+    plot::time_axis(svg, &plot.x, plot::labels_max(plot.right - LEFT), (TOP, plot.bottom + 32.0));
     svg.line("axis", (LEFT, plot.bottom), (plot.right, plot.bottom));
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
 }
 
-/// The outlines, scaled to the axes.
 fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let (x, y) = (plot.x.of_logarithm(), plot.y.of_logarithm());
-    svg.stretched((x.0 / DECADE.0, x.1), (y.0 / DECADE.1, y.1), |svg| {
-        for row in group.rows.iter().rev() {
-            let tip = format!("{}: worst {}", row.label(), units::span(row.figure.max));
-            svg.reuse(&format!("line {}", row.class()), &format!("p{}", row.id), &tip);
-        }
-    });
+    for row in group.rows.iter().rev() {
+        let profile = Profile::of(row.measured, row.series.ledger.lost.total());
+        let tip = format!("{}: worst {}", row.label(), units::span(row.measured.max));
+        svg.path(&format!("line {}", row.class()), &outline::path(&profile, &plot.x, &plot.y), &tip);
+    }
 }
 
 /// From the left edge to the outline; lost frames are a plateau from its end to the right edge.
-fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
+fn ends_of(svg: &mut Svg, row: &Ranked<'_, Latency>, plot: &Plot) {
     let lost = row.series.ledger.lost.total();
-    let [start, end] = [row.figure.min, row.figure.max].map(|ns| plot.x.at(ns.max(1) as f64));
+    let [start, end] = [row.measured.min, row.measured.max].map(|ns| plot.x.at(ns.max(1) as f64));
     let top = plot.y.at(sent(row) as f64);
     svg.line("lead", (LEFT, top), (start, top));
     if lost > 0 {
@@ -125,7 +115,7 @@ fn ends_of(svg: &mut Svg, row: &Row<'_, Latency>, plot: &Plot) {
 
 /// The paper's points at their ratio to the reference: the paper's ns, the scaled ns, and how many frames took longer:
 /// half of them for the median, one frame for the worst case.
-pub fn paper_points(group: &Latencies<'_>, row: &Row<'_, Latency>) -> Vec<(u64, u64, f64)> {
+pub fn paper_points(group: &Latencies<'_>, row: &Ranked<'_, Latency>) -> Vec<(u64, u64, f64)> {
     let Some(paper) = &row.series.paper else { return Vec::new() };
     let count = sent(row) as f64;
     let points = [(paper.min, count), (paper.ns, count / 2.0), (paper.p90, count / 10.0), (paper.max, 1.0)];
@@ -136,24 +126,19 @@ pub fn paper_points(group: &Latencies<'_>, row: &Row<'_, Latency>) -> Vec<(u64, 
     points.into_iter().filter_map(scaled).collect()
 }
 
-fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Row<'_, Latency>, plot: &Plot) {
+fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Ranked<'_, Latency>, plot: &Plot) {
     for (ns, scaled, m) in paper_points(group, row) {
         if !plot.x.covers(scaled as f64) {
             continue;
         }
         let (x, y) = (plot.x.at(scaled as f64), plot.y.at(m));
-        let mut path = Path::default();
-        path.move_to(x - 5.0, y);
-        for (x, y) in [(x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)] {
-            path.line_to(x, y);
-        }
         let tip = format!("{} in the paper: {}", row.label(), units::round_span(ns));
-        svg.path("paper-point", &path, &tip);
+        svg.path("paper-point", &Path::diamond(x, y), &tip);
     }
 }
 
 fn worst_cases(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.figure.max as f64)).collect();
+    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.measured.max as f64)).collect();
     let badges = make_room(&ends, 17.0, (LEFT + 8.0, plot.right - 8.0));
     for (n, (&end, &badge)) in ends.iter().zip(&badges).enumerate() {
         svg.group(&group.rows[n].class(), |svg| {
@@ -165,15 +150,15 @@ fn worst_cases(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
 }
 
 fn worst_of_all(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let worst = group.rows.iter().max_by_key(|row| row.figure.max);
+    let worst = group.rows.iter().max_by_key(|row| row.measured.max);
     if let Some(row) = worst {
-        let x = plot.x.at(row.figure.max as f64);
+        let x = plot.x.at(row.measured.max as f64);
         let level = plot.y.at(row.series.ledger.lost.total().max(1) as f64);
         svg.group(&row.class(), |svg| svg.circle("worst", (x, level), 4.0));
         svg.text(
             "value end",
             (plot.right, TOP - 8.0),
-            &format!("worst {} {}", row.label(), units::span(row.figure.max)),
+            &format!("worst {} {}", row.label(), units::span(row.measured.max)),
         );
     }
 }

@@ -8,10 +8,10 @@ use canter_measure::result::{Condition, Cost, Latency, RECORDING, ResultFile, Se
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
 const COST_REFERENCES: [&str; 2] = ["read", "write"];
 
-/// One series with figures, at its rank.
-pub struct Row<'a, Figure> {
+/// One measured series, at its rank.
+pub struct Ranked<'a, Measured> {
     pub series: &'a Series,
-    pub figure: &'a Figure,
+    pub measured: &'a Measured,
     pub family: Family,
     /// How many of the same family precede it: selects the line's shade and dashes.
     pub nth: usize,
@@ -21,7 +21,7 @@ pub struct Row<'a, Figure> {
     pub repeat: usize,
 }
 
-impl<Figure> Row<'_, Figure> {
+impl<Measured> Ranked<'_, Measured> {
     /// The method, with the batch where one call moves several frames.
     pub fn label(&self) -> String {
         match self.repeat {
@@ -45,11 +45,11 @@ pub struct Latencies<'a> {
     pub condition: &'a Condition,
     /// Empty: the latency of a gateway.
     pub quantity: &'a str,
-    /// Ascending by median; without series whose figures contradict each other.
-    pub rows: Vec<Row<'a, Latency>>,
+    /// Ascending by median; without series whose numbers contradict each other.
+    pub rows: Vec<Ranked<'a, Latency>>,
     /// Nothing arrived.
     pub silent: Vec<&'a Series>,
-    /// Series whose figures contradict each other.
+    /// Series whose numbers contradict each other.
     pub faulty: Vec<&'a Series>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Latencies<'a> {
         for (n, series) in
             result.series.iter().enumerate().filter(|(_, series)| series.unavailable.is_empty())
         {
-            let Some(figure) = &series.latency_ns else { continue };
+            let Some(measured) = &series.latency_ns else { continue };
             let same = |group: &Self| {
                 group.quantity == series.quantity && same_condition(group.condition, &series.condition)
             };
@@ -69,12 +69,12 @@ impl<'a> Latencies<'a> {
                 groups.len() - 1
             });
             let group = &mut groups[place];
-            match (series.fault(), figure.count) {
+            match (series.fault(), measured.count) {
                 (Some(_), _) => group.faulty.push(series),
                 (None, 0) => group.silent.push(series),
-                _ => group.rows.push(Row {
+                _ => group.rows.push(Ranked {
                     series,
-                    figure,
+                    measured,
                     family: Family::of(&series.method),
                     nth: 0,
                     id: base + n,
@@ -84,7 +84,7 @@ impl<'a> Latencies<'a> {
         }
         for group in &mut groups {
             number_repeats(&mut group.rows);
-            group.rows.sort_by_key(|row| row.figure.p50);
+            group.rows.sort_by_key(|row| row.measured.p50);
             number_families(&mut group.rows);
         }
         groups
@@ -100,9 +100,9 @@ impl<'a> Latencies<'a> {
         if self.quantity.is_empty() { "latency" } else { self.quantity }
     }
 
-    /// The unit of all its figures.
+    /// The unit of all its times.
     pub fn unit(&self) -> Unit {
-        Unit::of_smallest(self.rows.iter().map(|row| row.figure.p50))
+        Unit::of_smallest(self.rows.iter().map(|row| row.measured.p50))
     }
 
     /// Everything that has a ledger, rows first.
@@ -111,7 +111,7 @@ impl<'a> Latencies<'a> {
         self.rows.iter().map(|row| row.series).chain(others)
     }
 
-    pub fn reference(&self) -> Option<&Row<'a, Latency>> {
+    pub fn reference(&self) -> Option<&Ranked<'a, Latency>> {
         let of_name = |name: &&str| self.rows.iter().find(|row| row.series.method == *name);
         LATENCY_REFERENCES.iter().find_map(of_name)
     }
@@ -121,19 +121,19 @@ impl<'a> Latencies<'a> {
         self.reference().map_or("", |row| row.series.method.as_str())
     }
 
-    pub fn ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
-        units::ratio(row.figure.p50, self.reference()?.figure.p50)
+    pub fn ratio(&self, row: &Ranked<'_, Latency>) -> Option<String> {
+        units::ratio(row.measured.p50, self.reference()?.measured.p50)
     }
 
-    pub fn paper_ratio(&self, row: &Row<'_, Latency>) -> Option<String> {
+    pub fn paper_ratio(&self, row: &Ranked<'_, Latency>) -> Option<String> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
-    /// A figure of the paper, scaled so that the paper's reference equals ours: the ratio stays the same.
-    pub fn paper_scaled(&self, row: &Row<'_, Latency>, paper_ns: Option<u64>) -> Option<u64> {
+    /// A time of the paper, scaled so that the paper's reference equals ours: the ratio stays the same.
+    pub fn paper_scaled(&self, row: &Ranked<'_, Latency>, paper_ns: Option<u64>) -> Option<u64> {
         let reference = self.reference()?;
         row.paper_ns()?;
-        let scaled = u128::from(paper_ns?) * u128::from(reference.figure.p50);
+        let scaled = u128::from(paper_ns?) * u128::from(reference.measured.p50);
         u64::try_from(scaled / u128::from(reference.paper_ns()?)).ok()
     }
 }
@@ -143,7 +143,7 @@ pub struct Costs<'a> {
     /// `receive` or `send`.
     pub direction: &'a str,
     /// Ascending by the cost of the call, as in the 2014 paper.
-    pub rows: Vec<Row<'a, Cost>>,
+    pub rows: Vec<Ranked<'a, Cost>>,
 }
 
 impl<'a> Costs<'a> {
@@ -152,56 +152,56 @@ impl<'a> Costs<'a> {
         let mut groups: Vec<Self> = Vec::new();
         let sound = |series: &&Series| series.unavailable.is_empty() && series.fault().is_none();
         for (id, series) in result.series.iter().enumerate().filter(|(_, series)| sound(series)) {
-            let Some(figure) = &series.cost_ns else { continue };
+            let Some(measured) = &series.cost_ns else { continue };
             let direction = direction(&series.condition);
             let place = groups.iter().position(|group| group.direction == direction).unwrap_or_else(|| {
                 groups.push(Self { direction, rows: Vec::new() });
                 groups.len() - 1
             });
             let family = Family::of(&series.method);
-            groups[place].rows.push(Row { series, figure, family, nth: 0, id, repeat: 0 });
+            groups[place].rows.push(Ranked { series, measured, family, nth: 0, id, repeat: 0 });
         }
         for group in &mut groups {
             number_repeats(&mut group.rows);
-            group.rows.sort_by_key(|row| row.figure.per_frame);
+            group.rows.sort_by_key(|row| row.measured.per_frame);
             group.rows.iter_mut().enumerate().for_each(|(n, row)| row.nth = n);
         }
         groups
     }
 
-    /// The unit of all its figures.
+    /// The unit of all its times.
     pub fn unit(&self) -> Unit {
-        Unit::of_smallest_call(self.rows.iter().map(|row| row.figure.per_frame))
+        Unit::of_smallest_call(self.rows.iter().map(|row| row.measured.per_frame))
     }
 
-    pub fn reference(&self) -> Option<&Row<'a, Cost>> {
+    pub fn reference(&self) -> Option<&Ranked<'a, Cost>> {
         self.rows.iter().find(|row| COST_REFERENCES.contains(&row.series.method.as_str()))
     }
 
-    pub fn ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
-        units::ratio(row.figure.per_frame, self.reference()?.figure.per_frame)
+    pub fn ratio(&self, row: &Ranked<'_, Cost>) -> Option<String> {
+        units::ratio(row.measured.per_frame, self.reference()?.measured.per_frame)
     }
 
-    pub fn paper_ratio(&self, row: &Row<'_, Cost>) -> Option<String> {
+    pub fn paper_ratio(&self, row: &Ranked<'_, Cost>) -> Option<String> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
     /// Colours by rank, because the way of waiting hardly matters here.
-    pub fn class(row: &Row<'_, Cost>) -> String {
+    pub fn class(row: &Ranked<'_, Cost>) -> String {
         format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
     }
 }
 
-/// Series without figures.
+/// Series without measurements.
 pub struct Missing<'a> {
     /// The first of these series.
     pub series: &'a Series,
     pub why: &'a str,
-    /// The direction; or the conditions, if the method has figures under others.
+    /// The direction; or the conditions, if the method was measured under others.
     pub under: String,
 }
 
-/// Series without figures with the reason; grouped by method and reason.
+/// Series without measurements, with the reason; grouped by method and reason.
 pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
     let mut groups: Vec<Vec<&Series>> = Vec::new();
     for series in result.series.iter().filter(|series| is_missing(series)) {
@@ -218,7 +218,7 @@ pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
         .map(|group| Missing {
             series: group[0],
             why: match group[0].unavailable.as_str() {
-                "" => "the result file has no figures and no reason",
+                "" => "the result file has no measurements and no reason",
                 reason => reason,
             },
             under: under(result, &group),
@@ -229,9 +229,9 @@ pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
 fn is_missing(series: &Series) -> bool {
     // A recording has a ledger alone; the curves of all rates show it.
     let is_recording = series.quantity == RECORDING;
-    let figures =
+    let measured =
         series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some() || is_recording;
-    !series.unavailable.is_empty() || !figures
+    !series.unavailable.is_empty() || !measured
 }
 
 fn is_alike(one: &Series, other: &Series) -> bool {
@@ -252,7 +252,7 @@ fn under(result: &ResultFile, group: &[&Series]) -> String {
     own.map(|(_, words)| words).collect::<Vec<_>>().join("; ")
 }
 
-/// Series whose figures contradict each other, with the reason.
+/// Series whose numbers contradict each other, with the reason.
 pub fn faulty(result: &ResultFile) -> Vec<(&Series, String)> {
     let of = |series| Some((series, Series::fault(series)?));
     result.series.iter().filter_map(of).collect()
@@ -280,7 +280,7 @@ pub fn idle(load: &str) -> &str {
 }
 
 /// Series of the same name under the same condition.
-fn number_repeats<Figure>(rows: &mut [Row<'_, Figure>]) {
+fn number_repeats<Measured>(rows: &mut [Ranked<'_, Measured>]) {
     let labels: Vec<String> = rows.iter().map(|row| label(row.series)).collect();
     for (n, row) in rows.iter_mut().enumerate() {
         if labels.iter().filter(|label| **label == labels[n]).count() > 1 {
@@ -289,11 +289,9 @@ fn number_repeats<Figure>(rows: &mut [Row<'_, Figure>]) {
     }
 }
 
-fn number_families<Figure>(rows: &mut [Row<'_, Figure>]) {
-    let mut seen = [0; Family::ALL.len()];
-    for row in rows {
-        row.nth = seen[row.family as usize];
-        seen[row.family as usize] += 1;
+fn number_families<Measured>(rows: &mut [Ranked<'_, Measured>]) {
+    for n in 0..rows.len() {
+        rows[n].nth = rows[..n].iter().filter(|row| row.family == rows[n].family).count();
     }
 }
 
@@ -355,7 +353,7 @@ mod tests {
     use canter_measure::result::{Environment, Latency};
 
     #[test]
-    fn a_method_without_figures_is_listed_once_per_reason() {
+    fn a_method_without_measurements_is_listed_once_per_reason() {
         let series = |method: &str, traffic: &str, unavailable: &str| {
             let condition = Condition { traffic: traffic.to_owned(), ..Condition::default() };
             let latency_ns = unavailable.is_empty().then(Latency::default);

@@ -4,7 +4,7 @@
 use crate::report::axis::Scale;
 use crate::report::family::Family;
 use crate::report::plot;
-use crate::report::ranking::{Latencies, Row};
+use crate::report::ranking::{Latencies, Ranked};
 use canter_cli::terminal::{COLUMNS_MAX, Ink, Style, clip};
 use canter_cli::units;
 use canter_measure::profile::Profile;
@@ -33,8 +33,8 @@ struct Plot {
 
 impl Plot {
     fn new(group: &Latencies<'_>) -> Option<Self> {
-        let least = group.rows.iter().map(|row| row.figure.min).min()?;
-        let most = group.rows.iter().map(|row| row.figure.max).max()?;
+        let least = group.rows.iter().map(|row| row.measured.min).min()?;
+        let most = group.rows.iter().map(|row| row.measured.max).max()?;
         let names = group.rows.iter().map(|row| row.label().chars().count()).max()?.min(NAMES_MAX);
         let left = if group.rows.len() == 1 { 10 } else { names + 4 };
         let width = COLUMNS_MAX - left - 1;
@@ -53,12 +53,12 @@ impl Plot {
         slower
     }
 
-    fn several(&self, rows: &[Row<'_, Latency>], ink: Ink) -> String {
+    fn several(&self, rows: &[Ranked<'_, Latency>], ink: Ink) -> String {
         let most =
-            rows.iter().map(|row| row.figure.count.saturating_add(row.series.ledger.lost.total())).max();
+            rows.iter().map(|row| row.measured.count.saturating_add(row.series.ledger.lost.total())).max();
         let mut out = String::new();
         for row in rows {
-            let columns = self.columns(row.figure, row.series.ledger.lost.total());
+            let columns = self.columns(row.measured, row.series.ledger.lost.total());
             let strip: String = columns.iter().map(|&m| BLOCKS[level(m, most.unwrap_or(1), 8)]).collect();
             let name = clip(&row.label(), self.left - 4);
             out.push_str(&format!("  {name:<width$}  ", width = self.left - 4));
@@ -73,10 +73,10 @@ impl Plot {
         out
     }
 
-    fn single(&self, row: &Row<'_, Latency>, ink: Ink) -> String {
+    fn single(&self, row: &Ranked<'_, Latency>, ink: Ink) -> String {
         let lost = row.series.ledger.lost.total();
-        let columns = self.columns(row.figure, lost);
-        let most = row.figure.count.saturating_add(lost);
+        let columns = self.columns(row.measured, lost);
+        let most = row.measured.count.saturating_add(lost);
         let mut out = String::from("  frames that took longer than t:\n");
         for line in (0..ROWS).rev() {
             let strip: String = columns
@@ -93,7 +93,7 @@ impl Plot {
             out.push('\n');
         }
         out.push_str(&self.axis());
-        let worst = format!("{:>width$} worst {}", "", units::span(row.figure.max), width = self.left - 1);
+        let worst = format!("{:>width$} worst {}", "", units::span(row.measured.max), width = self.left - 1);
         let lost = if lost > 0 { format!(", {} never arrived", units::grouped(lost)) } else { String::new() };
         out.push_str(&format!("{worst}{lost}\n\n"));
         out

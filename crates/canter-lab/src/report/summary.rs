@@ -1,21 +1,21 @@
-//! A result in the terminal: figures as text, methods that could not be measured, and the verdict. At most 80 columns
+//! A result in the terminal: drawings as text, methods that could not be measured, and the verdict. At most 80 columns
 //! wide.
 
-use crate::report::figure::{Figure, Views};
+use crate::report::drawing::{Drawing, Views};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
 use canter_cli::terminal::{Ink, RED, Style, paragraph};
 
-/// One result: title, figures, unavailable methods, verdict.
-pub fn of(numbers: &Numbers<'_>, figures: &[Figure], ink: Ink) -> String {
+/// One result: title, drawings, unavailable methods, verdict.
+pub fn of(numbers: &Numbers<'_>, drawings: &[Drawing], ink: Ink) -> String {
     let (result, mut out) = (numbers.result, String::new());
     let heading = [result.study.as_str(), result.title.as_str()];
     let heading: Vec<&str> = heading.into_iter().filter(|part| !part.is_empty()).collect();
     paragraph(&mut out, &heading.join(": "), "", ink, Style::Bold);
-    let (of_conditions, others): (Vec<&Figure>, Vec<&Figure>) =
-        figures.iter().partition(|figure| matches!(figure.views, Views::EachCondition(_)));
-    out.extend(of_conditions.into_iter().chain(others).map(|figure| (figure.text)(numbers, ink)));
+    let (of_conditions, others): (Vec<&Drawing>, Vec<&Drawing>) =
+        drawings.iter().partition(|drawing| matches!(drawing.views, Views::EachCondition(_)));
+    out.extend(of_conditions.into_iter().chain(others).map(|drawing| (drawing.text)(numbers, ink)));
     for Missing { series, why, under } in ranking::missing(result) {
         let under = if under.is_empty() { under } else { format!(" ({under})") };
         let line = format!("{}{under}: unavailable: {why}", ranking::label(series));

@@ -27,14 +27,7 @@ impl Svg {
 
     /// As a path: half the bytes of a `<line>`, of which a large page has thousands.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let mut path = Path::default();
-        path.move_to(from.0, from.1);
-        match number(from.0) == number(to.0) {
-            true => path.down_to(to.1),
-            false if number(from.1) == number(to.1) => path.across_to(to.0),
-            false => path.line_to(to.0, to.1),
-        }
-        self.plain_path(class, &path);
+        self.plain_path(class, &Path::through([from, to]));
     }
 
     /// Parallel lines as one path: vertical ones at each `x`.
@@ -67,21 +60,6 @@ impl Svg {
         self.element(format_args!(r#"<g class="{class}">"#));
         draw(self);
         self.element(format_args!("</g>"));
-    }
-
-    /// Groups the elements of `draw`, with every x multiplied by `x.0` and moved by `x.1`; y likewise.
-    pub fn stretched(&mut self, x: (f64, f64), y: (f64, f64), draw: impl FnOnce(&mut Self)) {
-        let (a, e) = (precise(x.0), precise(x.1));
-        let (d, f) = (precise(y.0), precise(y.1));
-        self.element(format_args!(r#"<g transform="matrix({a} 0 0 {d} {e} {f})">"#));
-        draw(self);
-        self.element(format_args!("</g>"));
-    }
-
-    /// A path that is defined elsewhere, with the tooltip `tip`.
-    pub fn reuse(&mut self, class: &str, id: &str, tip: &str) {
-        let (id, tip) = (escape(id), escape(tip));
-        self.element(format_args!(r##"<use class="{class}" href="#{id}"><title>{tip}</title></use>"##));
     }
 
     pub fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
@@ -139,14 +117,35 @@ impl Svg {
 
 /// The `d` of a path.
 #[derive(Default)]
-pub struct Path(pub String);
+pub struct Path(String);
 
 impl Path {
+    /// Straight lines through these points; a horizontal or vertical one takes half the bytes of another.
+    pub fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let mut path = Self::default();
+        let mut before = None;
+        for (x, y) in points {
+            match before {
+                None => path.move_to(x, y),
+                Some((from, _)) if number(from) == number(x) => path.down_to(y),
+                Some((_, from)) if number(from) == number(y) => path.across_to(x),
+                Some(_) => path.line_to(x, y),
+            }
+            before = Some((x, y));
+        }
+        path
+    }
+
+    /// The mark of a paper's number, around its centre.
+    pub fn diamond(x: f64, y: f64) -> Self {
+        Self::through([(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)])
+    }
+
     pub fn move_to(&mut self, x: f64, y: f64) {
         self.step('M', &[x, y]);
     }
 
-    pub fn line_to(&mut self, x: f64, y: f64) {
+    fn line_to(&mut self, x: f64, y: f64) {
         self.step('L', &[x, y]);
     }
 
@@ -177,14 +176,10 @@ impl Path {
     }
 }
 
-/// Seven digits, for factors of large coordinates.
-fn precise(value: f64) -> String {
-    if !value.is_finite() || value == 0.0 {
-        return "0".into();
+impl std::fmt::Display for Path {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
-    let digits = (6 - value.abs().log10().floor() as i32).clamp(0, 15) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Rounds to a tenth of a pixel; a number that is not finite becomes 0.

@@ -2,21 +2,21 @@
 //! (2011, figure 9) or of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
 
 use crate::report::axis::{Scale, make_room};
-use crate::report::figure::{Figure, View, Views};
+use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::{self, Size};
+use crate::report::plot::{self, WIDTH};
 use crate::report::svg::{Path, Svg};
-use crate::report::varied::{Line, Point, Sweep};
-use crate::report::views::{Legend, Lines, Sizes, drawing};
+use crate::report::varied::{MethodLine, Point, Sweep};
+use crate::report::views::{Legend, Lines};
 use canter_cli::units;
 
-pub const FIGURE: Figure = Figure::new("sweep", include_str!("sweep.html"), Views::EachResult(views));
+pub const DRAWING: Drawing = Drawing::new("sweep", include_str!("sweep.html"), Views::EachResult(views));
 
-fn views(numbers: &Numbers<'_>, sizes: Sizes) -> Vec<View> {
-    numbers.sweeps.iter().map(|sweep| View::of(&view(sweep, sizes))).collect()
+fn views(numbers: &Numbers<'_>) -> Vec<View> {
+    numbers.sweeps.iter().map(|sweep| View::of(&view(sweep))).collect()
 }
 
-fn view(sweep: &Sweep, sizes: Sizes) -> Lines {
+fn view(sweep: &Sweep) -> Lines {
     let condition =
         if sweep.condition.is_empty() { String::new() } else { format!(" ({})", sweep.condition) };
     let line = |(n, (label, class)): (usize, (String, String))| Legend {
@@ -27,7 +27,7 @@ fn view(sweep: &Sweep, sizes: Sizes) -> Lines {
     };
     Lines {
         title: format!("Latency against {}{condition}", sweep.axis),
-        figure: drawing(sizes, |size| sweep.draw(size)),
+        drawing: sweep.draw(),
         legend: sweep.legend().into_iter().enumerate().map(line).collect(),
     }
 }
@@ -69,12 +69,12 @@ impl Sweep {
         self.lines.iter().enumerate().map(|(n, line)| (line.label.clone(), class(n))).collect()
     }
 
-    fn draw(&self, size: Size) -> String {
-        let right = size.width() - RIGHT;
+    fn draw(&self) -> String {
+        let right = WIDTH - RIGHT;
         let lossy = self.points().any(|point| point.lost > 0.0);
         let bottom = TOP + LATENCY + if lossy { GAP + LOSS } else { 0.0 };
         let title = format!("Median latency{} against {}", if lossy { " and loss" } else { "" }, self.axis);
-        let mut svg = Svg::new(size.width(), bottom + BOTTOM, &title);
+        let mut svg = Svg::new(WIDTH, bottom + BOTTOM, &title);
         let x = self.x((LEFT, right));
         let ticks = self.ticks(&x, right);
         svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
@@ -98,7 +98,7 @@ impl Sweep {
     /// The measured values whose labels fit, if there are few; otherwise round values.
     fn ticks(&self, x: &Axis, right: f64) -> Vec<f64> {
         if x.values.len() > VALUES_LABELLED {
-            return x.scale.ticks(Size::ticks(right - LEFT));
+            return x.scale.ticks(plot::labels_max(right - LEFT));
         }
         let mut free = f64::MIN;
         let mut ticks = Vec::new();
@@ -144,17 +144,16 @@ impl Sweep {
             svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
         }
         for (n, line) in self.lines.iter().enumerate() {
-            let mut band = Path::default();
             let ends = line.points.iter().map(|point| (point.at, point.min));
             let back = line.points.iter().rev().map(|point| (point.at, point.p90));
-            draw_through(&mut band, ends.chain(back).map(|(at, ns)| (x.at(at as f64), y.at(ns as f64))));
-            svg.plain_path(&format!("band {}", class(n)), &band);
+            let around = ends.chain(back).map(|(at, ns)| (x.at(at as f64), y.at(ns as f64)));
+            svg.plain_path(&format!("band {}", class(n)), &Path::through(around));
         }
         for (n, line) in self.lines.iter().enumerate() {
             let points = line.points.iter().map(|point| (x.at(point.at as f64), y.at(point.p50 as f64)));
             self.line(svg, n, points.collect());
         }
-        let end = |line: &Line| line.points.last().map_or(0.0, |point| y.at(point.p50 as f64));
+        let end = |line: &MethodLine| line.points.last().map_or(0.0, |point| y.at(point.p50 as f64));
         self.badges(svg, end, (TOP, TOP + LATENCY), right);
     }
 
@@ -174,27 +173,20 @@ impl Sweep {
     }
 
     fn line(&self, svg: &mut Svg, n: usize, points: Vec<(f64, f64)>) {
-        let mut path = Path::default();
-        draw_through(&mut path, points.iter().copied());
+        let path = Path::through(points.iter().copied());
         svg.path(&format!("line {}", class(n)), &path, &self.lines[n].label);
         for point in points {
             svg.circle(&format!("point {}", class(n)), point, 3.0);
         }
     }
 
-    fn badges(&self, svg: &mut Svg, end: impl Fn(&Line) -> f64, within: (f64, f64), right: f64) {
+    fn badges(&self, svg: &mut Svg, end: impl Fn(&MethodLine) -> f64, within: (f64, f64), right: f64) {
         let ends: Vec<f64> = self.lines.iter().map(end).collect();
         let places = make_room(&ends, 17.0, within);
         for (n, (end, place)) in ends.into_iter().zip(places).enumerate() {
             svg.line(&format!("leader {}", class(n)), (right, end), (right + 16.0, place));
             svg.group(&class(n), |svg| svg.badge((right + 24.0, place), n + 1));
         }
-    }
-}
-
-fn draw_through(path: &mut Path, points: impl Iterator<Item = (f64, f64)>) {
-    for (n, (x, y)) in points.enumerate() {
-        if n == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
     }
 }
 

@@ -1,6 +1,6 @@
-//! The figures of a page and of a terminal summary, in their order within each part.
+//! The drawings of a page and of a terminal summary, in their order within each part.
 
-use super::{costs, curves, explorer, figure::Figure, heat, latency, sweep};
+use super::{costs, curves, drawing::Drawing, heat, latency, sweep};
 
-pub static FIGURES: &[Figure] =
-    &[heat::FIGURE, explorer::FIGURE, sweep::FIGURE, curves::FIGURE, latency::FIGURE, costs::FIGURE];
+pub static DRAWINGS: &[Drawing] =
+    &[heat::DRAWING, sweep::DRAWING, curves::DRAWING, latency::DRAWING, costs::DRAWING];

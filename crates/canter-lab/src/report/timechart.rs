@@ -2,14 +2,14 @@
 //! example a timer that delays a frame every second (2011, figure 6).
 
 use crate::report::axis::Scale;
-use crate::report::plot::{self, Size};
-use crate::report::ranking::Row;
+use crate::report::plot::{self, WIDTH};
+use crate::report::ranking::Ranked;
 use crate::report::svg::{Path, Svg};
 use canter_cli::units;
-use canter_measure::result::{Latency, Timeline};
+use canter_measure::result::{Latency, Slot, Timeline};
 
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 24.0;
 const TOP: f64 = 22.0;
 const LATENCY: f64 = 130.0;
 /// The height of the lanes for losses and load.
@@ -17,23 +17,19 @@ const LANE: f64 = 34.0;
 const GAP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
 
-/// A column of the drawing: minimum, maximum and lost frames.
-type Column = (u64, u64, u64);
-
-pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
-    let right = size.width() - RIGHT;
-    let (lost, busy) = (timeline.slots.iter().any(|slot| slot[4] > 0), !timeline.load.is_empty());
+pub fn draw(row: &Ranked<'_, Latency>, timeline: &Timeline) -> String {
+    let right = WIDTH - RIGHT;
+    let (lost, busy) = (timeline.slots.iter().any(|slot| slot.lost > 0), !timeline.load.is_empty());
     let lanes = [lost, busy].into_iter().filter(|&lane| lane).count() as f64;
     let bottom = TOP + LATENCY + lanes * (LANE + GAP);
-    let last = timeline.slots.last().map_or(1, |slot| slot[0].saturating_add(1));
+    let last = timeline.slots.last().map_or(1, |slot| slot.number.saturating_add(1));
     let end_ns = last.saturating_mul(timeline.slot_ns.max(1));
     let x = Scale::linear((0.0, end_ns as f64), (LEFT, right));
-    let mut svg =
-        Svg::new(size.width(), bottom + BOTTOM, &format!("Latency of {} against time", row.label()));
-    let worst = timeline.slots.iter().max_by_key(|slot| slot[3]);
-    let at = worst.map_or(0, |slot| slot[0].saturating_mul(timeline.slot_ns));
-    svg.describe(&format!("worst {} at {}", units::span(row.figure.max), units::span(at)));
-    let ticks = x.ticks(Size::ticks(right - LEFT));
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM, &format!("Latency of {} against time", row.label()));
+    let worst = timeline.slots.iter().max_by_key(|slot| slot.max_ns);
+    let at = worst.map_or(0, |slot| slot.number.saturating_mul(timeline.slot_ns));
+    svg.describe(&format!("worst {} at {}", units::span(row.measured.max), units::span(at)));
+    let ticks = x.ticks(plot::labels_max(right - LEFT));
     svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
     for tick in ticks {
         svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::round_span(tick as u64));
@@ -51,26 +47,23 @@ pub fn draw(row: &Row<'_, Latency>, timeline: &Timeline, size: Size) -> String {
     svg.finish()
 }
 
-/// Merges slots into columns two pixels wide, each with the minimum and maximum of its slots.
-fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Column)> {
+/// Merges slots into columns two pixels wide, each with its place.
+fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Slot)> {
     let count = ((width / 2.0) as u64).clamp(1, last.max(1));
-    let mut columns: Vec<(f64, Column)> = Vec::new();
-    for &[slot, arrived, min, max, lost] in &timeline.slots {
-        let place = u128::from(slot.min(last)) * u128::from(count) / u128::from(last.max(1));
+    let mut columns: Vec<(f64, Slot)> = Vec::new();
+    for &slot in &timeline.slots {
+        let place = u128::from(slot.number.min(last)) * u128::from(count) / u128::from(last.max(1));
         let x = LEFT + (place as f64 + 0.5) * width / count as f64;
-        let (min, max) = if arrived == 0 { (u64::MAX, 0) } else { (min, max) };
         match columns.last_mut() {
-            Some((at, column)) if *at == x => {
-                *column = (column.0.min(min), column.1.max(max), column.2.saturating_add(lost));
-            }
-            _ => columns.push((x, (min, max, lost))),
+            Some((at, column)) if *at == x => *column = column.merge(slot),
+            _ => columns.push((x, slot)),
         }
     }
     columns
 }
 
-fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], right: f64) {
-    let bounds = (row.figure.min, row.figure.max);
+fn latencies(svg: &mut Svg, row: &Ranked<'_, Latency>, columns: &[(f64, Slot)], right: f64) {
+    let bounds = (row.measured.min, row.measured.max);
     let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
     let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
     for tick in y.ticks(5) {
@@ -78,21 +71,21 @@ fn latencies(svg: &mut Svg, row: &Row<'_, Latency>, columns: &[(f64, Column)], r
         svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
     }
     svg.text("head", (0.0, 10.0), "latency");
-    let measured = columns.iter().filter(|(_, column)| column.0 <= column.1);
-    let path = Path::uprights(measured.map(|&(x, (min, max, _))| {
-        let (low, high) = (y.at(min as f64), y.at(max as f64));
+    let measured = columns.iter().filter(|(_, column)| column.arrived > 0);
+    let path = Path::uprights(measured.map(|&(x, column)| {
+        let (low, high) = (y.at(column.min_ns as f64), y.at(column.max_ns as f64));
         (x, low.max(high + 2.0).min(TOP + LATENCY), high) // so that a single frame is visible
     }));
     svg.plain_path(&format!("spans {}", row.class()), &path);
-    svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.figure.max)));
+    svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.measured.max)));
     svg.line("axis", (LEFT, TOP + LATENCY), (right, TOP + LATENCY));
 }
 
-fn losses(svg: &mut Svg, columns: &[(f64, Column)], (top, right): (f64, f64)) {
-    let most = columns.iter().map(|(_, column)| column.2).max().unwrap_or(1);
+fn losses(svg: &mut Svg, columns: &[(f64, Slot)], (top, right): (f64, f64)) {
+    let most = columns.iter().map(|(_, column)| column.lost).max().unwrap_or(1);
     let y = Scale::linear((0.0, most as f64), (top + LANE, top));
-    let losing = columns.iter().filter(|(_, column)| column.2 > 0);
-    let path = Path::uprights(losing.map(|&(x, (_, _, lost))| (x, top + LANE, y.at(lost as f64))));
+    let losing = columns.iter().filter(|(_, column)| column.lost > 0);
+    let path = Path::uprights(losing.map(|&(x, column)| (x, top + LANE, y.at(column.lost as f64))));
     lane(svg, "lost", &units::grouped(most), (top, right));
     svg.plain_path("spans lost-spans", &path);
 }

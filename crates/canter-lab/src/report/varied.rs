@@ -1,9 +1,9 @@
-//! Latencies and losses against the varied number: the data of the figure in `sweep`.
+//! Latencies and losses against the varied number: the data of the drawing in `sweep`.
 
 use crate::report::ranking::{self, Latencies};
 use canter_measure::result::Condition;
 
-/// The minimum number of values for a figure.
+/// The minimum number of values for a drawing.
 const VALUES_MIN: usize = 3;
 /// A series at one value.
 #[derive(Clone, Copy, Debug)]
@@ -17,18 +17,18 @@ pub struct Point {
 }
 
 /// One method under conditions that differ only in the varied number.
-pub struct Line {
+pub struct MethodLine {
     pub label: String,
     pub points: Vec<Point>,
 }
 
-/// The data of one figure.
+/// The data of one drawing.
 pub struct Sweep {
     /// The varied number's name: `period`, `filters`.
     pub axis: String,
     pub unit: String,
     pub condition: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<MethodLine>,
 }
 
 impl Sweep {
@@ -66,16 +66,16 @@ impl Sweep {
             let variant = &group.condition.variant;
             let label = if variant.is_empty() { label } else { format!("{label}, {variant}") };
             let place = self.lines.iter().position(|line| line.label == label).unwrap_or_else(|| {
-                self.lines.push(Line { label, points: Vec::new() });
+                self.lines.push(MethodLine { label, points: Vec::new() });
                 self.lines.len() - 1
             });
-            let (figure, ledger) = (row.figure, &row.series.ledger);
+            let (latency, ledger) = (row.measured, &row.series.ledger);
             let lost = ledger.lost.total() as f64 / ledger.sent.max(1) as f64;
             self.lines[place].points.push(Point {
                 at,
-                min: figure.min,
-                p50: figure.p50,
-                p90: figure.p90,
+                min: latency.min,
+                p50: latency.p50,
+                p90: latency.p90,
                 lost,
             });
         }

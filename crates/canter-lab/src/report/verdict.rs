@@ -1,8 +1,8 @@
-//! The verdict: one or two sentences computed from a result's figures. First on the page and last in the terminal,
+//! The verdict: one or two sentences computed from a result's numbers. First on the page and last in the terminal,
 //! where readers look first.
 
 use crate::report::numbers::Numbers;
-use crate::report::ranking::{self, Costs, Latencies, Row};
+use crate::report::ranking::{self, Costs, Latencies, Ranked};
 use canter_cli::units::{self, counted, grouped, span};
 use canter_measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub fn of(numbers: &Numbers<'_>) -> String {
     if sentences.is_empty() { "Nothing was measured.".into() } else { sentences.join(" ") }
 }
 
-/// A sentence about series whose figures contradict each other, if there are any.
+/// A sentence about series whose numbers contradict each other, if there are any.
 pub fn invalid(result: &ResultFile) -> Option<String> {
     let faulty = ranking::faulty(result);
     let (first, why) = faulty.first()?;
@@ -71,7 +71,7 @@ fn fastest(group: &Latencies<'_>, condition: &str) -> String {
     };
     let mut sentence = match group.rows.len() {
         1 => {
-            let (p50, max) = (span(row.figure.p50), span(row.figure.max));
+            let (p50, max) = (span(row.measured.p50), span(row.measured.max));
             return finish(format!(
                 "the median {} of {} is {p50}, the worst {max}",
                 group.quantity(),
@@ -79,11 +79,16 @@ fn fastest(group: &Latencies<'_>, condition: &str) -> String {
             ));
         }
         _ if !group.quantity.is_empty() => {
-            format!("the shortest {} is by {}, median {}", group.quantity, row.label(), span(row.figure.p50))
+            format!(
+                "the shortest {} is by {}, median {}",
+                group.quantity,
+                row.label(),
+                span(row.measured.p50)
+            )
         }
         _ => {
             let subject = if user.is_some() { "the fastest user-space pair is" } else { "the fastest is" };
-            format!("{subject} {}, median {}", row.label(), span(row.figure.p50))
+            format!("{subject} {}, median {}", row.label(), span(row.measured.p50))
         }
     };
     sentence.push_str(&against_reference(group, row));
@@ -117,10 +122,10 @@ fn matrix(groups: &[Latencies<'_>], conditions: &[String]) -> Vec<String> {
     });
     let rows = groups.iter().zip(conditions);
     let rows = rows.flat_map(|(group, under)| group.rows.iter().map(move |row| (group, under, row)));
-    let worst = rows.max_by_key(|(.., row)| row.figure.max).map(|(group, under, row)| {
+    let worst = rows.max_by_key(|(.., row)| row.measured.max).map(|(group, under, row)| {
         let whose = [row.label(), under.clone()].into_iter().filter(|part| !part.is_empty());
         let whose = whose.collect::<Vec<_>>().join(", ");
-        format!("The longest {} is {} ({whose}).", group.quantity(), span(row.figure.max))
+        format!("The longest {} is {} ({whose}).", group.quantity(), span(row.measured.max))
     });
     often.into_iter().chain(worst).collect()
 }
@@ -129,7 +134,7 @@ fn matrix(groups: &[Latencies<'_>], conditions: &[String]) -> Vec<String> {
 fn medians(groups: &[Latencies<'_>], conditions: &[String], label: &str) -> String {
     let all = groups.iter().zip(conditions).filter_map(|(group, under)| {
         let row = group.rows.iter().find(|row| ranking::label(row.series) == label)?;
-        Some((row.figure.p50, under))
+        Some((row.measured.p50, under))
     });
     let with_condition = |(ns, under): (u64, &String)| match under.as_str() {
         "" => span(ns),
@@ -161,13 +166,13 @@ fn steepest(series: &Series) -> Option<String> {
     Some(format!("The {quantity} of {label} is at most {most}, at {} {against}.", curve.against))
 }
 
-fn against_reference(group: &Latencies<'_>, row: &Row<'_, Latency>) -> String {
+fn against_reference(group: &Latencies<'_>, row: &Ranked<'_, Latency>) -> String {
     let (Some(reference), Some(ratio)) = (group.reference(), group.ratio(row)) else { return String::new() };
     if std::ptr::eq(reference.series, row.series) {
         return String::new();
     }
     let paper = group.paper_ratio(row).map(|ratio| format!("; the paper: {ratio}")).unwrap_or_default();
-    format!(", {ratio} {} ({}{paper})", group.reference_name(), span(reference.figure.p50))
+    format!(", {ratio} {} ({}{paper})", group.reference_name(), span(reference.measured.p50))
 }
 
 fn losses(measured: &[&Series]) -> Option<String> {
@@ -198,7 +203,7 @@ fn cheapest(group: &Costs<'_>) -> String {
         "To {} a frame, the calls of {} cost least: {} {}",
         group.direction,
         row.label(),
-        group.unit().number(row.figure.per_frame),
+        group.unit().number(row.measured.per_frame),
         group.unit().name
     );
     sentence.push_str(&against(group, row));
@@ -211,7 +216,7 @@ fn cheapest(group: &Costs<'_>) -> String {
     sentence
 }
 
-fn against(group: &Costs<'_>, row: &Row<'_, Cost>) -> String {
+fn against(group: &Costs<'_>, row: &Ranked<'_, Cost>) -> String {
     let (Some(reference), Some(ratio)) = (group.reference(), group.ratio(row)) else { return String::new() };
     if std::ptr::eq(reference.series, row.series) {
         return String::new();

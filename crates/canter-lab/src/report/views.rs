@@ -1,30 +1,7 @@
-//! Shared by the views of several figures: drawings at both widths, names, legends, the figures' paper.
+//! Shared by the views of several drawings: names, legends, the paper.
 
-use crate::report::plot::Size;
 use canter_measure::result::Series;
 use serde::Serialize;
-
-/// A figure at both widths; pages with very many figures have no narrow ones.
-#[derive(Clone, Default, Serialize)]
-pub struct Drawing {
-    pub wide: String,
-    pub narrow: String,
-}
-
-pub fn drawing(sizes: Sizes, draw: impl Fn(Size) -> String) -> Drawing {
-    let narrow = if sizes == Sizes::Both { draw(Size::Narrow) } else { String::new() };
-    Drawing { wide: draw(Size::Wide), narrow }
-}
-
-/// At which widths figures are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sizes {
-    Both,
-    /// The page would get too large with both widths: narrow screens scroll the wide figures.
-    Wide,
-    /// It would still get too large: groups of conditions that are closed at first have tables only.
-    WideInOpenGroups,
-}
 
 /// A method in a legend or a table.
 #[derive(Serialize)]
@@ -43,7 +20,7 @@ pub fn name(series: &Series, number: usize, method: String, class: String) -> Na
 #[derive(Serialize)]
 pub struct Lines {
     pub title: String,
-    pub figure: Drawing,
+    pub drawing: String,
     pub legend: Vec<Legend>,
 }
 

@@ -1,24 +1,25 @@
-//! Ceilings: figures that a change must not exceed. Ratios to another method in the same run, or instructions in the
+//! Ceilings: statistics that a change must not exceed. Ratios to another method in the same run, or instructions in the
 //! virtual clock; never times of a real machine.
 
-use super::rules::Rules;
+use super::{claim::Statistic, rules::Rules};
 use canter_measure::result::{ResultFile, Series};
 use serde::Deserialize;
 use std::fmt;
 
-/// A bound on one figure of one method.
+/// A bound on one statistic of one method.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ceiling {
     method: String,
-    figure: Figure,
+    #[serde(rename = "figure")]
+    statistic: Statistic,
     /// The series with these rules; unless given, the method's first series.
     rules: Option<Rules>,
-    /// The figure is divided by this method's; unless given, the ceiling is in ns.
+    /// The statistic is divided by this method's; unless given, the ceiling is in ns.
     over: Option<String>,
-    /// The figure is divided by the same method's with these rules.
+    /// The statistic is divided by the same method's with these rules.
     over_rules: Option<Rules>,
-    /// The same method's figure with these rules is subtracted.
+    /// The same method's statistic with these rules is subtracted.
     above_rules: Option<Rules>,
     at_most: f64,
     /// The kernels to which it applies, as `6.12` or `6.12-rt`; all unless given.
@@ -26,33 +27,11 @@ pub struct Ceiling {
     kernels: Vec<String>,
 }
 
-/// A figure of a series.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Figure {
-    /// The median latency.
-    P50,
-    /// The cost of the system call per frame.
-    Call,
-    /// The cost of the system call and of the kernel's delivery per frame.
-    Total,
-}
-
-impl Figure {
-    fn of(self, series: &Series) -> Option<f64> {
-        match self {
-            Self::P50 => series.latency_ns.as_ref().map(|latency| latency.p50 as f64),
-            Self::Call => series.cost_ns.as_ref().map(|cost| cost.per_frame as f64),
-            Self::Total => series.cost_ns.as_ref().map(|cost| cost.total as f64),
-        }
-    }
-}
-
-/// A ceiling with the measured figure.
+/// A ceiling with the measured statistic.
 pub struct Check {
     ceiling: Ceiling,
-    /// `None`: the figure is missing, which counts as exceeded.
-    measured: Option<f64>,
+    /// Or why it is missing, which counts as exceeded.
+    measured: Result<f64, String>,
 }
 
 impl Ceiling {
@@ -68,39 +47,40 @@ impl Ceiling {
 
     /// Checks it against a result. For a method that receives and sends, it reads the receiving series.
     pub fn check(&self, result: &ResultFile) -> Check {
-        let figure = |method: &str, rules: Option<&Rules>| {
+        Check { ceiling: self.clone(), measured: self.measured(result) }
+    }
+
+    fn measured(&self, result: &ResultFile) -> Result<f64, String> {
+        let statistic = |method: &str, rules: Option<&Rules>| {
             let is_it = |series: &&Series| {
                 series.method == method && rules.is_none_or(|rules| rules.are_of(&series.condition))
             };
-            self.figure.of(result.series.iter().find(is_it)?)
+            let series = result.series.iter().find(is_it).ok_or("no such series")?;
+            self.statistic.of(series, false, None).map(|estimate| estimate.value)
         };
         let (method, rules) = (self.method.as_str(), self.rules.as_ref());
-        let value = figure(method, rules);
-        let measured = match (&self.over, &self.over_rules, &self.above_rules) {
+        let value = statistic(method, rules)?;
+        Ok(match (&self.over, &self.over_rules, &self.above_rules) {
             (None, None, None) => value,
-            (None, None, above) => {
-                value.zip(figure(method, above.as_ref())).map(|(value, less)| value - less)
-            }
+            (None, None, above) => value - statistic(method, above.as_ref())?,
             (over, over_rules, _) => {
-                let by = figure(over.as_deref().unwrap_or(method), over_rules.as_ref().or(rules));
-                value.zip(by).map(|(value, by)| value / by)
+                value / statistic(over.as_deref().unwrap_or(method), over_rules.as_ref().or(rules))?
             }
-        };
-        Check { ceiling: self.clone(), measured }
+        })
     }
 }
 
 impl Check {
     pub fn is_kept(&self) -> bool {
-        self.measured.is_some_and(|measured| measured <= self.ceiling.at_most)
+        self.measured.as_ref().is_ok_and(|&measured| measured <= self.ceiling.at_most)
     }
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ceiling { method, figure, rules, over, over_rules, above_rules, at_most, kernels: _ } =
+        let Ceiling { method, statistic, rules, over, over_rules, above_rules, at_most, kernels: _ } =
             &self.ceiling;
-        let mut name = format!("{method} {figure:?}").to_lowercase();
+        let mut name = format!("{method} {statistic:?}").to_lowercase();
         if let Some(rules) = rules {
             name += &format!(" {rules}");
         }
@@ -111,9 +91,9 @@ impl fmt::Display for Check {
             _ => ", ns".to_owned(),
         };
         let verdict = if self.is_kept() { "kept" } else { "EXCEEDED" };
-        match self.measured {
-            Some(measured) => write!(f, "{name:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
-            None => write!(f, "{name:<42}  missing  ceiling {at_most:>6.2}  {verdict}"),
+        match &self.measured {
+            Ok(measured) => write!(f, "{name:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
+            Err(why) => write!(f, "{name:<42}  missing ({why})  ceiling {at_most:>6.2}  {verdict}"),
         }
     }
 }
@@ -126,7 +106,7 @@ mod tests {
     fn result(medians: &[(&str, u64)]) -> ResultFile {
         let series = medians.iter().map(|(method, p50)| Series {
             method: (*method).to_owned(),
-            latency_ns: Some(Latency { p50: *p50, ..Latency::default() }),
+            latency_ns: Some(Latency { count: 100, buckets: vec![[*p50, 100]], ..Latency::default() }),
             ..Series::default()
         });
         ResultFile {
@@ -144,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_one_method_with_different_rules_are_compared() {
+    fn statistics_of_one_method_with_different_rules_are_compared() {
         let mut result = result(&[("a", 1000), ("a", 1040), ("b", 7), ("a", 1100)]);
         for (series, rules) in result.series.iter_mut().zip(["all", "sff=80", "sff=80", "crc8"]) {
             rules.parse::<Rules>().expect("they are rules").mark(&mut series.condition);
@@ -176,17 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_is_kept_up_to_its_figure_and_exceeded_above() {
+    fn a_ceiling_is_kept_up_to_its_bound_and_exceeded_above() {
         let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
         assert!(ceiling.check(&result(&[("a", 150), ("b", 100)])).is_kept());
         assert!(!ceiling.check(&result(&[("a", 151), ("b", 100)])).is_kept());
     }
 
     #[test]
-    fn a_missing_figure_exceeds_its_ceiling() {
+    fn a_missing_statistic_exceeds_its_ceiling() {
         let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
         let check = ceiling.check(&result(&[("a", 150)]));
         assert!(!check.is_kept());
-        assert!(check.to_string().contains("missing"));
+        assert!(check.to_string().contains("missing (no such series)"), "{check}");
     }
 }

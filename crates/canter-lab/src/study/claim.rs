@@ -5,12 +5,14 @@ mod criterion;
 mod evidence;
 mod outcome;
 mod selector;
+mod statistic;
 #[cfg(test)]
 mod tests;
 
 pub use criterion::Criterion;
 pub use evidence::Evidence;
 pub use outcome::{Outcome, Word};
+pub use statistic::Statistic;
 
 use serde::Deserialize;
 
@@ -27,7 +29,7 @@ struct File {
     course: Option<criterion::Course>,
     line: Option<criterion::Line>,
     knee: Option<criterion::Knee>,
-    lost: Option<criterion::Lost>,
+    lost: Option<criterion::LostShare>,
     /// Why no series here can decide it.
     cannot: Option<String>,
 }

@@ -9,7 +9,7 @@ mod table;
 
 use super::ethernet::{Ethernet, ping_is_there};
 use canter_cli::failure::{self, Failure};
-use row::{CANTER, Line, Row};
+use row::{CANTER, LoadCommand, LoadRow};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{
     fmt, fs, io,
@@ -22,7 +22,7 @@ use table::LOADS;
 
 /// A load by its name in study files and results.
 #[derive(Clone, Copy)]
-pub struct Load(&'static Row);
+pub struct Load(&'static LoadRow);
 
 impl Load {
     pub fn name(self) -> &'static str {
@@ -125,8 +125,8 @@ pub fn start(
         return Ok(Err(why));
     }
     let program = super::program()?;
-    let here = |line: &Line| part == Part::Both || line.on_gateway == (part == Part::Gateway);
-    for Line { words, on_gateway } in (load.0.lines)(ethernet).into_iter().filter(here) {
+    let here = |line: &LoadCommand| part == Part::Both || line.on_gateway == (part == Part::Gateway);
+    for LoadCommand { words, on_gateway } in (load.0.lines)(ethernet).into_iter().filter(here) {
         let processor = match on_gateway {
             true => processor,
             false => processor.map(|_| super::preparation::SENDER_CPU),

@@ -10,8 +10,8 @@ use buses::{Buses, Sent};
 use canter_cli::failure::{self, Failure};
 use canter_io::Interface;
 use canter_measure::result::{Condition, Curve, Ledger, Lost, RECORDING, Series, Varied};
-use program::Running;
-use recorder::{Order, Recorder};
+use program::RunningRecorder;
+use recorder::{Assignment, Recorder};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -104,11 +104,12 @@ fn record(plan: &RecordingPlan, case: &Case) -> failure::Result<Series> {
     let buses = Buses::new(plan.buses, case.bitrate)?;
     let folder = tempfile::tempdir().map_err(|error| failed(format!("a folder: {error}")))?;
     let file = folder.path().join(case.recorder.file);
-    let order = Order { nodes: buses.nodes(), file: &file, mebibytes: plan.memory };
-    let mut running = match Running::start(&case.recorder.words(&order)?, folder.path()).map_err(failed)? {
-        Ok(running) => running,
-        Err(why) => return Ok(Series::unavailable(name, condition, why)),
-    };
+    let assignment = Assignment { nodes: buses.nodes(), file: &file, mebibytes: plan.memory };
+    let mut running =
+        match RunningRecorder::start(&case.recorder.words(&assignment)?, folder.path()).map_err(failed)? {
+            Ok(running) => running,
+            Err(why) => return Ok(Series::unavailable(name, condition, why)),
+        };
     let sent = buses.flood(plan.frames, plan.len)?;
     running.wait_until_idle().map_err(failed)?;
     let code = running.end().map_err(failed)?;

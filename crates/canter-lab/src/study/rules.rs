@@ -47,22 +47,54 @@ pub enum Change {
     XorChecksum,
 }
 
-const FILTERS: [(&str, Filter, &str); 3] =
-    [("sff", Filter::Sff, "SFF"), ("eff", Filter::Eff, "EFF"), ("masked", Filter::Masked, "masked EFF")];
+impl Filter {
+    const ALL: [Self; 3] = [Self::Sff, Self::Eff, Self::Masked];
 
-/// The last payload bytes are changed, never the frame's number in the first two.
-const CHANGES: [(&str, Change, &str); 6] = [
-    ("and", Change::And, "and = { data = \"FFFF00FFFFFFFFFF\" }"),
-    ("or", Change::Or, "or = { data = \"0000FF0000000000\" }"),
-    ("xor", Change::Xor, "xor = { data = \"0000FF0000000000\" }"),
-    ("set", Change::Set, "set = { len = 8 }"),
-    (
-        "crc8",
-        Change::Crc8,
-        "crc8 = { from = 0, to = 6, result = 7, polynomial = 0x1D, init = 0xFF, final-xor = 0xFF }",
-    ),
-    ("xor-checksum", Change::XorChecksum, "xor-checksum = { from = 0, to = 6, result = 7, init = 0 }"),
-];
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sff => "sff",
+            Self::Eff => "eff",
+            Self::Masked => "masked",
+        }
+    }
+
+    fn variant(self) -> &'static str {
+        match self {
+            Self::Sff => "SFF",
+            Self::Eff => "EFF",
+            Self::Masked => "masked EFF",
+        }
+    }
+}
+
+impl Change {
+    const ALL: [Self; 6] = [Self::And, Self::Or, Self::Xor, Self::Set, Self::Crc8, Self::XorChecksum];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+            Self::Set => "set",
+            Self::Crc8 => "crc8",
+            Self::XorChecksum => "xor-checksum",
+        }
+    }
+
+    /// The line of a rule file. It changes the last payload bytes, never the frame's number in the first two.
+    fn line(self) -> &'static str {
+        match self {
+            Self::And => "and = { data = \"FFFF00FFFFFFFFFF\" }",
+            Self::Or => "or = { data = \"0000FF0000000000\" }",
+            Self::Xor => "xor = { data = \"0000FF0000000000\" }",
+            Self::Set => "set = { len = 8 }",
+            Self::Crc8 => {
+                "crc8 = { from = 0, to = 6, result = 7, polynomial = 0x1D, init = 0xFF, final-xor = 0xFF }"
+            }
+            Self::XorChecksum => "xor-checksum = { from = 0, to = 6, result = 7, init = 0 }",
+        }
+    }
+}
 
 impl FromStr for Rules {
     type Err = String;
@@ -71,8 +103,8 @@ impl FromStr for Rules {
         if text == "all" {
             return Ok(Self::All);
         }
-        if let Some((_, change, _)) = CHANGES.iter().find(|(name, ..)| *name == text) {
-            return Ok(Self::Change(*change));
+        if let Some(change) = Change::ALL.into_iter().find(|change| change.name() == text) {
+            return Ok(Self::Change(change));
         }
         let unknown =
             || format!("{text}: all, sff=N, eff=N, masked=N, hops=N, and, or, xor, set, crc8, xor-checksum");
@@ -84,8 +116,8 @@ impl FromStr for Rules {
         if kind == "hops" {
             return Ok(Self::Hops(number(0, HOPS_MAX)?));
         }
-        let (_, filter, _) = FILTERS.iter().find(|(name, ..)| *name == kind).ok_or_else(unknown)?;
-        Ok(Self::Filters(*filter, number(1, FILTERS_MAX)?))
+        let filter = Filter::ALL.into_iter().find(|filter| filter.name() == kind).ok_or_else(unknown)?;
+        Ok(Self::Filters(filter, number(1, FILTERS_MAX)?))
     }
 }
 
@@ -101,8 +133,8 @@ impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("all"),
-            Self::Filters(filter, count) => write!(f, "{}={count}", FILTERS[*filter as usize].0),
-            Self::Change(change) => f.write_str(CHANGES[*change as usize].0),
+            Self::Filters(filter, count) => write!(f, "{}={count}", filter.name()),
+            Self::Change(change) => f.write_str(change.name()),
             Self::Hops(hops) => write!(f, "hops={hops}"),
         }
     }
@@ -131,8 +163,8 @@ impl Rules {
 
     fn variant(&self) -> &'static str {
         match self {
-            Self::Filters(filter, _) => FILTERS[*filter as usize].2,
-            Self::Change(change) => CHANGES[*change as usize].0,
+            Self::Filters(filter, _) => filter.variant(),
+            Self::Change(change) => change.name(),
             Self::All | Self::Hops(_) => "",
         }
     }
@@ -162,7 +194,7 @@ impl Rules {
         match self {
             Self::All => None,
             Self::Filters(filter, count) => Some(filters(*filter, *count, from, to)),
-            Self::Change(change) => Some(route(from, to) + CHANGES[*change as usize].2 + "\n"),
+            Self::Change(change) => Some(route(from, to) + change.line() + "\n"),
             Self::Hops(_) => {
                 let via = self.via();
                 let stops: Vec<&str> =

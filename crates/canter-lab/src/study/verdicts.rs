@@ -6,7 +6,7 @@ use super::{
     claim::{Claim, Evidence, Outcome, Word},
     definition::Study,
 };
-use crate::report::Found;
+use crate::report::FoundResults;
 use canter_cli::{
     failure::{self, Exit},
     options::Common,
@@ -52,7 +52,7 @@ fn verdict(study: &Study, claim: &Claim, outcome: Outcome) -> Verdict {
         at: claim.at.as_deref().unwrap_or_else(|| study.source()).to_owned(),
         says: claim.says.clone(),
         verdict: outcome.word,
-        figures: outcome.figures,
+        found: outcome.found,
         value: outcome.estimate.and_then(|estimate| finite(estimate.value)),
         low: outcome.estimate.and_then(|estimate| finite(estimate.low)),
         high: outcome.estimate.and_then(|estimate| finite(estimate.high)),
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
         studies.push(Study::find(&path.to_string_lossy())?);
     }
     let folders: Vec<PathBuf> = results.into_iter().cloned().collect();
-    let found = Found::of(&folders)?;
+    let found = FoundResults::of(&folders)?;
     if let Some(refused) = found.refused.first() {
         return Err(failure::Failure::failed(refused.clone()));
     }
@@ -115,7 +115,7 @@ fn table(verdicts: &Verdicts, ink: Ink) -> String {
             1 => "; 1 boot".to_owned(),
             boots => format!("; {boots} boots"),
         };
-        let found = format!("    {}: {}{}{boots}", claim.verdict.name(), claim.figures, claim.numbers());
+        let found = format!("    {}: {}{}{boots}", claim.verdict.name(), claim.found, claim.numbers());
         terminal::paragraph(&mut out, &found, "      ", ink, style);
     }
     out + "\n" + &counts(verdicts) + "\n"

@@ -73,7 +73,7 @@ fn every_field_is_documented() {
 }
 
 #[test]
-fn figures_that_contradict_each_other_are_a_fault() {
+fn numbers_that_contradict_each_other_are_a_fault() {
     let latency = Latency {
         count: 2,
         min: 5,
@@ -97,7 +97,7 @@ fn figures_that_contradict_each_other_are_a_fault() {
     assert!(fault(Latency { count: 3, ..latency.clone() }, ledger).contains("contain 2"));
     assert!(fault(Latency { p50: 6, p90: 5, ..latency.clone() }, ledger).contains("ascend"));
     assert!(fault(Latency { buckets: vec![[7, 1], [5, 1]], ..latency }, ledger).contains("ascend"));
-    let timeline = Timeline { slot_ns: 1, slots: vec![[0, 1, 9, 8, 0]], load: Vec::new() };
+    let timeline = Timeline { slot_ns: 1, slots: vec![[0, 1, 9, 8, 0].into()], load: Vec::new() };
     assert!(Series { timeline: Some(timeline), ..Series::default() }.fault().is_some());
 }
 

@@ -69,7 +69,15 @@ impl Sort {
     }
 
     fn name(self) -> &'static str {
-        ["bus", "id", "rate", "period", "jitter", "count", "last"][self as usize]
+        match self {
+            Self::Bus => "bus",
+            Self::Id => "id",
+            Self::Rate => "rate",
+            Self::Period => "period",
+            Self::Jitter => "jitter",
+            Self::Count => "count",
+            Self::Last => "last",
+        }
     }
 }
 

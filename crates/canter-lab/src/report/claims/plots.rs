@@ -5,29 +5,29 @@ use crate::report::axis::Scale;
 use crate::report::marks;
 use crate::report::svg::{Path, Svg};
 use canter_cli::{terminal::clip, units};
-use canter_measure::verdicts::{Allowed, Labelled, Line, Plot, Quantity, Verdict};
+use canter_measure::verdicts::{Allowed, Labelled, Plot, PlotLine, Quantity, Verdict};
 
 const WIDTH: f64 = 340.0;
 const LEFT: f64 = 10.0;
 const RIGHT: f64 = 330.0;
 /// Ranges wider than this factor have a logarithmic axis.
 const WIDE: f64 = 25.0;
-/// A gap to the figures on either side, as a share of the range.
+/// A gap to the values on either side, as a share of the range.
 const MARGIN: f64 = 0.12;
 
-/// Empty when the verdict rests on no figures.
+/// Empty when the verdict rests on no numbers.
 pub fn of(verdict: &Verdict) -> String {
     match &verdict.plot {
         None => String::new(),
         Some(Plot::Number { quantity }) => number(verdict, *quantity).unwrap_or_default(),
-        Some(Plot::Order { quantity, apart, figures }) => order(verdict, *quantity, *apart, figures),
-        Some(Plot::Course { quantity, figure, against, lines, allowed }) => {
-            course(verdict, &Axes { quantity: *quantity, figure, against, lines, allowed })
+        Some(Plot::Order { quantity, apart, series }) => order(verdict, *quantity, *apart, series),
+        Some(Plot::Course { quantity, statistic, against, lines, allowed }) => {
+            course(verdict, &Axes { quantity: *quantity, statistic, against, lines, allowed })
         }
     }
 }
 
-/// An axis from these figures on, in the quantity's unit.
+/// An axis from these values on, in the quantity's unit.
 struct Axis {
     scale: Scale,
     quantity: Quantity,
@@ -37,11 +37,10 @@ struct Axis {
 }
 
 impl Axis {
-    /// Around all of `figures`. A share begins at 0.
-    fn around(figures: impl Iterator<Item = f64>, quantity: Quantity, pixels: (f64, f64)) -> Self {
-        let figures = figures.filter(|figure| figure.is_finite()).map(|figure| quantity.shown(figure));
-        let (low, high) =
-            figures.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)));
+    /// Around all of `values`. A share begins at 0.
+    fn around(values: impl Iterator<Item = f64>, quantity: Quantity, pixels: (f64, f64)) -> Self {
+        let values = values.filter(|value| value.is_finite()).map(|value| quantity.shown(value));
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)));
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
         if low > 0.0 && quantity != Quantity::Share && high / low >= WIDE {
             let margin = (high / low).powf(MARGIN);
@@ -62,8 +61,8 @@ impl Axis {
         Self { scale: Scale::linear((low, high), pixels), quantity, low, high, logarithmic: false }
     }
 
-    fn at(&self, figure: f64) -> f64 {
-        self.scale.at(self.quantity.shown(figure))
+    fn at(&self, value: f64) -> f64 {
+        self.scale.at(self.quantity.shown(value))
     }
 
     /// Round values with their labels.
@@ -101,12 +100,12 @@ impl Axis {
 }
 
 fn svg(verdict: &Verdict, height: f64) -> Svg {
-    let mut svg = Svg::new(WIDTH, height, &format!("{}: {}", verdict.verdict.name(), verdict.figures));
+    let mut svg = Svg::new(WIDTH, height, &format!("{}: {}", verdict.verdict.name(), verdict.found));
     svg.describe("Shaded: what the criterion allows");
     svg
 }
 
-/// A figure with its interval along a horizontal axis.
+/// A value with its interval along a horizontal axis.
 fn interval(svg: &mut Svg, axis: &Axis, [value, low, high]: [f64; 3], y: f64, tip: &str) {
     let (from, to) = (axis.at(low), axis.at(high));
     if to - from > 1.0 {
@@ -121,9 +120,9 @@ fn number(verdict: &Verdict, quantity: Quantity) -> Option<String> {
     // None lost is a fact of these frames: the interval for all possible ones has no part in the verdict.
     let counted = quantity == Quantity::Share && verdict.paper == Some(0.0);
     let ends = [verdict.low, verdict.high].map(|end| end.filter(|_| !counted).unwrap_or(value));
-    let figure = [value, ends[0], ends[1]];
+    let ends = [value, ends[0], ends[1]];
     let lower = Some(from).filter(|&from| from > 0.0);
-    let shown = figure.into_iter().chain(lower).chain(verdict.to).chain(verdict.paper);
+    let shown = ends.into_iter().chain(lower).chain(verdict.to).chain(verdict.paper);
     let axis = Axis::around(shown, quantity, (LEFT, RIGHT));
     let (top, bottom, y) = (6.0, 40.0, 23.0);
     let mut svg = svg(verdict, bottom + 18.0);
@@ -139,46 +138,46 @@ fn number(verdict: &Verdict, quantity: Quantity) -> Option<String> {
             &format!("the paper: {}", quantity.in_words(paper)),
         );
     }
-    interval(&mut svg, &axis, figure, y, &quantity.in_words(value));
+    interval(&mut svg, &axis, ends, y, &quantity.in_words(value));
     Some(svg.finish())
 }
 
-/// A row for each figure, shaded from where the one before allows it.
-fn order(verdict: &Verdict, quantity: Quantity, apart: f64, figures: &[Labelled]) -> String {
+/// A row for each series, shaded from where the one before allows it.
+fn order(verdict: &Verdict, quantity: Quantity, apart: f64, series: &[Labelled]) -> String {
     const ROW: f64 = 32.0;
-    let all = figures.iter().flat_map(|one| one.figure);
-    let axis = Axis::around(all.chain([0.0]).filter(|&figure| figure > 0.0), quantity, (LEFT, RIGHT));
-    let bottom = 4.0 + ROW * figures.len() as f64;
+    let all = series.iter().flat_map(|one| one.interval);
+    let axis = Axis::around(all.chain([0.0]).filter(|&value| value > 0.0), quantity, (LEFT, RIGHT));
+    let bottom = 4.0 + ROW * series.len() as f64;
     let mut svg = svg(verdict, bottom + 18.0);
     axis.draw_below(&mut svg, (4.0, bottom));
-    for (n, one) in figures.iter().enumerate() {
+    for (n, one) in series.iter().enumerate() {
         let top = 4.0 + ROW * n as f64;
-        if let Some(before) = n.checked_sub(1).map(|before| figures[before].figure[0]) {
+        if let Some(before) = n.checked_sub(1).map(|before| series[before].interval[0]) {
             let from = axis.at(before * apart);
             svg.rect("allowed", (from, top + 17.0), (RIGHT - from, 14.0));
         }
-        let value = quantity.in_words(one.figure[0]);
+        let value = quantity.in_words(one.interval[0]);
         svg.text("name", (LEFT, top + 12.0), &clip(&one.label, 34));
         svg.text("value end", (RIGHT, top + 12.0), &value);
-        interval(&mut svg, &axis, one.figure, top + 24.0, &format!("{}: {value}", one.label));
+        interval(&mut svg, &axis, one.interval, top + 24.0, &format!("{}: {value}", one.label));
     }
     svg.finish()
 }
 
 struct Axes<'a> {
     quantity: Quantity,
-    figure: &'a str,
+    statistic: &'a str,
     against: &'a str,
-    lines: &'a [Line],
+    lines: &'a [PlotLine],
     allowed: &'a [Allowed],
 }
 
 /// Space for the vertical axis's labels.
-const FIGURES: f64 = 62.0;
+const LABELS: f64 = 62.0;
 
 /// Lines over the number that was varied.
 fn course(verdict: &Verdict, axes: &Axes<'_>) -> String {
-    let &Axes { quantity, figure, against, lines, allowed } = axes;
+    let &Axes { quantity, statistic, against, lines, allowed } = axes;
     let key = if lines.len() > 1 { 16.0 * lines.len() as f64 } else { 0.0 };
     let (top, bottom) = (22.0 + key, 132.0 + key);
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -189,16 +188,16 @@ fn course(verdict: &Verdict, axes: &Axes<'_>) -> String {
     let x = horizontal(points().map(|point| point[0]).chain(allowed.iter().map(|one| one.at)));
     let mut svg = svg(verdict, bottom + 34.0);
     let ticks = y.ticks(4);
-    svg.levels("grid", ticks.iter().map(|(y, _)| *y), (FIGURES, RIGHT));
+    svg.levels("grid", ticks.iter().map(|(y, _)| *y), (LABELS, RIGHT));
     for (y, label) in &ticks {
-        svg.text("tick end", (FIGURES - 6.0, y + 4.0), label);
+        svg.text("tick end", (LABELS - 6.0, y + 4.0), label);
     }
-    svg.line("axis", (FIGURES, bottom), (RIGHT, bottom));
+    svg.line("axis", (LABELS, bottom), (RIGHT, bottom));
     for tick in x.ticks(5) {
         svg.text("tick middle", (x.at(tick), bottom + 14.0), &units::grouped(tick as u64));
     }
     svg.text("head end", (RIGHT, bottom + 28.0), &clip(against, 40));
-    svg.text("head", (LEFT, key + 12.0), &clip(figure, 48));
+    svg.text("head", (LEFT, key + 12.0), &clip(statistic, 48));
     shade(&mut svg, allowed, (&x, &y), (top, bottom));
     for (n, line) in lines.iter().enumerate() {
         draw_line(&mut svg, n, line, (&x, &y), lines.len() > 1);
@@ -214,7 +213,7 @@ fn course(verdict: &Verdict, axes: &Axes<'_>) -> String {
 fn horizontal(all: impl Iterator<Item = f64>) -> Scale {
     let all = all.filter(|one| one.is_finite());
     let (low, high) = all.fold((f64::MAX, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
-    let pixels = (FIGURES + 10.0, RIGHT - 10.0);
+    let pixels = (LABELS + 10.0, RIGHT - 10.0);
     match low > 0.0 && high / low >= WIDE {
         true => Scale::logarithmic((low, high), pixels),
         false => Scale::linear((low.min(high), high), pixels),
@@ -231,33 +230,23 @@ fn shade(svg: &mut Svg, allowed: &[Allowed], (x, y): (&Scale, &Axis), (top, bott
         let (lower, upper) = ends(one);
         return svg.rect("allowed", (x.at(one.at) - 8.0, upper), (16.0, lower - upper));
     }
-    let mut path = Path::default();
     let upper = allowed.iter().map(|one| (x.at(one.at), ends(one).1));
     let lower = allowed.iter().rev().map(|one| (x.at(one.at), ends(one).0));
-    for (n, (x, y)) in upper.chain(lower).enumerate() {
-        if n == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-    }
-    svg.plain_path("allowed", &path);
+    svg.plain_path("allowed", &Path::through(upper.chain(lower)));
 }
 
 /// A single line has the verdict's colour; several have their own.
-fn draw_line(svg: &mut Svg, n: usize, line: &Line, (x, y): (&Scale, &Axis), several: bool) {
+fn draw_line(svg: &mut Svg, n: usize, line: &PlotLine, (x, y): (&Scale, &Axis), several: bool) {
     let class = if several { marks::class(n) } else { String::new() };
     svg.group(&class, |svg| {
-        let mut path = Path::default();
         let mut intervals = Path::default();
-        for (n, &[at, value, low, high]) in line.points.iter().enumerate() {
-            let (px, py) = (x.at(at), y.at(value));
-            if n == 0 {
-                path.move_to(px, py)
-            } else {
-                path.line_to(px, py)
-            }
+        for &[at, _, low, high] in &line.points {
             if y.at(low) - y.at(high) > 1.0 {
-                intervals.move_to(px, y.at(low));
+                intervals.move_to(x.at(at), y.at(low));
                 intervals.down_to(y.at(high));
             }
         }
+        let path = Path::through(line.points.iter().map(|&[at, value, ..]| (x.at(at), y.at(value))));
         svg.path("line", &path, &line.label);
         svg.plain_path("interval", &intervals);
         for &[at, value, ..] in &line.points {
@@ -275,7 +264,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A number as a file may have it: any but infinite ones.
-    fn figure() -> impl Strategy<Value = f64> {
+    fn value() -> impl Strategy<Value = f64> {
         prop_oneof![-2.0..9.0_f64, 0.0..90_000.0_f64, prop::num::f64::NORMAL | prop::num::f64::ZERO]
     }
 
@@ -285,21 +274,21 @@ mod tests {
 
     fn plot() -> impl Strategy<Value = Plot> {
         let label = || prop::sample::select(vec!["can-gw", "<script>", ""]).prop_map(str::to_owned);
-        let labelled = (label(), prop::array::uniform3(figure()));
-        let labelled = labelled.prop_map(|(label, figure)| Labelled { label, figure });
-        let points = prop::collection::vec(prop::array::uniform4(figure()), 0..5);
-        let line = (label(), points).prop_map(|(label, points)| Line { label, points });
-        let allowed = (figure(), figure(), prop::option::of(figure()));
+        let labelled = (label(), prop::array::uniform3(value()));
+        let labelled = labelled.prop_map(|(label, interval)| Labelled { label, interval });
+        let points = prop::collection::vec(prop::array::uniform4(value()), 0..5);
+        let line = (label(), points).prop_map(|(label, points)| PlotLine { label, points });
+        let allowed = (value(), value(), prop::option::of(value()));
         let allowed = allowed.prop_map(|(at, from, to)| Allowed { at, from, to });
         let lines = prop::collection::vec(line, 0..3);
         prop_oneof![
             quantity().prop_map(|quantity| Plot::Number { quantity }),
-            (quantity(), figure(), prop::collection::vec(labelled, 0..4))
-                .prop_map(|(quantity, apart, figures)| Plot::Order { quantity, apart, figures }),
+            (quantity(), value(), prop::collection::vec(labelled, 0..4))
+                .prop_map(|(quantity, apart, series)| Plot::Order { quantity, apart, series }),
             (quantity(), label(), lines, prop::collection::vec(allowed, 0..4)).prop_map(
                 |(quantity, against, lines, allowed)| Plot::Course {
                     quantity,
-                    figure: against.clone(),
+                    statistic: against.clone(),
                     against,
                     lines,
                     allowed
@@ -310,13 +299,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_verdict_of_a_file_is_drawn(plot in plot(), numbers in prop::array::uniform6(prop::option::of(figure()))) {
+        fn any_verdict_of_a_file_is_drawn(plot in plot(), numbers in prop::array::uniform6(prop::option::of(value()))) {
             let [value, low, high, from, to, paper] = numbers;
             let text = String::new;
             let (study, claim, at, says) = (text(), text(), text(), text());
-            let (verdict, figures) = (Word::Refuted, "<script>".to_owned());
+            let (verdict, found) = (Word::Refuted, "<script>".to_owned());
             let verdict = Verdict {
-                study, claim, at, says, verdict, figures, value, low, high, from, to, paper, boots: 1, plot: Some(plot),
+                study, claim, at, says, verdict, found, value, low, high, from, to, paper, boots: 1, plot: Some(plot),
             };
             let drawn = of(&verdict);
             let whole = drawn.is_empty() || drawn.starts_with("<svg") && drawn.ends_with("</svg>\n");

@@ -1,11 +1,11 @@
-//! A comparison in the terminal: a sentence, then one line per figure.
+//! A comparison in the terminal: a sentence, then one line per statistic.
 
-use super::{Compared, Comparison, Figure, FigureKind, Verdict};
+use super::{Compared, ComparedStatistic, Comparison, Decision, StatisticKind};
 use canter_cli::terminal::{self, GREEN, Ink, RED, Style, Table, YELLOW};
 use canter_cli::units;
 use canter_measure::result::ClockKind;
 
-impl Verdict {
+impl Decision {
     pub fn name(self) -> &'static str {
         match self {
             Self::Regression => "worse",
@@ -42,17 +42,18 @@ impl Verdict {
 /// The whole comparison, at most 80 columns wide.
 pub fn text(comparison: &Comparison, ink: Ink) -> String {
     let mut out = String::new();
-    let both: Vec<&Compared> = comparison.series.iter().filter(|series| !series.figures.is_empty()).collect();
+    let both: Vec<&Compared> =
+        comparison.series.iter().filter(|series| !series.statistics.is_empty()).collect();
     for group in both.chunk_by(|a, b| a.heading == b.heading) {
         terminal::paragraph(&mut out, &format!("{}:", group[0].heading), "", ink, Style::Plain);
         table(&mut out, group, ink);
     }
-    for series in comparison.series.iter().filter(|series| series.figures.is_empty()) {
+    for series in comparison.series.iter().filter(|series| series.statistics.is_empty()) {
         let note = if series.note.is_empty() { String::new() } else { format!(" ({})", series.note) };
         let line = format!("{}, {}: {}{note}", series.heading, series.label, series.verdict.name());
         terminal::paragraph(&mut out, &line, "    ", ink, series.verdict.style());
     }
-    let bad = comparison.count(Verdict::Regression) + comparison.count(Verdict::Invalid) > 0;
+    let bad = comparison.count(Decision::Regression) + comparison.count(Decision::Invalid) > 0;
     let style = if bad { RED } else { Style::Bold };
     terminal::paragraph(&mut out, &sentence(comparison), "", ink, style);
     terminal::paragraph(&mut out, &method(comparison), "", ink, Style::Faint);
@@ -60,16 +61,16 @@ pub fn text(comparison: &Comparison, ink: Ink) -> String {
 }
 
 fn table(out: &mut String, group: &[&Compared], ink: Ink) {
-    let mut table = Table::new(&["<series", "<figure", "A", "B", "B to A", "95 % interval", "<verdict"]);
+    let mut table = Table::new(&["<series", "<statistic", "A", "B", "B to A", "95 % interval", "<verdict"]);
     for series in group {
-        for (n, figure) in series.figures.iter().enumerate() {
-            let [a, b, change, interval] = numbers(figure);
+        for (n, statistic) in series.statistics.iter().enumerate() {
+            let [a, b, change, interval] = numbers(statistic);
             let label = if n == 0 { series.label.clone() } else { String::new() };
-            let verdict = figure.verdict;
+            let verdict = statistic.verdict;
             let plain = |text: String| (text, Style::Plain);
             table.row([
                 plain(label),
-                plain(figure.name.to_owned()),
+                plain(statistic.name.to_owned()),
                 plain(a),
                 plain(b),
                 (change, verdict.style()),
@@ -82,32 +83,37 @@ fn table(out: &mut String, group: &[&Compared], ink: Ink) {
 }
 
 /// A, B, the change and its interval, formatted.
-pub fn numbers(figure: &Figure) -> [String; 4] {
-    let change = &figure.change;
+pub fn numbers(statistic: &ComparedStatistic) -> [String; 4] {
+    let change = &statistic.change;
     let exact = change.low == change.high;
-    match figure.kind {
-        FigureKind::Ns | FigureKind::Ratio => {
+    match statistic.kind {
+        StatisticKind::Ns | StatisticKind::Ratio => {
             let ns = |value: f64| {
-                if figure.kind == FigureKind::Ns { units::span(value as u64) } else { String::new() }
+                if statistic.kind == StatisticKind::Ns { units::span(value as u64) } else { String::new() }
             };
             let times = |value: f64| format!("{value:.3}×");
             let interval = format!("{:.3}…{:.3}×", change.low, change.high);
-            [ns(figure.a), ns(figure.b), times(change.value), if exact { String::new() } else { interval }]
+            [
+                ns(statistic.a),
+                ns(statistic.b),
+                times(change.value),
+                if exact { String::new() } else { interval },
+            ]
         }
-        FigureKind::Share => {
+        StatisticKind::Share => {
             let percent = |value: f64| format!("{:.2} %", value * 100.0);
             let signed = |value: f64| format!("{:+.2}", value * 100.0);
             let interval = format!("{}…{} %", signed(change.low), signed(change.high));
-            [percent(figure.a), percent(figure.b), format!("{} %", signed(change.value)), interval]
+            [percent(statistic.a), percent(statistic.b), format!("{} %", signed(change.value)), interval]
         }
     }
 }
 
 /// `1 of 9 series is worse by more than 5 %: ring+ring (p50 1.093×). …`
 pub fn sentence(comparison: &Comparison) -> String {
-    let both = comparison.series.iter().filter(|series| !series.figures.is_empty()).count();
+    let both = comparison.series.iter().filter(|series| !series.statistics.is_empty()).count();
     let bound = format!("{} %", (comparison.bound.0 * 1e4).round() / 100.0);
-    let worse = comparison.count(Verdict::Regression);
+    let worse = comparison.count(Decision::Regression);
     let mut sentence = match worse {
         0 if both == 0 => "Nothing could be compared".to_owned(),
         0 => format!("Nothing is worse by more than {bound} in {both} compared series"),
@@ -117,12 +123,12 @@ pub fn sentence(comparison: &Comparison) -> String {
         }
     };
     for (verdict, what) in [
-        (Verdict::Improvement, "better"),
-        (Verdict::Same, "the same"),
-        (Verdict::Undecided, "undecided: measure more frames, or repeat"),
-        (Verdict::OnlyInA, "only in A"),
-        (Verdict::OnlyInB, "only in B"),
-        (Verdict::Invalid, "invalid"),
+        (Decision::Improvement, "better"),
+        (Decision::Same, "the same"),
+        (Decision::Undecided, "undecided: measure more frames, or repeat"),
+        (Decision::OnlyInA, "only in A"),
+        (Decision::OnlyInB, "only in B"),
+        (Decision::Invalid, "invalid"),
     ] {
         let count = comparison.count(verdict);
         if count > 0 {
@@ -132,15 +138,19 @@ pub fn sentence(comparison: &Comparison) -> String {
     sentence + "."
 }
 
-/// The three figures that got worse most.
+/// The three statistics that got worse most.
 fn worst(comparison: &Comparison) -> String {
-    let worse = |figure: &&Figure| figure.verdict == Verdict::Regression;
-    let mut all: Vec<(&str, &Figure)> = (comparison.series.iter())
-        .flat_map(|series| series.figures.iter().filter(worse).map(|figure| (series.label.as_str(), figure)))
+    let worse = |statistic: &&ComparedStatistic| statistic.verdict == Decision::Regression;
+    let mut all: Vec<(&str, &ComparedStatistic)> = (comparison.series.iter())
+        .flat_map(|series| {
+            series.statistics.iter().filter(worse).map(|statistic| (series.label.as_str(), statistic))
+        })
         .collect();
     all.sort_by(|(_, a), (_, b)| b.change.value.total_cmp(&a.change.value));
-    let named =
-        all.iter().take(3).map(|(label, figure)| format!("{label} ({} {})", figure.name, numbers(figure)[2]));
+    let named = all
+        .iter()
+        .take(3)
+        .map(|(label, statistic)| format!("{label} ({} {})", statistic.name, numbers(statistic)[2]));
     let named: Vec<String> = named.collect();
     let more = if all.len() > 3 { ", …" } else { "" };
     format!("{}{more}", named.join(", "))
@@ -148,7 +158,8 @@ fn worst(comparison: &Comparison) -> String {
 
 /// The test, and what it ignores.
 pub fn method(comparison: &Comparison) -> String {
-    let both: Vec<&Compared> = comparison.series.iter().filter(|series| !series.figures.is_empty()).collect();
+    let both: Vec<&Compared> =
+        comparison.series.iter().filter(|series| !series.statistics.is_empty()).collect();
     let ranked = both.iter().filter(|series| series.repeats.iter().all(|&repeats| repeats >= 4)).count();
     if both.is_empty() {
         return String::new();

@@ -1,6 +1,6 @@
 //! A comparison on the page: plain values for the template.
 
-use super::{Comparison, Figure, Verdict};
+use super::{ComparedStatistic, Comparison, Decision};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -15,7 +15,7 @@ pub struct ComparisonView {
 struct ComparedRow {
     heading: String,
     label: String,
-    figure: &'static str,
+    statistic: &'static str,
     /// A, B, the change, its interval.
     numbers: [String; 4],
     verdict: &'static str,
@@ -26,25 +26,25 @@ struct ComparedRow {
 pub fn view(comparison: &Comparison) -> ComparisonView {
     let mut rows = Vec::new();
     for series in &comparison.series {
-        let row = |figure: Option<&Figure>| {
-            let verdict = figure.map_or(series.verdict, |figure| figure.verdict);
+        let row = |statistic: Option<&ComparedStatistic>| {
+            let verdict = statistic.map_or(series.verdict, |statistic| statistic.verdict);
             ComparedRow {
                 heading: series.heading.clone(),
                 label: series.label.clone(),
-                figure: figure.map_or("", |figure| figure.name),
-                numbers: figure.map(super::numbers).unwrap_or_default(),
+                statistic: statistic.map_or("", |statistic| statistic.name),
+                numbers: statistic.map(super::numbers).unwrap_or_default(),
                 verdict: verdict.name(),
                 class: verdict.class(),
                 note: series.note.clone(),
             }
         };
-        match series.figures.as_slice() {
+        match series.statistics.as_slice() {
             [] => rows.push(row(None)),
-            figures => rows.extend(figures.iter().map(|figure| row(Some(figure)))),
+            statistics => rows.extend(statistics.iter().map(|statistic| row(Some(statistic)))),
         }
     }
     ComparisonView {
-        worse: comparison.count(Verdict::Regression) > 0,
+        worse: comparison.count(Decision::Regression) > 0,
         sentence: super::sentence(comparison),
         method: super::method(comparison),
         rows,

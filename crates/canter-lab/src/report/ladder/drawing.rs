@@ -1,10 +1,10 @@
 //! The ladder as a picture: a row for each gateway, a mark for each kernel at its multiple of can-gw's median, a
 //! whisker to its p99, and a tick at the instrument's floor.
 
-use super::{Figures, Ladder, Mark, Panel, Rung};
+use super::{Ladder, Mark, Measurement, Panel, Rung};
 use crate::report::axis::Scale;
 use crate::report::marks;
-use crate::report::plot::{self, CHARACTER, Size};
+use crate::report::plot::{self, CHARACTER, WIDTH};
 use crate::report::svg::Svg;
 use canter_cli::{terminal::clip, units};
 
@@ -12,56 +12,34 @@ use canter_cli::{terminal::clip, units};
 const LANE: f64 = 5.0;
 const NAMES_MAX: usize = 36;
 
-struct Layout {
-    size: Size,
-    left: f64,
-    right: f64,
-    /// The height of a row's name above its marks, on narrow screens.
-    name: f64,
-    heading: f64,
-    bottom: f64,
+/// Above the rows of a panel.
+const HEADING: f64 = 26.0;
+/// Below all rows.
+const AXIS: f64 = 24.0;
+/// Where the marks end.
+const RIGHT: f64 = WIDTH - 138.0;
+
+/// The height of a row; one with marks of a single kernel has that of its text.
+fn row_height(panel: &Panel<'_>) -> f64 {
+    let kernels = panel.rungs.iter().map(|rung| rung.marks.len()).max().unwrap_or(1);
+    (LANE * kernels as f64 + 6.0).max(17.0)
 }
 
-impl Layout {
-    fn new(size: Size, ladder: &Ladder<'_>) -> Self {
-        let rungs = ladder.panels.iter().flat_map(|panel| &panel.rungs);
-        let longest = rungs.map(|rung| rung.gateway.chars().count()).max().unwrap_or(0);
-        let left = CHARACTER * longest.clamp(8, NAMES_MAX) as f64 + 12.0;
-        match size {
-            Size::Wide => {
-                Self { size, left, right: size.width() - 138.0, name: 0.0, heading: 26.0, bottom: 24.0 }
-            }
-            Size::Narrow => {
-                Self { size, left: 8.0, right: size.width() - 8.0, name: 17.0, heading: 28.0, bottom: 24.0 }
-            }
-        }
-    }
-
-    fn row(&self, kernels: usize) -> f64 {
-        self.name + LANE * kernels as f64 + if self.size == Size::Wide { 6.0 } else { 8.0 }
-    }
-
-    /// The height of a row that has marks of one kernel at most is that of its text.
-    fn row_of(&self, panel: &Panel<'_>) -> f64 {
-        let kernels = panel.rungs.iter().map(|rung| rung.marks.len()).max().unwrap_or(1);
-        self.row(kernels).max(17.0)
-    }
-}
-
-pub fn draw(ladder: &Ladder<'_>, size: Size) -> String {
-    let layout = Layout::new(size, ladder);
-    let heights =
-        ladder.panels.iter().map(|panel| layout.heading + layout.row_of(panel) * panel.rungs.len() as f64);
+pub fn draw(ladder: &Ladder<'_>) -> String {
+    let rungs = ladder.panels.iter().flat_map(|panel| &panel.rungs);
+    let longest = rungs.map(|rung| rung.gateway.chars().count()).max().unwrap_or(0);
+    let left = CHARACTER * longest.clamp(8, NAMES_MAX) as f64 + 12.0;
+    let heights = ladder.panels.iter().map(|panel| HEADING + row_height(panel) * panel.rungs.len() as f64);
     let bottom: f64 = heights.sum();
     let title =
         format!("Gateways by their median, as a multiple of can-gw's, on {}", ladder.kernels.join(", "));
-    let mut svg = Svg::new(size.width(), bottom + layout.bottom, &title);
+    let mut svg = Svg::new(WIDTH, bottom + AXIS, &title);
     svg.describe(&description(ladder));
-    let scale = scale(ladder, (layout.left, layout.right));
-    axis(&mut svg, &scale, &layout, bottom);
+    let scale = scale(ladder, (left, RIGHT));
+    axis(&mut svg, &scale, bottom);
     let mut top = 0.0;
     for panel in &ladder.panels {
-        top = draw_panel(&mut svg, ladder, panel, &scale, &layout, top);
+        top = draw_panel(&mut svg, ladder, panel, &scale, top);
     }
     svg.finish()
 }
@@ -70,8 +48,8 @@ fn description(ladder: &Ladder<'_>) -> String {
     let kernel = ladder.newest_plain();
     let of_panel = |panel: &Panel<'_>| {
         let rungs = panel.rungs.iter().filter_map(|rung| {
-            let figures = rung.figures(kernel)?;
-            Some(format!("{} {}", rung.gateway, units::ratio(figures.median, figures.reference)?))
+            let measured = rung.measurement(kernel)?;
+            Some(format!("{} {}", rung.gateway, units::ratio(measured.median, measured.reference)?))
         });
         let rungs: Vec<String> = rungs.collect();
         format!("{}, on {kernel}: {}", panel.heading(), plot::first_few(rungs.into_iter(), ", "))
@@ -79,26 +57,26 @@ fn description(ladder: &Ladder<'_>) -> String {
     ladder.panels.iter().map(of_panel).collect::<Vec<_>>().join("; ")
 }
 
-fn all_figures<'a>(ladder: &'a Ladder<'_>) -> impl Iterator<Item = Figures> + 'a {
+fn all_measurements<'a>(ladder: &'a Ladder<'_>) -> impl Iterator<Item = Measurement> + 'a {
     let rungs = ladder.panels.iter().flat_map(|panel| &panel.rungs);
-    rungs.flat_map(|rung| rung.marks.keys().filter_map(|kernel| rung.figures(kernel)))
+    rungs.flat_map(|rung| rung.marks.keys().filter_map(|kernel| rung.measurement(kernel)))
 }
 
 fn scale(ladder: &Ladder<'_>, pixels: (f64, f64)) -> Scale {
     let (mut least, mut most) = (1.0_f64, 1.0_f64);
-    for figures in all_figures(ladder) {
-        let floor = figures.floor.filter(|&floor| floor > 0).unwrap_or(figures.median);
-        least = least.min(figures.ratio(floor.min(figures.median)));
-        most = most.max(figures.ratio(figures.p99.max(figures.median)));
+    for measured in all_measurements(ladder) {
+        let floor = measured.floor.filter(|&floor| floor > 0).unwrap_or(measured.median);
+        least = least.min(measured.ratio(floor.min(measured.median)));
+        most = most.max(measured.ratio(measured.p99.max(measured.median)));
     }
     Scale::logarithmic((least / 1.1, most * 1.15), pixels)
 }
 
 /// Vertical lines at round multiples, and a strong one at can-gw.
-fn axis(svg: &mut Svg, scale: &Scale, layout: &Layout, bottom: f64) {
+fn axis(svg: &mut Svg, scale: &Scale, bottom: f64) {
     let powers = (-3..7).map(|power| 10_f64.powi(power));
     let round = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|n| n * power));
-    let top = layout.heading - 4.0;
+    let top = HEADING - 4.0;
     let mut free = f64::MIN;
     for tick in round.filter(|&tick| scale.covers(tick)) {
         let (x, is_reference) = (scale.at(tick), (tick - 1.0).abs() < 1e-9);
@@ -117,26 +95,19 @@ fn axis(svg: &mut Svg, scale: &Scale, layout: &Layout, bottom: f64) {
 }
 
 /// Draws a panel from `top` on; returns where it ends.
-fn draw_panel(
-    svg: &mut Svg,
-    ladder: &Ladder<'_>,
-    panel: &Panel<'_>,
-    scale: &Scale,
-    layout: &Layout,
-    top: f64,
-) -> f64 {
-    let (first, row) = (top + layout.heading, layout.row_of(panel));
+fn draw_panel(svg: &mut Svg, ladder: &Ladder<'_>, panel: &Panel<'_>, scale: &Scale, top: f64) -> f64 {
+    let (first, row) = (top + HEADING, row_height(panel));
     let bottom = first + row * panel.rungs.len() as f64;
-    headings(svg, ladder, panel, layout, first - 8.0);
+    headings(svg, ladder, panel, first - 8.0);
     for (n, rung) in panel.rungs.iter().enumerate() {
         let top = first + row * n as f64;
-        svg.line("rung", (0.0, top), (layout.size.width(), top));
-        words(svg, ladder, rung, layout, (top, row));
+        svg.line("rung", (0.0, top), (WIDTH, top));
+        let middle = top + row / 2.0;
+        words(svg, ladder, rung, middle + 4.2);
         let lanes: Vec<usize> = drawn_kernels(ladder, panel);
-        let middle = top + layout.name + (row - layout.name) / 2.0;
         for (place, &kernel) in lanes.iter().enumerate() {
             let lane = middle + LANE * (place as f64 - (lanes.len() as f64 - 1.0) / 2.0);
-            mark(svg, rung, (kernel, &ladder.kernels[kernel]), scale, (lane, layout.right));
+            mark(svg, rung, (kernel, &ladder.kernels[kernel]), scale, lane);
         }
     }
     bottom
@@ -148,55 +119,40 @@ fn drawn_kernels(ladder: &Ladder<'_>, panel: &Panel<'_>) -> Vec<usize> {
     (0..ladder.kernels.len()).filter(|&n| has(&ladder.kernels[n])).collect()
 }
 
-fn headings(svg: &mut Svg, ladder: &Ladder<'_>, panel: &Panel<'_>, layout: &Layout, y: f64) {
-    match layout.size {
-        Size::Wide => {
-            svg.text("head", (0.0, y), &clip(&format!("Measured by {}", panel.heading()), 100));
-            let kernel = clip(ladder.newest_plain(), 14);
-            svg.text("head end", (layout.size.width(), y), &format!("median on {kernel}"));
-        }
-        Size::Narrow => {
-            let heading = format!("Measured by {} ({})", panel.instrument(), panel.setting.study);
-            svg.text("head", (0.0, y), &clip(&heading, 52));
-        }
-    }
+fn headings(svg: &mut Svg, ladder: &Ladder<'_>, panel: &Panel<'_>, y: f64) {
+    svg.text("head", (0.0, y), &clip(&format!("Measured by {}", panel.heading()), 100));
+    let kernel = clip(ladder.newest_plain(), 14);
+    svg.text("head end", (WIDTH, y), &format!("median on {kernel}"));
 }
 
-fn words(svg: &mut Svg, ladder: &Ladder<'_>, rung: &Rung, layout: &Layout, (top, row): (f64, f64)) {
-    let y = if layout.size == Size::Wide { top + row / 2.0 + 4.2 } else { top + 14.0 };
+fn words(svg: &mut Svg, ladder: &Ladder<'_>, rung: &Rung, y: f64) {
     svg.text("name", (0.0, y), &clip(&rung.gateway, NAMES_MAX));
-    let Some(figures) = rung.figures(ladder.newest_plain()) else { return };
-    let ratio = units::ratio(figures.median, figures.reference).unwrap_or_default();
-    let right = layout.size.width();
-    match layout.size {
-        Size::Wide => {
-            svg.text("value strong end", (right - 68.0, y), &ratio);
-            svg.text("value end", (right, y), &units::span(figures.median));
-        }
-        Size::Narrow => svg.text("value strong end", (right, y), &ratio),
-    }
+    let Some(measured) = rung.measurement(ladder.newest_plain()) else { return };
+    let ratio = units::ratio(measured.median, measured.reference).unwrap_or_default();
+    svg.text("value strong end", (WIDTH - 68.0, y), &ratio);
+    svg.text("value end", (WIDTH, y), &units::span(measured.median));
 }
 
-fn mark(svg: &mut Svg, rung: &Rung, (n, kernel): (usize, &str), scale: &Scale, (y, right): (f64, f64)) {
+fn mark(svg: &mut Svg, rung: &Rung, (n, kernel): (usize, &str), scale: &Scale, y: f64) {
     match rung.mark(kernel) {
         None => {}
         Some(Mark::Nothing(why)) => {
-            marks::cross(svg, (right - 5.0, y), &format!("{}, {kernel}: {why}", rung.gateway))
+            marks::cross(svg, (RIGHT - 5.0, y), &format!("{}, {kernel}: {why}", rung.gateway))
         }
-        Some(Mark::Measured(figures)) => {
-            if let Some(floor) = figures.floor.filter(|&floor| floor > 0) {
-                let x = scale.at(figures.ratio(floor));
+        Some(Mark::Measured(measured)) => {
+            if let Some(floor) = measured.floor.filter(|&floor| floor > 0) {
+                let x = scale.at(measured.ratio(floor));
                 svg.line(&format!("tail {}", marks::class(n)), (x, y - 2.5), (x, y + 2.5));
             }
-            let [x, end] = [figures.median, figures.p99].map(|ns| scale.at(figures.ratio(ns)));
+            let [x, end] = [measured.median, measured.p99].map(|ns| scale.at(measured.ratio(ns)));
             svg.line(&format!("tail {}", marks::class(n)), (x, y), (end, y));
-            let ratio = units::ratio(figures.median, figures.reference).unwrap_or_default();
-            let spans = [figures.median, figures.p99].map(units::span);
-            let loss = figures.loss();
+            let ratio = units::ratio(measured.median, measured.reference).unwrap_or_default();
+            let spans = [measured.median, measured.p99].map(units::span);
+            let loss = measured.loss();
             let tip = format!("{}, {kernel}: {ratio}, median {}, p99 {}", rung.gateway, spans[0], spans[1]);
             let tip = if loss.is_empty() { tip } else { format!("{tip}; {loss}") };
             marks::draw(svg, n, (x, y), &tip);
-            if figures.lost > 0 {
+            if measured.lost > 0 {
                 marks::ring(svg, (x, y), &tip);
             }
         }

@@ -10,7 +10,7 @@ pub use course::Course;
 pub use knee::Knee;
 pub use line::Line;
 pub use order::Order;
-pub use ratio::{Lost, Ratio};
+pub use ratio::{LostShare, Ratio};
 
 use super::{
     evidence::Evidence,
@@ -22,26 +22,26 @@ use serde::Deserialize;
 
 #[derive(Clone, Debug)]
 pub enum Criterion {
-    /// One figure is so many times another.
+    /// One statistic is so many times another.
     Ratio(Box<Ratio>),
-    /// Figures of several series ascend.
+    /// Statistics of several series ascend.
     Order(Order),
-    /// A figure stays, rises or rises in a straight line while a number is varied.
+    /// A statistic stays, rises or rises in a straight line while a number is varied.
     Course(Course),
     /// The cost of a system call grows in a straight line with the number of frames.
     Line(Line),
     /// The period from which on no frames are lost.
     Knee(Box<Knee>),
     /// The share of lost frames.
-    Lost(Lost),
+    Lost(LostShare),
     /// Nothing here can decide it, for this reason.
     Cannot(String),
 }
 
-/// The side on which the paper's number bounds a figure.
+/// The side on which the paper's number bounds a statistic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum BoundSide {
     /// Between the paper's number divided and multiplied by the factor.
     #[default]
     About,
@@ -49,12 +49,12 @@ pub enum Side {
     AtMost,
 }
 
-/// The paper's number, and how far a figure may be from it.
+/// The paper's number, and how far a statistic may be from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub paper: f64,
     pub within: f64,
-    pub side: Side,
+    pub side: BoundSide,
 }
 
 impl Bounds {
@@ -65,13 +65,13 @@ impl Bounds {
         }
     }
 
-    /// The lowest and the highest figure that reproduce the paper's.
+    /// The lowest and the highest value that reproduce the paper's.
     pub fn range(self) -> [f64; 2] {
         let (least, most) = (self.paper / self.within, self.paper * self.within);
         match self.side {
-            Side::About => [least, most],
-            Side::AtLeast => [least, f64::INFINITY],
-            Side::AtMost => [0.0, most],
+            BoundSide::About => [least, most],
+            BoundSide::AtLeast => [least, f64::INFINITY],
+            BoundSide::AtMost => [0.0, most],
         }
     }
 }
@@ -86,9 +86,9 @@ impl Criterion {
             Self::Line(line) => line.decide(evidence),
             Self::Knee(knee) => knee.decide(evidence),
             Self::Lost(lost) => lost.decide(evidence),
-            Self::Cannot(why) => Err(Outcome::without_figures(Word::NotMeasurable, why.clone())),
+            Self::Cannot(why) => Err(Outcome::nothing_found(Word::NotMeasurable, why.clone())),
         };
-        outcome.unwrap_or_else(|without_figures| without_figures)
+        outcome.unwrap_or_else(|nothing_found| nothing_found)
     }
 
     /// The error of a criterion that contradicts itself.
@@ -117,11 +117,11 @@ fn check_factor(criterion: &str, within: f64) -> Result<(), String> {
     }
 }
 
-/// Figures as multiples of those on a straight line, which a factor allows on both sides.
-fn beside_a_line(figure: &str, against: &str, lines: Vec<verdicts::Line>, within: f64) -> Plot {
+/// Values as multiples of those on a straight line, which a factor allows on both sides.
+fn beside_a_line(statistic: &str, against: &str, lines: Vec<verdicts::PlotLine>, within: f64) -> Plot {
     let points = || lines.iter().flat_map(|line| &line.points).map(|point| point[0]);
     let ends = [points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max)];
     let allowed = ends.map(|at| Allowed { at, from: 1.0 / within, to: Some(within) }).to_vec();
-    let figure = format!("{figure}, as a multiple of the straight line");
-    Plot::Course { quantity: Quantity::Ratio, figure, against: against.to_owned(), lines, allowed }
+    let statistic = format!("{statistic}, as a multiple of the straight line");
+    Plot::Course { quantity: Quantity::Ratio, statistic, against: against.to_owned(), lines, allowed }
 }

@@ -1,40 +1,18 @@
-//! The series of the given results that a claim rests on: a figure of each boot, and what other studies found under the
+//! The series of the given results that a claim rests on: a statistic of each boot, and what other studies found under the
 //! same condition.
 
 use super::{
     outcome::{Outcome, Word},
     selector::Selector,
+    statistic::Statistic,
 };
 use canter_measure::{
     result::{Condition, ResultFile, Series},
-    statistics::{self, Confidence, Estimate},
-    verdicts::Quantity,
+    statistics::Estimate,
 };
-use serde::Deserialize;
 
 /// Boots that a worst case needs.
 pub const BOOTS: usize = 5;
-
-/// A figure of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    Min,
-    P50,
-    P90,
-    P99,
-    P999,
-    /// The longest latency of a boot; needs [`BOOTS`] boots.
-    Max,
-    /// The cost of the system call per frame.
-    Call,
-    /// The cost of the kernel's delivery per frame.
-    Delivery,
-    /// Both together.
-    Total,
-    /// The processor's load, of a curve at the selector's rate.
-    Load,
-}
 
 /// The results that were given, and the claim's own study.
 pub struct Evidence<'a> {
@@ -46,27 +24,27 @@ pub struct Evidence<'a> {
 
 /// A series with the number of its result file.
 #[derive(Clone, Copy)]
-pub struct Found<'a> {
+pub struct FoundSeries<'a> {
     pub file: usize,
     pub result: &'a ResultFile,
     pub series: &'a Series,
 }
 
-/// One figure: of each boot, with the file it is from.
+/// One statistic: of each boot, with the file it is from.
 pub struct Sample {
     pub boots: Vec<(usize, Estimate)>,
-    /// The same figure under the same condition, in other studies.
+    /// The same statistic under the same condition, in other studies.
     pub elsewhere: Vec<f64>,
 }
 
 type Result<T> = std::result::Result<T, Outcome>;
 
 fn not_measurable<T>(why: String) -> Result<T> {
-    Err(Outcome::without_figures(Word::NotMeasurable, why))
+    Err(Outcome::nothing_found(Word::NotMeasurable, why))
 }
 
 fn undecided<T>(why: String) -> Result<T> {
-    Err(Outcome::without_figures(Word::Undecided, why))
+    Err(Outcome::nothing_found(Word::Undecided, why))
 }
 
 impl<'a> Evidence<'a> {
@@ -81,11 +59,11 @@ impl<'a> Evidence<'a> {
     }
 
     /// Every series that a selector names, valid and measured.
-    pub fn all(&self, selector: &Selector) -> Result<Vec<Found<'a>>> {
+    pub fn all(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
         let wanted = self.complete(selector);
         let files = self.results.iter().enumerate().filter(|(_, result)| wanted.is_of(result));
         let series = files.flat_map(|(file, result)| {
-            result.series.iter().map(move |series| Found { file, result, series })
+            result.series.iter().map(move |series| FoundSeries { file, result, series })
         });
         let found: Vec<_> = series.filter(|found| wanted.matches(found.series)).collect();
         let measured: Vec<_> =
@@ -101,9 +79,9 @@ impl<'a> Evidence<'a> {
     }
 
     /// The one series of each boot that a selector names.
-    fn one_each(&self, selector: &Selector) -> Result<Vec<Found<'a>>> {
+    fn one_each(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
         let found = self.all(selector)?;
-        let alike = |a: &Found<'_>, b: &Found<'_>| {
+        let alike = |a: &FoundSeries<'_>, b: &FoundSeries<'_>| {
             a.series.condition == b.series.condition && a.series.method == b.series.method
         };
         match found.iter().find(|one| !alike(one, &found[0])) {
@@ -117,19 +95,19 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// A figure of the one series that a selector names; `less_floor`: without the instrument's own time.
-    pub fn sample(&self, selector: &Selector, figure: Figure, less_floor: bool) -> Result<Sample> {
+    /// A statistic of the one series that a selector names; `less_floor`: without the instrument's own time.
+    pub fn sample(&self, selector: &Selector, statistic: Statistic, less_floor: bool) -> Result<Sample> {
         let found = self.one_each(selector)?;
         let name = || self.complete(selector);
         let boots: Result<Vec<_>> = found
             .iter()
-            .map(|one| match figure.of(one.series, less_floor, selector.rate) {
+            .map(|one| match statistic.of(one.series, less_floor, selector.rate) {
                 Ok(estimate) => Ok((one.file, estimate)),
                 Err(why) => undecided(format!("{}: {why}", name())),
             })
             .collect();
         let boots = boots?;
-        if figure == Figure::Max && boots.len() < BOOTS {
+        if statistic == Statistic::Max && boots.len() < BOOTS {
             return undecided(format!(
                 "{}: a worst case needs {BOOTS} boots, there are {} (at worst {:.1} µs)",
                 name(),
@@ -139,15 +117,15 @@ impl<'a> Evidence<'a> {
         }
         Ok(Sample {
             boots,
-            elsewhere: self.elsewhere(&found[0], |series| figure.of(series, less_floor, selector.rate)),
+            elsewhere: self.elsewhere(&found[0], |series| statistic.of(series, less_floor, selector.rate)),
         })
     }
 
     /// What other studies found on the same kernel, machine and instrument, under the same condition.
     fn elsewhere(
         &self,
-        one: &Found<'_>,
-        figure: impl Fn(&Series) -> std::result::Result<Estimate, String>,
+        one: &FoundSeries<'_>,
+        estimate: impl Fn(&Series) -> std::result::Result<Estimate, String>,
     ) -> Vec<f64> {
         let others = self.results.iter().filter(|other| {
             let (a, b) = (&one.result.environment, &other.environment);
@@ -162,79 +140,13 @@ impl<'a> Evidence<'a> {
                 && other.quantity == one.series.quantity
                 && same_condition(&other.condition, &one.series.condition)
         });
-        same.filter_map(|other| figure(other).ok()).map(|estimate| estimate.value).collect()
+        same.filter_map(|other| estimate(other).ok()).map(|estimate| estimate.value).collect()
     }
 }
 
 /// The same but for the number of frames.
 fn same_condition(a: &Condition, b: &Condition) -> bool {
     *a == Condition { frames: a.frames, ..b.clone() }
-}
-
-impl Figure {
-    pub fn name(self) -> &'static str {
-        let all = [
-            "minimum",
-            "median",
-            "p90",
-            "p99",
-            "p99.9",
-            "maximum",
-            "call",
-            "delivery",
-            "call and delivery",
-            "load",
-        ];
-        all[self as usize]
-    }
-
-    pub fn quantity(self) -> Quantity {
-        if self == Self::Load { Quantity::Share } else { Quantity::Time }
-    }
-
-    /// The figure with its 95 % interval within the series. An error says what the series lacks.
-    fn of(
-        self,
-        series: &Series,
-        less_floor: bool,
-        rate: Option<u64>,
-    ) -> std::result::Result<Estimate, String> {
-        let floor =
-            if less_floor { series.floor_ns.ok_or("its floor was not measured")? as f64 } else { 0.0 };
-        let less = |estimate: Estimate| {
-            let less = |value: f64| (value - floor).max(0.0);
-            Estimate { value: less(estimate.value), low: less(estimate.low), high: less(estimate.high) }
-        };
-        let latency = || series.latency_ns.as_ref().filter(|one| one.count > 0).ok_or("no frame arrived");
-        let cost = || series.cost_ns.as_ref().ok_or("has no cost of a system call");
-        let rank = |per_mille: u64| {
-            let latency = latency()?;
-            statistics::percentile(latency, per_mille, Confidence::ONE)
-                .ok_or_else(|| format!("{} latencies are too few for this percentile", latency.count))
-        };
-        let estimate = match self {
-            Self::Min => Estimate::exact(latency()?.min as f64),
-            Self::P50 => rank(500)?,
-            Self::P90 => rank(900)?,
-            Self::P99 => rank(990)?,
-            Self::P999 => rank(999)?,
-            Self::Max => Estimate::exact(latency()?.max as f64),
-            Self::Call => Estimate::exact(cost()?.per_frame as f64),
-            Self::Delivery => Estimate::exact(cost()?.delivery as f64),
-            Self::Total => Estimate::exact(cost()?.total as f64),
-            Self::Load => return load(series, rate),
-        };
-        Ok(less(estimate))
-    }
-}
-
-/// A share of the processor, at a rate that was measured.
-fn load(series: &Series, rate: Option<u64>) -> std::result::Result<Estimate, String> {
-    let curve = series.curve.as_ref().ok_or("has no curve")?;
-    let rate = rate.ok_or("a load needs a rate")?;
-    let point = curve.points.iter().find(|point| point[0] == rate);
-    let [_, value] = point.ok_or_else(|| format!("was not measured at {rate} {}", curve.against_unit))?;
-    Ok(Estimate::exact(*value as f64 / 10_f64.powi(i32::from(curve.decimals)) / 100.0))
 }
 
 impl Sample {

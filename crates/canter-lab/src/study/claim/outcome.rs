@@ -1,4 +1,4 @@
-//! What a criterion has found: one of four words, the figure with its interval, and the bounds.
+//! What a criterion has found: one of four words, the statistic with its interval, and the bounds.
 
 pub use canter_measure::verdicts::Word;
 use canter_measure::{statistics::Estimate, verdicts::Plot};
@@ -7,9 +7,9 @@ use canter_measure::{statistics::Estimate, verdicts::Plot};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub word: Word,
-    /// The figures in words, or why there are none.
-    pub figures: String,
-    /// The figure that the bounds apply to, if it is one number.
+    /// In words, or why nothing was found.
+    pub found: String,
+    /// The statistic that the bounds apply to, if it is one number.
     pub estimate: Option<Estimate>,
     pub bounds: Option<[f64; 2]>,
     /// The paper's own number.
@@ -21,7 +21,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn without_figures(word: Word, why: String) -> Self {
-        Self { word, figures: why, estimate: None, bounds: None, paper: None, boots: 0, plot: None }
+    pub fn nothing_found(word: Word, why: String) -> Self {
+        Self { word, found: why, estimate: None, bounds: None, paper: None, boots: 0, plot: None }
     }
 }

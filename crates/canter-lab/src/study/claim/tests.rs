@@ -105,30 +105,30 @@ fn what_another_study_found_under_the_same_condition_counts() {
 fn missing_unavailable_ambiguous_and_invalid_series_decide_nothing_and_say_why() {
     let missing = decide(RATIO, &[result("s", vec![series("a", 3000, 0)])]);
     assert_eq!(missing.word, Word::NotMeasurable);
-    assert!(missing.figures.contains("s, kernel 6.12, b"), "{missing:?}");
+    assert!(missing.found.contains("s, kernel 6.12, b"), "{missing:?}");
     let refused = Series::unavailable("b", Condition::default(), "no such driver");
     let refused = decide(RATIO, &[result("s", vec![series("a", 3000, 0), refused])]);
-    assert!(refused.word == Word::NotMeasurable && refused.figures.contains("no such driver"), "{refused:?}");
+    assert!(refused.word == Word::NotMeasurable && refused.found.contains("no such driver"), "{refused:?}");
     let mut other = series("b", 2000, 0);
     other.condition.load = "cpu".to_owned();
     let several = decide(RATIO, &[result("s", vec![series("a", 3000, 0), series("b", 1000, 0), other])]);
-    assert!(several.word == Word::NotMeasurable && several.figures.contains("several"), "{several:?}");
+    assert!(several.word == Word::NotMeasurable && several.found.contains("several"), "{several:?}");
     let mut invalid = series("b", 1000, 0);
     invalid.ledger.received -= 1;
     let invalid = decide(RATIO, &[result("s", vec![series("a", 3000, 0), invalid])]);
-    assert!(invalid.word == Word::Undecided && invalid.figures.contains("invalid"), "{invalid:?}");
+    assert!(invalid.word == Word::Undecided && invalid.found.contains("invalid"), "{invalid:?}");
     let mut late = series("b", 1000, 0);
     late.ledger.late = 2;
     let late = decide(RATIO, &[result("s", vec![series("a", 3000, 0), late])]);
-    assert!(late.word == Word::Undecided && late.figures.contains("2 of 1000 frames were late"), "{late:?}");
+    assert!(late.word == Word::Undecided && late.found.contains("2 of 1000 frames were late"), "{late:?}");
 }
 
 #[test]
 fn an_order_is_refuted_by_one_pair_and_open_where_intervals_overlap() {
     let order =
         "order = { figure = 'p50', ascending = [{ method = 'a' }, { method = 'b' }, { method = 'c' }] }";
-    let of = |figures: [(u64, u64); 3]| {
-        let [a, b, c] = figures;
+    let of = |medians: [(u64, u64); 3]| {
+        let [a, b, c] = medians;
         decide(
             order,
             &[result("s", vec![series("a", a.0, a.1), series("b", b.0, b.1), series("c", c.0, c.1)])],
@@ -142,8 +142,8 @@ fn an_order_is_refuted_by_one_pair_and_open_where_intervals_overlap() {
 
 #[test]
 fn a_course_is_flat_straight_or_rising() {
-    let of = |shape: &str, figures: [u64; 4]| {
-        let points = figures.into_iter().zip([1, 2, 3, 4]).map(|(ns, value)| {
+    let of = |shape: &str, medians: [u64; 4]| {
+        let points = medians.into_iter().zip([1, 2, 3, 4]).map(|(ns, value)| {
             let mut one = series("a", ns, 0);
             one.condition.varied = Some(Varied { name: "filters".to_owned(), value, ..Varied::default() });
             one
@@ -177,7 +177,7 @@ fn a_knee_lies_between_two_periods() {
     assert_eq!(of(250_000, 250_000).word, Word::Refuted);
     assert_eq!(of(215_000, 250_000).word, Word::Undecided);
     let always = of(1000, 250_000);
-    assert!(always.word == Word::Undecided && always.figures.contains("even at the shortest"), "{always:?}");
+    assert!(always.word == Word::Undecided && always.found.contains("even at the shortest"), "{always:?}");
 }
 
 #[test]
@@ -224,24 +224,24 @@ fn a_criterion_that_contradicts_itself_is_refused_with_the_claim_s_name() {
 }
 
 #[test]
-fn an_outcome_has_the_figures_and_bounds_that_its_plot_shows() {
+fn an_outcome_has_the_numbers_and_bounds_that_its_plot_shows() {
     let none = decide(RATIO, &[result("s", vec![series("a", 3000, 0)])]);
     assert_eq!(none.plot, None, "what was not measured is not drawn");
     let ratio = decide(RATIO, &[result("s", vec![series("a", 3000, 0), series("b", 1000, 0)])]);
     assert_eq!(ratio.plot.as_deref(), Some(&Plot::Number { quantity: Quantity::Ratio }));
     let order = "order = { figure = 'p50', ascending = [{ method = 'a' }, { method = 'b' }] }";
     let order = decide(order, &[result("s", vec![series("a", 1000, 0), series("b", 2000, 0)])]);
-    let Some(Plot::Order { quantity: Quantity::Time, figures, .. }) = order.plot.map(|plot| *plot) else {
+    let Some(Plot::Order { quantity: Quantity::Time, series, .. }) = order.plot.map(|plot| *plot) else {
         panic!("a plot")
     };
-    let drawn: Vec<_> = figures.iter().map(|one| (one.label.as_str(), one.figure[0])).collect();
+    let drawn: Vec<_> = series.iter().map(|one| (one.label.as_str(), one.interval[0])).collect();
     assert_eq!(drawn, [("a", 1000.0), ("b", 2000.0)]);
 }
 
 #[test]
 fn a_course_is_drawn_with_what_its_shape_allows() {
-    let of = |shape: &str, within: &str, figures: [u64; 3]| {
-        let all = [0, 1, 10].into_iter().zip(figures).map(|(rules, ns)| {
+    let of = |shape: &str, within: &str, medians: [u64; 3]| {
+        let all = [0, 1, 10].into_iter().zip(medians).map(|(rules, ns)| {
             let mut one = series("a", ns, 0);
             let (name, unit) = ("filters".to_owned(), String::new());
             one.condition.varied = Some(Varied { name, unit, value: rules });

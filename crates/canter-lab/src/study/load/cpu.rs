@@ -1,6 +1,6 @@
 //! The pattern of `hackbench --threads`: groups of threads that send each other short messages.
 
-use super::row::{Line, Row};
+use super::row::{LoadCommand, LoadRow};
 use std::{
     io::{self, Read, Write},
     os::unix::net::UnixStream,
@@ -8,8 +8,12 @@ use std::{
     thread,
 };
 
-pub const LOAD: Row =
-    Row { name: "cpu", ethernet: false, lines: |_| vec![Line::own("cpu")], work: &[("cpu", |_| messages())] };
+pub const LOAD: LoadRow = LoadRow {
+    name: "cpu",
+    ethernet: false,
+    lines: |_| vec![LoadCommand::own("cpu")],
+    work: &[("cpu", |_| messages())],
+};
 
 /// hackbench's defaults: groups, senders and receivers per group, bytes per message.
 const GROUPS: usize = 2;

@@ -1,6 +1,6 @@
 //! A file written, synchronised and deleted again and again.
 
-use super::row::{Line, Row};
+use super::row::{LoadCommand, LoadRow};
 use std::{
     fs::{self, File},
     io::{self, Write},
@@ -8,8 +8,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-pub const LOAD: Row =
-    Row { name: "disk", ethernet: false, lines: |_| vec![Line::own("disk")], work: &[("disk", |_| disk())] };
+pub const LOAD: LoadRow = LoadRow {
+    name: "disk",
+    ethernet: false,
+    lines: |_| vec![LoadCommand::own("disk")],
+    work: &[("disk", |_| disk())],
+};
 
 const FILE_BYTES: usize = 1 << 20;
 

@@ -1,7 +1,7 @@
 //! Loads of a network card: `ping` of iputils in either direction, and a TCP stream of this program.
 
 use super::super::ethernet::Ethernet;
-use super::row::{CANTER, Line, Row};
+use super::row::{CANTER, LoadCommand, LoadRow};
 use std::{
     io::{self, Read, Write},
     net::{TcpListener, TcpStream},
@@ -10,38 +10,39 @@ use std::{
 };
 
 /// `ping -f -s 60000` to the gateway's network card.
-pub const RECEIVE: Row = Row {
+pub const RECEIVE: LoadRow = LoadRow {
     name: "ethernet-receive",
     ethernet: true,
     lines: |ethernet| {
         let to =
             |at: &Ethernet| at.on_the_other_side(&["ping", "-f", "-q", "-s", "60000", &at.gateway_address]);
-        ethernet.map(to).map(Line::elsewhere).into_iter().collect()
+        ethernet.map(to).map(LoadCommand::elsewhere).into_iter().collect()
     },
     work: &[],
 };
 
 /// `ping -f -s 60000` from the gateway's network card.
-pub const SEND: Row = Row {
+pub const SEND: LoadRow = LoadRow {
     name: "ethernet-send",
     ethernet: true,
     lines: |ethernet| {
-        let from =
-            |at: &Ethernet| Line::beside_gateway(&["ping", "-f", "-q", "-s", "60000", &at.other_address]);
+        let from = |at: &Ethernet| {
+            LoadCommand::beside_gateway(&["ping", "-f", "-q", "-s", "60000", &at.other_address])
+        };
         ethernet.map(from).into_iter().collect()
     },
     work: &[],
 };
 
 /// A TCP stream to the gateway at full speed.
-pub const TCP: Row = Row {
+pub const TCP: LoadRow = LoadRow {
     name: "ethernet-tcp",
     ethernet: true,
     lines: |ethernet| {
         let source = |at: &Ethernet| {
             let words = [CANTER, "study", "load", "tcp-source", "--to", &at.gateway_address];
             let sink = [CANTER, "study", "load", "tcp-sink", "--to", &at.gateway_address];
-            vec![Line::beside_gateway(&sink), Line::elsewhere(at.on_the_other_side(&words))]
+            vec![LoadCommand::beside_gateway(&sink), LoadCommand::elsewhere(at.on_the_other_side(&words))]
         };
         ethernet.map(source).unwrap_or_default()
     },

@@ -4,13 +4,13 @@ use super::super::ethernet::Ethernet;
 use std::io;
 
 /// A load.
-pub struct Row {
+pub struct LoadRow {
     /// The name in study files and results.
     pub name: &'static str,
     /// Needs two network cards.
     pub ethernet: bool,
     /// The commands that make the load; they get the Ethernet, if the load needs one.
-    pub lines: fn(Option<&Ethernet>) -> Vec<Line>,
+    pub lines: fn(Option<&Ethernet>) -> Vec<LoadCommand>,
     /// The work of `canter study load NAME [--to ADDRESS]`; returns only on failure.
     pub work: &'static [(&'static str, Work)],
 }
@@ -18,16 +18,16 @@ pub struct Row {
 pub type Work = fn(to: Option<&str>) -> io::Result<()>;
 
 /// A command of a load.
-pub struct Line {
+pub struct LoadCommand {
     pub words: Vec<String>,
     /// Runs on the gateway's machine, not on the other one.
     pub on_gateway: bool,
 }
 
-/// This program, as a word of a [`Line`].
+/// This program, as a word of a [`LoadCommand`].
 pub const CANTER: &str = "canter";
 
-impl Line {
+impl LoadCommand {
     pub fn beside_gateway(words: &[&str]) -> Self {
         Self { words: words.iter().map(|&word| word.to_owned()).collect(), on_gateway: true }
     }

@@ -1,7 +1,8 @@
 //! The loads, in the order in which messages name them; the first row is no load.
 
-use super::{cpu, disk, ethernet, row::Row};
+use super::{cpu, disk, ethernet, row::LoadRow};
 
-const NONE: Row = Row { name: "none", ethernet: false, lines: |_| Vec::new(), work: &[] };
+const NONE: LoadRow = LoadRow { name: "none", ethernet: false, lines: |_| Vec::new(), work: &[] };
 
-pub static LOADS: &[Row] = &[NONE, cpu::LOAD, ethernet::RECEIVE, ethernet::SEND, ethernet::TCP, disk::LOAD];
+pub static LOADS: &[LoadRow] =
+    &[NONE, cpu::LOAD, ethernet::RECEIVE, ethernet::SEND, ethernet::TCP, disk::LOAD];

@@ -19,12 +19,12 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// What it prints, in its folder.
 const LOG: &str = "said";
 
-pub struct Running {
+pub struct RunningRecorder {
     child: Child,
     log: PathBuf,
 }
 
-impl Running {
+impl RunningRecorder {
     /// Starts it and waits until it listens and waits for frames. The inner `Err` is the reason why it does not run here.
     pub fn start(words: &[String], folder: &Path) -> Result<Result<Self, String>, String> {
         let log = folder.join(LOG);
@@ -109,7 +109,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRecorder {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -11,13 +11,13 @@ pub struct Recorder {
     pub name: &'static str,
     /// The name of its file; a `*` at the end stands for what the program appends.
     pub file: &'static str,
-    words: fn(&Order<'_>) -> Vec<String>,
+    words: fn(&Assignment<'_>) -> Vec<String>,
     /// Whether what it says of its own losses, by its exit code, is true.
     pub agrees: fn(i32, &Ledger) -> Result<(), String>,
 }
 
 /// What it is to record.
-pub struct Order<'a> {
+pub struct Assignment<'a> {
     pub nodes: &'a [String],
     pub file: &'a Path,
     /// The memory in which frames may wait.
@@ -40,8 +40,8 @@ pub fn find(name: &str) -> Result<&'static Recorder, String> {
 
 impl Recorder {
     /// The command.
-    pub fn words(&self, order: &Order<'_>) -> failure::Result<Vec<String>> {
-        let mut words = (self.words)(order);
+    pub fn words(&self, assignment: &Assignment<'_>) -> failure::Result<Vec<String>> {
+        let mut words = (self.words)(assignment);
         if words[0] == "canter" {
             words[0] = study::program()?.to_string_lossy().into_owned();
         }
@@ -54,33 +54,44 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// Four fifths for the kernel's ring, the rest for its own queue.
-fn canter(order: &Order<'_>) -> Vec<String> {
-    let own = order.mebibytes / 5;
+fn canter(assignment: &Assignment<'_>) -> Vec<String> {
+    let own = assignment.mebibytes / 5;
     let mut all = words(["canter", "capture"]);
-    all.extend_from_slice(order.nodes);
-    all.extend(words(["-o", &order.file.to_string_lossy(), "--quiet"]));
-    all.extend([format!("--ring={}M", order.mebibytes - own), format!("--buffer={own}M")]);
+    all.extend_from_slice(assignment.nodes);
+    all.extend(words(["-o", &assignment.file.to_string_lossy(), "--quiet"]));
+    all.extend([format!("--ring={}M", assignment.mebibytes - own), format!("--buffer={own}M")]);
     all
 }
 
 /// It takes at most 16 interfaces by name, so `any` of them; one socket then has all of the memory.
-fn candump(order: &Order<'_>) -> Vec<String> {
-    words(["candump", "-l", "-r", &(u64::from(order.mebibytes) << 20).to_string(), "any"])
+fn candump(assignment: &Assignment<'_>) -> Vec<String> {
+    words(["candump", "-l", "-r", &(u64::from(assignment.mebibytes) << 20).to_string(), "any"])
 }
 
 /// A thread and a ring for each interface.
-fn dumpcap(order: &Order<'_>) -> Vec<String> {
-    let each = (order.mebibytes / order.nodes.len() as u32).max(1).to_string();
+fn dumpcap(assignment: &Assignment<'_>) -> Vec<String> {
+    let each = (assignment.mebibytes / assignment.nodes.len() as u32).max(1).to_string();
     let mut all = words(["dumpcap", "-q", "-n", "-B", &each]);
-    order.nodes.iter().for_each(|node| all.extend(words(["-i", node])));
-    all.extend(words(["-w", &order.file.to_string_lossy()]));
+    assignment.nodes.iter().for_each(|node| all.extend(words(["-i", node])));
+    all.extend(words(["-w", &assignment.file.to_string_lossy()]));
     all
 }
 
 /// It takes one interface, or `any`.
-fn tcpdump(order: &Order<'_>) -> Vec<String> {
-    let kibibytes = (order.mebibytes << 10).to_string();
-    words(["tcpdump", "-i", "any", "-n", "-Z", "root", "-B", &kibibytes, "-w", &order.file.to_string_lossy()])
+fn tcpdump(assignment: &Assignment<'_>) -> Vec<String> {
+    let kibibytes = (assignment.mebibytes << 10).to_string();
+    words([
+        "tcpdump",
+        "-i",
+        "any",
+        "-n",
+        "-Z",
+        "root",
+        "-B",
+        &kibibytes,
+        "-w",
+        &assignment.file.to_string_lossy(),
+    ])
 }
 
 fn says_nothing(_: i32, _: &Ledger) -> Result<(), String> {

@@ -20,17 +20,17 @@ no bus cycles: ratios are compared, not times.
 pub fn of(verdicts: &Verdicts) -> String {
     let mut page = format!("{HEAD}\nOf {} claims: {}.\n", verdicts.claims.len(), super::counts(verdicts));
     for (title, claims) in verdicts.by_paper().into_iter().filter(|(title, _)| !title.is_empty()) {
-        page += &format!("\n## {title}\n| where | the paper's claim | verdict | figures here | study |\n");
+        page += &format!("\n## {title}\n| where | the paper's claim | verdict | found here | study |\n");
         page += "| --- | --- | --- | --- | --- |\n";
         for claim in claims {
             let word = match claim.verdict {
                 Word::Undecided | Word::NotMeasurable => claim.verdict.name().to_owned(),
                 word => format!("**{}**", word.name()),
             };
-            let figures = format!("{}{}", claim.figures, claim.numbers()).replace('|', "\\|");
+            let found = format!("{}{}", claim.found, claim.numbers()).replace('|', "\\|");
             let boots = if claim.boots > 1 { format!("; {} boots", claim.boots) } else { String::new() };
             let (place, says, study) = (claim.place(), &claim.says, &claim.study);
-            page += &format!("| {place} | {says} | {word} | {figures}{boots} | `{study}` |\n");
+            page += &format!("| {place} | {says} | {word} | {found}{boots} | `{study}` |\n");
         }
     }
     page

@@ -47,13 +47,16 @@ fn the_page_begins_with_the_counts_of_verdicts_which_lead_to_the_claims() {
 fn the_ladder_marks_what_lost_all_what_is_invalid_and_what_lost_some() {
     let (page, _) = page_of(made().path());
     let ladder = between(&page, "<figure class=\"ladder\">", "</figure>");
-    let wide = between(ladder, "<div class=\"wide\">", "</div>");
-    assert!(wide.contains("<title>read+write, 6.1: lost all 100 frames</title>"), "{wide}");
-    assert!(wide.contains("<title>canchar+canchar, 6.12-rt: invalid: its ledger does not balance"), "{wide}");
-    assert_eq!(wide.matches("class=\"cross\"").count(), 2);
-    assert_eq!(wide.matches("class=\"ring\"").count(), 1);
-    assert!(wide.contains("3 of 103 frames lost"), "{wide}");
-    let bare_metal = wide.matches("<title>bare-metal, ").count();
+    let drawing = between(ladder, "<div class=\"drawing\">", "</div>");
+    assert!(drawing.contains("<title>read+write, 6.1: lost all 100 frames</title>"), "{drawing}");
+    assert!(
+        drawing.contains("<title>canchar+canchar, 6.12-rt: invalid: its ledger does not balance"),
+        "{drawing}"
+    );
+    assert_eq!(drawing.matches("class=\"cross\"").count(), 2);
+    assert_eq!(drawing.matches("class=\"ring\"").count(), 1);
+    assert!(drawing.contains("3 of 103 frames lost"), "{drawing}");
+    let bare_metal = drawing.matches("<title>bare-metal, ").count();
     assert_eq!(bare_metal, 2, "no mark for the kernel on which it was not measured");
     assert!(ladder.contains("lost all 100 frames</td>"), "the table has what the picture has");
 }
@@ -61,11 +64,11 @@ fn the_ladder_marks_what_lost_all_what_is_invalid_and_what_lost_some() {
 #[test]
 fn gateways_of_two_instruments_stand_in_two_panels() {
     let (page, _) = page_of(made().path());
-    let wide = between(&page, "<div class=\"wide\">", "</div>");
-    let probe = wide.find("Measured by canprobe (gateways: ").expect("a panel");
-    let sockets = wide.find("Measured by sockets (sockets: ").expect("a panel");
+    let drawing = between(&page, "<div class=\"drawing\">", "</div>");
+    let probe = drawing.find("Measured by canprobe (gateways: ").expect("a panel");
+    let sockets = drawing.find("Measured by sockets (sockets: ").expect("a panel");
     assert!(probe < sockets, "the panel with most gateways is the first");
-    assert_eq!(wide.matches(">can-gw</text>").count(), 2, "each is compared with its own can-gw");
+    assert_eq!(drawing.matches(">can-gw</text>").count(), 2, "each is compared with its own can-gw");
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn the_verdicts_of_a_second_folder_are_named_and_not_drawn() {
 }
 
 #[test]
-fn figures_without_gateways_make_claims_without_a_ladder() {
+fn results_without_gateways_make_claims_without_a_ladder() {
     let folder = made();
     for n in 0..4 {
         fs::remove_file(folder.path().join(format!("{n}.json"))).expect("it was there");

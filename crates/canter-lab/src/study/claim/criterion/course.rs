@@ -1,27 +1,29 @@
-//! A figure against the number that was varied from series to series.
+//! A statistic against the number that was varied from series to series.
 
-use super::{POINTS, beside_a_line, check_factor, digits, ratio::in_words};
+use super::{POINTS, beside_a_line, check_factor, digits};
 use crate::study::claim::{
-    evidence::{Evidence, Figure},
+    evidence::Evidence,
     outcome::{Outcome, Word},
     selector::Selector,
+    statistic::Statistic,
 };
 use canter_measure::{
     result::Series,
     statistics::Estimate,
-    verdicts::{Allowed, Line, Plot},
+    verdicts::{Allowed, Plot, PlotLine},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The course of a figure over the number that `of` leaves open: rules, hops, or a period.
+/// The course of a statistic over the number that `of` leaves open: rules, hops, or a period.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Course {
-    figure: Figure,
+    #[serde(rename = "figure")]
+    statistic: Statistic,
     of: Selector,
     shape: Shape,
-    /// Flat: the highest figure is at most so many times the lowest. Straight: no figure is farther from the line than
+    /// Flat: the highest value is at most so many times the lowest. Straight: no value is farther from the line than
     /// this factor. Rising: the last is at least so many times the first, and none is below the one before.
     within: f64,
     #[serde(default)]
@@ -52,13 +54,13 @@ impl Course {
                 continue;
             }
             let exactly = self.of.at(found.series);
-            let sample = evidence.sample(&exactly, self.figure, self.less_floor)?;
+            let sample = evidence.sample(&exactly, self.statistic, self.less_floor)?;
             boots = boots.min(sample.boots.len());
             points.insert(at, sample.estimate());
         }
         if points.len() < POINTS {
             let why = format!("{} values of the varied number; a course needs {POINTS}", points.len());
-            return Err(Outcome::without_figures(Word::NotMeasurable, why));
+            return Err(Outcome::nothing_found(Word::NotMeasurable, why));
         }
         let points: Vec<(u64, Estimate)> = points.into_iter().collect();
         let word = match self.shape {
@@ -68,23 +70,23 @@ impl Course {
         };
         let ((from, first), (to, last)) = (points[0], points[points.len() - 1]);
         let (first, last) = (first.value, last.value);
-        let figures = format!(
+        let found = format!(
             "{} at {from}, {} at {to}: {} times, {} points",
-            in_words(first, self.figure),
-            in_words(last, self.figure),
+            self.statistic.quantity().in_words(first),
+            self.statistic.quantity().in_words(last),
             digits(last / first.max(f64::MIN_POSITIVE)),
             points.len()
         );
         let plot = Some(Box::new(self.plot(against, &points)));
-        Ok(Outcome { word, figures, estimate: None, bounds: None, paper: None, boots, plot })
+        Ok(Outcome { word, found, estimate: None, bounds: None, paper: None, boots, plot })
     }
 
     fn plot(&self, against: String, points: &[(u64, Estimate)]) -> Plot {
         let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
-        let drawn = |at: u64, figure: Estimate| [at as f64, figure.value, figure.low, figure.high];
-        let line = |points: Vec<[f64; 4]>| vec![Line { label: self.of.to_string(), points }];
-        let (quantity, figure) = (self.figure.quantity(), self.figure.name().to_owned());
-        let measured = || points.iter().map(|&(at, figure)| drawn(at, figure));
+        let drawn = |at: u64, of: Estimate| [at as f64, of.value, of.low, of.high];
+        let line = |points: Vec<[f64; 4]>| vec![PlotLine { label: self.of.to_string(), points }];
+        let (quantity, statistic) = (self.statistic.quantity(), self.statistic.name().to_owned());
+        let measured = || points.iter().map(|&(at, value)| drawn(at, value));
         let allowed = |at: u64, from: f64, to: Option<f64>| Allowed { at: at as f64, from, to };
         match self.shape {
             Shape::Flat => {
@@ -92,7 +94,7 @@ impl Course {
                 let band = |at| allowed(at, lowest, Some(lowest * self.within));
                 Plot::Course {
                     quantity,
-                    figure,
+                    statistic,
                     against,
                     lines: line(measured().collect()),
                     allowed: vec![band(x0), band(x1)],
@@ -100,14 +102,13 @@ impl Course {
             }
             Shape::Rising => {
                 let allowed = vec![allowed(x1, first.value * self.within, None)];
-                Plot::Course { quantity, figure, against, lines: line(measured().collect()), allowed }
+                Plot::Course { quantity, statistic, against, lines: line(measured().collect()), allowed }
             }
             Shape::Straight => {
                 let on_line = straight((x0, first.value), (x1, last.value));
-                let multiples = points
-                    .iter()
-                    .map(|&(at, figure)| drawn(at, figure.ratio_to(Estimate::exact(on_line(at)))));
-                beside_a_line(self.figure.name(), &against, line(multiples.collect()), self.within)
+                let multiples =
+                    points.iter().map(|&(at, value)| drawn(at, value.ratio_to(Estimate::exact(on_line(at)))));
+                beside_a_line(self.statistic.name(), &against, line(multiples.collect()), self.within)
             }
         }
     }

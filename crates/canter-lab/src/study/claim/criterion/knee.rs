@@ -1,6 +1,6 @@
 //! The period at which a gateway begins to keep up: the shortest one from which on it loses no more than a share.
 
-use super::{Bounds, Side, digits};
+use super::{BoundSide, Bounds, digits};
 use crate::study::claim::{
     evidence::Evidence,
     outcome::{Outcome, Word},
@@ -8,7 +8,7 @@ use crate::study::claim::{
 };
 use canter_measure::{
     statistics::{self, Confidence, Estimate},
-    verdicts::{Allowed, Line, Plot, Quantity},
+    verdicts::{Allowed, Plot, PlotLine, Quantity},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Knee {
     paper: f64,
     within: f64,
     #[serde(default)]
-    side: Side,
+    side: BoundSide,
 }
 
 impl Knee {
@@ -50,7 +50,7 @@ impl Knee {
         let us = |one: Estimate| format!("{}…{} µs", digits(one.low / 1000.0), digits(one.high / 1000.0));
         Ok(Outcome {
             word: Word::of(estimate, bounds),
-            figures: format!("{} / {}", us(of), us(over)),
+            found: format!("{} / {}", us(of), us(over)),
             estimate: Some(estimate),
             bounds: Some(bounds),
             paper: Some(self.paper),
@@ -64,7 +64,7 @@ impl Knee {
         &self,
         evidence: &Evidence<'_>,
         selector: &Selector,
-    ) -> Result<(Estimate, usize, Line), Outcome> {
+    ) -> Result<(Estimate, usize, PlotLine), Outcome> {
         let mut frames: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
         let mut files = std::collections::BTreeSet::new();
         for found in evidence.all(selector)? {
@@ -79,13 +79,13 @@ impl Knee {
         let losing = frames.iter().rev().find(|(_, counts)| !keeps_up(counts)).map(|(period, _)| *period);
         let kept = frames.keys().copied().find(|period| losing.is_none_or(|losing| *period > losing));
         let undecided = |why: String| {
-            Err(Outcome::without_figures(Word::Undecided, format!("{}: {why}", evidence.complete(selector))))
+            Err(Outcome::nothing_found(Word::Undecided, format!("{}: {why}", evidence.complete(selector))))
         };
         match (losing, kept) {
             (Some(losing), Some(kept)) => {
                 let (low, high) = (losing as f64, kept as f64);
                 let label = selector.method.clone().unwrap_or_default();
-                let line = Line { label, points: shares(&frames) };
+                let line = PlotLine { label, points: shares(&frames) };
                 Ok((Estimate { value: (low * high).sqrt(), low, high }, files.len(), line))
             }
             (None, Some(kept)) => undecided(format!("loses none even at the shortest period, {kept} ns")),
@@ -107,12 +107,12 @@ fn shares(frames: &BTreeMap<u64, [u64; 2]>) -> Vec<[f64; 4]> {
 }
 
 /// The losses of both gateways. The knee of the first one should lie between two periods in ns.
-fn plot(lines: Vec<Line>, [from, to]: [f64; 2]) -> Plot {
+fn plot(lines: Vec<PlotLine>, [from, to]: [f64; 2]) -> Plot {
     let last = lines.iter().filter_map(|line| line.points.last()).map(|point| point[0]).fold(0.0, f64::max);
     let allowed = [from / 1000.0, (to / 1000.0).min(last)].map(|at| Allowed { at, from: 0.0, to: None });
     Plot::Course {
         quantity: Quantity::Share,
-        figure: "lost frames".to_owned(),
+        statistic: "lost frames".to_owned(),
         against: "period, µs".to_owned(),
         lines,
         allowed: allowed.to_vec(),

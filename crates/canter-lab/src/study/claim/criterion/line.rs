@@ -24,7 +24,7 @@ impl Line {
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let none = |why: &str| {
-            Outcome::without_figures(Word::NotMeasurable, format!("{}: {why}", evidence.complete(&self.of)))
+            Outcome::nothing_found(Word::NotMeasurable, format!("{}: {why}", evidence.complete(&self.of)))
         };
         let found = evidence.all(&self.of)?;
         let mut worst = 1.0_f64;
@@ -42,11 +42,11 @@ impl Line {
             worst = away.fold(worst, f64::max);
             let multiples = points.iter().map(|(frames, ns)| (*frames, ns / (slope * frames)));
             let points = multiples.map(|(frames, multiple)| [frames, multiple, multiple, multiple]).collect();
-            lines.push(verdicts::Line { label: one.series.method.clone(), points });
+            lines.push(verdicts::PlotLine { label: one.series.method.clone(), points });
         }
         Ok(Outcome {
             word: if worst <= self.within { Word::Reproduced } else { Word::Refuted },
-            figures: format!(
+            found: format!(
                 "{count} numbers of frames, at most {} % from the line",
                 digits(100.0 * (worst - 1.0))
             ),

@@ -1,19 +1,20 @@
-//! Figures of several series in ascending order.
+//! Statistics of several series in ascending order.
 
-use super::ratio::in_words;
 use crate::study::claim::{
-    evidence::{Evidence, Figure, Sample},
+    evidence::{Evidence, Sample},
     outcome::{Outcome, Word},
     selector::Selector,
+    statistic::Statistic,
 };
 use canter_measure::verdicts::{Labelled, Plot};
 use serde::Deserialize;
 
-/// The figure of each series is below that of the next.
+/// The statistic of each series is below that of the next.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    figure: Figure,
+    #[serde(rename = "figure")]
+    statistic: Statistic,
     /// What all have in common.
     #[serde(default)]
     of: Selector,
@@ -42,7 +43,7 @@ impl Order {
         let samples: Vec<Sample> = self
             .ascending
             .iter()
-            .map(|selector| evidence.sample(&selector.on(&self.of), self.figure, self.less_floor))
+            .map(|selector| evidence.sample(&selector.on(&self.of), self.statistic, self.less_floor))
             .collect::<Result<_, _>>()?;
         let estimates: Vec<_> = samples.iter().map(Sample::estimate).collect();
         let words =
@@ -50,19 +51,19 @@ impl Order {
         let labelled = self.ascending.iter().zip(&estimates);
         let labelled = labelled.map(|(selector, estimate)| Labelled {
             label: selector.to_string(),
-            figure: estimate.interval(),
+            interval: estimate.interval(),
         });
-        let (quantity, apart) = (self.figure.quantity(), self.apart);
-        let plot = Plot::Order { quantity, apart, figures: labelled.collect() };
-        let figures: Vec<_> = self
+        let (quantity, apart) = (self.statistic.quantity(), self.apart);
+        let plot = Plot::Order { quantity, apart, series: labelled.collect() };
+        let found: Vec<_> = self
             .ascending
             .iter()
             .zip(&estimates)
-            .map(|(selector, estimate)| format!("{selector} {}", in_words(estimate.value, self.figure)))
+            .map(|(selector, estimate)| format!("{selector} {}", quantity.in_words(estimate.value)))
             .collect();
         Ok(Outcome {
             word: words.collect(),
-            figures: figures.join("; "),
+            found: found.join("; "),
             estimate: None,
             bounds: None,
             paper: None,

@@ -1,10 +1,11 @@
-//! One figure as a multiple of another, and the share of lost frames, which is a figure by itself.
+//! One statistic as a multiple of another, and the share of lost frames, which is a statistic too.
 
-use super::{Bounds, Side, digits};
+use super::{BoundSide, Bounds, digits};
 use crate::study::claim::{
-    evidence::{self, Evidence, Figure, Sample},
+    evidence::{self, Evidence, Sample},
     outcome::{Outcome, Word},
     selector::Selector,
+    statistic::Statistic,
 };
 use canter_measure::{
     statistics::{self, Confidence, Estimate},
@@ -16,9 +17,11 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
-    figure: Figure,
-    /// The figure of `over`, if it is another one.
-    over_figure: Option<Figure>,
+    #[serde(rename = "figure")]
+    statistic: Statistic,
+    /// The statistic of `over`, if it is another one.
+    #[serde(rename = "over_figure")]
+    over_statistic: Option<Statistic>,
     of: Selector,
     /// Names what differs from `of`.
     over: Selector,
@@ -27,8 +30,8 @@ pub struct Ratio {
     paper: f64,
     within: f64,
     #[serde(default)]
-    side: Side,
-    /// Take the instrument's own time off every figure.
+    side: BoundSide,
+    /// Take the instrument's own time off every statistic.
     #[serde(default)]
     less_floor: bool,
 }
@@ -39,12 +42,13 @@ impl Ratio {
     }
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
-        let over_figure = self.over_figure.unwrap_or(self.figure);
-        let sample =
-            |selector: &Selector, figure| evidence.sample(&selector.on(&self.of), figure, self.less_floor);
-        let of = sample(&self.of, self.figure)?;
-        let over = sample(&self.over, over_figure)?;
-        let less = self.less.as_ref().map(|less| sample(less, self.figure)).transpose()?;
+        let over_statistic = self.over_statistic.unwrap_or(self.statistic);
+        let sample = |selector: &Selector, statistic| {
+            evidence.sample(&selector.on(&self.of), statistic, self.less_floor)
+        };
+        let of = sample(&self.of, self.statistic)?;
+        let over = sample(&self.over, over_statistic)?;
+        let less = self.less.as_ref().map(|less| sample(less, self.statistic)).transpose()?;
         let quotient = |of: Estimate, less: Option<Estimate>, over: Estimate| {
             less.map_or(of, |less| of.minus(less)).ratio_to(over)
         };
@@ -68,15 +72,16 @@ impl Ratio {
             estimate.high = estimate.high.max((of.high - less.low) / over.low.max(f64::MIN_POSITIVE));
         }
         let parts = [Some(&of), less.as_ref(), Some(&over)].into_iter().flatten();
-        let parts: Vec<_> = parts.map(|sample| in_words(sample.estimate().value, self.figure)).collect();
+        let quantity = self.statistic.quantity();
+        let parts: Vec<_> = parts.map(|sample| quantity.in_words(sample.estimate().value)).collect();
         let bounds = self.bounds().range();
-        let figures = match parts.as_slice() {
+        let found = match parts.as_slice() {
             [of, less, over] => format!("({of} − {less}) / {over} = {}", digits(estimate.value)),
             parts => format!("{} = {}", parts.join(" / "), digits(estimate.value)),
         };
         Ok(Outcome {
             word: Word::of(estimate, bounds),
-            figures,
+            found,
             estimate: Some(estimate),
             bounds: Some(bounds),
             paper: Some(self.paper),
@@ -94,31 +99,23 @@ impl Sample {
     }
 }
 
-/// `3.71 µs`; for shares `12.3 %`.
-pub fn in_words(value: f64, figure: Figure) -> String {
-    match figure {
-        Figure::Load => format!("{} %", digits(100.0 * value)),
-        _ => format!("{} µs", digits(value / 1000.0)),
-    }
-}
-
 /// The share of frames that were lost. A paper's 0 means none at all.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lost {
+pub struct LostShare {
     of: Selector,
     paper: f64,
     #[serde(default = "exactly")]
     within: f64,
     #[serde(default)]
-    side: Side,
+    side: BoundSide,
 }
 
 fn exactly() -> f64 {
     1.0
 }
 
-impl Lost {
+impl LostShare {
     pub fn bounds(&self) -> Bounds {
         Bounds { paper: self.paper, within: self.within, side: self.side }
     }
@@ -127,7 +124,7 @@ impl Lost {
         let found = evidence.all(&self.of)?;
         let lost: u64 = found.iter().map(|one| one.series.ledger.lost.total()).sum();
         let sent: u64 = found.iter().map(|one| one.series.ledger.sent).sum();
-        let nothing = || Outcome::without_figures(Word::NotMeasurable, "no frame was sent".to_owned());
+        let nothing = || Outcome::nothing_found(Word::NotMeasurable, "no frame was sent".to_owned());
         let share = statistics::share(lost, sent, Confidence::ONE).ok_or_else(nothing)?;
         let bounds = self.bounds().range();
         // That none of so many was lost is a fact, and what the paper says of its own frames, too.
@@ -138,7 +135,7 @@ impl Lost {
         };
         Ok(Outcome {
             word,
-            figures: format!("{lost} of {sent} lost"),
+            found: format!("{lost} of {sent} lost"),
             estimate: Some(share),
             plot: Some(Box::new(Plot::Number { quantity: Quantity::Share })),
             bounds: Some(bounds),
