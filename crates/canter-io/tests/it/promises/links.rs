@@ -46,30 +46,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The driver gives sockets no NAPI context.
-    pub fn without_napi(self) -> bool {
-        self.has_sockets() && self != Self::Canwire
-    }
-
-    /// Sockets do not work.
-    pub fn without_sockets(self) -> bool {
-        !self.has_sockets()
-    }
-
-    fn has_sockets(self) -> bool {
-        self.without_simulation() && self.without_canchar() && self.without_port()
-    }
-
-    /// canchar's methods do not.
-    pub fn without_canchar(self) -> bool {
-        !matches!(self, Self::CancharVirtual | Self::CancharCards)
-    }
-
-    /// A driver in user space does not.
-    pub fn without_port(self) -> bool {
-        self != Self::PortCards
-    }
-
     /// Whether this guest has no driver for it, which is the only reason to leave it out.
     pub fn has_no_driver(self) -> bool {
         let is_loaded = |module: &str| Path::new("/sys/module").join(module).exists();
@@ -78,11 +54,6 @@ impl Kind {
             Self::Canwire => !is_loaded("canwire"),
             _ => false,
         }
-    }
-
-    /// The simulation does not.
-    pub fn without_simulation(self) -> bool {
-        self != Self::Sim
     }
 }
 
@@ -221,7 +192,7 @@ impl Link {
     }
 
     pub fn has_sockets(&self) -> bool {
-        self.kind.has_sockets()
+        !matches!(self.kind, Kind::Sim | Kind::CancharVirtual | Kind::CancharCards | Kind::PortCards)
     }
 
     /// It can be made and deleted at will.
