@@ -19,7 +19,7 @@ use twox_hash::XxHash64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Inputs {
     Everything,
-    /// Those whose path begins with one of these words.
+    /// Files whose path begins with one of these words.
     Below(&'static [&'static str]),
     /// Tests on the host: they read documents, results, and the sources of their own crate.
     Host,

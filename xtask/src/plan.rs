@@ -158,7 +158,7 @@ impl Item {
         matches!(self.what, What::Unit(_) | What::Documentation)
     }
 
-    /// Its module, when its tests are in this executable, and the machine.
+    /// The module of the item, when its tests are in this executable, and the machine.
     fn module_of(&self, executable: &Executable) -> Option<(&Module, &Machine)> {
         match &self.what {
             What::Module(module, number)
@@ -170,7 +170,7 @@ impl Item {
         }
     }
 
-    /// Those of an executable's tests that the item has, without regard to the words behind `::`.
+    /// The tests of an executable that the item has, without regard to the words behind `::`.
     fn all_tests<'a>(&self, executable: &'a Executable) -> Vec<&'a String> {
         match (&self.what, self.module_of(executable)) {
             (_, Some((module, machine))) => {
@@ -192,7 +192,7 @@ impl Item {
         }
     }
 
-    /// Those of an executable's tests that are chosen.
+    /// The tests of an executable that are chosen.
     fn chosen_tests(&self, executable: &Executable) -> Vec<String> {
         let module = self.module_of(executable).map_or(0, |(module, _)| module.name.len() + 2);
         let takes = |test: &&String| {

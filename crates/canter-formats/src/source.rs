@@ -42,7 +42,7 @@ fn spool_error(error: io::Error) -> io::Error {
 pub struct Whole {
     /// The file.
     pub file: File,
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub length: u64,
     taken: Arc<AtomicU64>,
 }
@@ -83,15 +83,15 @@ pub struct Source {
     end: usize,
     offset: u64,
     ended: bool,
-    /// It is read from beginning to end: a decoder has not taken the whole file.
+    /// The source is read from beginning to end: a decoder has not taken the whole file.
     sequential: bool,
 }
 
 /// A text line.
 pub enum Line {
-    /// Its length in bytes, without the line break.
+    /// The length of a line in bytes, without the line break.
     Whole(usize),
-    /// Its length in bytes; the file ends without a line break.
+    /// The length in bytes of the last line, when the file ends without a line break.
     Last(usize),
 }
 

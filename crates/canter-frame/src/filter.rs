@@ -51,7 +51,7 @@ pub struct Filters {
 /// Filters and the interface that they are for: `can0,123:7FF,j`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFilters {
-    /// Its name, or candump's `any` for all interfaces.
+    /// The interface's name, or candump's `any` for all interfaces.
     pub interface: String,
     /// The frames to receive from it.
     pub filters: Filters,

@@ -99,7 +99,7 @@ impl<'a> Block<'a> {
         self.mtu == CANFD_MTU
     }
 
-    /// Its frames in order of arrival; packets that do not have the size of a frame are skipped.
+    /// The block's frames in order of arrival; packets that do not have the size of a frame are skipped.
     pub fn records(&self) -> Records<'a> {
         Records {
             bytes: self.bytes,

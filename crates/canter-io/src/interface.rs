@@ -34,7 +34,7 @@ impl Interface {
         Self::find_among(name, CARRIERS)
     }
 
-    /// The same, with a table of carriers: [`CARRIERS`], or those and others.
+    /// Finds an interface with a table of carriers: [`CARRIERS`], or those and others.
     ///
     /// # Errors
     /// The carrier's error; `InvalidInput` when no carrier's prefix fits the name.

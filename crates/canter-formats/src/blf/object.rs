@@ -34,7 +34,7 @@ pub enum Object {
         channel: u32,
         direction: Option<Direction>,
         frame: Frame,
-        /// Its kind, if its fields contradict each other.
+        /// The kind of flaw, if the fields of the frame contradict each other.
         flaw: Option<&'static str>,
     },
     Name(u32, String),

@@ -39,7 +39,7 @@ pub struct Pcapng {
 
 struct Interface {
     linktype: u16,
-    /// Its bus, known from its first frame on: interfaces without CAN frames get none.
+    /// The interface's bus, known from its first frame on: interfaces without CAN frames get none.
     number: Option<BusId>,
     name: String,
     resolution: Resolution,

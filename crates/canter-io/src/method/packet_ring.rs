@@ -206,7 +206,7 @@ struct RingTransmitter {
     index: u32,
     fd: bool,
     room: Room,
-    /// Of the frames in slots that wait.
+    /// The protocol of the frames in slots that wait.
     protocol: u16,
 }
 

@@ -103,7 +103,7 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
 struct Transmitter {
     channel: Shared,
     echo: bool,
-    /// It waits for [`POLLS_MAX`] polls, not for a time.
+    /// Room counted in polls, up to [`POLLS_MAX`], not in time.
     room: Room,
 }
 

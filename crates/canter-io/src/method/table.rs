@@ -26,7 +26,7 @@ use std::str::FromStr;
 const PORTS: &str = "CAP_SYS_RAWIO";
 /// Why `canter syscalls` measures nothing of a method that makes no system call.
 const NO_CALLS: &str = "it makes no system call";
-/// The same of a bus in this process.
+/// Why `canter syscalls` measures nothing of a bus in this process.
 const IN_MEMORY: &str = "a simulated bus makes no system call";
 
 /// Every way to receive.

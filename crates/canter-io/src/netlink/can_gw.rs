@@ -43,7 +43,7 @@ pub struct JobCounters {
 pub struct Installed {
     /// The job.
     pub job: Job,
-    /// Its counters.
+    /// The job's counters.
     pub counters: JobCounters,
     /// `struct rtcanmsg` and attributes as the kernel stores them; they may contain operands that do not count, and the
     /// kernel deletes only a job with exactly the same bytes.
@@ -175,7 +175,7 @@ fn flush_request() -> Request {
     request
 }
 
-/// As [`super::decode_any`]: a job, and the request that deletes it.
+/// Decodes any bytes as [`super::decode_any`] does: a job, and the request that deletes it.
 pub(super) fn decode_any(message: &[u8]) {
     let _ = Installed::decode(message.to_vec()).map(|job| job.deletion().finish(1));
 }

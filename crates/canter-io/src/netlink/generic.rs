@@ -74,7 +74,7 @@ pub fn attributes(payload: &[u8]) -> Attributes<'_> {
     Attributes::behind(payload, HEADER_BYTES)
 }
 
-/// As [`super::decode_any`].
+/// Decodes any bytes as [`super::decode_any`] does: the number of a family.
 pub(super) fn decode_any(payload: &[u8]) {
     let _ = family_id(payload);
 }

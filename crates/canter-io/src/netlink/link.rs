@@ -105,7 +105,7 @@ pub struct Link {
     pub tx_queue_len: u32,
     /// The index of a vxcan's other end.
     pub peer: Option<u32>,
-    /// Of an interface of can-dev.
+    /// State and bit timing of an interface of can-dev.
     pub controller: Option<Controller>,
     /// What it has counted.
     pub counters: Counters,

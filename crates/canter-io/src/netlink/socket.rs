@@ -74,7 +74,7 @@ impl Socket {
         Ok(())
     }
 
-    /// The same without waiting; false when there is nothing.
+    /// Receives one datagram without waiting; false when there is none.
     ///
     /// # Errors
     /// `ENOBUFS` when the kernel had to drop something.

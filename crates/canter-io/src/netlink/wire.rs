@@ -104,7 +104,7 @@ fn each(answers: &[Answer]) -> impl Iterator<Item = Attributes<'_>> {
     answers.iter().map(|(_, payload)| generic::attributes(payload))
 }
 
-/// As [`super::decode_any`]: a node, and a bus with its source.
+/// Decodes any bytes as [`super::decode_any`] does: a node, and a bus with its source.
 pub(super) fn decode_any(payload: &[u8]) {
     let attributes = generic::attributes(payload);
     let _ = (Node::decode(attributes), Bus::decode(attributes));

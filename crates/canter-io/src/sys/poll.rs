@@ -16,7 +16,8 @@ pub fn readable(descriptors: &[BorrowedFd<'_>], timeout_ns: Option<u64>) -> io::
     wait(descriptors, PollFlags::IN, timeout_ns)
 }
 
-/// The same for writing. A CAN_RAW socket is writable while its send buffer has room, independent of the interface's queue.
+/// Waits until `descriptor` can be written or reports an error. A CAN_RAW socket is writable while its send buffer has
+/// room, independent of the interface's queue.
 ///
 /// # Errors
 /// The error of ppoll(2), except for `EINTR`.

@@ -22,9 +22,9 @@ use std::fmt;
 /// A row of the table.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// Its name for `--method`.
+    /// The gateway's name for `--method`.
     pub name: &'static str,
-    /// Its name in the 2014 paper; empty when the paper has none.
+    /// The gateway's name in the 2014 paper; empty when the paper has none.
     pub paper_name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
@@ -107,7 +107,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// The same, with the default pair of the direction's interfaces where no pair was requested.
+    /// This method, with the default pair of the direction's interfaces where no pair was requested.
     pub fn between(self, direction: &Direction) -> failure::Result<Self> {
         let is_open = self.kind.pairs && self.pair.is_none();
         Ok(if is_open { Self { pair: Some(direction.usual_pair()?), ..self } } else { self })

@@ -114,7 +114,7 @@ impl Route {
         ended
     }
 
-    /// The same with another way to wait for room, and without receiving more frames after `stop`.
+    /// Runs with another way to wait for room, and without receiving more frames after `stop`.
     #[cfg(test)]
     pub fn run_with(
         &mut self,

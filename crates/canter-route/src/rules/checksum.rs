@@ -25,7 +25,7 @@ enum Way {
 /// The bytes that a checksum covers in frames of one length, and the position of the result.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Of a word moved up by `shift` bits, so that the last covered byte is on top: the covered bytes.
+    /// The covered bytes of a word that is moved up by `shift` bits, so that the last covered byte is on top.
     keep: u64,
     /// The checksum's first value, where the first of them is.
     flip: u64,

@@ -12,7 +12,7 @@ use canter_io::{
 /// A rule that can-gw cannot apply, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inexpressible {
-    /// Its number in the route, from 0.
+    /// The rule's number in the route, from 0.
     pub rule: usize,
     pub place: Place,
     pub reason: String,

@@ -55,7 +55,7 @@ pub fn file(path: &Path) -> canter_cli::failure::Result<RuleSet> {
     parse(&path.display().to_string(), &text).map_err(|fault| Failure::from(*fault))
 }
 
-/// The same for commands that need interfaces: refuses a file of rules without a route.
+/// Reads a rule file for commands that need interfaces: refuses a file of rules without a route.
 pub fn routes(path: &Path) -> canter_cli::failure::Result<RuleSet> {
     let set = file(path)?;
     if set.loose.is_some() {

@@ -26,7 +26,7 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// Its name without the value, as in results.
+    /// The pattern's name without the value, as in results.
     pub fn name(&self) -> &'static str {
         match self {
             Self::OneAtATime => "one-at-a-time",

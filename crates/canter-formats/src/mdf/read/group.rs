@@ -129,7 +129,7 @@ pub struct Logged {
     pub channel: u32,
     pub frame: Frame,
     pub direction: Option<Direction>,
-    /// Its kind, if the frame's fields contradict each other.
+    /// The kind of flaw, if the fields of the frame contradict each other.
     pub flaw: Option<&'static str>,
 }
 

@@ -21,7 +21,7 @@ pub struct Job {
     pub destination: u32,
     /// Which frames; `None`: all, RTR frames too. With the EFF flag left out of the mask, both identifier formats.
     pub filter: Option<Filter>,
-    /// It forwards FD frames and no classic ones; otherwise the other way round. Both need two jobs.
+    /// The job forwards FD frames and no classic ones; otherwise the other way round. Both need two jobs.
     pub fd: bool,
     /// Local sockets on the destination see the forwarded frames as well.
     pub echo: bool,

@@ -38,7 +38,7 @@ const NAMES: [(Fault, &str); 7] = [
 ];
 
 impl Fault {
-    /// Those that can be injected, with their names.
+    /// The faults that can be injected, with their names.
     pub fn injectable() -> impl Iterator<Item = (Self, &'static str)> {
         NAMES.into_iter().take(5)
     }
@@ -48,7 +48,7 @@ impl Fault {
         NAMES.get(usize::from(code).checked_sub(1)?).map(|&(fault, _)| fault)
     }
 
-    /// Its name in lists: `crc`.
+    /// The fault's name in lists: `crc`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize - 1].1
     }

@@ -25,11 +25,11 @@ pub enum Kind {
     Sim,
     /// One vcan: both ends are the same interface.
     Vcan,
-    /// The same with FD.
+    /// One vcan with FD.
     VcanFd,
     /// A vxcan.
     Vxcan,
-    /// The same with FD.
+    /// A vxcan with FD.
     VxcanFd,
     /// Two of the lab's SJA1000 cards on one bus.
     Sja1000,
@@ -41,7 +41,7 @@ pub enum Kind {
     CancharVirtual,
     /// Two of the lab's SJA1000 cards, driven by canchar.
     CancharCards,
-    /// The same without a driver, driven from here.
+    /// Two of the lab's SJA1000 cards without a driver, driven from here.
     PortCards,
 }
 
@@ -195,7 +195,7 @@ impl Link {
         !matches!(self.kind, Kind::Sim | Kind::CancharVirtual | Kind::CancharCards | Kind::PortCards)
     }
 
-    /// It can be made and deleted at will.
+    /// Whether the link can be made and deleted at will.
     pub fn is_virtual(&self) -> bool {
         matches!(self.kind, Kind::Vcan | Kind::VcanFd | Kind::Vxcan | Kind::VxcanFd)
     }
@@ -223,7 +223,7 @@ impl Link {
         self.with_kernel() && !self.fd()
     }
 
-    /// It carries frames as fast as they are sent, or has a clock that waits.
+    /// Whether the link carries frames as fast as they are sent, or has a clock that waits.
     pub fn takes_floods(&self) -> bool {
         self.is_virtual() || self.simulated()
     }
