@@ -201,8 +201,8 @@ impl FromStr for InterfaceFilters {
             None => (text, Filters::default()),
             Some((_, "")) => return expected(text.len(), Expected::Filter),
             Some((interface, list)) => {
-                let behind = interface.len() + 1;
-                let here = |error: TextError| TextError { position: behind + error.position, ..error };
+                let start = interface.len() + 1;
+                let here = |error: TextError| TextError { position: start + error.position, ..error };
                 (interface, list.parse().map_err(here)?)
             }
         };

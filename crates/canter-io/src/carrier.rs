@@ -250,7 +250,7 @@ impl Carrier {
     };
 
     /// The row of `table` whose prefix fits `name`.
-    pub fn of(name: &str, table: &[&'static Self]) -> Option<&'static Self> {
+    pub fn find_in(name: &str, table: &[&'static Self]) -> Option<&'static Self> {
         table.iter().copied().find(|row| name.starts_with(row.prefix))
     }
 }

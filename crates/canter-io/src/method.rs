@@ -181,7 +181,7 @@ pub(crate) struct Room {
 
 impl Room {
     /// As these options say.
-    pub fn of(options: &TransmitOptions) -> Self {
+    pub fn new(options: &TransmitOptions) -> Self {
         let never = options.patience == Some(Duration::ZERO);
         Self { waits: !never, patience: options.patience }
     }
@@ -284,7 +284,7 @@ pub struct TransmitMethod {
 
 impl ReceiveMethod {
     /// Every receiver of a table with every wait that it has.
-    pub fn of(table: &[&'static Receiver]) -> impl Iterator<Item = Self> {
+    pub fn all_in(table: &[&'static Receiver]) -> impl Iterator<Item = Self> {
         table.iter().flat_map(|&row| row.waits.iter().map(move |&wait| Self { row, wait }))
     }
 

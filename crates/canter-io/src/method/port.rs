@@ -97,7 +97,7 @@ impl Drop for Receiver {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let channel = open(interface)?;
-    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, room: Room::of(options) }))
+    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, room: Room::new(options) }))
 }
 
 struct Transmitter {

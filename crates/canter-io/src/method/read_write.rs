@@ -289,7 +289,7 @@ enum Again {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
-    Ok(Box::new(Writer { socket, room: Room::of(options) }))
+    Ok(Box::new(Writer { socket, room: Room::new(options) }))
 }
 
 struct Writer {

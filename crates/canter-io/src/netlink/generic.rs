@@ -71,7 +71,7 @@ pub fn dump(request: Request) -> Result<Vec<Answer>, Refusal> {
 
 /// The attributes of an answer.
 pub fn attributes(payload: &[u8]) -> Attributes<'_> {
-    Attributes::behind(payload, HEADER_BYTES)
+    Attributes::after_header(payload, HEADER_BYTES)
 }
 
 /// Decodes any bytes as [`super::decode_any`] does: the number of a family.

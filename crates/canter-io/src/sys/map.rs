@@ -24,8 +24,8 @@ impl Map {
     ///
     /// # Errors
     /// The error of mmap(2).
-    pub fn of(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Self::with(descriptor, bytes, libc::PROT_READ | libc::PROT_WRITE)
+    pub fn read_write(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+        Self::new(descriptor, bytes, libc::PROT_READ | libc::PROT_WRITE)
     }
 
     /// Maps `bytes` of `descriptor` from its start, only to be read, by [`word`](Self::word).
@@ -33,10 +33,10 @@ impl Map {
     /// # Errors
     /// The error of mmap(2).
     pub fn read_only(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Self::with(descriptor, bytes, libc::PROT_READ)
+        Self::new(descriptor, bytes, libc::PROT_READ)
     }
 
-    fn with(descriptor: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
+    fn new(descriptor: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours. mmap(2).

@@ -33,14 +33,14 @@ const SENTENCE_DEADLINE: Duration = Duration::from_secs(20);
 /// What a method promises, where the promise makes sense, and how it is checked: by not panicking.
 pub struct Sentence<Method> {
     name: &'static str,
-    on: fn(&Link) -> bool,
+    applies_to: fn(&Link) -> bool,
     check: fn(Method, &Link),
 }
 
 /// A list of sentences: where it applies (a method of [`Link`]) and the function's name.
 macro_rules! sentences {
-    ($($on:ident: $name:ident,)*) => {
-        &[$(crate::promises::Sentence { name: stringify!($name), on: crate::promises::links::Link::$on, check: $name }),*]
+    ($($place:ident: $name:ident,)*) => {
+        &[$(crate::promises::Sentence { name: stringify!($name), applies_to: crate::promises::links::Link::$place, check: $name }),*]
     };
 }
 pub(crate) use sentences;
@@ -106,7 +106,7 @@ impl Tally {
 
     /// Puts a method through the sentences.
     fn put<M: Copy + Display + Send + 'static>(&mut self, method: M, sentences: &'static [Sentence<M>]) {
-        for sentence in sentences.iter().filter(|sentence| (sentence.on)(&self.link)) {
+        for sentence in sentences.iter().filter(|sentence| (sentence.applies_to)(&self.link)) {
             let link = Arc::clone(&self.link);
             self.checks += 1;
             let verdict = within(SENTENCE_DEADLINE, move || {

@@ -150,7 +150,7 @@ fn wanted(setup: &Setup, name: &str, carriers: &[&Carrier]) -> bool {
 
 /// Whether these are the names of devices, `/dev/canchar0,/dev/canchar1`.
 fn are_devices(names: &str) -> bool {
-    carrier::table::of(names).access == Access::File
+    carrier::table::carrier_of(names).access == Access::File
 }
 
 fn wanted_receivers(setup: &Setup, table: &[&'static Receiver]) -> Vec<&'static Receiver> {

@@ -115,8 +115,8 @@ impl Method {
 
     /// The capabilities that it needs besides CAP_NET_RAW and CAP_NET_ADMIN; without a pair, none of a pair's.
     pub fn rights(&self) -> impl Iterator<Item = &'static str> {
-        let of_pair = self.pair.map(|pair| [pair.receive.row.right, pair.transmit.row.right]);
-        [self.kind.right].into_iter().chain(of_pair.into_iter().flatten()).flatten()
+        let pair_rights = self.pair.map(|pair| [pair.receive.row.right, pair.transmit.row.right]);
+        [self.kind.right].into_iter().chain(pair_rights.into_iter().flatten()).flatten()
     }
 }
 

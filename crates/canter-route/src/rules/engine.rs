@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_first_rule_has_a_frame_or_every_one_has_a_copy() {
-        let renamed = |to| Change { set: Modification::of_id(to), ..Change::default() };
+        let renamed = |to| Change { set: Modification::from_id(to), ..Change::default() };
         let rules = vec![
             Rule { drop: true, ..rule("100") },
             Rule { change: renamed(0x200), ..rule("100-10F") },

@@ -638,6 +638,7 @@ pub fn difference(came: &[Frame], expected: &[Frame]) -> Option<String> {
     }
     let first = came.iter().zip(expected).position(|(came, expected)| came != expected);
     let at = first.unwrap_or(came.len().min(expected.len()));
-    let (count, of, came, expected) = (came.len(), expected.len(), came.get(at), expected.get(at));
-    Some(format!("{count} frames came, should be {of}; number {at} is {came:?}, should be {expected:?}"))
+    let (count, wanted) = (came.len(), expected.len());
+    let (came, expected) = (came.get(at), expected.get(at));
+    Some(format!("{count} frames came, should be {wanted}; number {at} is {came:?}, should be {expected:?}"))
 }
