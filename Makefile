@@ -207,6 +207,7 @@ lint: lint-elsewhere
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources; \
 	else echo 'SKIPPED lint: no cargo-deny (cargo install --locked cargo-deny)'; fi
 	$(RUST_BUILD) clippy --workspace --all-targets --locked -- -D warnings
+	$(RUST_BUILD) xtask comments
 
 # What other programs use compiles for other systems, without the features that need C.
 ELSEWHERE := wasm32-unknown-unknown x86_64-pc-windows-gnu

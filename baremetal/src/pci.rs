@@ -24,7 +24,7 @@ const REGION_0: u8 = 0x10;
 #[derive(Clone, Copy, Debug)]
 pub struct Card {
     board: &'static Board,
-    /// Its slot on bus 0.
+    /// The card's slot on bus 0.
     pub slot: u8,
     /// The first port of its first controller.
     first_port: u16,

@@ -28,10 +28,10 @@ pub struct Built {
 
 /// The arguments by which cargo builds. The whole workspace even for one package: with `-p`, cargo would choose other features
 /// of libraries and build all of it again.
-pub fn arguments(whole: bool) -> Vec<String> {
+pub fn arguments(all_targets: bool) -> Vec<String> {
     let mut words =
         "cargo test --workspace --no-run --locked --message-format=json-render-diagnostics".to_owned();
-    if !whole {
+    if !all_targets {
         words += " --test it --example record";
     }
     words.split(' ').map(str::to_owned).collect()

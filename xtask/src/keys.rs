@@ -19,7 +19,7 @@ use twox_hash::XxHash64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Inputs {
     Everything,
-    /// Those whose path begins with one of these words.
+    /// Files whose path begins with one of these words.
     Below(&'static [&'static str]),
     /// Tests on the host: they read documents, results, and the sources of their own crate.
     Host,
@@ -92,18 +92,18 @@ impl Keys {
     ) -> Option<Key> {
         let (mut hash, mut paths) = (XxHash64::with_seed(self.common), others.to_vec());
         words.iter().for_each(|word| put(&mut hash, word));
-        for (path, of_file) in self.files.iter().filter(|(path, _)| inputs.has(path, package)) {
+        for (path, file_hash) in self.files.iter().filter(|(path, _)| inputs.has(path, package)) {
             put(&mut hash, path);
-            hash.write_u64(*of_file);
+            hash.write_u64(*file_hash);
             paths.push(PathBuf::from(path));
         }
         for path in others {
-            let of_file = match self.others.get(path) {
+            let file_hash = match self.others.get(path) {
                 Some(&known) => known,
                 None => hash_file(path).ok()?,
             };
-            self.others.insert(path.clone(), of_file);
-            hash.write_u64(of_file);
+            self.others.insert(path.clone(), file_hash);
+            hash.write_u64(file_hash);
         }
         Some(Key { hash: hash.finish(), stamp: stamp(&paths), paths })
     }
@@ -294,13 +294,14 @@ mod tests {
 
     #[test]
     fn variables_that_tests_read_are_a_part_of_the_key() {
-        let of = |name: &str, value: &str| common([(name.to_owned(), value.to_owned())].into_iter());
+        let hash_of_variable =
+            |name: &str, value: &str| common([(name.to_owned(), value.to_owned())].into_iter());
         for name in
             ["CANTER_STRESS_ROUNDS", "SEED", "CASES", "PROPTEST_CASES", "KEEP", "UPDATE", "RUST_BACKTRACE"]
         {
-            assert_ne!(of(name, "1"), of(name, "2"), "{name}");
+            assert_ne!(hash_of_variable(name, "1"), hash_of_variable(name, "2"), "{name}");
         }
-        assert_eq!(of("WINDOWID", "1"), of("WINDOWID", "2"));
+        assert_eq!(hash_of_variable("WINDOWID", "1"), hash_of_variable("WINDOWID", "2"));
     }
 
     #[test]

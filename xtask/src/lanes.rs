@@ -48,9 +48,9 @@ impl Line {
         command.args(&self.words[1..]).current_dir(&self.folder);
         // What make and cargo set for this program is not for those that it starts.
         for (name, _) in std::env::vars() {
-            let of_make = ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CARGO_MAKEFLAGS"]
+            let is_of_make = ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CARGO_MAKEFLAGS"]
                 .contains(&name.as_str());
-            if of_make || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            if is_of_make || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
                 command.env_remove(name);
             }
         }

@@ -2,11 +2,14 @@
 //! first line states, as many at a time as there are processors, and does not repeat what passed with the same inputs.
 //!
 //!     cargo xtask test [--all] [WORD[,WORD...]]
+//!     cargo xtask comments
 //!
 //! `--all` is everything, for hours. A word is a part of a module's name (`capture`, `canter::wire`), or a module and a part of
 //! a test's name (`wire::race`). AGAIN=1 also repeats what passed before.
+//! `comments` is the part of `make lint` that finds doc comments which do not stand alone.
 
 mod built;
+mod comments;
 mod count;
 mod host;
 mod keys;
@@ -65,7 +68,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<bool, Failure> {
-    let usage = || Failure("usage: cargo xtask test [--all] [WORD[,WORD...]]".to_owned(), 2);
+    let usage =
+        || Failure("usage: cargo xtask test [--all] [WORD[,WORD...]], cargo xtask comments".to_owned(), 2);
     let (command, rest) = arguments.split_first().ok_or_else(usage)?;
     let all = rest.iter().any(|word| word == "--all");
     let words: Vec<&str> = rest
@@ -75,11 +79,15 @@ fn run(arguments: &[String]) -> Result<bool, Failure> {
         .map(str::trim)
         .filter(|word| !word.is_empty())
         .collect();
-    if command != "test" || words.iter().any(|word| word.starts_with('-')) {
+    let is_known = matches!((command.as_str(), rest), ("test", _) | ("comments", []));
+    if !is_known || words.iter().any(|word| word.starts_with('-')) {
         return Err(usage());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().map_err(|e| e.to_string())?;
     env::set_current_dir(&root).map_err(|e| format!("{}: {e}", root.display()))?;
+    if command == "comments" {
+        return Ok(comments::check()?);
+    }
     let (modules, has_tun) = (machine::modules(&root)?, host::has_tun());
     if !has_tun {
         println!("this host has no TUN devices in namespaces: what is tested on them runs in the lab");

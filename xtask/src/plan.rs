@@ -108,15 +108,15 @@ pub fn choose(items: &[Item], words: &[&str], all: bool) -> Result<Vec<Item>, St
 
 fn matching(items: &[Item], word: &str, all: bool) -> Vec<Item> {
     let items = || items.iter().filter(|item| all || !item.all_only);
-    let whole: Vec<Item> = items().filter(|item| item.name.contains(word)).cloned().collect();
-    if !whole.is_empty() {
-        return whole;
+    let named: Vec<Item> = items().filter(|item| item.name.contains(word)).cloned().collect();
+    if !named.is_empty() {
+        return named;
     }
     for (at, _) in word.rmatch_indices("::") {
         let (module, test) = (&word[..at], &word[at + 2..]);
-        let of_module = |item: &&Item| item.name == module || item.name.ends_with(&format!("::{module}"));
+        let is_module = |item: &&Item| item.name == module || item.name.ends_with(&format!("::{module}"));
         let found: Vec<Item> = items()
-            .filter(of_module)
+            .filter(is_module)
             .map(|item| Item { tests: vec![test.to_owned()], ..item.clone() })
             .collect();
         if !found.is_empty() {
@@ -158,7 +158,7 @@ impl Item {
         matches!(self.what, What::Unit(_) | What::Documentation)
     }
 
-    /// Its module, when its tests are in this executable, and the machine.
+    /// The module of the item, when its tests are in this executable, and the machine.
     fn module_of(&self, executable: &Executable) -> Option<(&Module, &Machine)> {
         match &self.what {
             What::Module(module, number)
@@ -170,7 +170,7 @@ impl Item {
         }
     }
 
-    /// Those of an executable's tests that the item has, without regard to the words behind `::`.
+    /// The tests of an executable that the item has, without regard to the words behind `::`.
     fn all_tests<'a>(&self, executable: &'a Executable) -> Vec<&'a String> {
         match (&self.what, self.module_of(executable)) {
             (_, Some((module, machine))) => {
@@ -192,7 +192,7 @@ impl Item {
         }
     }
 
-    /// Those of an executable's tests that are chosen.
+    /// The tests of an executable that are chosen.
     fn chosen_tests(&self, executable: &Executable) -> Vec<String> {
         let module = self.module_of(executable).map_or(0, |(module, _)| module.name.len() + 2);
         let takes = |test: &&String| {
@@ -217,7 +217,7 @@ impl Planner<'_> {
     pub fn plan(&self) -> (Vec<Planned>, Vec<String>) {
         let executables = &self.built.executables;
         let mut lines: Vec<Planned> =
-            executables.iter().flat_map(|executable| self.on_host(executable)).collect();
+            executables.iter().flat_map(|executable| self.host_tests(executable)).collect();
         let mut problems: Vec<String> =
             executables.iter().filter_map(|executable| self.unreached(executable)).collect();
         for item in self.chosen {
@@ -249,7 +249,7 @@ impl Planner<'_> {
     }
 
     /// The tests of all chosen modules of a package that run on the host, as one line.
-    fn on_host(&self, executable: &Executable) -> Option<Planned> {
+    fn host_tests(&self, executable: &Executable) -> Option<Planned> {
         let is_on_host =
             |item: &&Item| item.module_of(executable).is_some_and(|(_, machine)| *machine == Machine::Host);
         let chosen: Vec<&Item> = self.chosen.iter().filter(is_on_host).collect();
@@ -257,8 +257,8 @@ impl Planner<'_> {
         let id = if let [one] = chosen[..] { one.id() } else { format!("{}::host", executable.package) };
         let all =
             self.items.iter().filter(is_on_host).map(|item| item.all_tests(executable).len()).sum::<usize>();
-        let whole = tests.len() == all;
-        self.rust(id, executable, &Machine::Host, LIMIT, tests, whole)
+        let has_all = tests.len() == all;
+        self.rust(id, executable, &Machine::Host, LIMIT, tests, has_all)
     }
 
     /// A package's own tests; those that are ignored run in the plain machine.

@@ -164,8 +164,8 @@ impl Clock {
     /// The run as a row of tests/runs.md.
     fn row(&self, counts: &str, green: bool) -> String {
         let took = self.started.elapsed().as_secs();
-        let own_ticks = own_ticks();
-        let others_ticks = (busy_ticks() - self.busy_ticks).saturating_sub(own_ticks);
+        let child_ticks = child_ticks();
+        let others_ticks = (busy_ticks() - self.busy_ticks).saturating_sub(child_ticks);
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let others = 100 * others_ticks / (took.max(1) * TICKS_PER_S * processors);
         let folder = std::env::current_dir().unwrap_or_default().display().to_string();
@@ -177,7 +177,7 @@ impl Clock {
             counts.to_owned(),
             if green { "green" } else { "red" }.to_owned(),
             minutes(took),
-            minutes(own_ticks / TICKS_PER_S),
+            minutes(child_ticks / TICKS_PER_S),
             format!("{others} %"),
         ];
         format!("| {} |", cells.join(" | "))
@@ -215,7 +215,7 @@ fn busy_ticks() -> u64 {
 }
 
 /// Time of the programs that this one has started and waited for (proc_pid_stat(5): cutime, cstime).
-fn own_ticks() -> u64 {
+fn child_ticks() -> u64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     behind_name.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()

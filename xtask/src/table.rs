@@ -12,7 +12,7 @@ pub struct Script {
     pub limit_s: u64,
     /// Only `make test-all` runs it.
     pub all_only: bool,
-    /// It uses all processors, or files of other lines: nothing runs beside it.
+    /// Uses all processors, or files of other lines: nothing runs beside it.
     pub alone: bool,
 }
 

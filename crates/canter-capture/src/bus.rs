@@ -156,7 +156,7 @@ impl Bus {
     #[cold]
     fn count_error(&mut self, record: &Captured<'_>) {
         self.tally.errors += 1;
-        for kind in ErrorFrame::of(&record.frame()).iter().flat_map(ErrorFrame::kinds) {
+        for kind in ErrorFrame::from_frame(&record.frame()).iter().flat_map(ErrorFrame::kinds) {
             *self.errors.entry(kind).or_default() += 1;
         }
     }

@@ -58,9 +58,9 @@ impl ChannelOfBus {
     /// Adds the next bus, and returns its channel.
     pub fn add(&mut self, name: &str) -> u32 {
         let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-        let own = digits.parse().ok().and_then(|number: u32| number.checked_add(1));
+        let wanted = digits.parse().ok().and_then(|number: u32| number.checked_add(1));
         let free = |channel: &u32| *channel <= CHANNEL_MAX && !self.0.contains(channel);
-        let channel = own.filter(free).or_else(|| (1..=CHANNEL_MAX).find(|channel| free(channel)));
+        let channel = wanted.filter(free).or_else(|| (1..=CHANNEL_MAX).find(|channel| free(channel)));
         let channel = channel.unwrap_or(CHANNEL_MAX + 1 + self.0.len() as u32);
         self.0.push(channel);
         channel
@@ -68,13 +68,13 @@ impl ChannelOfBus {
 
     /// The channel of a bus; `None` if it was never added.
     #[inline]
-    pub fn of(&self, bus: BusId) -> Option<u32> {
+    pub fn channel(&self, bus: BusId) -> Option<u32> {
         self.0.get(bus.index()).copied()
     }
 
-    /// Like [`of`](Self::of), but 0 for a bus that was never added.
+    /// Like [`channel`](Self::channel), but 0 for a bus that was never added.
     pub fn known(&self, bus: BusId) -> u32 {
-        self.of(bus).unwrap_or(0)
+        self.channel(bus).unwrap_or(0)
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
         let given: Vec<u32> =
             ["can2", "vcan2", "can0", "drive", "can300"].iter().map(|name| channels.add(name)).collect();
         assert_eq!(given, [3, 1, 2, 4, 5]);
-        assert_eq!(channels.of(BusId(1)), Some(1));
+        assert_eq!(channels.channel(BusId(1)), Some(1));
     }
 
     #[test]

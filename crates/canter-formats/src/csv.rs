@@ -211,7 +211,7 @@ impl Sink for Encoder {
 
     #[inline]
     fn frame(&mut self, entry: &Record) -> io::Result<()> {
-        let fields = Fields::of(&entry.frame);
+        let fields = Fields::from_frame(&entry.frame);
         let out = self.output.buffer();
         hex::decimal(out, entry.stamp_ns / 1_000_000_000, 1);
         out.push(b'.');

@@ -24,7 +24,7 @@ pub struct Fields {
 
 impl Fields {
     #[inline]
-    pub fn of(frame: &Frame) -> Self {
+    pub fn from_frame(frame: &Frame) -> Self {
         let fd = frame.is_fd();
         let dlc = match (fd, frame.len8_dlc) {
             (true, _) => dlc_of_len(frame.len.into()).unwrap_or(15),
@@ -116,13 +116,13 @@ mod tests {
             "20000004#0001000000000000",
         ] {
             let frame: Frame = text.parse().unwrap();
-            assert_eq!(Fields::of(&frame).frame(frame.data()), Ok(frame), "{text}");
+            assert_eq!(Fields::from_frame(&frame).frame(frame.data()), Ok(frame), "{text}");
         }
     }
 
     #[test]
     fn invalid_columns_are_refused_with_the_reason() {
-        let fields = Fields::of(&"123#1122".parse().unwrap());
+        let fields = Fields::from_frame(&"123#1122".parse().unwrap());
         let check = |fields: Fields, data: &[u8]| fields.frame(data).unwrap_err();
         assert_eq!(check(fields, &[1]), "data that is shorter or longer than the length");
         assert_eq!(check(Fields { id: 0x800, ..fields }, &[1, 2]), "an identifier that is too large");

@@ -133,9 +133,9 @@ pub type MakeAppend = fn(ns: bool) -> Box<dyn Append>;
 /// A format of recordings: a row of the table. [`Format::PLAIN`] fills the columns that do not apply.
 #[derive(Clone, Copy)]
 pub struct Format {
-    /// Its name in command lines and results: `pcapng`.
+    /// The format's name in command lines and results: `pcapng`.
     pub name: &'static str,
-    /// Its name in sentences: `candump log`.
+    /// The format's name in sentences: `candump log`.
     pub title: &'static str,
     /// What it is, in a sentence without a full stop.
     pub about: &'static str,
@@ -143,13 +143,13 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// How it is recognised, if it can be read.
     pub recognise: Option<Recognise>,
-    /// Its decoder, if it can be read.
+    /// The decoder, if the format can be read.
     pub read: Option<OpenFile>,
-    /// Its decoder for folders, if a folder can be a recording of this format.
+    /// The decoder for folders, if a folder can be a recording of this format.
     pub read_folder: Option<OpenFolder>,
-    /// Its encoder, if it can be written.
+    /// The encoder, if the format can be written.
     pub write: Option<Write>,
-    /// Its appender, if it can be recorded live.
+    /// The appender, if the format can be recorded live.
     pub append: Option<MakeAppend>,
     /// Whether it is written from beginning to end, so that it can be compressed or go into a pipe.
     pub grows: bool,
@@ -199,7 +199,7 @@ pub enum Write {
 
 /// A folder that is a recording.
 pub struct Folder {
-    /// Its decoder; the source that it gets is empty.
+    /// The decoder of the folder; the source that it gets is empty.
     pub decoder: Box<dyn Decode>,
     /// Bytes of all files in it.
     pub bytes: u64,
@@ -367,7 +367,7 @@ pub enum Detail {
     SubMicrosecond,
     /// The direction; [`WriteOptions::direction`] keeps it.
     Direction,
-    /// That the direction is not known.
+    /// The fact that the direction is not known.
     DirectionUnknown,
     /// Stamps before that of the first frame.
     BeforeStart,

@@ -59,7 +59,7 @@ impl Reader {
         }
         let file = File::open(path).map_err(|error| failed("open", error))?;
         let size = file.metadata().map_or(0, |about| about.len());
-        let source = Source::of_file(file).map_err(|error| failed("read", error))?;
+        let source = Source::from_file(file).map_err(|error| failed("read", error))?;
         Ok(Self { size, ..Self::recognise(&name, source, formats)? })
     }
 
@@ -208,7 +208,7 @@ impl Reader {
         }
         let reason = match trouble {
             Trouble::Cut => "cut off".to_owned(),
-            // Of a remedy, nothing is left to do.
+            // Salvage has skipped the damage, so the hint in parentheses no longer applies.
             Trouble::Wrong(reason) => {
                 reason.split(" (delete ").next().unwrap_or_default().replace(" (a damaged file?)", "")
             }

@@ -42,7 +42,7 @@ fn spool_error(error: io::Error) -> io::Error {
 pub struct Whole {
     /// The file.
     pub file: File,
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub length: u64,
     taken: Arc<AtomicU64>,
 }
@@ -83,15 +83,15 @@ pub struct Source {
     end: usize,
     offset: u64,
     ended: bool,
-    /// It is read from beginning to end: a decoder has not taken the whole file.
+    /// The source is read from beginning to end: a decoder has not taken the whole file.
     sequential: bool,
 }
 
 /// A text line.
 pub enum Line {
-    /// Its length in bytes, without the line break.
+    /// The length of a line in bytes, without the line break.
     Whole(usize),
-    /// Its length in bytes; the file ends without a line break.
+    /// The length in bytes of the last line, when the file ends without a line break.
     Last(usize),
 }
 
@@ -103,11 +103,11 @@ impl Source {
         let mut head = Vec::new();
         plain.by_ref().take(4).read_to_end(&mut head)?;
         let (zstd, gzip) = (head == [0x28, 0xb5, 0x2f, 0xfd], head.starts_with(&[0x1f, 0x8b]));
-        let whole = io::Cursor::new(head).chain(plain);
+        let input = io::Cursor::new(head).chain(plain);
         let input: Box<dyn Read + Send> = match (zstd, gzip) {
-            (true, _) => zst::unpack(Box::new(whole))?,
-            (_, true) => Box::new(MultiGzDecoder::new(io::BufReader::new(whole))),
-            _ => Box::new(whole),
+            (true, _) => zst::unpack(Box::new(input))?,
+            (_, true) => Box::new(MultiGzDecoder::new(io::BufReader::new(input))),
+            _ => Box::new(input),
         };
         let (buffer, packed) = (vec![0; READ_BYTES], zstd || gzip);
         Ok(Self {
@@ -130,10 +130,10 @@ impl Source {
     }
 
     /// Reads a file; pipes and devices are read sequentially.
-    pub(crate) fn of_file(file: File) -> io::Result<Self> {
-        let same = if file.metadata()?.is_file() { Some(file.try_clone()?) } else { None };
+    pub(crate) fn from_file(file: File) -> io::Result<Self> {
+        let seekable = if file.metadata()?.is_file() { Some(file.try_clone()?) } else { None };
         let mut source = Self::unpacking(Box::new(file))?;
-        source.file = same.filter(|_| !source.packed);
+        source.file = seekable.filter(|_| !source.packed);
         Ok(source)
     }
 
@@ -142,7 +142,7 @@ impl Source {
     ///
     /// # Errors
     /// What the operating system reports.
-    pub fn whole(&mut self) -> io::Result<Whole> {
+    pub fn whole_file(&mut self) -> io::Result<Whole> {
         (self.ended, self.sequential) = (true, false);
         let file = match self.file.take() {
             Some(file) => file,

@@ -65,7 +65,7 @@ struct Recording {
 }
 
 impl Recording {
-    fn of(format: &'static Format, entries: &[Record], name: &str) -> Self {
+    fn write(format: &'static Format, entries: &[Record], name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         let options = WriteOptions { ns: true, direction: true, ..WriteOptions::new(format, &path) };
@@ -102,11 +102,11 @@ struct Seen {
 }
 
 fn seen(bytes: &[u8]) -> Seen {
-    Seen::of(Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS))
+    Seen::read(Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS))
 }
 
 impl Seen {
-    fn of(reader: crate::Result<Reader>) -> Self {
+    fn read(reader: crate::Result<Reader>) -> Self {
         let mut seen = Self {
             frames: Vec::new(),
             cut: false,
@@ -181,11 +181,11 @@ proptest! {
     fn every_format_reads_back_the_written_frames(entries in any_entries(40), packed: bool) {
         for format in all() {
             let name = if packed && format.grows && cfg!(feature = "zstd") { "file.zst" } else { "file" };
-            let recording = Recording::of(format, &entries, name);
+            let recording = Recording::write(format, &entries, name);
             if (format.writes_folder() || format.name == "log") && entries.is_empty() {
                 continue; // no part, no data set; a log without frames is an empty file
             }
-            let seen = Seen::of(crate::open(&recording.path));
+            let seen = Seen::read(crate::open(&recording.path));
             prop_assert_eq!(seen.error, None);
             prop_assert!(!seen.cut);
             prop_assert!(seen.frames.is_sorted_by_key(|frame| frame.0), "{}", format.name);
@@ -197,10 +197,10 @@ proptest! {
     #[test]
     fn a_file_cut_off_anywhere_keeps_its_complete_frames(entries in any_entries(12), share in 0.0..1.0f64) {
         for format in all() {
-            let Some(file) = Recording::of(format, &entries, "file").file(format).map(fs::read) else { continue };
-            let whole = file.unwrap();
-            let at = (whole.len() as f64 * share) as usize;
-            let seen = seen(&whole[..at]);
+            let Some(file) = Recording::write(format, &entries, "file").file(format).map(fs::read) else { continue };
+            let bytes = file.unwrap();
+            let at = (bytes.len() as f64 * share) as usize;
+            let seen = seen(&bytes[..at]);
             let want: Vec<_> = entries.iter().map(|entry| kept(format, entry)).collect();
             prop_assert!(want.starts_with(&seen.frames), "{}", format.name);
             // Without its header a file is not recognised.
@@ -209,12 +209,12 @@ proptest! {
             // Text may end after any line, and pcapng after any block, without a sign of the cut.
             let sign = at > 0
                 && match format.name {
-                    "log" | "csv" => whole[at - 1] != b'\n',
+                    "log" | "csv" => bytes[at - 1] != b'\n',
                     // `End TriggerBlock` marks the last line, with or without a line break.
-                    "asc" => whole[at - 1] != b'\n' && !whole[at..].trim_ascii().is_empty(),
+                    "asc" => bytes[at - 1] != b'\n' && !bytes[at..].trim_ascii().is_empty(),
                     "pcapng" => false,
                     // Padding may be missing.
-                    "blf" | "mf4" => whole[at..].iter().any(|&byte| byte != 0),
+                    "blf" | "mf4" => bytes[at..].iter().any(|&byte| byte != 0),
                     _ => true,
                 };
             prop_assert!(!sign || seen.cut || seen.error.is_some(), "{} at {at}", format.name);
@@ -227,7 +227,7 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         for format in all() {
-            let Some(file) = Recording::of(format, &entries, "file").file(format).map(fs::read) else { continue };
+            let Some(file) = Recording::write(format, &entries, "file").file(format).map(fs::read) else { continue };
             let mut bytes = file.unwrap();
             for (place, value) in &damage {
                 let at = place.index(bytes.len().max(1));
@@ -383,7 +383,7 @@ fn a_name_that_a_format_cannot_hold_is_refused_and_all_others_read_back() {
                 .frame(&Record { stamp_ns: 1_700_000_000_000_000_000, bus, frame, direction: None })
                 .unwrap();
             writer.finish().unwrap();
-            let seen = Seen::of(crate::open(&path));
+            let seen = Seen::read(crate::open(&path));
             assert_eq!(seen.error, None, "{} {name:?}", format.name);
             assert_eq!(seen.frames[0].1, *name, "{}", format.name);
         }

@@ -70,7 +70,7 @@ impl FrameBits {
         duration_ns(self.nominal, self.data, rate)
     }
 
-    /// The same in ps, for sums of durations: rounded to ns, they would drift.
+    /// The duration of the frame in ps, for sums of durations: rounded to ns, they would drift.
     ///
     /// # Panics
     /// When the nominal rate is 0.

@@ -86,7 +86,7 @@ const PLACES: [&str; 29] = [
 /// use canter_frame::{Frame, error_frame::ErrorFrame};
 ///
 /// let frame: Frame = "20000204#0001000000000000".parse()?;
-/// let error = ErrorFrame::of(&frame).expect("the flag of error frames is set");
+/// let error = ErrorFrame::from_frame(&frame).expect("the flag of error frames is set");
 /// assert_eq!(error.to_string(), "controller-problem{rx-overflow}");
 /// assert_eq!(error.kinds().collect::<Vec<_>>(), ["rx-overflow"]);
 /// # Ok::<(), canter_frame::TextError>(())
@@ -99,7 +99,7 @@ pub struct ErrorFrame {
 
 impl ErrorFrame {
     /// `None` when the frame is not an error frame.
-    pub fn of(frame: &Frame) -> Option<Self> {
+    pub fn from_frame(frame: &Frame) -> Option<Self> {
         let data = std::array::from_fn(|at| frame.data[at]);
         (frame.can_id & ERR_FLAG != 0).then_some(Self { classes: frame.can_id & EFF_MASK, data })
     }
@@ -160,7 +160,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn text_of(text: &str) -> String {
-        ErrorFrame::of(&text.parse().unwrap()).unwrap().to_string()
+        ErrorFrame::from_frame(&text.parse().unwrap()).unwrap().to_string()
     }
 
     #[test]
@@ -174,16 +174,16 @@ mod tests {
         );
         assert_eq!(text_of("20000002#1000000000000000"), "lost-arbitration{at bit 16}");
         assert_eq!(text_of("20000140#0000000000000000"), "bus-off, restarted-after-bus-off");
-        assert_eq!(ErrorFrame::of(&"123#00".parse().unwrap()), None);
+        assert_eq!(ErrorFrame::from_frame(&"123#00".parse().unwrap()), None);
     }
 
     #[test]
     fn kinds_have_the_controller_problem_instead_of_its_class() {
-        let error = ErrorFrame::of(&"2000000C#0021000000000000".parse().unwrap()).unwrap();
+        let error = ErrorFrame::from_frame(&"2000000C#0021000000000000".parse().unwrap()).unwrap();
         assert_eq!(error.kinds().collect::<Vec<_>>(), [PROTOCOL, "rx-overflow", "tx-error-passive"]);
-        let bare = ErrorFrame::of(&"20000004#0000000000000000".parse().unwrap()).unwrap();
+        let bare = ErrorFrame::from_frame(&"20000004#0000000000000000".parse().unwrap()).unwrap();
         assert_eq!(bare.kinds().collect::<Vec<_>>(), [CONTROLLER]);
-        let without_a_name = ErrorFrame::of(&"20000004#0080000000000000".parse().unwrap()).unwrap();
+        let without_a_name = ErrorFrame::from_frame(&"20000004#0080000000000000".parse().unwrap()).unwrap();
         assert_eq!(without_a_name.kinds().collect::<Vec<_>>(), [CONTROLLER]);
     }
 
@@ -193,7 +193,7 @@ mod tests {
             let mut frame = Frame::default();
             (frame.can_id, frame.len) = (id | ERR_FLAG, 8);
             frame.data[..8].copy_from_slice(&data);
-            let error = ErrorFrame::of(&frame).unwrap();
+            let error = ErrorFrame::from_frame(&frame).unwrap();
             prop_assert_eq!(error.kinds().count() > 0, id & 0x1ff != 0);
             let _ = error.to_string();
         }

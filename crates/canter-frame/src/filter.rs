@@ -51,7 +51,7 @@ pub struct Filters {
 /// Filters and the interface that they are for: `can0,123:7FF,j`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFilters {
-    /// Its name, or candump's `any` for all interfaces.
+    /// The interface's name, or candump's `any` for all interfaces.
     pub interface: String,
     /// The frames to receive from it.
     pub filters: Filters,
@@ -201,8 +201,8 @@ impl FromStr for InterfaceFilters {
             None => (text, Filters::default()),
             Some((_, "")) => return expected(text.len(), Expected::Filter),
             Some((interface, list)) => {
-                let behind = interface.len() + 1;
-                let here = |error: TextError| TextError { position: behind + error.position, ..error };
+                let start = interface.len() + 1;
+                let here = |error: TextError| TextError { position: start + error.position, ..error };
                 (interface, list.parse().map_err(here)?)
             }
         };

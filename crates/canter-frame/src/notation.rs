@@ -250,7 +250,7 @@ struct Text {
 }
 
 impl Text {
-    fn of(frame: &Frame) -> Self {
+    fn new(frame: &Frame) -> Self {
         let mut text = Self { bytes: [0; TEXT_BYTES_MAX], len: 0 };
         let (id, digits) = printed_id(frame);
         for shift in (0..digits).rev() {
@@ -304,13 +304,13 @@ fn printed_id(frame: &Frame) -> (u32, u32) {
 impl fmt::Display for Frame {
     /// The notation of `candump -L`, which cansend reads: `123#DEADBEEF`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Text::of(self).as_str())
+        f.pad(Text::new(self).as_str())
     }
 }
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Text::of(self).as_str())
+        f.pad(Text::new(self).as_str())
     }
 }
 
@@ -438,7 +438,7 @@ impl fmt::Display for LogLine<'_> {
         }
         f.write_str(self.interface)?;
         f.write_str(" ")?;
-        f.write_str(Text::of(&self.frame).as_str())?;
+        f.write_str(Text::new(&self.frame).as_str())?;
         f.write_str(match self.direction {
             None => "",
             Some(Direction::Received) => " R",

@@ -12,7 +12,7 @@ use std::fmt;
 pub struct BusId(pub u32);
 
 impl BusId {
-    /// Its place in a list of buses.
+    /// The place of the bus in a list of buses.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize

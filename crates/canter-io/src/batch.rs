@@ -30,9 +30,9 @@ pub enum Origin {
     Unknown,
     /// Received from the bus.
     Bus,
-    /// It is the echo of a frame that a process of this machine sent (`MSG_DONTROUTE`).
+    /// An echo of a frame that a process of this machine sent (`MSG_DONTROUTE`).
     Local,
-    /// It is the echo of a frame that this socket sent (`MSG_CONFIRM`).
+    /// An echo of a frame that this socket sent (`MSG_CONFIRM`).
     Own,
 }
 
@@ -77,13 +77,13 @@ impl Batch {
         &self.frames[..self.len]
     }
 
-    /// The same, to be rewritten in place.
+    /// The received frames, to be rewritten in place.
     #[inline]
     pub fn frames_mut(&mut self) -> &mut [Frame] {
         &mut self.frames[..self.len]
     }
 
-    /// The same, and what is known about each frame.
+    /// The received frames, to be rewritten in place, and what is known about each.
     #[inline]
     pub fn frames_mut_and_meta(&mut self) -> (&mut [Frame], &[Meta]) {
         (&mut self.frames[..self.len], &self.meta[..self.len])

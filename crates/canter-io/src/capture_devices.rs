@@ -30,9 +30,9 @@ const CALLS_IN_A_ROW: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Running,
-    /// It is stopped. poll(2) cannot wait for it, but reports an error until it is started.
+    /// Stopped. poll(2) cannot wait for a stopped device, but reports an error until the device is started.
     Down,
-    /// Its card was removed from the driver.
+    /// Removed: the driver has lost the card.
     Gone,
 }
 

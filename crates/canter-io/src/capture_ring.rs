@@ -99,7 +99,7 @@ impl<'a> Block<'a> {
         self.mtu == CANFD_MTU
     }
 
-    /// Its frames in order of arrival; packets that do not have the size of a frame are skipped.
+    /// The block's frames in order of arrival; packets that do not have the size of a frame are skipped.
     pub fn records(&self) -> Records<'a> {
         Records {
             bytes: self.bytes,
@@ -175,7 +175,7 @@ impl Lane {
             .map_err(|error| Error::new(thing, "PACKET_RX_RING", error).hint("try a smaller ring"))?;
         // The stamp is that of the driver's hand-over only while some socket asks for such stamps.
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32).map_err(step("SO_TIMESTAMPNS"))?;
-        let map = Map::of(socket.as_fd(), blocks * BLOCK_BYTES).map_err(step("mmap"))?;
+        let map = Map::read_write(socket.as_fd(), blocks * BLOCK_BYTES).map_err(step("mmap"))?;
         let lane = Self { map, socket, blocks, next: 0, mtu, lost: 0 };
         lane.bind(index).map_err(step("bind"))?;
         Ok(lane)

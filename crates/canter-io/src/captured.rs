@@ -30,7 +30,7 @@ impl<'a> Captured<'a> {
         Frame::from_kernel_bytes(self.bytes)
     }
 
-    /// The same frame in a recording, where its interface is this bus.
+    /// This frame as a recording keeps it, with `bus` for its interface.
     #[inline]
     pub fn on_bus(&self, bus: BusId) -> RawRecord<'a> {
         let Self { stamp_ns, bytes, hardware_ns, .. } = *self;

@@ -81,18 +81,18 @@ impl fmt::Display for Kind {
 /// A CAN interface, as it was when it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name: `can0`.
+    /// The interface's name: `can0`.
     pub name: String,
-    /// Its index, as in [`Meta::interface`](crate::Meta); 0 for [`Kind::Sim`].
+    /// The interface's index, as in [`Meta::interface`](crate::Meta); 0 for [`Kind::Sim`].
     pub index: u32,
     /// The largest frame it takes, in bytes: 16 classic, 72 FD, more for XL.
     pub mtu: u32,
     /// What kind of interface it is.
     pub kind: Kind,
-    /// It was brought up (`IFF_UP`).
+    /// Whether the interface was brought up (`IFF_UP`).
     pub up: bool,
-    /// It can carry frames (`IFF_RUNNING`): it is up and its controller is not bus-off. The kernel reports this from a
-    /// work queue, up to 1 s after [`up`](Self::up); frames can be sent before.
+    /// Whether the interface can carry frames (`IFF_RUNNING`): it is up and its controller is not bus-off. The kernel
+    /// reports this from a work queue, up to 1 s after [`up`](Self::up); frames can be sent before.
     pub running: bool,
     /// The driver echoes sent frames when they were on the bus (`IFF_ECHO`); otherwise the kernel echoes them at once.
     pub echo: bool,
@@ -106,7 +106,7 @@ pub struct Interface {
     pub peer: Option<u32>,
     /// State and bit timing of a controller; virtual interfaces have none.
     pub controller: Option<Controller>,
-    /// Its carrier: the row that found it.
+    /// The interface's carrier: the row that found it.
     pub carrier: &'static Carrier,
 }
 
@@ -183,7 +183,7 @@ pub struct PciCard {
 /// [`Carrier::PLAIN`] fills the columns in which a carrier is like a bus in memory.
 #[derive(Clone, Copy)]
 pub struct Carrier {
-    /// Its name, unique in a table.
+    /// The carrier's name, unique in a table.
     pub name: &'static str,
     /// A noun with its article for its interfaces, for use in sentences: `a canchar device`.
     pub about: &'static str,
@@ -191,7 +191,7 @@ pub struct Carrier {
     pub prefix: &'static str,
     /// How programs receive its frames.
     pub access: Access,
-    /// Its default methods.
+    /// The default methods of the carrier.
     pub usual: UsualMethods,
     /// How it uses a PCI card; `None`: it does not.
     pub card: Option<PciCard>,
@@ -250,7 +250,7 @@ impl Carrier {
     };
 
     /// The row of `table` whose prefix fits `name`.
-    pub fn of(name: &str, table: &[&'static Self]) -> Option<&'static Self> {
+    pub fn find_in(name: &str, table: &[&'static Self]) -> Option<&'static Self> {
         table.iter().copied().find(|row| name.starts_with(row.prefix))
     }
 }

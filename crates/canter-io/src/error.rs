@@ -35,7 +35,7 @@ impl Error {
         Self::new(thing, step, io::Error::new(io::ErrorKind::Unsupported, why.into()))
     }
 
-    /// The same error with a remedy.
+    /// This error with a remedy.
     #[must_use]
     pub fn hint(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = way_out.into();

@@ -34,12 +34,12 @@ impl Interface {
         Self::find_among(name, CARRIERS)
     }
 
-    /// The same, with a table of carriers: [`CARRIERS`], or those and others.
+    /// Finds an interface with a table of carriers: [`CARRIERS`], or those and others.
     ///
     /// # Errors
     /// The carrier's error; `InvalidInput` when no carrier's prefix fits the name.
     pub fn find_among(name: &str, carriers: &[&'static Carrier]) -> Result<Self> {
-        let carrier = Carrier::of(name, carriers).ok_or_else(|| {
+        let carrier = Carrier::find_in(name, carriers).ok_or_else(|| {
             let why = io::Error::new(io::ErrorKind::InvalidInput, "no carrier's prefix fits this name");
             let names: Vec<&str> = carriers.iter().map(|row| row.prefix).collect();
             Error::new(name, "find", why).hint(format!("names begin with {}", names.join(", ")))

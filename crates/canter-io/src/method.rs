@@ -102,7 +102,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Its name after the slash: `ring/spin`.
+    /// The wait's name after the slash: `ring/spin`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
@@ -173,7 +173,7 @@ impl TransmitOptions {
 /// Whether a transmitter waits for room, and how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    /// It waits now.
+    /// Whether the transmitter waits now.
     pub waits: bool,
     /// `None`: as long as it takes.
     pub patience: Option<Duration>,
@@ -181,12 +181,12 @@ pub(crate) struct Room {
 
 impl Room {
     /// As these options say.
-    pub fn of(options: &TransmitOptions) -> Self {
+    pub fn new(options: &TransmitOptions) -> Self {
         let never = options.patience == Some(Duration::ZERO);
         Self { waits: !never, patience: options.patience }
     }
 
-    /// As [`Transmit::set_waiting`].
+    /// Switches waiting on or off, as [`Transmit::set_waiting`] does.
     pub fn set_waiting(&mut self, waits: bool) {
         self.waits = waits && self.patience != Some(Duration::ZERO);
     }
@@ -217,20 +217,20 @@ pub struct Capabilities {
     pub fd: bool,
     /// Many frames per call.
     pub batch: bool,
-    /// It distinguishes frames sent by this machine from frames of the bus.
+    /// Whether the method distinguishes frames sent by this machine from frames of the bus.
     pub origin: bool,
 }
 
 /// A way to receive: a row of a table.
 #[derive(Clone, Copy)]
 pub struct Receiver {
-    /// Its name on the command line, in results, plots and documentation.
+    /// The receiver's name on the command line, in results, plots and documentation.
     pub name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
     /// The supported waits; the first is the default and is omitted in names.
     pub waits: &'static [Wait],
-    /// Its capabilities.
+    /// What the receiver is capable of.
     pub capabilities: Capabilities,
     /// The carriers that it can receive from.
     pub carriers: &'static [&'static Carrier],
@@ -248,11 +248,11 @@ pub struct Receiver {
 /// A way to send: a row of a table.
 #[derive(Clone, Copy)]
 pub struct Transmitter {
-    /// Its name on the command line, in results, plots and documentation.
+    /// The transmitter's name on the command line, in results, plots and documentation.
     pub name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
-    /// Its capabilities.
+    /// What the transmitter is capable of.
     pub capabilities: Capabilities,
     /// The carriers that it can send to.
     pub carriers: &'static [&'static Carrier],
@@ -284,7 +284,7 @@ pub struct TransmitMethod {
 
 impl ReceiveMethod {
     /// Every receiver of a table with every wait that it has.
-    pub fn of(table: &[&'static Receiver]) -> impl Iterator<Item = Self> {
+    pub fn all_in(table: &[&'static Receiver]) -> impl Iterator<Item = Self> {
         table.iter().flat_map(|&row| row.waits.iter().map(move |&wait| Self { row, wait }))
     }
 

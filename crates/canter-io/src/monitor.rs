@@ -18,9 +18,9 @@ use std::{
 /// A change of a CAN interface.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// It was created or changed: its new description, and its counters at that time.
+    /// An interface was created or changed: its new description, and its counters at that time.
     Is(Interface, Counters),
-    /// It was removed: its last description, and its last counters.
+    /// An interface was removed: its last description, and its last counters.
     Gone(Interface, Counters),
     /// The kernel dropped reports: read the list of interfaces again.
     Missed,

@@ -93,7 +93,7 @@ const NEEDS_CAP_NET_ADMIN: &str = "needs CAP_NET_ADMIN: run as root, or setcap c
 impl Refusal {
     /// The error of this crate: the kernel's own words and `hint`, as far as there are any, become the way out.
     /// When a capability is missing, the way out names it instead of the hint.
-    pub(crate) fn of(self, thing: &str, step: &'static str, hint: &str) -> Error {
+    pub(crate) fn into_error(self, thing: &str, step: &'static str, hint: &str) -> Error {
         let message = if self.message.is_empty() {
             String::new()
         } else {
@@ -114,7 +114,7 @@ mod tests {
     fn a_refusal_carries_the_kernels_words_and_the_way_out() {
         let refusal =
             Refusal { source: io::Error::from_raw_os_error(libc::EINVAL), message: "no bit rate".into() };
-        let error = refusal.of("can0", "up", "set a bit rate first");
+        let error = refusal.into_error("can0", "up", "set a bit rate first");
         assert_eq!(
             error.to_string(),
             "can0: up: invalid argument (the kernel reports: no bit rate; set a bit rate first)"
@@ -122,7 +122,7 @@ mod tests {
         let refusal = Refusal::from(io::Error::from_raw_os_error(libc::EPERM));
         assert!(
             refusal
-                .of("vcan0", "create", "")
+                .into_error("vcan0", "create", "")
                 .to_string()
                 .contains("needs CAP_NET_ADMIN: run as root, or setcap")
         );

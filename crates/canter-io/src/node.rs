@@ -252,7 +252,7 @@ impl AsFd for Node {
 /// receives.
 pub struct Inbox {
     socket: inbox::Inbox<Frame>,
-    /// Of a device.
+    /// Frames as a device hands them out.
     raw: Box<[RawFrame]>,
 }
 

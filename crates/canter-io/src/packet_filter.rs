@@ -29,7 +29,7 @@ pub struct Instruction {
     pub jt: u8,
     /// How many instructions to skip when it is false.
     pub jf: u8,
-    /// Its operand.
+    /// The instruction's operand.
     pub k: u32,
 }
 

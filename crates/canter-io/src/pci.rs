@@ -68,7 +68,7 @@ impl Lent {
     ///
     /// # Errors
     /// `ENODEV` when the driver does not accept it; `EACCES` without root. The card then has its old driver again.
-    pub fn to(driver: Option<&str>, address: &str) -> Result<Self> {
+    pub fn bind(driver: Option<&str>, address: &str) -> Result<Self> {
         let lent = Self { address: address.to_owned(), back_to: self::driver(address) };
         bind(address, driver)?;
         if self::driver(address).as_deref() == driver {

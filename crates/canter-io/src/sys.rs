@@ -26,7 +26,7 @@ pub(crate) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// The same for calls that answer a size.
+/// The `-1` of a system call that answers a size, as the error that `errno` holds.
 pub(crate) fn check_size(answer: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
 }

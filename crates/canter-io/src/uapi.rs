@@ -37,9 +37,13 @@ mod tests {
             };
             let mut arguments = arguments.split(',').skip(1);
             let nr = number(arguments.next().unwrap());
-            let size = arguments.next().map_or(0, |of| {
-                let of = of.trim();
-                sizes.iter().find(|(name, _)| *name == of).unwrap_or_else(|| panic!("{of}: no size")).1
+            let size = arguments.next().map_or(0, |argument| {
+                let structure = argument.trim();
+                sizes
+                    .iter()
+                    .find(|(name, _)| *name == structure)
+                    .unwrap_or_else(|| panic!("{structure}: no size"))
+                    .1
             });
             let direction = ["_IO", "_IOW", "_IOR"].iter().position(|one| *one == direction).unwrap();
             found.insert(name.to_owned(), (direction as u32) << 30 | (size as u32) << 16 | code << 8 | nr);

@@ -38,7 +38,7 @@ pub struct RouteRules {
     pub from: String,
     pub to: String,
     pub policy: Policy,
-    /// Its position in the file.
+    /// The route's position in the file.
     pub place: Place,
 }
 
@@ -80,7 +80,7 @@ pub struct Rule {
     pub keep_stamp: bool,
     /// can-gw: the frame may go back to the interface that received it.
     pub same_interface: bool,
-    /// Its position in the file.
+    /// The rule's position in the file.
     pub place: Place,
 }
 
@@ -136,7 +136,7 @@ pub enum Convert {
 }
 
 impl Rule {
-    /// Its name, or `rule 3` by its index.
+    /// The rule's name, or `rule 3` by its index.
     pub fn label(&self, at: usize) -> String {
         if self.name.is_empty() { format!("rule {}", at + 1) } else { self.name.clone() }
     }

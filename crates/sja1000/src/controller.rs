@@ -217,7 +217,8 @@ impl<R: Registers> Controller<R> {
         self.status().received().then(|| self.take())
     }
 
-    /// As [`receive`](Self::receive) without reading the status: call it only after [`Status::received`] was true.
+    /// Receives a frame without reading the status, unlike [`receive`](Self::receive): call it only after
+    /// [`Status::received`] was true.
     #[inline]
     pub fn take(&mut self) -> Frame {
         let frame = Frame::read(&mut self.registers);
@@ -236,7 +237,8 @@ impl<R: Registers> Controller<R> {
         free
     }
 
-    /// As [`transmit`](Self::transmit) without reading the status: call it only after [`Status::buffer_free`] was true.
+    /// Sends a frame without reading the status, unlike [`transmit`](Self::transmit): call it only after
+    /// [`Status::buffer_free`] was true.
     #[inline]
     pub fn put(&mut self, frame: &Frame) {
         frame.write(&mut self.registers);

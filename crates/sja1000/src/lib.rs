@@ -31,7 +31,7 @@
 //! fn main() -> Result<(), Error> {
 //!     let mut controller = Controller::new(Loopback { registers: [0; 32], frames: 0 });
 //!     controller.start(&Bus {
-//!         timing: Timing::of(16_000_000, 500_000)?, // a crystal of 16 MHz, 500 kbit/s
+//!         timing: Timing::new(16_000_000, 500_000)?, // a crystal of 16 MHz, 500 kbit/s
 //!         output: 0xda,                             // OCR and CDR: how the board wires the chip
 //!         clock: 0x47,
 //!         listen_only: false,

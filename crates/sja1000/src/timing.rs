@@ -30,7 +30,7 @@ impl Timing {
     ///
     /// # Errors
     /// [`Error::Timing`] when the crystal cannot be divided to that rate.
-    pub fn of(crystal_hz: u32, bitrate: u32) -> Result<Self, Error> {
+    pub fn new(crystal_hz: u32, bitrate: u32) -> Result<Self, Error> {
         let clock_hz = crystal_hz / 2;
         let mut best: Option<(u32, Self)> = None;
         for quanta in (QUANTA_MIN..=QUANTA_MAX).rev() {
@@ -95,7 +95,7 @@ mod tests {
         for (bitrate, btr0, btr1) in
             [(1_000_000, 0x00, 0x05), (500_000, 0x00, 0x1c), (250_000, 0x01, 0x1c), (125_000, 0x03, 0x1c)]
         {
-            let timing = Timing::of(16_000_000, bitrate).unwrap();
+            let timing = Timing::new(16_000_000, bitrate).unwrap();
             assert_eq!((timing.btr0(), timing.btr1()), (btr0, btr1), "{bitrate}: {timing:?}");
         }
     }
@@ -105,7 +105,7 @@ mod tests {
         for bitrate in
             [10_000, 20_000, 50_000, 100_000, 125_000, 200_000, 250_000, 400_000, 500_000, 1_000_000]
         {
-            let timing = Timing::of(16_000_000, bitrate).unwrap();
+            let timing = Timing::new(16_000_000, bitrate).unwrap();
             assert_eq!(timing.bitrate(16_000_000), bitrate);
             assert!(timing.is_possible(), "{timing:?}");
         }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_rate_that_cannot_be_made_is_refused() {
         for bitrate in [0, 1, 333_333, 2_000_000, u32::MAX] {
-            assert_eq!(Timing::of(16_000_000, bitrate), Err(Error::Timing), "{bitrate}");
+            assert_eq!(Timing::new(16_000_000, bitrate), Err(Error::Timing), "{bitrate}");
         }
     }
 }

@@ -289,15 +289,15 @@ impl Asc {
             return Ok(Event::Frame(channel, Some(direction), frame));
         }
         // A classic frame on an FD channel; a remote one has a DLC and no data.
-        let of_dlc = dlc.min(8) as u8;
+        let dlc_len = dlc.min(8) as u8;
         if flags & ASC_RTR != 0 {
             frame.can_id |= RTR_FLAG;
         }
         if frame.is_rtr() && len == 0 {
-            frame.len = of_dlc;
+            frame.len = dlc_len;
         } else {
-            frame.len = of_dlc.max(len as u8);
-            let differ = frame.is_rtr() || len != usize::from(of_dlc);
+            frame.len = dlc_len.max(len as u8);
+            let differ = frame.is_rtr() || len != usize::from(dlc_len);
             self.flaw = self.flaw.or(differ.then_some(Flawed::LENGTH));
         }
         frame.len8_dlc = if frame.len == 8 && dlc > 8 { dlc as u8 } else { 0 };
@@ -322,7 +322,7 @@ impl Decode for Asc {
         entry: &mut Record,
     ) -> Result<bool, Trouble> {
         loop {
-            let (length, whole) = match source.line()? {
+            let (length, is_whole) = match source.line()? {
                 None => return Ok(false),
                 Some(Line::Whole(length)) => (length, true),
                 Some(Line::Last(length)) => (length, false),
@@ -334,7 +334,7 @@ impl Decode for Asc {
             // Comments may be in any encoding; frames are ASCII.
             let text = String::from_utf8_lossy(&source.buffered()[..length]);
             let line = text.trim_ascii();
-            let event = if !whole && !line.eq_ignore_ascii_case("End TriggerBlock") {
+            let event = if !is_whole && !line.eq_ignore_ascii_case("End TriggerBlock") {
                 return Err(Trouble::Cut);
             } else if line.starts_with(|first: char| first.is_ascii_digit()) {
                 self.event(line)?

@@ -161,7 +161,7 @@ impl Sink for Asc {
             None => self.begin(entry.stamp_ns),
         };
         self.stamp(entry.stamp_ns, start_ns);
-        let fields = Fields::of(&entry.frame);
+        let fields = Fields::from_frame(&entry.frame);
         let channel = self.channels.known(entry.bus);
         let direction: &[u8] = match entry.direction {
             Some(Direction::Sent) => b"Tx",
@@ -196,7 +196,7 @@ impl Sink for Asc {
     }
 
     fn channel(&self, bus: BusId) -> Option<u32> {
-        self.channels.of(bus)
+        self.channels.channel(bus)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Written> {

@@ -34,7 +34,7 @@ pub enum Object {
         channel: u32,
         direction: Option<Direction>,
         frame: Frame,
-        /// Its kind, if its fields contradict each other.
+        /// The kind of flaw, if the fields of the frame contradict each other.
         flaw: Option<&'static str>,
     },
     Name(u32, String),
@@ -89,9 +89,9 @@ impl Parts<'_> {
         // More than 8 bytes are an FD frame, marked as one or not.
         frame.flags = self.flags | if self.claimed > 8 && !self.remote { FDF } else { 0 };
         let remote = self.remote && !frame.is_fd();
-        let of_dlc = if frame.is_fd() { len_of_dlc(self.dlc.min(15)) } else { self.dlc.min(8).into() };
-        let claimed = if remote { of_dlc } else { self.claimed };
-        let len = claimed.max(of_dlc).min(64);
+        let dlc_len = if frame.is_fd() { len_of_dlc(self.dlc.min(15)) } else { self.dlc.min(8).into() };
+        let claimed = if remote { dlc_len } else { self.claimed };
+        let len = claimed.max(dlc_len).min(64);
         frame.len = if frame.is_fd() { fd_length(len) } else { len as u8 };
         if !frame.is_fd() && len == 8 && (9..=15).contains(&self.dlc) {
             frame.len8_dlc = self.dlc;
@@ -103,7 +103,7 @@ impl Parts<'_> {
             frame.data[..count].copy_from_slice(&self.data[..count]);
             flaw = (count < claimed).then_some(Flawed::DATA);
         }
-        if self.dlc > 15 || claimed != of_dlc {
+        if self.dlc > 15 || claimed != dlc_len {
             flaw = flaw.or(Some(Flawed::LENGTH));
         }
         flaw = flaw.or(wide.then_some(Flawed::IDENTIFIER));

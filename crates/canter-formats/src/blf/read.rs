@@ -203,7 +203,7 @@ impl Blf {
     }
 
     /// Returns the length of the next complete object, at `at` in `objects`; `None`: the next container is needed.
-    fn whole(&mut self) -> Result<Option<usize>, Trouble> {
+    fn next_object(&mut self) -> Result<Option<usize>, Trouble> {
         loop {
             let now = self.to_skip.min((self.objects.len() - self.at) as u64);
             self.to_skip -= now;
@@ -274,12 +274,12 @@ impl Decode for Blf {
         }
         loop {
             self.in_object = false;
-            let Some(length) = self.whole()? else {
+            let Some(length) = self.next_object()? else {
                 if !self.unpack(source)? {
                     let rest = &self.objects[self.at..];
                     let ended = self.to_skip == 0 && rest.iter().all(|&byte| byte == 0);
-                    let whole = ended && self.is_whole(source);
-                    return if whole { Ok(false) } else { Err(Trouble::Cut) };
+                    let is_complete = ended && self.is_whole(source);
+                    return if is_complete { Ok(false) } else { Err(Trouble::Cut) };
                 }
                 if self.torn {
                     self.mend();
@@ -325,7 +325,7 @@ impl Decode for Blf {
         if self.cut || !self.open {
             return Ok(false);
         }
-        // Of an object that cannot be read, the end is known.
+        // The object's header gave its end, so reading goes on there.
         if std::mem::take(&mut self.in_object) {
             return Ok(true);
         }

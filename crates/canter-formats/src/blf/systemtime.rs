@@ -19,7 +19,7 @@ pub fn date(time: [u16; 8]) -> Option<civil::DateTime> {
 }
 
 /// Converts from ns since 1970, rounded down to ms, in UTC.
-pub fn of_ns(ns: u64) -> [u16; 8] {
+pub fn from_ns(ns: u64) -> [u16; 8] {
     let Ok(stamp) = Timestamp::from_nanosecond(ns.into()) else { return [0; 8] };
     let date = stamp.to_zoned(TimeZone::UTC);
     let part = |part: i8| part.unsigned_abs().into();
@@ -42,8 +42,8 @@ mod tests {
     #[test]
     fn a_time_converts_back_to_the_ms() {
         let ns = 1_700_000_000_123_456_789;
-        assert_eq!(of_ns(ns), [2023, 11, 2, 14, 22, 13, 20, 123]);
-        let back = date(of_ns(ns)).and_then(|date| crate::Zone::default().ns(date));
+        assert_eq!(from_ns(ns), [2023, 11, 2, 14, 22, 13, 20, 123]);
+        let back = date(from_ns(ns)).and_then(|date| crate::Zone::default().ns(date));
         assert_eq!(back, Some(1_700_000_000_123_000_000));
         assert_eq!(date([0; 8]), None);
     }

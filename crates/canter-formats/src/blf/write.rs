@@ -119,7 +119,7 @@ impl Blf {
         head.extend_from_slice(&self.count.to_le_bytes());
         head.extend_from_slice(&[0; 4]);
         for ns in [self.start_ns.unwrap_or(0), self.end_ns] {
-            systemtime::of_ns(ns).iter().for_each(|part| head.extend_from_slice(&part.to_le_bytes()));
+            systemtime::from_ns(ns).iter().for_each(|part| head.extend_from_slice(&part.to_le_bytes()));
         }
         head.resize(HEAD_BYTES as usize, 0);
         head
@@ -148,7 +148,7 @@ impl Sink for Blf {
         for note in std::mem::take(&mut self.waiting) {
             self.note(&note);
         }
-        let (fields, frame) = (Fields::of(&entry.frame), &entry.frame);
+        let (fields, frame) = (Fields::from_frame(&entry.frame), &entry.frame);
         let channel = (self.channels.known(entry.bus) as u16).to_le_bytes();
         if entry.direction.is_none() && !fields.error {
             self.not_kept.count(Detail::DirectionUnknown);
@@ -193,7 +193,7 @@ impl Sink for Blf {
     }
 
     fn channel(&self, bus: BusId) -> Option<u32> {
-        self.channels.of(bus)
+        self.channels.channel(bus)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Written> {

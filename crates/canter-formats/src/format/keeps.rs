@@ -37,7 +37,8 @@ pub enum Stamps {
     Ns,
     /// Microseconds; nanoseconds with [`WriteOptions::ns`](super::WriteOptions::ns).
     Us,
-    /// As [`Stamps::Us`], counted from the first frame, so that none can be before it.
+    /// Microseconds, counted from the first frame, so that no frame can be before it; nanoseconds with
+    /// [`WriteOptions::ns`](super::WriteOptions::ns).
     UsFromFirst,
     /// Seconds as a floating-point number, exact to a nanosecond for 26 days.
     Float,
@@ -59,7 +60,7 @@ pub enum BusLabel {
 pub enum Directions {
     /// Received, sent, or unknown.
     All,
-    /// As [`Directions::All`], with [`WriteOptions::direction`](super::WriteOptions::direction) only.
+    /// Received, sent, or unknown, with [`WriteOptions::direction`](super::WriteOptions::direction) only.
     Asked,
     /// Received or sent; an unknown direction becomes received.
     Known,

@@ -34,7 +34,7 @@ pub struct Mdf {
 struct Groups {
     start_ns: u64,
     /// canter wrote the file: groups have the names of interfaces, and error frames have the kernel's error classes.
-    by_canter: bool,
+    is_of_canter: bool,
     groups: Vec<Group>,
     /// The bus of each group, if canter wrote the file.
     buses: Vec<BusId>,
@@ -73,20 +73,20 @@ fn identify(blocks: &mut Blocks) -> Result<bool, Trouble> {
 impl Groups {
     /// Reads the groups of the file, and the first frame of each.
     fn open(blocks: &mut Blocks, context: &mut Context) -> Result<Self, Trouble> {
-        let by_canter = identify(blocks)?;
+        let is_of_canter = identify(blocks)?;
         let header = blocks.block(HEADER_AT, b"HD")?;
-        if by_canter && header.link(1) != 0 {
+        if is_of_canter && header.link(1) != 0 {
             // canter writes this block last: without it the end of the file is missing.
             blocks.shared_block(header.link(1), b"FH")?;
         }
         let groups = Self::list(header.link(0), blocks, context)?;
         let mut buses = Vec::new();
-        for group in groups.iter().filter(|_| by_canter) {
+        for group in groups.iter().filter(|_| is_of_canter) {
             buses.push(context.names.number(&group.name)?);
         }
         let mut opened = Self {
             start_ns: header.u64(0),
-            by_canter,
+            is_of_canter,
             heads: vec![Record::default(); groups.len()],
             groups,
             buses,
@@ -125,7 +125,7 @@ impl Groups {
 
     /// Reads a group's next frame.
     fn read(&mut self, at: usize, blocks: &mut Blocks, context: &mut Context) -> Result<(), Trouble> {
-        let logged = match self.groups[at].next(self.by_canter, blocks) {
+        let logged = match self.groups[at].next(self.is_of_canter, blocks) {
             Ok(Some(logged)) => logged,
             Ok(None) => return Ok(()),
             // The other groups may be complete.
@@ -138,7 +138,7 @@ impl Groups {
         let ns = (logged.seconds * 1e9).round();
         let stamp_ns = if ns.is_finite() { (ns as i128).saturating_add(self.start_ns.into()) } else { -1 };
         let Ok(stamp_ns) = u64::try_from(stamp_ns) else { return wrong("a stamp outside of 1970…2554") };
-        let bus = match self.by_canter {
+        let bus = match self.is_of_canter {
             true => self.buses[at],
             false => self.channels.number(logged.channel, &mut context.names)?,
         };
@@ -160,7 +160,7 @@ impl Decode for Mdf {
         entry: &mut Record,
     ) -> Result<bool, Trouble> {
         if self.blocks.is_none() {
-            self.blocks = Some(Blocks::new(source.whole()?));
+            self.blocks = Some(Blocks::new(source.whole_file()?));
         }
         let Some(blocks) = &mut self.blocks else { return Ok(false) };
         if self.groups.is_none() {

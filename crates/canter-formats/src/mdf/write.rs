@@ -88,8 +88,8 @@ impl Sink for Mdf {
     #[inline]
     fn frame(&mut self, entry: &Record) -> io::Result<()> {
         let start_ns = *self.start_ns.get_or_insert(entry.stamp_ns);
-        let fields = Fields::of(&entry.frame);
-        let kind = Kind::of(&fields);
+        let fields = Fields::from_frame(&entry.frame);
+        let kind = Kind::from_fields(&fields);
         if entry.direction.is_none() && !fields.error {
             self.not_kept.count(Detail::DirectionUnknown);
         }
@@ -109,7 +109,7 @@ impl Sink for Mdf {
     }
 
     fn channel(&self, bus: BusId) -> Option<u32> {
-        self.channels.of(bus)
+        self.channels.channel(bus)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Written> {

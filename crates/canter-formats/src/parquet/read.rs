@@ -141,7 +141,7 @@ impl Parquet {
     fn open(&mut self, source: &mut Source, context: &mut Context) -> Result<(), Trouble> {
         let Some(Part { path, .. }) = self.coming.pop_front() else { return Ok(()) };
         let file = if self.single {
-            source.whole()?.file
+            source.whole_file()?.file
         } else {
             self.at = format!("{}: ", path.display());
             let file = File::open(&path)?;

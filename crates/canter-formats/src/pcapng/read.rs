@@ -39,7 +39,7 @@ pub struct Pcapng {
 
 struct Interface {
     linktype: u16,
-    /// Its bus, known from its first frame on: interfaces without CAN frames get none.
+    /// The interface's bus, known from its first frame on: interfaces without CAN frames get none.
     number: Option<BusId>,
     name: String,
     resolution: Resolution,
@@ -60,7 +60,7 @@ enum Resolution {
 }
 
 impl Resolution {
-    fn of(option: u8) -> Option<Self> {
+    fn from_option(option: u8) -> Option<Self> {
         match option {
             power @ 0..=9 => Some(Self::Ns(10u64.pow(9 - u32::from(power)))),
             power @ 10..=19 => Some(Self::Fraction(10u64.pow(power.into()))),
@@ -142,7 +142,7 @@ impl Pcapng {
                 (IF_NAME, name) => {
                     interface.name = String::from_utf8_lossy(name).trim_end_matches('\0').into()
                 }
-                (IF_TSRESOL, &[power]) => match Resolution::of(power) {
+                (IF_TSRESOL, &[power]) => match Resolution::from_option(power) {
                     Some(resolution) => interface.resolution = resolution,
                     None => return wrong(format!("an interface with if_tsresol {power:#x}")),
                 },

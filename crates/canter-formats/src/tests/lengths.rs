@@ -1,4 +1,4 @@
-//! No reader shortens a frame in silence: whatever a length field says, the frame is whole, or its flaw is counted.
+//! No reader shortens a frame in silence: whatever a length field says, the frame is intact, or its flaw is counted.
 
 use super::{Recording, Seen, seen};
 use crate::{BusId, FORMATS, Format, Frame, Record, fields::Fields, format::Flawed, named};
@@ -18,7 +18,7 @@ fn frames() -> Vec<Frame> {
 
 fn file_of(format: &'static Format, frame: Frame) -> Vec<u8> {
     let entry = Record { stamp_ns: 1_700_000_000_000_000_000, bus: BusId(0), frame, direction: None };
-    fs::read(Recording::of(format, &[entry], "file").path).unwrap()
+    fs::read(Recording::write(format, &[entry], "file").path).unwrap()
 }
 
 /// Values that a damaged length may have: limits, their neighbours, and the old one with one bit changed.
@@ -30,18 +30,18 @@ fn values(old: u8, text: bool) -> Vec<u8> {
     limits.into_iter().chain((0..8).map(|bit| old ^ 1 << bit)).collect()
 }
 
-/// Changes each byte of a range and checks what is read. `no_other`: offsets of lengths that nothing in the file can
+/// Changes each byte of a range and checks what is read. `uncheckable`: offsets of lengths that nothing in the file can
 /// contradict.
-fn check(name: &str, frame: &Frame, whole: &[u8], range: Range<usize>, no_other: &[usize], text: bool) {
-    assert_eq!(seen(whole).frames[0].2, *frame, "{name}");
-    let mut bytes = whole.to_vec();
-    for at in range.filter(|at| !no_other.contains(at)) {
-        for value in values(whole[at], text) {
+fn check(name: &str, frame: &Frame, file: &[u8], range: Range<usize>, uncheckable: &[usize], text: bool) {
+    assert_eq!(seen(file).frames[0].2, *frame, "{name}");
+    let mut bytes = file.to_vec();
+    for at in range.filter(|at| !uncheckable.contains(at)) {
+        for value in values(file[at], text) {
             bytes[at] = value;
             let Seen { frames, cut, error, skipped, flawed, .. } = seen(&bytes);
-            let told = error.is_some() || cut || !flawed.is_empty();
+            let reported = error.is_some() || cut || !flawed.is_empty();
             let read = frames.first().map(|(_, _, frame, _)| frame);
-            let whole = match read {
+            let intact = match read {
                 Some(_) if frame.is_rtr() => true, // it has no data
                 Some(read) => read.len >= frame.len && read.data().len() >= frame.data().len(),
                 None => skipped > 0,
@@ -49,20 +49,20 @@ fn check(name: &str, frame: &Frame, whole: &[u8], range: Range<usize>, no_other:
             // A byte may become the mark of a remote frame, which carries no data.
             let remote = read.is_some_and(Frame::is_rtr) && !frame.is_rtr();
             assert!(
-                told || whole || remote,
-                "{name}: {frame}: byte {at} = {value:#x}: read as {read:?} without a word"
+                reported || intact || remote,
+                "{name}: {frame}: byte {at} = {value:#x}: read as {read:?} and nothing was reported"
             );
         }
-        bytes[at] = whole[at];
+        bytes[at] = file[at];
     }
 }
 
 /// Checks a format in which every byte may be changed.
-fn check_format(name: &'static str, text: bool, no_other: impl Fn(&[u8]) -> Vec<usize>) {
+fn check_format(name: &'static str, text: bool, uncheckable: impl Fn(&[u8]) -> Vec<usize>) {
     let format = named(name, FORMATS).unwrap();
     for frame in frames() {
-        let whole = file_of(format, frame);
-        check(name, &frame, &whole, 0..whole.len(), &no_other(&whole), text);
+        let file = file_of(format, frame);
+        check(name, &frame, &file, 0..file.len(), &uncheckable(&file), text);
     }
 }
 
@@ -80,8 +80,8 @@ fn text_with_any_digit_changed_has_whole_frames_or_says_so() {
 
 #[test]
 fn pcapng_with_any_byte_changed_has_whole_frames_or_says_so() {
-    check_format("pcapng", false, |whole| {
-        let packet = position(whole, &[0x34, 0x56, 0x78]) - 1;
+    check_format("pcapng", false, |file| {
+        let packet = position(file, &[0x34, 0x56, 0x78]) - 1;
         // A packet has one length, and the kernel leaves anything in the bytes after it. The block's type is another entry.
         vec![packet + 4, packet - 28]
     });
@@ -109,15 +109,15 @@ fn unpacked_blf(packed: &[u8]) -> (Vec<u8>, Range<usize>) {
 #[test]
 fn blf_with_any_byte_changed_has_whole_frames_or_says_so() {
     for frame in frames() {
-        let (whole, mut objects) = unpacked_blf(&file_of(named("blf", FORMATS).unwrap(), frame));
+        let (file, mut objects) = unpacked_blf(&file_of(named("blf", FORMATS).unwrap(), frame));
         // After canter's note of the channel's name comes the frame's object.
         let object =
-            objects.start + whole[objects.clone()].windows(4).rposition(|four| four == b"LOBJ").unwrap();
+            objects.start + file[objects.clone()].windows(4).rposition(|four| four == b"LOBJ").unwrap();
         objects.start = object;
         // Of another type, the object is another one. CAN_MESSAGE has one length.
-        let mut no_other = vec![object + 12];
-        no_other.extend((whole[object + 12] == 1).then_some(object + 35));
-        check("blf", &frame, &whole, objects, &no_other, false);
+        let mut uncheckable = vec![object + 12];
+        uncheckable.extend((file[object + 12] == 1).then_some(object + 35));
+        check("blf", &frame, &file, objects, &uncheckable, false);
     }
 }
 
@@ -147,10 +147,10 @@ fn unpacked_mdf(packed: &[u8]) -> (Vec<u8>, Range<usize>) {
 #[test]
 fn mdf_records_with_any_byte_changed_are_whole_frames_or_say_so() {
     for frame in frames().into_iter().filter(|frame| frame.is_fd() || frame.len > 5 || frame.is_rtr()) {
-        let (whole, records) = unpacked_mdf(&file_of(named("mf4", FORMATS).unwrap(), frame));
+        let (file, records) = unpacked_mdf(&file_of(named("mf4", FORMATS).unwrap(), frame));
         // The length that a remote frame asks for is its DLC only.
         if !frame.is_rtr() {
-            check("mf4", &frame, &whole, records, &[], false);
+            check("mf4", &frame, &file, records, &[], false);
         }
     }
 }

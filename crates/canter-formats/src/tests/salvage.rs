@@ -11,7 +11,7 @@ use std::{
 
 fn salvaged(bytes: &[u8]) -> Seen {
     let reader = Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS);
-    Seen::of(reader.map(|reader| reader.salvage(true)))
+    Seen::read(reader.map(|reader| reader.salvage(true)))
 }
 
 /// Frames of each kind on three buses; many of them have zeros at their ends, as the blocks of a disk that were never
@@ -48,10 +48,10 @@ fn files(entries: &[Record]) -> Vec<(&'static str, Vec<u8>, Vec<Kept>)> {
     let mut files = vec![(
         "pcap",
         pcap(entries),
-        Seen::of(Reader::from_read("", Box::new(Cursor::new(pcap(entries))), FORMATS)).frames,
+        Seen::read(Reader::from_read("", Box::new(Cursor::new(pcap(entries))), FORMATS)).frames,
     )];
     for format in all() {
-        let recording = Recording::of(format, entries, "file");
+        let recording = Recording::write(format, entries, "file");
         let bytes = fs::read(recording.file(format).unwrap()).unwrap();
         // Of a data set one part is damaged, and it has no name for its bus.
         let frames = match format.writes_folder() {
@@ -69,10 +69,10 @@ const NEEDS_ITS_END: [&str; 2] = ["mf4", "parquet"];
 
 #[test]
 fn of_a_file_that_is_cut_off_at_any_byte_the_frames_before_are_read_and_no_other() {
-    for (name, whole, want) in files(&entries(14)) {
+    for (name, file, want) in files(&entries(14)) {
         let mut most = 0;
-        for at in 1..whole.len() {
-            let seen = salvaged(&whole[..at]);
+        for at in 1..file.len() {
+            let seen = salvaged(&file[..at]);
             assert!(want.starts_with(&seen.frames), "{name} at {at}: {:?}", seen.frames);
             assert!(
                 seen.error.is_none() || seen.frames.is_empty() && at < 200,
@@ -83,7 +83,7 @@ fn of_a_file_that_is_cut_off_at_any_byte_the_frames_before_are_read_and_no_other
             assert!(seen.frames.len() >= most || NEEDS_ITS_END.contains(&name), "{name} at {at}");
             most = most.max(seen.frames.len());
             // What is read without it is read with it.
-            let without = super::seen(&whole[..at]);
+            let without = super::seen(&file[..at]);
             assert!(seen.frames.starts_with(&without.frames), "{name} at {at}");
             assert_eq!(without.cut, seen.salvaged.is_some(), "{name} at {at}: {:?}", seen.salvaged);
         }
@@ -94,10 +94,10 @@ fn of_a_file_that_is_cut_off_at_any_byte_the_frames_before_are_read_and_no_other
 
 #[test]
 fn of_a_file_whose_tail_was_never_written_the_frames_before_are_read_and_no_other() {
-    for (name, whole, want) in files(&entries(14)) {
-        for at in 1..whole.len() {
+    for (name, file, want) in files(&entries(14)) {
+        for at in 1..file.len() {
             for fill in [0x00, 0xff, 0xa5, b'0'] {
-                let mut bytes = whole.clone();
+                let mut bytes = file.clone();
                 bytes[at..].fill(fill);
                 bytes.extend([fill; 3000]);
                 let seen = salvaged(&bytes);
@@ -121,16 +121,16 @@ fn frames(bytes: &[u8]) -> (Vec<String>, String) {
 #[test]
 fn of_text_only_damaged_lines_are_skipped() {
     let log = "(1.000000001) can0 001#\n(1.000000002) can0 12345#\n(1.000000003) can0 003#\n(1.0000????\n(1.000000005) can0 005#\n(1.0";
-    let (read, said) = frames(log.as_bytes());
+    let (read, sentence) = frames(log.as_bytes());
     assert_eq!(read, ["1 001#", "3 003#", "5 005#"]);
     let want = "test: 3 frames were read, 3 damaged places of 42 bytes were skipped, the first at line 2, byte 24: position 19: expected an identifier";
-    assert!(said.starts_with(want), "{said}");
+    assert!(sentence.starts_with(want), "{sentence}");
 
     let csv = "stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n1.0,can0,1,0,0,0,0,0,0,0,0,,\n\x01\n1.000000003,can0,3,0,0,0,0,0,0,0,0,,\n";
-    let (read, said) = frames(csv.as_bytes());
+    let (read, sentence) = frames(csv.as_bytes());
     assert_eq!(read, ["0 001#", "3 003#"]);
     assert_eq!(
-        said,
+        sentence,
         "test: 2 frames were read, 2 bytes from line 3, byte 101 on were skipped: no stamp of seconds and up to 9 digits"
     );
 
@@ -154,17 +154,17 @@ fn of_text_only_damaged_lines_are_skipped() {
 
 #[test]
 fn of_a_pcapng_a_damaged_packet_is_skipped_and_reading_ends_where_no_block_is() {
-    let (_, whole, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "pcapng").unwrap();
+    let (_, file, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "pcapng").unwrap();
     let packets: Vec<usize> =
-        (0..whole.len() - 8).step_by(4).filter(|&at| whole[at..at + 4] == [6, 0, 0, 0]).collect();
+        (0..file.len() - 8).step_by(4).filter(|&at| file[at..at + 4] == [6, 0, 0, 0]).collect();
     assert_eq!(packets.len(), 14);
-    let mut bytes = whole.clone();
+    let mut bytes = file.clone();
     bytes[packets[5] + 20..packets[5] + 24].fill(0x77); // more bytes than the block has
-    let (read, said) = frames(&bytes);
+    let (read, sentence) = frames(&bytes);
     assert_eq!(read.len(), 13);
     assert!(
-        said.contains("a packet longer than its block") && said.contains("13 frames were read, "),
-        "{said}"
+        sentence.contains("a packet longer than its block") && sentence.contains("13 frames were read, "),
+        "{sentence}"
     );
     assert!(super::seen(&bytes).error.is_some(), "without it, an error");
     bytes[packets[9] + 4] = 3; // a length that is none
@@ -173,8 +173,8 @@ fn of_a_pcapng_a_damaged_packet_is_skipped_and_reading_ends_where_no_block_is() 
     assert!(seen.salvaged.unwrap().contains("2 damaged places of "));
     // Without the block that names an interface, packets would be taken for another one's.
     let interface =
-        (0..whole.len() - 8).step_by(4).find(|&at| at >= 28 && whole[at..at + 4] == [1, 0, 0, 0]).unwrap();
-    let mut bytes = whole;
+        (0..file.len() - 8).step_by(4).find(|&at| at >= 28 && file[at..at + 4] == [1, 0, 0, 0]).unwrap();
+    let mut bytes = file;
     bytes[interface + 4] = 3;
     assert_eq!(salvaged(&bytes).frames, []);
 }
@@ -182,10 +182,10 @@ fn of_a_pcapng_a_damaged_packet_is_skipped_and_reading_ends_where_no_block_is() 
 #[test]
 fn of_a_blf_the_containers_before_and_behind_a_damaged_one_are_read() {
     let entries = entries(12_000);
-    let (_, whole, want) = files(&entries).into_iter().find(|(name, ..)| *name == "blf").unwrap();
+    let (_, file, want) = files(&entries).into_iter().find(|(name, ..)| *name == "blf").unwrap();
     let container = [&b"LOBJ\x10\0\x01\0"[..]].concat();
     let starts: Vec<usize> =
-        memchr::memmem::find_iter(&whole, &container).filter(|at| whole[at + 12] == 10).collect();
+        memchr::memmem::find_iter(&file, &container).filter(|at| file[at + 12] == 10).collect();
     assert!(starts.len() > 4, "{starts:?}");
     let damages: [(usize, &[u8]); 4] = [
         (starts[2] + 1000, &[0; 512]), // a sector
@@ -194,7 +194,7 @@ fn of_a_blf_the_containers_before_and_behind_a_damaged_one_are_read() {
         (starts[2] + 1000, b"LOBJ\x10\0\x01\0\x40\0\0\0\x0a\0\0\0\x02\0\0\0\0\0\0\0LOBJLOBJLOBJ"),
     ];
     for (at, damage) in damages {
-        let mut bytes = whole.clone();
+        let mut bytes = file.clone();
         bytes[at..at + damage.len()].copy_from_slice(damage);
         let seen = salvaged(&bytes);
         let before = seen.frames.iter().zip(&want).take_while(|(seen, want)| seen == want).count();
@@ -211,10 +211,10 @@ fn of_a_blf_the_containers_before_and_behind_a_damaged_one_are_read() {
 
 #[test]
 fn of_a_blf_an_object_that_cannot_be_read_costs_itself_only() {
-    let (_, whole, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "blf").unwrap();
+    let (_, file, want) = files(&entries(14)).into_iter().find(|(name, ..)| *name == "blf").unwrap();
     let mut objects = Vec::new();
-    flate2::read::ZlibDecoder::new(&whole[144 + 32..]).read_to_end(&mut objects).unwrap();
-    let mut bytes = [&whole[..144], &objects].concat();
+    flate2::read::ZlibDecoder::new(&file[144 + 32..]).read_to_end(&mut objects).unwrap();
+    let mut bytes = [&file[..144], &objects].concat();
     bytes[16..24].fill(0); // the size in the header
     let starts: Vec<usize> = memchr::memmem::find_iter(&bytes, b"LOBJ").collect();
     // A classic frame, the fifth object of its kind, becomes an error frame, for which it is too short.
@@ -237,16 +237,19 @@ fn a_blf_whose_head_is_damaged_has_no_frame_and_an_end() {
 #[test]
 fn of_a_data_set_all_parts_but_the_damaged_one_are_read() {
     let Some(format) = crate::named("parquet", FORMATS) else { return };
-    let recording = Recording::of(format, &entries(30), "set");
+    let recording = Recording::write(format, &entries(30), "set");
     let part = recording.file(format).unwrap();
     let mut bytes = fs::read(&part).unwrap();
     bytes[4..40].fill(0x5a); // the first page
     fs::write(&part, bytes).unwrap();
-    let seen = Seen::of(crate::open(&recording.path).map(|reader| reader.salvage(true)));
+    let seen = Seen::read(crate::open(&recording.path).map(|reader| reader.salvage(true)));
     assert_eq!((seen.error, seen.frames.len()), (None, 20), "{:?}", seen.salvaged);
-    let said = seen.salvaged.unwrap();
-    assert!(said.contains("20 frames were read, what follows ") && said.contains("bus=can0"), "{said}");
-    assert!(Seen::of(crate::open(&recording.path)).error.is_some(), "without it, an error");
+    let sentence = seen.salvaged.unwrap();
+    assert!(
+        sentence.contains("20 frames were read, what follows ") && sentence.contains("bus=can0"),
+        "{sentence}"
+    );
+    assert!(Seen::read(crate::open(&recording.path)).error.is_some(), "without it, an error");
 }
 
 #[test]
@@ -260,9 +263,9 @@ fn of_a_packed_file_what_was_unpacked_before_the_damage_is_read() {
     let mut bytes = gz.finish().unwrap();
     let middle = bytes.len() / 2;
     bytes[middle..middle + 64].fill(0xff);
-    let (read, said) = frames(&bytes);
-    assert!(read.len() > 1000 && read.len() < 50_000, "{said}");
-    assert!(said.contains(": unpack: "), "{said}");
+    let (read, sentence) = frames(&bytes);
+    assert!(read.len() > 1000 && read.len() < 50_000, "{sentence}");
+    assert!(sentence.contains(": unpack: "), "{sentence}");
 }
 
 proptest! {

@@ -23,15 +23,18 @@ pub(super) fn find(name: &str, carrier: &'static Carrier) -> Result<Interface> {
     const STEP: &str = "find";
     check_name(name, STEP)?;
     match ask(link::get_by_name(name)) {
-        Ok(link) => of_can(link, carrier),
-        Err(refusal) => Err(refusal.of(name, STEP, &whereabouts())),
+        Ok(link) => can_interface(link, carrier),
+        Err(refusal) => Err(refusal.into_error(name, STEP, &whereabouts())),
     }
 }
 
 /// The CAN interface of this index.
 pub(crate) fn by_index(index: u32, carrier: &'static Carrier) -> Result<Interface> {
     let link = ask(link::get_by_index(index));
-    of_can(link.map_err(|refusal| refusal.of(&format!("interface {index}"), "find", ""))?, carrier)
+    can_interface(
+        link.map_err(|refusal| refusal.into_error(&format!("interface {index}"), "find", ""))?,
+        carrier,
+    )
 }
 
 /// All CAN interfaces of this network namespace, in the kernel's order.
@@ -41,7 +44,8 @@ pub(crate) fn list(carrier: &'static Carrier) -> Result<Vec<Interface>> {
 }
 
 fn can_links() -> Result<Vec<Link>> {
-    let answers = netlink::dump(link::get_all()).map_err(|refusal| refusal.of("interfaces", "list", ""))?;
+    let answers =
+        netlink::dump(link::get_all()).map_err(|refusal| refusal.into_error("interfaces", "list", ""))?;
     let links = answers.iter().filter_map(|(_, payload)| Link::decode(payload));
     Ok(links.filter(|link| link.hardware == libc::ARPHRD_CAN).collect())
 }
@@ -66,7 +70,7 @@ pub(crate) fn from_link(link: Link, carrier: &'static Carrier) -> Interface {
     }
 }
 
-fn of_can(link: Link, carrier: &'static Carrier) -> Result<Interface> {
+fn can_interface(link: Link, carrier: &'static Carrier) -> Result<Interface> {
     if link.hardware != libc::ARPHRD_CAN {
         let no = io::Error::new(io::ErrorKind::InvalidInput, "not a CAN interface");
         return Err(Error::new(link.name, "find", no).hint(whereabouts()));
@@ -90,7 +94,7 @@ fn ask(request: Request) -> std::result::Result<Link, Refusal> {
 
 /// By its index, so a new name shows too.
 fn again(interface: &Interface, step: &'static str) -> Result<Link> {
-    ask(link::get_by_index(interface.index)).map_err(|refusal| refusal.of(&interface.name, step, ""))
+    ask(link::get_by_index(interface.index)).map_err(|refusal| refusal.into_error(&interface.name, step, ""))
 }
 
 pub(super) fn refresh(interface: &mut Interface) -> Result<()> {
@@ -119,7 +123,7 @@ pub(crate) fn create(
             (Some(libc::EEXIST), None) => "ip link delete removes it".to_owned(),
             _ => String::new(),
         };
-        refusal.of(name, "create", &hint)
+        refusal.into_error(name, "create", &hint)
     })?;
     find(name, carrier)
 }
@@ -202,7 +206,7 @@ fn change(
 ) -> Result<()> {
     netlink::ask(request).map(drop).map_err(|refusal| {
         let hint = hint(interface, refusal.source.raw_os_error());
-        refusal.of(&interface.name, step, &hint)
+        refusal.into_error(&interface.name, step, &hint)
     })
 }
 

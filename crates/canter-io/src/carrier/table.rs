@@ -84,8 +84,8 @@ pub static SIM: Carrier = Carrier {
 };
 
 /// The built-in carrier of an interface of this name; a name that no other prefix fits is the network's.
-pub fn of(name: &str) -> &'static Carrier {
-    Carrier::of(name, CARRIERS).unwrap_or(&NETWORK)
+pub fn carrier_of(name: &str) -> &'static Carrier {
+    Carrier::find_in(name, CARRIERS).unwrap_or(&NETWORK)
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
             ("port:0000:00:07.0,1@250000", "port"),
             ("sim:world/bus", "sim"),
         ] {
-            assert_eq!(of(name).name, carrier, "{name:?}");
+            assert_eq!(carrier_of(name).name, carrier, "{name:?}");
         }
     }
 

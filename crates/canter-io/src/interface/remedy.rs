@@ -22,7 +22,7 @@ impl Interface {
 
 /// The command that brings an interface up or starts a device; with `rate`, it also sets a bit rate.
 pub fn up(name: &str, rate: bool) -> String {
-    (table::of(name).remedies.up)(name, rate)
+    (table::carrier_of(name).remedies.up)(name, rate)
 }
 
 /// The command that brings this interface up, with a bit rate if it needs one.
@@ -33,12 +33,12 @@ pub fn bring_up(interface: &Interface) -> String {
 
 /// The command that restarts a controller after bus-off.
 pub fn restart(name: &str) -> String {
-    (table::of(name).remedies.restart)(name)
+    (table::carrier_of(name).remedies.restart)(name)
 }
 
 /// The command that makes a controller restart automatically, 100 ms after bus-off.
 pub fn restart_by_itself(name: &str) -> String {
-    (table::of(name).remedies.restart_always)(name)
+    (table::carrier_of(name).remedies.restart_always)(name)
 }
 
 impl Error {

@@ -8,7 +8,8 @@ use std::io;
 /// (x86-64).
 pub const SENT_FRAME_BYTES: u32 = 960;
 
-/// The same for a received frame, at most: one that a packet ring sent counts its payload on top, 72 bytes for FD.
+/// What a received frame takes of a socket's buffer, at most: one that a packet ring sent counts its payload on top, 72
+/// bytes for FD.
 pub const RECEIVED_FRAME_BYTES: u32 = SENT_FRAME_BYTES + 128;
 
 /// The smallest send buffer the kernel accepts (`SOCK_MIN_SNDBUF`).

@@ -85,7 +85,7 @@ fn receive_nothing(device: &Device) -> io::Result<()> {
 
 /// Opens and configures a device for a transmitter.
 pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Device> {
-    let device = open(interface, !Room::of(options).waits)?;
+    let device = open(interface, !Room::new(options).waits)?;
     // A transmitter receives nothing, so it should add no work to the interrupt handler.
     receive_nothing(&device).map_err(|error| Error::new(&interface.name, "set filters", error))?;
     if options.echo == Echo::On {
@@ -197,7 +197,7 @@ impl Receive for Reader {
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let device = open_transmitter(interface, options)?;
     let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
-    let room = Room::of(options);
+    let room = Room::new(options);
     if room.ends() {
         device.set_nonblocking(true).map_err(|error| Error::new(&interface.name, "O_NONBLOCK", error))?;
     }

@@ -106,7 +106,7 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     set.map_err(|error| Error::new(&interface.name, "set options", error))?;
     let ring = Ring::map(&device, Direction::Transmit).map(Producer::new);
     let ring = ring.map_err(|error| Error::new(&interface.name, "mmap", error))?;
-    Ok(Box::new(RingTransmitter { ring, device, room: Room::of(options) }))
+    Ok(Box::new(RingTransmitter { ring, device, room: Room::new(options) }))
 }
 
 struct RingTransmitter {

@@ -93,7 +93,7 @@ impl Receiver {
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
     let headers = Headers::new(CALL_FRAMES, Wanted::default());
-    Ok(Box::new(Sender { socket, room: Room::of(options), headers }))
+    Ok(Box::new(Sender { socket, room: Room::new(options), headers }))
 }
 
 struct Sender {

@@ -85,7 +85,7 @@ fn map_slots(socket: &Socket, option: libc::c_int, slot_bytes: usize, count: usi
     };
     socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
     socket.set(libc::SOL_PACKET, option, request)?;
-    Ok(Slots::new(Map::of(socket.as_fd(), blocks * BLOCK)?, slot_bytes))
+    Ok(Slots::new(Map::read_write(socket.as_fd(), blocks * BLOCK)?, slot_bytes))
 }
 
 pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
@@ -196,7 +196,7 @@ pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> R
     // Protocol 0: the socket receives nothing, so receiving does not pay for it.
     socket.bind_packet(interface.index, 0).map_err(|error| Error::moving(&interface.name, "bind", error))?;
     let (index, fd) = (interface.index, interface.supports_fd());
-    let (ring, room) = (Outgoing::new(slots), Room::of(options));
+    let (ring, room) = (Outgoing::new(slots), Room::new(options));
     Ok(Box::new(RingTransmitter { ring, socket, index, fd, room, protocol: 0 }))
 }
 
@@ -206,7 +206,7 @@ struct RingTransmitter {
     index: u32,
     fd: bool,
     room: Room,
-    /// Of the frames in slots that wait.
+    /// The protocol of the frames in slots that wait.
     protocol: u16,
 }
 

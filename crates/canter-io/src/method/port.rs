@@ -97,13 +97,13 @@ impl Drop for Receiver {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let channel = open(interface)?;
-    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, room: Room::of(options) }))
+    Ok(Box::new(Transmitter { channel, echo: options.echo == Echo::On, room: Room::new(options) }))
 }
 
 struct Transmitter {
     channel: Shared,
     echo: bool,
-    /// It waits for [`POLLS_MAX`] polls, not for a time.
+    /// Room counted in polls, up to [`POLLS_MAX`], not in time.
     room: Room,
 }
 

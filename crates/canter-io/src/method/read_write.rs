@@ -139,7 +139,7 @@ fn set_busy_poll(socket: &Socket, interface: &Interface) -> Result<()> {
 struct Source {
     socket: Socket,
     wait: Wait,
-    /// Of the receiving call: whether it blocks.
+    /// The flags of the receiving call: whether it blocks.
     flags: libc::c_int,
     index: u32,
     /// An error to return after the frames that precede it. The kernel reports it before them, and only once.
@@ -289,7 +289,7 @@ enum Again {
 
 pub(super) fn transmitter(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
-    Ok(Box::new(Writer { socket, room: Room::of(options) }))
+    Ok(Box::new(Writer { socket, room: Room::new(options) }))
 }
 
 struct Writer {

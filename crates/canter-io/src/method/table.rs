@@ -26,7 +26,7 @@ use std::str::FromStr;
 const PORTS: &str = "CAP_SYS_RAWIO";
 /// Why `canter syscalls` measures nothing of a method that makes no system call.
 const NO_CALLS: &str = "it makes no system call";
-/// The same of a bus in this process.
+/// Why `canter syscalls` measures nothing of a bus in this process.
 const IN_MEMORY: &str = "a simulated bus makes no system call";
 
 /// Every way to receive.
@@ -222,7 +222,7 @@ pub static PAPER_PAIRS: &[(&str, &str)] = &[
 impl ReceiveMethod {
     /// Every built-in receiver with every wait that it has.
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::of(RECEIVERS)
+        Self::all_in(RECEIVERS)
     }
 }
 
@@ -237,7 +237,7 @@ impl TransmitMethod {
     /// # Errors
     /// None; every carrier names a row.
     pub fn usual(name: &str) -> Result<Self> {
-        carriers::of(name).usual.transmit.parse()
+        carriers::carrier_of(name).usual.transmit.parse()
     }
 }
 
@@ -248,7 +248,7 @@ impl Pair {
     /// # Errors
     /// None; every carrier names a row.
     pub fn usual(from: &str, to: &str) -> Result<Self> {
-        let receive = carriers::of(from).usual.receive.parse()?;
+        let receive = carriers::carrier_of(from).usual.receive.parse()?;
         Ok(Self { receive, transmit: TransmitMethod::usual(to)? })
     }
 }

@@ -89,7 +89,7 @@ impl Message<'_> {
         let message = if i32::from(self.flags) & libc::NLM_F_ACK_TLVS == 0 {
             String::new()
         } else {
-            Attributes::behind(self.payload, repeated.saturating_add(4).min(self.payload.len()))
+            Attributes::after_header(self.payload, repeated.saturating_add(4).min(self.payload.len()))
                 .get(NLMSGERR_ATTR_MSG)
                 .map(text)
                 .unwrap_or_default()

@@ -27,7 +27,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// The attributes after a family header of `header` bytes; none when the message is shorter.
-    pub fn behind(bytes: &'a [u8], header: usize) -> Self {
+    pub fn after_header(bytes: &'a [u8], header: usize) -> Self {
         Self::new(bytes.get(aligned(header)..).unwrap_or_default())
     }
 

@@ -43,7 +43,7 @@ pub struct JobCounters {
 pub struct Installed {
     /// The job.
     pub job: Job,
-    /// Its counters.
+    /// The job's counters.
     pub counters: JobCounters,
     /// `struct rtcanmsg` and attributes as the kernel stores them; they may contain operands that do not count, and the
     /// kernel deletes only a job with exactly the same bytes.
@@ -97,7 +97,7 @@ pub fn add(job: &Job) -> Result<()> {
             Some(libc::EINVAL) if job.user_id.is_some() => "another route has a job with this user id",
             _ => "",
         };
-        refusal.of(&route(job), STEP, hint)
+        refusal.into_error(&route(job), STEP, hint)
     })
 }
 
@@ -141,7 +141,9 @@ impl Listed {
             let no = io::Error::new(io::ErrorKind::NotFound, "the kernel has no such job");
             return Err(Error::new(route(job), STEP, no).hint("cangw -L lists them"));
         };
-        super::ask(installed.deletion()).map(drop).map_err(|refusal| refusal.of(&route(job), STEP, ""))
+        super::ask(installed.deletion())
+            .map(drop)
+            .map_err(|refusal| refusal.into_error(&route(job), STEP, ""))
     }
 }
 
@@ -151,7 +153,7 @@ impl Listed {
 /// When the kernel does not return the list.
 pub fn list() -> Result<Vec<Installed>> {
     let request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &rtcanmsg(0));
-    let answers = super::dump(request).map_err(|refusal| refusal.of("can-gw", "list jobs", ""))?;
+    let answers = super::dump(request).map_err(|refusal| refusal.into_error("can-gw", "list jobs", ""))?;
     // Without can-gw the kernel returns the routes of all other families.
     Ok(answers.into_iter().filter_map(|(_, message)| Installed::decode(message)).collect())
 }
@@ -163,7 +165,7 @@ pub fn list() -> Result<Vec<Installed>> {
 pub fn flush() -> Result<()> {
     super::ask(flush_request()).map(drop).map_err(|refusal: Refusal| {
         let hint = if refusal.source.raw_os_error() == Some(libc::EOPNOTSUPP) { MISSING } else { "" };
-        refusal.of("can-gw", "delete all jobs", hint)
+        refusal.into_error("can-gw", "delete all jobs", hint)
     })
 }
 
@@ -175,7 +177,7 @@ fn flush_request() -> Request {
     request
 }
 
-/// As [`super::decode_any`]: a job, and the request that deletes it.
+/// Decodes any bytes as [`super::decode_any`] does: a job, and the request that deletes it.
 pub(super) fn decode_any(message: &[u8]) {
     let _ = Installed::decode(message.to_vec()).map(|job| job.deletion().finish(1));
 }
@@ -183,7 +185,7 @@ pub(super) fn decode_any(message: &[u8]) {
 impl Installed {
     /// `None` for a route of another family, or a gateway of another kind than CAN to CAN.
     fn decode(message: Vec<u8>) -> Option<Self> {
-        let attributes = Attributes::behind(&message, RTCANMSG_BYTES);
+        let attributes = Attributes::after_header(&message, RTCANMSG_BYTES);
         let count = |attribute| attributes.get_u32(attribute).unwrap_or_default();
         let counters = JobCounters {
             handled: count(CGW_HANDLED),
@@ -197,7 +199,7 @@ impl Installed {
     fn deletion(&self) -> Request {
         let (header, _) = self.message.split_at(RTCANMSG_BYTES.min(self.message.len()));
         let mut request = Request::new(libc::RTM_DELROUTE, libc::NLM_F_ACK, header);
-        for (attribute, value) in Attributes::behind(&self.message, RTCANMSG_BYTES) {
+        for (attribute, value) in Attributes::after_header(&self.message, RTCANMSG_BYTES) {
             if ![CGW_HANDLED, CGW_DROPPED, CGW_DELETED].contains(&attribute) {
                 request.put(attribute, value);
             }
@@ -246,7 +248,7 @@ mod tests {
             8, 0, 9, 0, 7, 0, 0, 0, 8, 0, 10, 0, 8, 0, 0, 0,
         ];
         let installed = Installed::decode(message.to_vec()).unwrap();
-        let expected = Job { echo: true, set: Modification::of_id(0x123), ..Job::between(7, 8) };
+        let expected = Job { echo: true, set: Modification::from_id(0x123), ..Job::between(7, 8) };
         assert_eq!(installed.job, expected);
         assert_eq!(installed.counters, JobCounters { handled: 1, ..JobCounters::default() });
         let request = installed.deletion().finish(1);
@@ -264,7 +266,7 @@ mod tests {
         ]);
         let expected = Job {
             fd: true,
-            or: Modification { flags: Some(1), ..Modification::of_data(&[0xab; 64]) },
+            or: Modification { flags: Some(1), ..Modification::from_data(&[0xab; 64]) },
             xor_checksum: Some(Xor { span: Span::new(0, 62, 63), init: 0xa5 }),
             ..Job::between(7, 8)
         };

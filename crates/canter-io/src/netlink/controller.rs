@@ -143,7 +143,7 @@ pub struct Controller {
     pub timing: Timing,
     /// Bit timing of the data phase, of controllers that have FD on.
     pub data_timing: Option<Timing>,
-    /// Its clock in Hz.
+    /// The controller's clock in Hz.
     pub clock_hz: u32,
     /// Restart this many ms after bus off; 0: by hand.
     pub restart_ms: u32,

@@ -71,10 +71,10 @@ pub fn dump(request: Request) -> Result<Vec<Answer>, Refusal> {
 
 /// The attributes of an answer.
 pub fn attributes(payload: &[u8]) -> Attributes<'_> {
-    Attributes::behind(payload, HEADER_BYTES)
+    Attributes::after_header(payload, HEADER_BYTES)
 }
 
-/// As [`super::decode_any`].
+/// Decodes any bytes as [`super::decode_any`] does: the number of a family.
 pub(super) fn decode_any(payload: &[u8]) {
     let _ = family_id(payload);
 }

@@ -105,7 +105,7 @@ pub struct Link {
     pub tx_queue_len: u32,
     /// The index of a vxcan's other end.
     pub peer: Option<u32>,
-    /// Of an interface of can-dev.
+    /// State and bit timing of an interface of can-dev.
     pub controller: Option<Controller>,
     /// What it has counted.
     pub counters: Counters,
@@ -114,7 +114,7 @@ pub struct Link {
 impl Link {
     /// `None` when `payload` is too short or names no interface.
     pub fn decode(payload: &[u8]) -> Option<Self> {
-        let attributes = Attributes::behind(payload, IFINFOMSG_BYTES);
+        let attributes = Attributes::after_header(payload, IFINFOMSG_BYTES);
         let info = attributes.nested(libc::IFLA_LINKINFO);
         let data = info.get(libc::IFLA_INFO_DATA);
         let kind = info.get_text(libc::IFLA_INFO_KIND).unwrap_or_default();

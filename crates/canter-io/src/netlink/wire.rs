@@ -57,7 +57,7 @@ fn find_family() -> Result<Family> {
     let found = match Family::find(CANWIRE_GENL_NAME, CANWIRE_GENL_VERSION) {
         // No generic netlink (a kernel without it, user-mode emulation): nor is there a module that speaks it.
         Err(refusal) if refusal.source.raw_os_error() == Some(libc::EPROTONOSUPPORT) => None,
-        found => found.map_err(|refusal| refusal.of("canwire", "find", ""))?,
+        found => found.map_err(|refusal| refusal.into_error("canwire", "find", ""))?,
     };
     found.ok_or_else(|| {
         Error::unsupported("canwire", "find", "the kernel module canwire is not loaded").hint(MISSING)
@@ -91,7 +91,7 @@ fn explain(refusal: Refusal, thing: &str, step: &'static str) -> Error {
         Some(libc::ENODEV | libc::ENOENT) => "canter wire list shows buses and nodes",
         _ => "",
     };
-    refusal.of(thing, step, hint)
+    refusal.into_error(thing, step, hint)
 }
 
 fn nothing(thing: &str) -> Error {
@@ -104,7 +104,7 @@ fn each(answers: &[Answer]) -> impl Iterator<Item = Attributes<'_>> {
     answers.iter().map(|(_, payload)| generic::attributes(payload))
 }
 
-/// As [`super::decode_any`]: a node, and a bus with its source.
+/// Decodes any bytes as [`super::decode_any`] does: a node, and a bus with its source.
 pub(super) fn decode_any(payload: &[u8]) {
     let attributes = generic::attributes(payload);
     let _ = (Node::decode(attributes), Bus::decode(attributes));

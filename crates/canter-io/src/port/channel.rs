@@ -192,16 +192,16 @@ impl Channel {
     /// Returns the number of frames.
     #[inline]
     pub fn receive(&mut self, name: u32, batch: &mut Batch, looks: u32) -> usize {
-        let Some(own) = self.queues.iter().position(|queue| queue.name == name) else { return 0 };
+        let Some(caller) = self.queues.iter().position(|queue| queue.name == name) else { return 0 };
         let before = batch.len();
-        if !self.queues[own].frames.is_empty() {
-            self.queues[own].hand_over(batch);
+        if !self.queues[caller].frames.is_empty() {
+            self.queues[caller].hand_over(batch);
         }
         let looks = if batch.len() > before || !self.up { 0 } else { looks };
         for _ in 0..looks {
             match self.take() {
                 Some(raw) => {
-                    self.deliver(&raw, Some((own, batch)));
+                    self.deliver(&raw, Some((caller, batch)));
                     if batch.len() > before {
                         break;
                     }
@@ -280,7 +280,7 @@ impl Channel {
             }
             let stamp_ns = queue.stamp_ns();
             match &mut direct {
-                Some((own, batch)) if *own == at => queue.append(batch, raw, stamp_ns),
+                Some((caller, batch)) if *caller == at => queue.append(batch, raw, stamp_ns),
                 _ if queue.frames.len() < queue.frames_max => queue.frames.push_back((*raw, stamp_ns)),
                 _ => queue.lost += 1,
             }

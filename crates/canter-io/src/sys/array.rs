@@ -27,7 +27,7 @@ impl<T: Copy> Array<T> {
         unsafe { self.0.cast::<T>().add(at) }.as_ptr()
     }
 
-    /// Its elements.
+    /// The elements of the array.
     ///
     /// # Safety
     /// Nobody writes through a [`place`](Self::place) for as long as the slice is used.
@@ -36,7 +36,7 @@ impl<T: Copy> Array<T> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Its elements, to be written.
+    /// The elements of the array, to be written.
     ///
     /// # Safety
     /// Nobody reads or writes through a [`place`](Self::place) for as long as the slice is used.

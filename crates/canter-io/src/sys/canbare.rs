@@ -42,7 +42,7 @@ impl Launcher {
         self.ioctl(uapi::STOP, &mut 0u64)
     }
 
-    /// Its state, its counters, and the error of its start if it could not be started.
+    /// The processor's state, its counters, and the error of its start if it could not be started.
     ///
     /// # Errors
     /// The error of ioctl(2).

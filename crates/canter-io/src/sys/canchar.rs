@@ -1,6 +1,7 @@
 //! An open file of a canchar device: its system calls, one function each.
 
 use crate::{Filters, uapi::canchar as uapi};
+use rustix::fs::{OFlags, fcntl_setfl};
 use std::{
     fs::{File, OpenOptions},
     io,
@@ -35,9 +36,8 @@ impl Device {
     /// # Errors
     /// The error of fcntl(2).
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        let flags = if on { libc::O_NONBLOCK } else { 0 };
-        // SAFETY: no memory is passed. fcntl(2): F_SETFL ignores the access mode.
-        super::check(unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+        let flags = if on { OFlags::NONBLOCK } else { OFlags::empty() };
+        Ok(fcntl_setfl(&self.file, flags)?) // fcntl(2): F_SETFL ignores the access mode.
     }
 
     /// Changes the file's options by `change`.

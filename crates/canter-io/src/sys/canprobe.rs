@@ -55,7 +55,7 @@ impl Instrument {
         self.ioctl(uapi::WATCH, &mut { line })
     }
 
-    /// Its state and results.
+    /// The probe's state and results.
     ///
     /// # Errors
     /// The error of ioctl(2).

@@ -41,7 +41,7 @@ impl Control {
         Ok(bytes)
     }
 
-    /// Its first `len` bytes, which the kernel has written; all of them where `len` is more.
+    /// The first `len` bytes, which the kernel has written; all of them where `len` is more.
     #[inline]
     pub fn filled(&self, len: usize) -> &[u8] {
         let bytes = self.0.as_ptr().cast::<u8>();

@@ -1,8 +1,9 @@
 //! One file descriptor for several wake-up sources: epoll, and an event that this process sets.
 
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 /// A set of descriptors that is readable when one of them is.
@@ -15,10 +16,7 @@ impl Any {
     /// # Errors
     /// The error of epoll_create1(2).
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no memory is passed. epoll_create1(2).
-        let raw = super::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel has just made this descriptor, and nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
+        Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
     /// Adds `descriptor`, for reading, level-triggered. It leaves the set when it is closed.
@@ -26,10 +24,7 @@ impl Any {
     /// # Errors
     /// The error of epoll_ctl(2).
     pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        let (set, one) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
-        // SAFETY: the event outlives the call. epoll_ctl(2).
-        super::check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, one, &mut event) }).map(drop)
+        Ok(epoll::add(&self.0, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?)
     }
 
     /// Takes `descriptor` out of it.
@@ -37,10 +32,7 @@ impl Any {
     /// # Errors
     /// The error of epoll_ctl(2); `ENOENT` when the descriptor is not in the set.
     pub fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        let (set, one) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
-        // SAFETY: no memory is passed. epoll_ctl(2): "event is ignored and can be NULL" for EPOLL_CTL_DEL.
-        let answer = unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, one, std::ptr::null_mut()) };
-        super::check(answer).map(drop)
+        Ok(epoll::delete(&self.0, descriptor)?)
     }
 }
 
@@ -60,25 +52,17 @@ impl Flag {
     /// # Errors
     /// The error of eventfd(2).
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no memory is passed. eventfd(2).
-        let raw = super::check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the kernel has just made this descriptor, and nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     /// Sets it.
     pub fn set(&self) {
-        let one = 1u64;
-        // SAFETY: eight bytes, as eventfd(2) wants them, that outlive the call. It cannot fail but for a full counter,
-        // which is set.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes()); // fails only for a full counter, which is set
     }
 
     /// Clears it.
     pub fn clear(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight bytes, as eventfd(2) wants them, that outlive the call. It answers EAGAIN when it is clear.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+        let _ = rustix::io::read(&self.0, &mut [0u8; 8]); // EAGAIN when it is clear
     }
 }
 

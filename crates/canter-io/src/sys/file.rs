@@ -1,22 +1,17 @@
 //! Locks on whole files, which end with the process that holds them; FIFOs; the room on a disk.
 
-use std::{
-    ffi::CString,
-    fs::File,
-    io, mem,
-    os::{
-        fd::AsRawFd,
-        unix::{ffi::OsStrExt, fs::OpenOptionsExt},
-    },
-    path::Path,
+use rustix::{
+    fs::{FlockOperation, flock, statvfs},
+    io::Errno,
 };
+use std::{fs::File, io, os::unix::fs::OpenOptionsExt, path::Path};
 
 /// Locks `file` exclusively; false when it is locked already.
 ///
 /// # Errors
 /// The error of flock(2).
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    try_lock_by(file, libc::LOCK_EX)
+    try_lock_by(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Locks `file` together with others that do the same; false when it is locked exclusively.
@@ -24,7 +19,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 /// # Errors
 /// The error of flock(2).
 pub fn try_lock_shared(file: &File) -> io::Result<bool> {
-    try_lock_by(file, libc::LOCK_SH)
+    try_lock_by(file, FlockOperation::NonBlockingLockShared)
 }
 
 /// Opens a file for reading, and never waits: a FIFO without a writer opens at once.
@@ -54,19 +49,14 @@ pub fn open_fifo(path: &Path) -> io::Result<Option<File>> {
 /// # Errors
 /// The error of statvfs(3).
 pub fn room(path: &Path) -> io::Result<u64> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: all zeros are a valid statvfs.
-    let mut about: libc::statvfs = unsafe { mem::zeroed() };
-    // SAFETY: both live until the call returns. statvfs(3) fills the structure.
-    super::check(unsafe { libc::statvfs(path.as_ptr(), &raw mut about) })?;
-    #[allow(clippy::useless_conversion)] // 32 bits wide on 32-bit Arm
-    Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
+    let about = statvfs(path)?;
+    Ok(about.f_bavail.saturating_mul(about.f_frsize))
 }
 
-fn try_lock_by(file: &File, operation: libc::c_int) -> io::Result<bool> {
-    // SAFETY: no memory is passed. flock(2): "Locks … are associated with an open file description".
-    match super::check(unsafe { libc::flock(file.as_raw_fd(), operation | libc::LOCK_NB) }) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        answer => answer.map(|_| true),
+fn try_lock_by(file: &File, operation: FlockOperation) -> io::Result<bool> {
+    // flock(2): "Locks … are associated with an open file description".
+    match flock(file, operation) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        answer => Ok(answer.map(|()| true)?),
     }
 }

@@ -24,19 +24,19 @@ impl Map {
     ///
     /// # Errors
     /// The error of mmap(2).
-    pub fn of(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Self::with(descriptor, bytes, libc::PROT_READ | libc::PROT_WRITE)
+    pub fn read_write(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+        Self::new(descriptor, bytes, libc::PROT_READ | libc::PROT_WRITE)
     }
 
-    /// The same, only to be read, by [`word`](Self::word).
+    /// Maps `bytes` of `descriptor` from its start, only to be read, by [`word`](Self::word).
     ///
     /// # Errors
     /// The error of mmap(2).
     pub fn read_only(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Self::with(descriptor, bytes, libc::PROT_READ)
+        Self::new(descriptor, bytes, libc::PROT_READ)
     }
 
-    fn with(descriptor: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
+    fn new(descriptor: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
         use std::os::fd::AsRawFd;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours. mmap(2).
@@ -54,7 +54,7 @@ impl Map {
         })
     }
 
-    /// Its first byte.
+    /// The mapping's first byte.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -97,8 +97,8 @@ unsafe fn load(place: NonNull<u64>) -> u64 {
     }
 }
 
-/// The same on a processor of 32 bits: the upper half is read before and after the lower, until both are of one number.
-/// The kernel beside a 32-bit program has 64 bits and writes the whole number at once.
+/// Loads a number on a processor of 32 bits: the upper half is read before and after the lower, until both are of one
+/// number. The kernel beside a 32-bit program has 64 bits and writes the whole number at once.
 ///
 /// # Safety
 /// As [`load`].
@@ -163,7 +163,7 @@ impl Map {
         Self { start, bytes, plain: Some(std::sync::Arc::new(Plain(start, layout))) }
     }
 
-    /// The same memory, for the other end.
+    /// This memory once more, for the other end.
     pub(crate) fn other_end(&self) -> Self {
         assert!(self.plain.is_some());
         Self { start: self.start, bytes: self.bytes, plain: self.plain.clone() }

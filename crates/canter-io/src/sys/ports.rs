@@ -48,7 +48,7 @@ impl<const COUNT: u16> Ports<COUNT> {
         Ok(())
     }
 
-    /// The same for ports that are touched by this thread only, and now.
+    /// Lets this thread touch ports that no other thread touches, now and not later.
     ///
     /// # Errors
     /// As [`permit`](Self::permit).

@@ -1,5 +1,6 @@
 //! Child processes.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::{io, process::Child};
 
 /// Asks a child to end (`SIGTERM`), as a supervisor would.
@@ -7,7 +8,5 @@ use std::{io, process::Child};
 /// # Errors
 /// The error of kill(2).
 pub fn terminate(child: &Child) -> io::Result<()> {
-    let process = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
-    // SAFETY: no memory is passed; the child is not waited for yet, so its number is its own. kill(2).
-    super::check(unsafe { libc::kill(process, libc::SIGTERM) }).map(drop)
+    Ok(kill_process(Pid::from_child(child), Signal::TERM)?)
 }

@@ -1,9 +1,11 @@
-//! Sockets of the two families that carry CAN: `PF_CAN` raw sockets and `PF_PACKET`.
+//! Sockets of the two families that carry CAN, `PF_CAN` raw sockets and `PF_PACKET`, and of netlink.
 
 use crate::{Filter, packet_filter::Instruction};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    num::NonZeroU32,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
@@ -49,7 +51,7 @@ impl Socket {
     /// # Errors
     /// The error of socket(2): `EAFNOSUPPORT` without the module `can`, `EPROTONOSUPPORT` without `can_raw`.
     pub fn can_raw() -> io::Result<Self> {
-        Self::open(libc::PF_CAN, libc::CAN_RAW)
+        Self::open(AddressFamily::CAN, libc::CAN_RAW)
     }
 
     /// A packet socket that receives nothing until it is bound to a protocol.
@@ -57,15 +59,20 @@ impl Socket {
     /// # Errors
     /// The error of socket(2): `EPERM` without CAP_NET_RAW.
     pub fn packet() -> io::Result<Self> {
-        Self::open(libc::PF_PACKET, 0)
+        Self::open(AddressFamily::PACKET, 0)
     }
 
-    fn open(family: libc::c_int, protocol: libc::c_int) -> io::Result<Self> {
-        // SAFETY: no memory is passed. socket(2).
-        let raw = unsafe { libc::socket(family, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
-        let raw = super::check(raw)?;
-        // SAFETY: the kernel has just made this descriptor, and nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
+    /// A netlink socket of this protocol (`NETLINK_…`), not connected yet.
+    ///
+    /// # Errors
+    /// The error of socket(2).
+    pub(crate) fn netlink(protocol: libc::c_int) -> io::Result<Self> {
+        Self::open(AddressFamily::NETLINK, protocol)
+    }
+
+    fn open(family: AddressFamily, protocol: libc::c_int) -> io::Result<Self> {
+        let protocol = NonZeroU32::new(protocol as u32).map(Protocol::from_raw);
+        Ok(Self(socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?))
     }
 
     /// Binds a `CAN_RAW` socket to an interface; index 0 is every interface.

@@ -1,7 +1,12 @@
 //! Where and how urgently a thread runs, and how it is interrupted.
 
+use rustix::{
+    mm::{MlockAllFlags, mlockall},
+    thread::{CpuSet, sched_setaffinity, set_current_timer_slack},
+};
 use std::{
     io,
+    num::NonZeroU64,
     os::unix::thread::JoinHandleExt,
     sync::{
         Arc,
@@ -16,15 +21,12 @@ use std::{
 /// # Errors
 /// `EINVAL` when there is no such processor.
 pub fn pin(processor: usize) -> io::Result<()> {
-    if processor >= libc::CPU_SETSIZE as usize {
+    if processor >= CpuSet::MAX_CPU {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: an all-zero cpu_set_t is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `processor` is below CPU_SETSIZE.
-    unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: the set outlives the call; 0 is the calling thread. sched_setaffinity(2).
-    super::check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
+    let mut set = CpuSet::new();
+    set.set(processor);
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// Runs the calling thread, and threads it starts later, under SCHED_FIFO at `priority` (1…99).
@@ -56,9 +58,8 @@ pub fn stand_back() -> io::Result<()> {
 /// # Errors
 /// The error of prctl(2).
 pub fn wake_on_time() -> io::Result<()> {
-    const SLACK_NS: libc::c_ulong = 1; // 0 would mean the default
-    // SAFETY: no memory is passed. prctl(2), PR_SET_TIMERSLACK: "Each thread has two associated timer slack values".
-    super::check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) }).map(drop)
+    // prctl(2), PR_SET_TIMERSLACK: "Each thread has two associated timer slack values".
+    Ok(set_current_timer_slack(Some(NonZeroU64::MIN))?) // 1 ns
 }
 
 /// Locks all memory of the process, present and future, so that no page fault delays it.
@@ -66,8 +67,7 @@ pub fn wake_on_time() -> io::Result<()> {
 /// # Errors
 /// `EPERM` without CAP_IPC_LOCK, `ENOMEM` past RLIMIT_MEMLOCK.
 pub fn lock_memory() -> io::Result<()> {
-    // SAFETY: no memory is passed. mlockall(2).
-    super::check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
 /// The signal that interrupts a worker's blocking call; its handler does nothing.

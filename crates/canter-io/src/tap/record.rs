@@ -19,14 +19,14 @@ pub struct Marks(pub u8);
 impl Marks {
     /// The source had a frame to send at SOF.
     pub const SOURCE: Self = Self(CANWIRE_MARK_SOURCE);
-    /// Its error was injected.
+    /// The error of this record was injected.
     pub const INJECTED: Self = Self(CANWIRE_MARK_INJECTED);
     /// The wire waited before this frame because its timer was late: the gap to the previous record is longer than on a
     /// real bus.
     pub const SLIPPED: Self = Self(CANWIRE_MARK_SLIPPED);
-    /// Its sender babbles.
+    /// The sender of this frame babbles.
     pub const BABBLE: Self = Self(CANWIRE_MARK_BABBLE);
-    /// Its sender was error-passive.
+    /// The sender of this frame was error-passive.
     pub const PASSIVE: Self = Self(CANWIRE_MARK_PASSIVE);
 
     /// Whether it contains all marks of `other`.

@@ -187,9 +187,9 @@ mod tests {
         let commands = listed(text, "operations:", "the end of the file", "      ");
         for (prefix, names) in [("CANWIRE_A_", attributes), ("CANWIRE_CMD_", commands)] {
             // They count from 1; the header has one without a name, 0.
-            let of_header =
+            let header_names =
                 theirs.keys().filter(|name| name.starts_with(prefix) && !name.ends_with("_UNSPEC"));
-            assert_eq!(of_header.count(), names.len(), "{prefix}");
+            assert_eq!(header_names.count(), names.len(), "{prefix}");
             for (number, name) in (1..).zip(&names) {
                 assert_eq!(theirs.get(format!("{prefix}{name}").as_str()), Some(&number), "{name}");
             }

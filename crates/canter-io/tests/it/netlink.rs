@@ -308,7 +308,7 @@ fn cangw_list() -> String {
 /// The job as cangw puts it, the part behind `cangw -A` without its counters, and as we do.
 fn same_jobs(route: &Route) -> Vec<(String, Job)> {
     let plain = Job { echo: false, ..route.job() };
-    let data = |byte: u8, bytes: usize| Modification::of_data(&vec![byte; bytes]);
+    let data = |byte: u8, bytes: usize| Modification::from_data(&vec![byte; bytes]);
     let table: [u8; 256] = std::array::from_fn(|at| (at * 7) as u8);
     let text: String = table.iter().map(|byte| format!("{byte:02X}")).collect();
     let crc8 = Crc8 { init: 0x12, final_xor: 0x34, table, ..Crc8::with_polynomial(0, Span::new(0, 6, 7)) };
@@ -336,7 +336,7 @@ fn same_jobs(route: &Route) -> Vec<(String, Job)> {
             "-m AND:I:7F0.0.0000000000000000 -m OR:L:000.4.0000000000000000 -m XOR:D:000.0.ABABABABABABABAB"
                 .into(),
             Job {
-                and: Modification::of_id(0x7f0),
+                and: Modification::from_id(0x7f0),
                 or: Modification { len: Some(4), ..Default::default() },
                 xor: data(0xab, 8),
                 ..plain.clone()
@@ -354,7 +354,7 @@ fn same_jobs(route: &Route) -> Vec<(String, Job)> {
         (
             format!("-m SET:I:333.0.0000000000000000 -c 0:6:7:12:34:{text} -p 1:5A"),
             Job {
-                set: Modification::of_id(0x333),
+                set: Modification::from_id(0x333),
                 crc8: Some(Crc8 { profile: Profile::Value(0x5a), ..crc8 }),
                 ..plain.clone()
             },
@@ -372,7 +372,7 @@ fn same_jobs(route: &Route) -> Vec<(String, Job)> {
             format!("-X -M SET:IL:12345678.0.30.{}", "00".repeat(64)),
             Job {
                 fd: true,
-                set: Modification { len: Some(0x30), ..Modification::of_id(0x1234_5678) },
+                set: Modification { len: Some(0x30), ..Modification::from_id(0x1234_5678) },
                 ..plain.clone()
             },
         ),
@@ -422,7 +422,7 @@ fn frames_are_forwarded_modified_checksummed_and_counted() {
     let route = Route::new();
     let gateway = CanGateway::open(Job {
         filter: Some(Filter { id: 0x100, mask: 0x700 }),
-        set: Modification::of_id(0x555),
+        set: Modification::from_id(0x555),
         xor_checksum: Some(Xor { span: Span::new(0, -2, -1), init: 0xf0 }),
         ..route.job()
     })
@@ -463,7 +463,7 @@ fn an_fd_job_forwards_fd_frames_and_writes_a_crc() {
 fn a_relative_crc8_is_right_on_a_kernel_that_has_the_fix_and_refused_elsewhere() {
     let route = Route::new();
     let crc8 = Crc8 { init: 0xff, final_xor: 0xff, ..Crc8::with_polynomial(0x1d, Span::new(0, -2, -1)) };
-    let job = Job { or: Modification::of_id(0), crc8: Some(crc8), ..route.job() };
+    let job = Job { or: Modification::from_id(0), crc8: Some(crc8), ..route.job() };
     match can_gw::add(&job) {
         // The CRC of 31 32 33 34 with that polynomial, by hand of the table.
         Ok(()) => {
@@ -497,10 +497,10 @@ fn frames_made_too_long_are_deleted_and_those_not_taken_are_dropped() {
 #[ignore = "needs the lab: make test ONLY=netlink"]
 fn a_user_id_replaces_the_modifications_of_its_job() {
     let route = Route::new();
-    let job = Job { user_id: Some(7), set: Modification::of_id(0x111), ..route.job() };
+    let job = Job { user_id: Some(7), set: Modification::from_id(0x111), ..route.job() };
     can_gw::add(&job).unwrap();
     assert_eq!(route.forwards("123#"), "111#");
-    let changed = Job { set: Modification::of_id(0x222), ..job.clone() };
+    let changed = Job { set: Modification::from_id(0x222), ..job.clone() };
     can_gw::add(&changed).unwrap();
     assert_eq!((installed(), route.forwards("123#")), (vec![changed.clone()], "222#".to_owned()));
     let other = Job { source: job.destination, destination: job.source, ..job.clone() };

@@ -2,8 +2,8 @@
 //!
 //! What a receiver must do stands in `receivers`, what a transmitter must do in `transmitters`, each as a list of
 //! sentences. A link is a place where frames go in at one end and come out at the other; `links` makes them. Which
-//! method cannot work on which link is a table too, so that nothing is skipped unseen: a method that its own check
-//! refuses where the table has no entry is a failure, and so is one that it lets through where the table has one.
+//! method cannot work on which link follows from its row's carriers and a table of exceptions, so that nothing is skipped
+//! unseen: a method whose own check refuses a link that it should take is a failure, and so is the reverse.
 //!
 //! A sentence runs in its own thread with a deadline, so that a method that hangs fails its sentence and no other.
 
@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::skip::skip;
+use canter_io::carrier::Carrier;
 use canter_io::method::{Pair, ReceiveMethod, TransmitMethod};
 use canter_io::socket::Socket;
 pub use links::Kind;
@@ -32,52 +33,23 @@ const SENTENCE_DEADLINE: Duration = Duration::from_secs(20);
 /// What a method promises, where the promise makes sense, and how it is checked: by not panicking.
 pub struct Sentence<Method> {
     name: &'static str,
-    on: fn(&Link) -> bool,
+    applies_to: fn(&Link) -> bool,
     check: fn(Method, &Link),
 }
 
 /// A list of sentences: where it applies (a method of [`Link`]) and the function's name.
 macro_rules! sentences {
-    ($($on:ident: $name:ident,)*) => {
-        &[$(crate::promises::Sentence { name: stringify!($name), on: crate::promises::links::Link::$on, check: $name }),*]
+    ($($place:ident: $name:ident,)*) => {
+        &[$(crate::promises::Sentence { name: stringify!($name), applies_to: crate::promises::links::Link::$place, check: $name }),*]
     };
 }
 pub(crate) use sentences;
 
-/// Methods that refuse a kind of link, and whether that is all there is to say: a method that would only have no
-/// effect is put through the sentences all the same.
+/// Refusals that do not follow from the carriers of a row: the method as in the name of a pair, on which links, and whether
+/// that is all there is to say. A method that would only have no effect is put through the sentences all the same.
 const REFUSALS: &[(&str, OnKind, Refusal)] = &[
-    ("sim", Kind::without_simulation, Refusal::Final),
-    ("read", Kind::without_sockets, Refusal::Final),
-    ("read/poll", Kind::without_sockets, Refusal::Final),
-    ("read/spin", Kind::without_sockets, Refusal::Final),
-    ("read/busy-poll", Kind::without_sockets, Refusal::Final),
-    ("read/busy-poll", Kind::without_napi, Refusal::NoEffect), // no driver of CAN gives sockets a NAPI context
-    ("recvmmsg", Kind::without_sockets, Refusal::Final),
-    ("recvmmsg/poll", Kind::without_sockets, Refusal::Final),
-    ("recvmmsg/spin", Kind::without_sockets, Refusal::Final),
-    ("io-uring", Kind::without_sockets, Refusal::Final),
-    ("io-uring/spin", Kind::without_sockets, Refusal::Final),
-    ("io-uring as transmitter", Kind::without_sockets, Refusal::Final),
-    ("ring", Kind::without_sockets, Refusal::Final),
-    ("ring/spin", Kind::without_sockets, Refusal::Final),
-    ("canchar", Kind::without_canchar, Refusal::Final),
-    ("canchar/poll", Kind::without_canchar, Refusal::Final),
-    ("canchar/spin", Kind::without_canchar, Refusal::Final),
-    ("canchar/chip-poll", Kind::without_canchar, Refusal::Final),
-    ("canchar-ring", Kind::without_canchar, Refusal::Final),
-    ("canchar-ring/poll", Kind::without_canchar, Refusal::Final),
-    ("canchar-ring/spin", Kind::without_canchar, Refusal::Final),
-    ("canchar-ring/chip-poll", Kind::without_canchar, Refusal::Final),
-    ("port", Kind::without_port, Refusal::Final),
-    ("port as transmitter", Kind::without_port, Refusal::Final),
-    ("canchar as transmitter", Kind::without_canchar, Refusal::Final),
-    ("canchar-ring as transmitter", Kind::without_canchar, Refusal::Final),
-    ("write", Kind::without_sockets, Refusal::Final),
-    ("sendmmsg", Kind::without_sockets, Refusal::Final),
-    ("ring as transmitter", Kind::without_sockets, Refusal::Final),
-    ("ring as transmitter", |kind| matches!(kind, Kind::Vcan | Kind::VcanFd), Refusal::Final),
-    ("sim as transmitter", Kind::without_simulation, Refusal::Final),
+    ("read/busy-poll", |kind| kind != Kind::Canwire, Refusal::NoEffect), // no other driver gives sockets a NAPI context
+    ("+ring", |kind| matches!(kind, Kind::Vcan | Kind::VcanFd), Refusal::Final),
 ];
 
 /// Whether a method refuses a kind of link.
@@ -87,16 +59,6 @@ type OnKind = fn(Kind) -> bool;
 enum Refusal {
     Final,
     NoEffect,
-}
-
-/// The table's name of a transmitter that shares it with a receiver.
-fn name_of_transmitter(method: &TransmitMethod) -> String {
-    match method.row.name {
-        shared @ ("io-uring" | "ring" | "sim" | "canchar" | "canchar-ring" | "port") => {
-            format!("{shared} as transmitter")
-        }
-        name => name.to_owned(),
-    }
 }
 
 /// What came out on one link.
@@ -112,14 +74,19 @@ impl Tally {
         Self { link: Arc::new(link), checks: 0, failures: Vec::new(), started: Instant::now() }
     }
 
-    /// Whether the method is to be put through the sentences; says why when not, and fails when the table of
-    /// refusals is of another opinion than the method's own check.
-    fn takes(&mut self, name: &str, answer: canter_io::Result<()>) -> bool {
+    /// Whether the method is to be put through the sentences; says why when not, and fails when the method's own check is
+    /// of another opinion than its carriers and the table of refusals.
+    fn takes(&mut self, name: &str, carriers: &[&Carrier], answer: canter_io::Result<()>) -> bool {
         let kind = self.link.kind;
-        let expected = REFUSALS.iter().find(|(method, refuses, _)| *method == name && refuses(kind));
+        let mut refusals = REFUSALS.iter().filter(|(method, refuses, _)| *method == name && refuses(kind));
+        let expected = if carriers.contains(&self.link.near().carrier) {
+            refusals.next().map(|(_, _, refusal)| *refusal)
+        } else {
+            Some(Refusal::Final)
+        };
         match (answer, expected) {
             (Ok(()), None) => true,
-            (Err(reason), Some((_, _, refusal))) => {
+            (Err(reason), Some(refusal)) => {
                 say(&format!(
                     "{} {name} on {kind}: {reason}",
                     match refusal {
@@ -127,7 +94,7 @@ impl Tally {
                         Refusal::NoEffect => "NOTE",
                     }
                 ));
-                *refusal == Refusal::NoEffect
+                refusal == Refusal::NoEffect
             }
             (answer, _) => {
                 let answer = answer.map_err(|error| error.to_string());
@@ -139,7 +106,7 @@ impl Tally {
 
     /// Puts a method through the sentences.
     fn put<M: Copy + Display + Send + 'static>(&mut self, method: M, sentences: &'static [Sentence<M>]) {
-        for sentence in sentences.iter().filter(|sentence| (sentence.on)(&self.link)) {
+        for sentence in sentences.iter().filter(|sentence| (sentence.applies_to)(&self.link)) {
             let link = Arc::clone(&self.link);
             self.checks += 1;
             let verdict = within(SENTENCE_DEADLINE, move || {
@@ -198,10 +165,11 @@ pub fn every_method_keeps_its_promises_on(kind: Kind) {
     };
     let mut tally = Tally::new(link);
     let (near, far) = (tally.link.near(), tally.link.far());
-    let receive: Vec<_> =
-        ReceiveMethod::all().filter(|method| tally.takes(&method.to_string(), method.check(&far))).collect();
+    let receive: Vec<_> = ReceiveMethod::all()
+        .filter(|method| tally.takes(&method.to_string(), method.row.carriers, method.check(&far)))
+        .collect();
     let transmit: Vec<_> = TransmitMethod::all()
-        .filter(|method| tally.takes(&name_of_transmitter(method), method.check(&near)))
+        .filter(|method| tally.takes(&format!("+{method}"), method.row.carriers, method.check(&near)))
         .collect();
     receive.iter().for_each(|&method| tally.put(method, receivers::SENTENCES));
     transmit.iter().for_each(|&method| tally.put(method, transmitters::SENTENCES));

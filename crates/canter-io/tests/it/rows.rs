@@ -130,7 +130,7 @@ fn a_toy_method_on_a_toy_carrier_is_found_and_opened_by_name() {
 
     // Its rows stand beside the built-in ones, and each refuses what only the other carries.
     assert_eq!(
-        ReceiveMethod::of(&receivers).last().map(|method| method.to_string()).as_deref(),
+        ReceiveMethod::all_in(&receivers).last().map(|method| method.to_string()).as_deref(),
         Some("tube")
     );
     let simulated = Interface::find_among("sim:rows/bus", &carriers).unwrap();

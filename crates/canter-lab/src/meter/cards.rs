@@ -87,7 +87,7 @@ impl Cards {
         }
         let line = setup.handler.as_deref().map(|card| line(card, [&send, &routed])).transpose()?;
         let bitrate = Interface::find(&setup.send).ok().and_then(|interface| interface.bitrate());
-        let lent = [Lent::to(Some(canprobe::DRIVER), &send)?, Lent::to(Some(canprobe::DRIVER), &routed)?];
+        let lent = [Lent::bind(Some(canprobe::DRIVER), &send)?, Lent::bind(Some(canprobe::DRIVER), &routed)?];
         let instrument = canprobe::Instrument::open()
             .map_err(|error| Failure::failed(format!("{}: open: {error}", canprobe::PATH)))?;
         if let Some((card, line)) = setup.handler.as_ref().zip(line) {

@@ -150,7 +150,7 @@ fn wanted(setup: &Setup, name: &str, carriers: &[&Carrier]) -> bool {
 
 /// Whether these are the names of devices, `/dev/canchar0,/dev/canchar1`.
 fn are_devices(names: &str) -> bool {
-    carrier::table::of(names).access == Access::File
+    carrier::table::carrier_of(names).access == Access::File
 }
 
 fn wanted_receivers(setup: &Setup, table: &[&'static Receiver]) -> Vec<&'static Receiver> {
@@ -260,6 +260,7 @@ fn series(method: &str, condition: Condition, runs: &[Run], value: fn(&Run) -> u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use canter_io::carrier::table::{CANCHAR, NETWORK};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -278,11 +279,13 @@ mod tests {
 
     #[test]
     fn methods_are_listed_when_named_or_when_a_carrier_fits() {
-        let sockets = ["read", "recvmmsg", "ring", "io-uring"];
-        assert_eq!(names(""), sockets);
-        assert_eq!(names("-i vcan7"), sockets);
-        let devices = [&sockets[..], &["canchar", "canchar-ring"]].concat();
-        assert_eq!(names("-i /dev/canchar0,/dev/canchar1"), devices);
+        let carried_by = |carriers: &[&Carrier]| -> Vec<_> {
+            let rows = RECEIVERS.iter().filter(|row| row.carriers.iter().any(|one| carriers.contains(one)));
+            rows.map(|row| row.name).collect()
+        };
+        assert_eq!(names(""), carried_by(&[&NETWORK]));
+        assert_eq!(names("-i vcan7"), carried_by(&[&NETWORK]));
+        assert_eq!(names("-i /dev/canchar0,/dev/canchar1"), carried_by(&[&NETWORK, &CANCHAR]));
         assert_eq!(names("--methods port,sim"), ["port", "sim"]);
     }
 

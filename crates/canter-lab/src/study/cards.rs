@@ -31,7 +31,7 @@ pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Result<Vec<
         let Some(card) = card else {
             return Ok(Err(format!("{method}: no card carries its frames")));
         };
-        match Lent::to(card.driver, address) {
+        match Lent::bind(card.driver, address) {
             Ok(lent) => fitted.push(Fitted { name: (card.name)(address, BITRATE)?, _lent: lent }),
             Err(error) => return Ok(Err(error.to_string())),
         }

@@ -37,7 +37,7 @@ pub struct RuleAccount {
 
 impl RouteAccount {
     /// The account of a gateway that does not count by rule.
-    pub fn of(direction: &Direction, counts: Counts) -> Self {
+    pub fn new(direction: &Direction, counts: Counts) -> Self {
         let (from, to) = (direction.from.clone(), direction.to.clone());
         Self { from, to, counts, rules: Vec::new() }
     }

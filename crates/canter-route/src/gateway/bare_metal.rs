@@ -198,7 +198,7 @@ impl Cards {
         if !Path::new("/sys/bus/pci/drivers").join(canbare::DRIVER).exists() {
             return Err(unable("the module canbare has not registered its PCI driver"));
         }
-        let lend = |address: &str| Lent::to(Some(canbare::DRIVER), address).map_err(unable);
+        let lend = |address: &str| Lent::bind(Some(canbare::DRIVER), address).map_err(unable);
         let from = lend(&from)?;
         Ok(Self { lent: [from, lend(&to)?], interfaces })
     }

@@ -161,7 +161,7 @@ fn jobs(request: &Request<'_>) -> failure::Result<Vec<(usize, Job)>> {
         if direction.policy.is_none() {
             route.policy.rules[0].filters = filters.list.clone();
         }
-        let jobs = jobs::of_route(&route, &from, &to)
+        let jobs = jobs::route_jobs(&route, &from, &to)
             .map_err(|faults| CAN_GW.inexpressible(direction, &route.policy, &faults))?;
         all.extend(jobs.into_iter().map(|(_, job)| (at, job)));
     }

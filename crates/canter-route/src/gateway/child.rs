@@ -20,7 +20,7 @@ pub struct Order<'a> {
     pub rules: Option<&'a Path>,
     /// The processor that it runs on.
     pub cpu: Option<usize>,
-    /// Its priority under SCHED_FIFO; 0: none.
+    /// The process's priority under SCHED_FIFO; 0: none.
     pub realtime: u8,
 }
 

@@ -61,7 +61,7 @@ impl Control {
             return;
         }
         if let Ok(mut shared) = self.0.counts.try_lock() {
-            *shared = engine.map_or(*counts, |engine| counts.with(&engine.outcome));
+            *shared = engine.map_or(*counts, |engine| counts.with_outcome(&engine.outcome));
         }
     }
 
@@ -91,7 +91,7 @@ impl Control {
     pub fn answer(&self, counts: &Counts, engine: Option<&Engine>) {
         if self.0.asked.load(Ordering::Relaxed) {
             *self.0.counts.lock().unwrap_or_else(PoisonError::into_inner) =
-                engine.map_or(*counts, |engine| counts.with(&engine.outcome));
+                engine.map_or(*counts, |engine| counts.with_outcome(&engine.outcome));
             self.0.asked.store(false, Ordering::Relaxed);
         }
     }

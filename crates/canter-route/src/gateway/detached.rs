@@ -63,7 +63,7 @@ pub fn run<D: Detached>(
     let gateway =
         Arc::into_inner(gateway).ok_or_else(|| Failure::failed("gateway: end: its monitor still runs"))?;
     let (counts, end) = gateway.end(progress, request.directions.len())?;
-    let account = |(direction, counts)| RouteAccount::of(direction, counts);
+    let account = |(direction, counts)| RouteAccount::new(direction, counts);
     let routes = request.directions.iter().zip(counts).map(account).collect();
     Ok(Outcome { routes, ended: ended.and(end) }) // the first reason is the one to report
 }

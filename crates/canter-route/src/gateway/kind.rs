@@ -22,9 +22,9 @@ use std::fmt;
 /// A row of the table.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// Its name for `--method`.
+    /// The gateway's name for `--method`.
     pub name: &'static str,
-    /// Its name in the 2014 paper; empty when the paper has none.
+    /// The gateway's name in the 2014 paper; empty when the paper has none.
     pub paper_name: &'static str,
     /// One line for `canter methods`.
     pub about: &'static str,
@@ -107,7 +107,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// The same, with the default pair of the direction's interfaces where no pair was requested.
+    /// This method, with the default pair of the direction's interfaces where no pair was requested.
     pub fn between(self, direction: &Direction) -> failure::Result<Self> {
         let is_open = self.kind.pairs && self.pair.is_none();
         Ok(if is_open { Self { pair: Some(direction.usual_pair()?), ..self } } else { self })
@@ -115,8 +115,8 @@ impl Method {
 
     /// The capabilities that it needs besides CAP_NET_RAW and CAP_NET_ADMIN; without a pair, none of a pair's.
     pub fn rights(&self) -> impl Iterator<Item = &'static str> {
-        let of_pair = self.pair.map(|pair| [pair.receive.row.right, pair.transmit.row.right]);
-        [self.kind.right].into_iter().chain(of_pair.into_iter().flatten()).flatten()
+        let pair_rights = self.pair.map(|pair| [pair.receive.row.right, pair.transmit.row.right]);
+        [self.kind.right].into_iter().chain(pair_rights.into_iter().flatten()).flatten()
     }
 }
 

@@ -60,7 +60,7 @@ impl Direction {
         differ(|rule| rule.echo.map(u8::from)).then_some("echo")
     }
 
-    /// The same as a route of rules, for can-gw.
+    /// This route as a route of rules, for can-gw.
     pub fn rules(&self) -> RouteRules {
         let hops = self.deaf.then_some(1);
         let everything = || Policy { rules: vec![Rule { hops, ..Rule::default() }], ..Policy::default() };

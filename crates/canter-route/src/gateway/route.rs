@@ -114,7 +114,7 @@ impl Route {
         ended
     }
 
-    /// The same with another way to wait for room, and without receiving more frames after `stop`.
+    /// Runs with another way to wait for room, and without receiving more frames after `stop`.
     #[cfg(test)]
     pub fn run_with(
         &mut self,
@@ -211,7 +211,7 @@ impl Route {
                 control.renew(engine, &mut self.counts);
             }
             let arrivals = engine.needs_time().then(Arrivals::now);
-            engine.apply(&mut self.batch, |meta| arrivals.map_or(0, |arrivals| arrivals.of(meta)));
+            engine.apply(&mut self.batch, |meta| arrivals.map_or(0, |arrivals| arrivals.arrival_ns(meta)));
             self.ready = engine.ready();
         }
         Ok(count)

@@ -27,7 +27,7 @@ pub const TOY: Kind = Kind {
     refuses: &[Refusal { when: refusal::several_directions, reason: "it has one direction" }],
     run: |request| {
         let counts = Counts { received: 3, transmitted: 3, ..Counts::default() };
-        let routes = request.directions.iter().map(|direction| RouteAccount::of(direction, counts));
+        let routes = request.directions.iter().map(|direction| RouteAccount::new(direction, counts));
         Ok(Outcome { routes: routes.collect(), ended: Ok(()) })
     },
 };

@@ -28,7 +28,7 @@ const REOPEN_PERIOD_NS: u64 = 1_000_000_000;
 /// A controller, and the routes into it.
 struct Watched {
     name: String,
-    /// It is a canchar device: the kernel does not report its changes, so its state is read periodically.
+    /// Whether this is a canchar device: the kernel does not report its changes, so its state is read periodically.
     is_device: bool,
     /// The interface, as last read.
     found: Option<Interface>,

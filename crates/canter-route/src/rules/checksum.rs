@@ -25,7 +25,7 @@ enum Way {
 /// The bytes that a checksum covers in frames of one length, and the position of the result.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Of a word moved up by `shift` bits, so that the last covered byte is on top: the covered bytes.
+    /// The covered bytes of a word that is moved up by `shift` bits, so that the last covered byte is on top.
     keep: u64,
     /// The checksum's first value, where the first of them is.
     flip: u64,
@@ -45,7 +45,7 @@ impl Place {
 
     /// Negative positions count from the end of the frame. `at_once` returns how to compute the checksum of the bytes
     /// `from`…`to` of one word from the whole word, if that is possible.
-    fn of(span: Span, len: u8, first: u8, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
+    fn new(span: Span, len: u8, first: u8, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
         let at = |place: i8| {
             let from_start = i16::from(place) + if place < 0 { i16::from(len) } else { 0 };
             u8::try_from(from_start).ok().filter(|&at| at < Self::LEN_MAX)
@@ -54,8 +54,8 @@ impl Place {
             return Self::NOWHERE;
         };
         let (low, high) = (from.min(to), from.max(to));
-        let of_word = if low / 8 == high / 8 { at_once(from, to) } else { None };
-        let way = of_word.unwrap_or(if from <= to { Way::Bytes } else { Way::Backwards });
+        let word_way = if low / 8 == high / 8 { at_once(from, to) } else { None };
+        let way = word_way.unwrap_or(if from <= to { Way::Bytes } else { Way::Backwards });
         let shift = 8 * (7 - high % 8);
         let begin = (shift + 8 * (low % 8)) % 64; // below 64 where all is in one word
         let (keep, flip) = (u64::MAX << begin, u64::from(first) << begin);
@@ -88,13 +88,13 @@ impl Place {
 struct Places(Box<[Place]>);
 
 impl Places {
-    fn of(span: Span, first: u8, fd: bool, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
+    fn new(span: Span, first: u8, fd: bool, at_once: impl Fn(u8, u8) -> Option<Way>) -> Self {
         let len_max = if fd { Place::LEN_MAX } else { 8 };
-        Self((0..=len_max).map(|len| Place::of(span, len, first, &at_once)).collect())
+        Self((0..=len_max).map(|len| Place::new(span, len, first, &at_once)).collect())
     }
 
     #[inline]
-    fn of_frame(&self, frame: &Frame) -> Option<&Place> {
+    fn place(&self, frame: &Frame) -> Option<&Place> {
         self.0.get(usize::from(frame.len))
     }
 }
@@ -108,12 +108,12 @@ pub struct WrittenXor {
 
 impl WrittenXor {
     pub fn new(xor: Xor, fd: bool) -> Self {
-        Self { places: Places::of(xor.span, xor.init, fd, |_, _| Some(Way::Word)), first: xor.init }
+        Self { places: Places::new(xor.span, xor.init, fd, |_, _| Some(Way::Word)), first: xor.init }
     }
 
     #[inline]
     pub fn write(&self, frame: &mut Frame) {
-        let Some(place) = self.places.of_frame(frame) else { return };
+        let Some(place) = self.places.place(frame) else { return };
         if place.way != Way::Word {
             return self.write_bytewise(place, frame);
         }
@@ -149,13 +149,13 @@ impl WrittenCrc8 {
         let slices = slices(&crc8.table, has_profile, crc8.final_xor);
         let way = if has_profile { Way::Profiled } else { Way::Word };
         let fits = |from: u8, to: u8| slices.is_some() && from <= to && usize::from(to - from) < SLICES;
-        let places = Places::of(crc8.span, crc8.init, fd, |from, to| fits(from, to).then_some(way));
+        let places = Places::new(crc8.span, crc8.init, fd, |from, to| fits(from, to).then_some(way));
         Self { slices: slices.unwrap_or([[0; 256]; SLICES]), places, crc8 }
     }
 
     #[inline]
     pub fn write(&self, frame: &mut Frame) {
-        let Some(place) = self.places.of_frame(frame) else { return };
+        let Some(place) = self.places.place(frame) else { return };
         if place.way != Way::Word {
             return self.write_otherwise(place, frame);
         }
@@ -200,8 +200,8 @@ impl WrittenCrc8 {
 /// the tables, as for every polynomial; otherwise `None`.
 fn slices(table: &[u8; 256], has_profile: bool, final_xor: u8) -> Option<[[u8; 256]; SLICES]> {
     let bits = (0..8).map(|bit| 1 << bit);
-    let of_bits = |at: usize| bits.clone().filter(|bit| at & bit != 0).fold(0, |sum, bit| sum ^ table[bit]);
-    if !(0..256).all(|at| table[at] == of_bits(at)) {
+    let bits_sum = |at: usize| bits.clone().filter(|bit| at & bit != 0).fold(0, |sum, bit| sum ^ table[bit]);
+    if !(0..256).all(|at| table[at] == bits_sum(at)) {
         return None;
     }
     let once_more = |slice: [u8; 256]| slice.map(|crc| table[usize::from(crc)]);
@@ -305,14 +305,14 @@ mod tests {
             }
             let mut crc8 = Crc8 { init, final_xor, profile, ..Crc8::with_polynomial(7, span) };
             crc8.table[usize::from(odd)] ^= odd & 1; // half of the tables are no polynomial's
-            let with = |sum: Option<(usize, u8)>| {
+            let written = |sum: Option<(usize, u8)>| {
                 let mut wanted = frame;
                 if let Some((at, sum)) = sum {
                     wanted.data[at] = sum;
                 }
                 wanted
             };
-            let of_xor = with(slowly(span, &frame, init, |sum, byte| sum ^ byte));
+            let expected_xor = written(slowly(span, &frame, init, |sum, byte| sum ^ byte));
             let next = |crc: u8, byte: u8| crc8.table[usize::from(crc ^ byte)];
             let more = match profile {
                 Profile::None => None,
@@ -320,14 +320,14 @@ mod tests {
                 Profile::Counter(values) => Some(values[usize::from(frame.data[1] % 16)]),
                 Profile::Identifier => Some((can_id & 0xff ^ can_id >> 8 & 0xff) as u8),
             };
-            let of_crc = slowly(span, &frame, init, next)
+            let expected_crc = slowly(span, &frame, init, next)
                 .map(|(at, crc)| (at, more.map_or(crc, |byte| next(crc, byte)) ^ final_xor));
-            let of_crc = with(of_crc);
-            let (mut by_xor, mut by_crc) = (frame, frame);
-            WrittenXor::new(Xor { span, init }, true).write(&mut by_xor);
-            WrittenCrc8::new(crc8, true).write(&mut by_crc);
-            prop_assert_eq!(by_xor.data, of_xor.data);
-            prop_assert_eq!(by_crc.data, of_crc.data);
+            let expected_crc = written(expected_crc);
+            let (mut with_xor, mut with_crc) = (frame, frame);
+            WrittenXor::new(Xor { span, init }, true).write(&mut with_xor);
+            WrittenCrc8::new(crc8, true).write(&mut with_crc);
+            prop_assert_eq!(with_xor.data, expected_xor.data);
+            prop_assert_eq!(with_crc.data, expected_crc.data);
         }
     }
 }

@@ -42,10 +42,10 @@ pub struct Drops {
 
 impl Drops {
     pub fn sum(&self) -> u64 {
-        self.by_reason().iter().map(|(_, count)| count).sum()
+        self.reasons().iter().map(|(_, count)| count).sum()
     }
 
-    fn by_reason(&self) -> [(&'static str, u64); 6] {
+    fn reasons(&self) -> [(&'static str, u64); 6] {
         [
             ("no room", self.no_room),
             ("refused", self.refused),
@@ -66,13 +66,13 @@ impl Counts {
 
     /// Adds the counts of the rules, and resets those.
     pub fn take(&mut self, outcome: &mut Outcome) {
-        *self = self.with(outcome);
+        *self = self.with_outcome(outcome);
         *outcome = Outcome::default();
     }
 
     /// The sum with the counts of the rules.
     #[must_use]
-    pub fn with(mut self, outcome: &Outcome) -> Self {
+    pub fn with_outcome(mut self, outcome: &Outcome) -> Self {
         let Outcome { filtered, copied, over_limit, too_long, unconvertible } = *outcome;
         self.filtered += filtered;
         self.copied += copied;
@@ -132,7 +132,7 @@ impl fmt::Display for Sums<'_> {
             write!(f, " + {copied} copied")?;
         }
         write!(f, " = {transmitted} transmitted + {filtered} filtered + {dropped} dropped")?;
-        let reasons = drops.by_reason().into_iter().filter(|(_, count)| *count > 0);
+        let reasons = drops.reasons().into_iter().filter(|(_, count)| *count > 0);
         let list: Vec<_> = reasons.map(|(reason, count)| format!("{count} {reason}")).collect();
         if list.is_empty() { Ok(()) } else { write!(f, " ({})", list.join(", ")) }
     }

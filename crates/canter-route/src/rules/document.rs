@@ -43,7 +43,7 @@ pub type Result<T> = std::result::Result<T, Box<Fault>>;
 pub struct Source<'a> {
     pub file: &'a str,
     pub text: &'a str,
-    /// Its [`line_starts`].
+    /// The file's [`line_starts`].
     pub lines: &'a [usize],
 }
 

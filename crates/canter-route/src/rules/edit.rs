@@ -25,7 +25,7 @@ impl Bits {
     const SAME: Self = Self { keep: u64::MAX, flip: 0 };
 
     /// The four operations, one after the other.
-    fn of([and, or, xor, set]: [Option<u64>; 4]) -> Self {
+    fn new([and, or, xor, set]: [Option<u64>; 4]) -> Self {
         let mut bits = Self::SAME;
         if let Some(and) = and {
             bits = Self { keep: bits.keep & and, flip: bits.flip & and };
@@ -111,16 +111,16 @@ impl Operations {
         if operands.iter().all(|operand| **operand == Modification::default()) {
             return None;
         }
-        let of = |part: fn(&Modification) -> Option<u64>| {
+        let operation = |part: fn(&Modification) -> Option<u64>| {
             let values = operands.map(part);
-            values.iter().any(Option::is_some).then(|| Bits::of(values))
+            values.iter().any(Option::is_some).then(|| Bits::new(values))
         };
-        let word = |at: usize| Bits::of(operands.map(|operand| operand.data.map(|data| word(&data, at))));
+        let word = |at: usize| Bits::new(operands.map(|operand| operand.data.map(|data| word(&data, at))));
         let data: Vec<Bits> = (0..if fd { 8 } else { 1 }).map(word).collect();
         Some(Self {
-            id: of(|operand| operand.id.map(u64::from)).unwrap_or(Bits::SAME),
-            len: of(|operand| operand.len.map(u64::from)),
-            flags: of(|operand| operand.flags.map(u64::from)).filter(|_| fd),
+            id: operation(|operand| operand.id.map(u64::from)).unwrap_or(Bits::SAME),
+            len: operation(|operand| operand.len.map(u64::from)),
+            flags: operation(|operand| operand.flags.map(u64::from)).filter(|_| fd),
             data: if data.iter().all(|bits| bits.is_same()) { Vec::new() } else { data },
             fd,
         })
@@ -174,7 +174,7 @@ pub(super) mod tests {
     }
 
     fn data(bytes: &[u8]) -> Modification {
-        Modification::of_data(bytes)
+        Modification::from_data(bytes)
     }
 
     #[test]
@@ -186,7 +186,7 @@ pub(super) mod tests {
             ..Change::default()
         };
         assert_eq!(changed(&all, "12F#5AA5"), Some("124#AC5C".into()));
-        let set = Change { set: Modification::of_id(0x7ff), ..all };
+        let set = Change { set: Modification::from_id(0x7ff), ..all };
         assert_eq!(changed(&set, "12F#5AA5"), Some("7FF#AC5C".into()));
     }
 
@@ -215,7 +215,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn two_instructions_equal_any_sequence_of_operations(operands: [Option<u8>; 4], value: u8) {
-            let bits = Bits::of(operands.map(|operand| operand.map(|byte| u64::from_ne_bytes([byte; 8]))));
+            let bits = Bits::new(operands.map(|operand| operand.map(|byte| u64::from_ne_bytes([byte; 8]))));
             prop_assert_eq!(bits.apply(u64::from_ne_bytes([value; 8])) as u8, stepwise(operands, value));
         }
     }

@@ -33,15 +33,15 @@ pub struct Outcome {
 pub struct RuleCounts {
     /// Frames that the rule matched.
     pub matched: u64,
-    /// Of those, forwarded.
+    /// Matched frames that were forwarded.
     pub forwarded: u64,
-    /// Of the forwarded frames, changed.
+    /// Forwarded frames that the rule changed.
     pub changed: u64,
 }
 
 /// A rule, prepared for the frame path.
 struct Action {
-    /// Its name in reports.
+    /// The rule's name in reports.
     label: String,
     /// The rule has a name of its own, not that of its place in the file.
     is_named: bool,
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_first_rule_has_a_frame_or_every_one_has_a_copy() {
-        let renamed = |to| Change { set: Modification::of_id(to), ..Change::default() };
+        let renamed = |to| Change { set: Modification::from_id(to), ..Change::default() };
         let rules = vec![
             Rule { drop: true, ..rule("100") },
             Rule { change: renamed(0x200), ..rule("100-10F") },

@@ -46,7 +46,7 @@ pub fn jobs(file: &Path, set: &RuleSet) -> failure::Result<Vec<Job>> {
     for route in &set.routes {
         let (from, to) = (Interface::find(&route.from)?, Interface::find(&route.to)?);
         trouble::refuse_down(&from)?;
-        match jobs::of_route(route, &from, &to) {
+        match jobs::route_jobs(route, &from, &to) {
             Ok(list) => jobs.extend(list.into_iter().map(|(_, job)| named(job))),
             Err(list) => faults.extend(list),
         }
@@ -189,7 +189,7 @@ mod tests {
     fn job() -> impl Strategy<Value = Job> {
         (1u32..3, 0u32..2, 0u32..3, any::<bool>()).prop_map(|(to, id, set, hops)| {
             let filter = Some(Filter { id, mask: 0x7ff });
-            let set = if set == 0 { Modification::default() } else { Modification::of_id(set) };
+            let set = if set == 0 { Modification::default() } else { Modification::from_id(set) };
             named(Job { filter, set, hops_max: hops.then_some(1), ..Job::between(9, to) })
         })
     }

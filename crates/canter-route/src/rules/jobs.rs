@@ -12,7 +12,7 @@ use canter_io::{
 /// A rule that can-gw cannot apply, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inexpressible {
-    /// Its number in the route, from 0.
+    /// The rule's number in the route, from 0.
     pub rule: usize,
     pub place: Place,
     pub reason: String,
@@ -22,7 +22,7 @@ pub struct Inexpressible {
 ///
 /// # Errors
 /// Every rule that can-gw cannot express.
-pub fn of_route(
+pub fn route_jobs(
     route: &RouteRules,
     from: &Interface,
     to: &Interface,
@@ -30,7 +30,7 @@ pub fn of_route(
     let mut faults = inexpressible(&route.policy);
     let mut jobs = Vec::new();
     for (at, rule) in route.policy.rules.iter().enumerate().filter(|(_, rule)| !rule.drop) {
-        for job in of_rule(rule, from, to) {
+        for job in rule_jobs(rule, from, to) {
             if let Some(fault) = job.fault() {
                 faults.push(Inexpressible { rule: at, place: rule.place, reason: fault.to_owned() });
                 break;
@@ -41,7 +41,7 @@ pub fn of_route(
     if faults.is_empty() { Ok(jobs) } else { Err(faults) }
 }
 
-fn of_rule(rule: &Rule, from: &Interface, to: &Interface) -> Vec<Job> {
+fn rule_jobs(rule: &Rule, from: &Interface, to: &Interface) -> Vec<Job> {
     let filters = filters_of(rule);
     // No FD frame can pass if one of the interfaces is classic.
     let both_fd = from.supports_fd() && to.supports_fd();

@@ -37,7 +37,7 @@ impl Arrivals {
     }
 
     /// When a frame was received; now, when it has no stamp of the real-time clock or that clock has been set since.
-    pub fn of(&self, meta: &Meta) -> u64 {
+    pub fn arrival_ns(&self, meta: &Meta) -> u64 {
         let age_ns = match meta.clock {
             Clock::Software => self.realtime_ns.saturating_sub(meta.stamp_ns),
             Clock::None | Clock::Hardware | Clock::Simulated => 0,
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn arrivals_follow_the_stamps_and_survive_a_clock_that_is_set() {
         let arrivals = Arrivals { monotonic_ns: 50_000_000_000, realtime_ns: 1_000_000_000_000 };
-        let of = |clock, stamp_ns| arrivals.of(&Meta { clock, stamp_ns, ..Meta::default() });
-        assert_eq!(of(Clock::Software, 999_999_999_000), 49_999_999_000);
-        assert_eq!(of(Clock::Software, 1_000_000_000_001), 50_000_000_000, "set back since");
-        assert_eq!(of(Clock::Software, 900_000_000_000), 50_000_000_000, "set forward since");
-        assert_eq!(of(Clock::None, 0), 50_000_000_000);
+        let arrival = |clock, stamp_ns| arrivals.arrival_ns(&Meta { clock, stamp_ns, ..Meta::default() });
+        assert_eq!(arrival(Clock::Software, 999_999_999_000), 49_999_999_000);
+        assert_eq!(arrival(Clock::Software, 1_000_000_000_001), 50_000_000_000, "set back since");
+        assert_eq!(arrival(Clock::Software, 900_000_000_000), 50_000_000_000, "set forward since");
+        assert_eq!(arrival(Clock::None, 0), 50_000_000_000);
     }
 
     proptest! {

@@ -323,7 +323,7 @@ fn multiplied(key: u32) -> u32 {
     (key ^ key >> 15).wrapping_mul(0x9e37_79b1)
 }
 
-/// The same for the standard library's table.
+/// The hasher of this module for the standard library's table.
 #[derive(Clone, Copy, Default)]
 struct Multiply(u64);
 

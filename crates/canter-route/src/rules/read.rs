@@ -55,7 +55,7 @@ pub fn file(path: &Path) -> canter_cli::failure::Result<RuleSet> {
     parse(&path.display().to_string(), &text).map_err(|fault| Failure::from(*fault))
 }
 
-/// The same for commands that need interfaces: refuses a file of rules without a route.
+/// Reads a rule file for commands that need interfaces: refuses a file of rules without a route.
 pub fn routes(path: &Path) -> canter_cli::failure::Result<RuleSet> {
     let set = file(path)?;
     if set.loose.is_some() {
@@ -113,8 +113,9 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
     // Two directions of the same gateway ignore each other's frames.
     let shared = Rule { hops: shared.hops.or(both.then_some(1)), ..shared };
     let inner = rules(table, &shared)?;
-    let own = table.first_of(&RULE.iter().copied().filter(|key| !SHARED.contains(key)).collect::<Vec<_>>());
-    let list = match own {
+    let rule_key =
+        table.first_of(&RULE.iter().copied().filter(|key| !SHARED.contains(key)).collect::<Vec<_>>());
+    let list = match rule_key {
         Some((key, span)) if !inner.is_empty() => {
             return table
                 .source
@@ -137,7 +138,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
 fn interface<'t>(table: &Table<'t, '_>, key: &str) -> Result<(&'t str, Range<usize>)> {
     let (name, span) = table.needed_text(key)?;
     let known_to_be_none = name.is_empty() || name.contains(char::is_whitespace) || name == "any";
-    if known_to_be_none || (name.len() > 15 && carrier::table::of(name).access == Access::Sockets) {
+    if known_to_be_none || (name.len() > 15 && carrier::table::carrier_of(name).access == Access::Sockets) {
         return table
             .source
             .fault(&span, format!("{key}: {name:?}: not an interface name of 1…15 characters"));

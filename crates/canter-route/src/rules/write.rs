@@ -55,10 +55,10 @@ fn rule(text: &mut String, rule: &Rule) {
         let list: Vec<_> = rule.filters.iter().map(|filter| format!("{:?}", select::show(filter))).collect();
         put(text, format_args!("filter = [{}]", list.join(", ")));
     }
-    for (key, on) in
+    for (key, is_set) in
         [("drop", rule.drop), ("keep-stamp", rule.keep_stamp), ("same-interface", rule.same_interface)]
     {
-        if on {
+        if is_set {
             put(text, format_args!("{key} = true"));
         }
     }
@@ -186,7 +186,7 @@ pub mod tests {
                 id,
                 len,
                 flags: flags.filter(|_| kinds.fd),
-                data: data.and_then(|data| Modification::of_data(&data).data),
+                data: data.and_then(|data| Modification::from_data(&data).data),
             },
         )
     }

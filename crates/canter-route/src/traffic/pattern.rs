@@ -26,7 +26,7 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// Its name without the value, as in results.
+    /// The pattern's name without the value, as in results.
     pub fn name(&self) -> &'static str {
         match self {
             Self::OneAtATime => "one-at-a-time",
@@ -52,9 +52,9 @@ impl Traffic {
 
 /// A duration in the largest unit in which it is a whole number.
 fn ns(ns: u64) -> String {
-    let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let whole = unit.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit) && ns > 0);
-    whole.map_or(format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let unit = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit) && ns > 0);
+    unit.map_or(format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
 }
 
 impl fmt::Display for Traffic {

@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Its outermost table, whose keys are all `known`.
+    /// The file's outermost table, whose keys are all `known`.
     pub fn table(&self, parsed: &'a Spanned<DeTable<'a>>, known: &[&str]) -> failure::Result<Table<'a>> {
         Table::new(*self, parsed.span().start, parsed.get_ref(), known)
     }
@@ -126,7 +126,7 @@ impl<'a> Table<'a> {
         Ok(Some((place, value)))
     }
 
-    /// The same for types with `FromStr`.
+    /// Reads the value of `key`, of a type with `FromStr`.
     pub fn parse<T: FromStr<Err: Display>>(&self, key: &str) -> failure::Result<Option<(Place<'a>, T)>> {
         self.read(key, |text| text.parse().map_err(|error: T::Err| error.to_string()))
     }

@@ -91,8 +91,8 @@ impl Outside {
     /// Where the machine has ended, all bits are 1, as where there is no card.
     fn ask(&mut self, command: &str) -> u32 {
         let mut answer = String::new();
-        let told = writeln!(self.to, "{command}").and_then(|()| self.from.read_line(&mut answer));
-        if !matches!(told, Ok(1..)) {
+        let answered = writeln!(self.to, "{command}").and_then(|()| self.from.read_line(&mut answer));
+        if !matches!(answered, Ok(1..)) {
             return u32::MAX;
         }
         let value = answer.trim().strip_prefix("OK").unwrap_or_else(|| panic!("{command}: {answer}"));
@@ -171,11 +171,11 @@ fn every_frame_that_is_sent_from_outside_comes_out_as_it_was() {
         assert!(!sender.status().received(), "it sends back where it receives");
     }
     let _ = sender.transmit(&frame(FRAMES)); // ends it, perhaps before it can answer
-    let (said, code) = machine.ended();
+    let (output, code) = machine.ended();
     let all = FRAMES + 1;
     let account =
         format!("bare: {all} received = {all} transmitted + 0 dropped; 0 overruns, 0 times off the bus\n");
-    assert_eq!((said.as_str(), code), (account.as_str(), DONE));
+    assert_eq!((output.as_str(), code), (account.as_str(), DONE));
 }
 
 /// In the virtual clock an instruction is a ns, and the image's clock counts those.
@@ -185,11 +185,11 @@ fn a_frame_takes_at_most_350_instructions() {
     let mut machine = Machine::boot(CARDS, "measure=200 len=8", &["-icount", "shift=0,sleep=off"]);
     machine.line();
     let found = machine.line();
-    let (said, code) = machine.ended();
+    let (output, code) = machine.ended();
     assert!(found.starts_with("200 frames of 8 bytes, 0 lost; ticks each: min "), "{found}");
     let max: u32 = found.rsplit(' ').next().unwrap().parse().unwrap();
     assert!((100..=350).contains(&max), "{found}");
-    assert!(said.starts_with("bare: 200 received = 200 transmitted + 0 dropped;"), "{said}");
+    assert!(output.starts_with("bare: 200 received = 200 transmitted + 0 dropped;"), "{output}");
     assert_eq!(code, DONE);
 }
 

@@ -142,7 +142,7 @@ fn error_frames_are_kept_and_counted_by_kind_in_candumps_words() {
         .lines()
         .map(|line| {
             let frame = canter_io::LogLine::parse(line).unwrap().unwrap().frame;
-            canter_io::error_frame::ErrorFrame::of(&frame).unwrap().to_string()
+            canter_io::error_frame::ErrorFrame::from_frame(&frame).unwrap().to_string()
         })
         .collect();
     assert_eq!(theirs.len(), 81, "{text}");

@@ -29,7 +29,7 @@ impl Board {
     /// # Errors
     /// [`Error::Timing`] when the crystal cannot be divided to that rate.
     pub fn bus(&self, bitrate: u32) -> Result<Bus, Error> {
-        let timing = Timing::of(self.crystal_hz, bitrate)?;
+        let timing = Timing::new(self.crystal_hz, bitrate)?;
         Ok(Bus { timing, output: self.output, clock: self.clock, listen_only: false })
     }
 

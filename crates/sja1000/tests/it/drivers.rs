@@ -315,7 +315,7 @@ impl Canchar {
         self.run("restart_ms 100");
     }
 
-    /// That time is over; false: it was not waiting for it.
+    /// Tells the driver that its restart time is over; false: the driver was not waiting for it.
     pub fn restart_time_is_over(&mut self) -> bool {
         self.run("restart") == [1]
     }

@@ -37,7 +37,7 @@ impl<D: Driver + ?Sized> Bench<D> {
         panic!("the interrupt does not end");
     }
 
-    /// The same, and what a driver that is polled sees then.
+    /// The state of the chip and the driver after a step, and what a driver that is polled sees then.
     fn state(&mut self, polled: bool) -> State {
         self.settle();
         if polled {

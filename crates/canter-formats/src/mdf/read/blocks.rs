@@ -123,16 +123,16 @@ impl Blocks {
     /// Reads the block at `at`, which must have this type.
     pub fn block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
         let head = self.head(at)?;
-        self.of_kind(head, kind)
+        self.body_of_kind(head, kind)
     }
 
     /// Like [`block`](Self::block), for blocks that several blocks may link to.
     pub fn shared_block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
         let head = self.shared(at)?;
-        self.of_kind(head, kind)
+        self.body_of_kind(head, kind)
     }
 
-    fn of_kind(&mut self, head: Head, kind: &[u8; 2]) -> Result<Block, Trouble> {
+    fn body_of_kind(&mut self, head: Head, kind: &[u8; 2]) -> Result<Block, Trouble> {
         if head.kind != *kind {
             let (is, must) = (String::from_utf8_lossy(&head.kind), String::from_utf8_lossy(kind));
             return wrong(format!("a block of type {is:?} instead of {must:?} (a damaged file?)"));

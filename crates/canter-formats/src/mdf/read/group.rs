@@ -71,7 +71,7 @@ struct Place {
 
 impl Place {
     #[inline]
-    fn of(self, record: &[u8]) -> u64 {
+    fn value_in(self, record: &[u8]) -> u64 {
         let bytes = &record[self.byte..self.byte + self.bytes];
         let number = bytes.iter().rev().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
         (number >> self.bit) as u64 & self.mask
@@ -129,7 +129,7 @@ pub struct Logged {
     pub channel: u32,
     pub frame: Frame,
     pub direction: Option<Direction>,
-    /// Its kind, if the frame's fields contradict each other.
+    /// The kind of flaw, if the fields of the frame contradict each other.
     pub flaw: Option<&'static str>,
 }
 
@@ -242,11 +242,11 @@ impl Group {
     ) -> Result<Option<Self>, Trouble> {
         let mut all = Vec::new();
         channels(block.link(1), blocks, &mut all)?;
-        let of_frame = |name: &str| {
+        let has_members = |name: &str| {
             all.iter()
                 .any(|channel| channel.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
         };
-        let Some(&(frame, kind)) = KINDS.iter().find(|(name, _)| of_frame(name)) else { return Ok(None) };
+        let Some(&(frame, kind)) = KINDS.iter().find(|(name, _)| has_members(name)) else { return Ok(None) };
         // The invalidation bytes follow the data of a record.
         let (data_bytes, invalid_bytes) = (u64::from(block.u32(24)), u64::from(block.u32(28)));
         let record_bytes = data_bytes + invalid_bytes;
@@ -320,15 +320,15 @@ impl Group {
             );
         }
         self.left -= 1;
-        let number = |place: Option<Place>| place.map(|place| place.of(record));
+        let number = |place: Option<Place>| place.map(|place| place.value_in(record));
         let flag = |place| number(place).unwrap_or(0) != 0;
         let seconds = match self.time {
             Time::Double(at) => f64::from_le_bytes(array(&record[at..])),
             Time::Single(at) => f32::from_le_bytes(array(&record[at..])).into(),
-            Time::Scaled(place, offset, factor) => offset + factor * place.of(record) as f64,
+            Time::Scaled(place, offset, factor) => offset + factor * place.value_in(record) as f64,
         };
         let invalid = self.invalid.iter().any(|&(byte, bit)| record[byte] >> bit & 1 != 0);
-        let raw_id = self.id.of(record) as u32;
+        let raw_id = self.id.value_in(record) as u32;
         let id = raw_id & EFF_MASK;
         // Without the member IDE, bit 31 or an identifier above 7FF means extended.
         let wide = id > SFF_MASK;
@@ -361,7 +361,7 @@ impl Group {
             Payload::None => 0,
             Payload::Inside(start, room) => copy(&mut bytes, &record[*start..*start + *room]),
             Payload::Separate { place, data, passed } => {
-                let at = place.of(record);
+                let at = place.value_in(record);
                 let length = read_separate(at, data, passed, &mut bytes, blocks)?;
                 apart = Some(length);
                 length.min(bytes.len())
@@ -423,11 +423,11 @@ fn frame(
         fields.len = 0;
         return Ok((fields.frame(&[]).map_err(damaged)?, None));
     }
-    let of_dlc = |fields: &Fields| match fields.fd {
+    let dlc_len = |fields: &Fields| match fields.fd {
         true => len_of_dlc(fields.dlc.min(15)),
         false => usize::from(fields.dlc.min(8)),
     };
-    let len = if fields.len == u8::MAX { of_dlc(&fields) } else { fields.len.into() };
+    let len = if fields.len == u8::MAX { dlc_len(&fields) } else { fields.len.into() };
     if len > if fields.fd { 64 } else { 8 } {
         return Err(damaged(&format!("a frame of {len} bytes")));
     }
@@ -435,7 +435,7 @@ fn frame(
         return Err(damaged("a frame with less data than its length"));
     }
     let flawed =
-        has_dlc && len != of_dlc(&fields) || apart.is_some() && data[len..].iter().any(|&byte| byte != 0);
+        has_dlc && len != dlc_len(&fields) || apart.is_some() && data[len..].iter().any(|&byte| byte != 0);
     let mut bytes = [0; 64];
     bytes[..len].copy_from_slice(&data[..len]);
     if fields.fd {

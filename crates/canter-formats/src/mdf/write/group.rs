@@ -19,7 +19,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Data, Self::FdData, Self::Remote, Self::Error];
 
-    pub fn of(fields: &Fields) -> Self {
+    pub fn from_fields(fields: &Fields) -> Self {
         match fields {
             Fields { error: true, .. } => Self::Error,
             Fields { rtr: true, .. } => Self::Remote,

@@ -117,7 +117,7 @@ fn unit_ns(column: &ColumnDescriptor) -> u64 {
 }
 
 impl Places {
-    fn of(file: &SerializedFileReader<File>) -> Result<Self, Trouble> {
+    fn find(file: &SerializedFileReader<File>) -> Result<Self, Trouble> {
         let schema = file.metadata().file_metadata().schema_descr();
         let place = |name: &str, kind: Type| {
             let is = |column: &parquet::schema::types::ColumnDescPtr| column.path().string() == name;
@@ -235,7 +235,7 @@ impl Columns {
     pub fn open(file: File) -> Result<Self, Trouble> {
         check_ends(&file)?;
         let file = call_crate(|| SerializedFileReader::new(file))?;
-        let places = Places::of(&file)?;
+        let places = Places::find(&file)?;
         Ok(Self {
             file: Some(file),
             places,

@@ -53,7 +53,7 @@ impl Columns {
 
     #[inline]
     pub fn push(&mut self, stamp_ns: i64, entry: &Record) {
-        let fields = Fields::of(&entry.frame);
+        let fields = Fields::from_frame(&entry.frame);
         self.stamps.push(stamp_ns);
         self.ids.push(fields.id.cast_signed());
         let flags = [fields.extended, fields.rtr, fields.fd, fields.brs, fields.esi, fields.error];

@@ -47,11 +47,11 @@ impl Ring {
     /// The error of mmap(2); `Unsupported` for rings of another version, `InvalidData` for a ring that is not inside
     /// of its mapping.
     pub fn map(device: &Device, direction: Direction) -> io::Result<Self> {
-        let header = Map::of(device.as_fd(), HEADER_BYTES)?;
+        let header = Map::read_write(device.as_fd(), HEADER_BYTES)?;
         // SAFETY: a page holds a whole header, which the driver wrote before the mapping.
         let about = unsafe { header.start().cast::<MapHeader>().read_volatile() };
         let bytes = bytes_of(&about)?;
-        Self::inside(Map::of(device.as_fd(), bytes)?, &about, direction)
+        Self::inside(Map::read_write(device.as_fd(), bytes)?, &about, direction)
     }
 
     /// The ring of one direction inside of a map with this description.

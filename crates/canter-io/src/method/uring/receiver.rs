@@ -146,11 +146,11 @@ impl Receiver {
                 (bytes @ 0.., Some(number)) => {
                     *meta = Meta { interface: *index, ..Meta::default() };
                     let buffer = buffers.filled(number);
-                    let whole = match header {
+                    let is_frame = match header {
                         None => copy(buffer.get(..bytes as usize), frame),
                         Some(header) => copy_message(buffer, header.get(), frame, meta),
                     };
-                    if whole {
+                    if is_frame {
                         batch.commit(1);
                         count += 1;
                     }

@@ -22,7 +22,7 @@ pub(in crate::method) fn transmitter(
 ) -> Result<Box<dyn Transmit>> {
     let socket = can_raw::sending(interface, options)?;
     let ring = Ring::new(CHAIN).map_err(|error| refused(interface, error))?;
-    Ok(Box::new(Sender { ring: Some(ring), frames: places(), socket, room: Room::of(options) }))
+    Ok(Box::new(Sender { ring: Some(ring), frames: places(), socket, room: Room::new(options) }))
 }
 
 fn places() -> Array<Frame> {
@@ -167,7 +167,7 @@ mod tests {
         let (near, far) = UnixDatagram::pair().unwrap();
         far.set_nonblocking(true).unwrap();
         let ring = Some(Ring::new(CHAIN).unwrap());
-        let room = Room::of(&TransmitOptions::default().without_waiting());
+        let room = Room::new(&TransmitOptions::default().without_waiting());
         (Sender { ring, frames: places(), socket: Socket::from(near), room }, far)
     }
 

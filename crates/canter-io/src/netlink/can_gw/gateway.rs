@@ -58,7 +58,7 @@ impl CanGateway {
         &self.job
     }
 
-    /// Its counters.
+    /// The gateway's counters.
     ///
     /// # Errors
     /// `NotFound` when another program deleted the job, or one of its interfaces has disappeared.

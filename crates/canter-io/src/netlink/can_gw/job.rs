@@ -21,7 +21,7 @@ pub struct Job {
     pub destination: u32,
     /// Which frames; `None`: all, RTR frames too. With the EFF flag left out of the mask, both identifier formats.
     pub filter: Option<Filter>,
-    /// It forwards FD frames and no classic ones; otherwise the other way round. Both need two jobs.
+    /// The job forwards FD frames and no classic ones; otherwise the other way round. Both need two jobs.
     pub fd: bool,
     /// Local sockets on the destination see the forwarded frames as well.
     pub echo: bool,
@@ -143,7 +143,7 @@ impl Job {
         }
         let flags = u16_at(message, 2)?;
         let fd = flags & CGW_FLAGS_CAN_FD != 0;
-        let attributes = Attributes::behind(message, RTCANMSG_BYTES);
+        let attributes = Attributes::after_header(message, RTCANMSG_BYTES);
         let [and, or, xor, set] = OPERATIONS.map(|(classic, of_fd)| {
             let operand = attributes.get(if fd { of_fd } else { classic });
             operand.and_then(|bytes| Modification::decode(bytes, fd)).unwrap_or_default()
@@ -188,7 +188,7 @@ mod tests {
         let job = Job {
             filter: Some(Filter { id: 0x123, mask: 0xc000_07ff }),
             echo: true,
-            set: Modification { len: Some(4), ..Modification::of_id(0x333) },
+            set: Modification { len: Some(4), ..Modification::from_id(0x333) },
             xor_checksum: Some(Xor { span: Span::new(0, -2, -1), init: 0xa5 }),
             hops_max: Some(1),
             ..Job::between(3, 7)
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn what_the_kernel_would_ignore_or_suffer_from_is_refused() {
         let plain = Job::between(3, 7);
-        let modifying = Job { set: Modification::of_id(1), ..plain.clone() };
+        let modifying = Job { set: Modification::from_id(1), ..plain.clone() };
         let xor = |result| Some(Xor { span: Span::new(0, 6, result), init: 0 });
         assert_eq!((plain.fault(), modifying.fault()), (None, None));
         for (job, part) in [
@@ -224,7 +224,7 @@ mod tests {
                 Job { or: Modification { flags: Some(1), ..Default::default() }, ..plain.clone() },
                 "FD jobs only",
             ),
-            (Job { or: Modification::of_data(&[1; 9]), ..plain.clone() }, "8 bytes"),
+            (Job { or: Modification::from_data(&[1; 9]), ..plain.clone() }, "8 bytes"),
         ] {
             assert!(job.fault().is_some_and(|fault| fault.contains(part)), "{part}: {:?}", job.fault());
         }
@@ -237,7 +237,7 @@ mod tests {
                 id,
                 len,
                 flags: flags.filter(|_| fd),
-                data: data.and_then(|data| Modification::of_data(&data).data),
+                data: data.and_then(|data| Modification::from_data(&data).data),
             })
     }
 

@@ -25,7 +25,7 @@ pub struct Modification {
 
 impl Modification {
     /// An operand for the identifier alone.
-    pub fn of_id(can_id: u32) -> Self {
+    pub fn from_id(can_id: u32) -> Self {
         Self { id: Some(can_id), ..Self::default() }
     }
 
@@ -33,7 +33,7 @@ impl Modification {
     ///
     /// # Panics
     /// When there are more than 64.
-    pub fn of_data(bytes: &[u8]) -> Self {
+    pub fn from_data(bytes: &[u8]) -> Self {
         let mut data = [0; 64];
         data[..bytes.len()].copy_from_slice(bytes);
         Self { data: Some(data), ..Self::default() }

@@ -12,7 +12,7 @@ use crate::uapi::canwire::{
 /// The state of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bus {
-    /// Its name, 1…15 letters, digits, `-` or `_`.
+    /// The bus's name, 1…15 letters, digits, `-` or `_`.
     pub name: String,
     /// How many nodes it has.
     pub nodes: u32,
@@ -20,9 +20,9 @@ pub struct Bus {
     pub slip_ns: u64,
     /// The bit rate of its source, in bit/s; `None` while no node is up.
     pub bitrate: Option<u32>,
-    /// The same for the data phase.
+    /// The bit rate of the data phase, in bit/s; `None` while no node is up.
     pub data_bitrate: Option<u32>,
-    /// Its counters.
+    /// The counters of the bus.
     pub stats: BusStats,
     /// The counters of its source.
     pub source: SourceStats,

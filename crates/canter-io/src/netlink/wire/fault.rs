@@ -31,7 +31,7 @@ impl Fault {
     const ALL: [Self; 7] =
         [Self::Bit, Self::Stuff, Self::Form, Self::Crc, Self::Ack, Self::Rate, Self::Aborted];
 
-    /// Those that can be injected, with their names.
+    /// The faults that can be injected, with their names.
     pub fn injectable() -> impl Iterator<Item = (Self, &'static str)> {
         Self::ALL.into_iter().take(5).map(|fault| (fault, fault.name()))
     }
@@ -41,7 +41,7 @@ impl Fault {
         Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
 
-    /// Its name in lists: `crc`.
+    /// The fault's name in lists: `crc`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bit => "bit",

@@ -38,7 +38,7 @@ pub struct Node {
     pub index: u32,
     /// The bus it is on.
     pub bus: String,
-    /// Its place there, 0…63: its bit in a record's [`pending`](crate::tap::Record::pending).
+    /// The node's place on the bus, 0…63: its bit in a record's [`pending`](crate::tap::Record::pending).
     pub slot: u8,
     /// `None` when it is the default of a controller that is down.
     pub fifo: Option<Fifo>,
@@ -46,11 +46,11 @@ pub struct Node {
     pub tx_buffers: u8,
     /// See [`NodeOptions::fd_tolerant`].
     pub fd_tolerant: bool,
-    /// Its wire is not cut.
+    /// Whether the node's wire is not cut.
     pub connected: bool,
     /// The NAPI id that `SO_BUSY_POLL` uses; 0 on kernels without busy polling.
     pub napi_id: u32,
-    /// Its counters.
+    /// The counters of the node.
     pub stats: NodeStats,
 }
 

@@ -59,14 +59,14 @@ pub struct Source {
     pub random: Random,
     /// The first start, in ns after the command is sent; 1 ms after its arrival if `None` or past.
     pub delay_ns: Option<u64>,
-    /// Its bit rate; `None`: that of the first node that is up.
+    /// The source's bit rate; `None`: that of the first node that is up.
     pub rate: Option<BitRate>,
 }
 
 /// The counters of a source since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
-    /// It has not ended yet.
+    /// Whether the source has not ended yet.
     pub running: bool,
     /// Frames that became due.
     pub due: u64,

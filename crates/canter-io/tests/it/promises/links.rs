@@ -25,11 +25,11 @@ pub enum Kind {
     Sim,
     /// One vcan: both ends are the same interface.
     Vcan,
-    /// The same with FD.
+    /// One vcan with FD.
     VcanFd,
     /// A vxcan.
     Vxcan,
-    /// The same with FD.
+    /// A vxcan with FD.
     VxcanFd,
     /// Two of the lab's SJA1000 cards on one bus.
     Sja1000,
@@ -41,35 +41,11 @@ pub enum Kind {
     CancharVirtual,
     /// Two of the lab's SJA1000 cards, driven by canchar.
     CancharCards,
-    /// The same without a driver, driven from here.
+    /// Two of the lab's SJA1000 cards without a driver, driven from here.
     PortCards,
 }
 
 impl Kind {
-    /// The driver gives sockets no NAPI context.
-    pub fn without_napi(self) -> bool {
-        self.has_sockets() && self != Self::Canwire
-    }
-
-    /// Sockets do not work.
-    pub fn without_sockets(self) -> bool {
-        !self.has_sockets()
-    }
-
-    fn has_sockets(self) -> bool {
-        self.without_simulation() && self.without_canchar() && self.without_port()
-    }
-
-    /// canchar's methods do not.
-    pub fn without_canchar(self) -> bool {
-        !matches!(self, Self::CancharVirtual | Self::CancharCards)
-    }
-
-    /// A driver in user space does not.
-    pub fn without_port(self) -> bool {
-        self != Self::PortCards
-    }
-
     /// Whether this guest has no driver for it, which is the only reason to leave it out.
     pub fn has_no_driver(self) -> bool {
         let is_loaded = |module: &str| Path::new("/sys/module").join(module).exists();
@@ -78,11 +54,6 @@ impl Kind {
             Self::Canwire => !is_loaded("canwire"),
             _ => false,
         }
-    }
-
-    /// The simulation does not.
-    pub fn without_simulation(self) -> bool {
-        self != Self::Sim
     }
 }
 
@@ -221,10 +192,10 @@ impl Link {
     }
 
     pub fn has_sockets(&self) -> bool {
-        self.kind.has_sockets()
+        !matches!(self.kind, Kind::Sim | Kind::CancharVirtual | Kind::CancharCards | Kind::PortCards)
     }
 
-    /// It can be made and deleted at will.
+    /// Whether the link can be made and deleted at will.
     pub fn is_virtual(&self) -> bool {
         matches!(self.kind, Kind::Vcan | Kind::VcanFd | Kind::Vxcan | Kind::VxcanFd)
     }
@@ -252,7 +223,7 @@ impl Link {
         self.with_kernel() && !self.fd()
     }
 
-    /// It carries frames as fast as they are sent, or has a clock that waits.
+    /// Whether the link carries frames as fast as they are sent, or has a clock that waits.
     pub fn takes_floods(&self) -> bool {
         self.is_virtual() || self.simulated()
     }
@@ -667,6 +638,7 @@ pub fn difference(came: &[Frame], expected: &[Frame]) -> Option<String> {
     }
     let first = came.iter().zip(expected).position(|(came, expected)| came != expected);
     let at = first.unwrap_or(came.len().min(expected.len()));
-    let (count, of, came, expected) = (came.len(), expected.len(), came.get(at), expected.get(at));
-    Some(format!("{count} frames came, should be {of}; number {at} is {came:?}, should be {expected:?}"))
+    let (count, wanted) = (came.len(), expected.len());
+    let (came, expected) = (came.get(at), expected.get(at));
+    Some(format!("{count} frames came, should be {wanted}; number {at} is {came:?}, should be {expected:?}"))
 }

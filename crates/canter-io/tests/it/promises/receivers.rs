@@ -264,16 +264,16 @@ fn its_descriptor_is_readable_when_a_frame_waits(method: ReceiveMethod, link: &L
     assert_eq!(ready(receiver.as_ref(), Duration::ZERO), 0);
 }
 
-/// A worker that receives until it is told to stop or an error comes; it tells every frame through the channel.
+/// A worker that receives until it is told to stop or an error comes; it sends every frame into the channel.
 fn receiving(mut receiver: Box<dyn Receive>) -> (Worker<Option<io::Error>>, mpsc::Receiver<Frame>) {
-    let (tell, told) = mpsc::channel();
+    let (sender, arrivals) = mpsc::channel();
     let worker = Worker::start("receiver", move |stop| {
         let _ = thread::pin(1);
         let mut batch = Batch::new(16);
         while !stop.load(Ordering::Acquire) {
             batch.clear();
             match receiver.receive(&mut batch) {
-                Ok(_) => batch.frames().iter().for_each(|frame| tell.send(*frame).unwrap()),
+                Ok(_) => batch.frames().iter().for_each(|frame| sender.send(*frame).unwrap()),
                 Err(error) => return Some(error),
             }
         }
@@ -281,15 +281,15 @@ fn receiving(mut receiver: Box<dyn Receive>) -> (Worker<Option<io::Error>>, mpsc
     })
     .unwrap();
     std::thread::sleep(ASLEEP); // so that most of them sleep in the call by then; one that does not must work too
-    (worker, told)
+    (worker, arrivals)
 }
 
 fn a_frame_ends_the_wait(method: ReceiveMethod, link: &Link) {
-    let (worker, told) = receiving(link.receiver(method, &ReceiveOptions::default()));
+    let (worker, arrivals) = receiving(link.receiver(method, &ReceiveOptions::default()));
     for frame in sequence(link, 3) {
-        assert_eq!(told.try_recv().ok(), None);
+        assert_eq!(arrivals.try_recv().ok(), None);
         link.send(&[frame]);
-        assert_eq!(told.recv_timeout(SOON).unwrap(), frame);
+        assert_eq!(arrivals.recv_timeout(SOON).unwrap(), frame);
         std::thread::sleep(ASLEEP); // as above
     }
     assert!(worker.stop().is_none());
@@ -297,26 +297,26 @@ fn a_frame_ends_the_wait(method: ReceiveMethod, link: &Link) {
 
 fn a_worker_that_waits_stops_when_told(method: ReceiveMethod, link: &Link) {
     for options in [ReceiveOptions::default(), with_stamps()] {
-        let (worker, _told) = receiving(link.receiver(method, &options));
-        let told = Instant::now();
+        let (worker, _arrivals) = receiving(link.receiver(method, &options));
+        let asked = Instant::now();
         let error = worker.stop();
         assert!(error.is_none(), "a signal is no error: {error:?}");
-        assert!(told.elapsed() < SOON, "stopped {:?} after it was told to", told.elapsed());
+        assert!(asked.elapsed() < SOON, "stopped {:?} after it was told to", asked.elapsed());
     }
 }
 
 /// The error that ends a receiving worker soon.
-fn its_end(worker: Worker<Option<io::Error>>, told: &mpsc::Receiver<Frame>) -> Option<i32> {
-    let ended = told.recv_timeout(SOON);
+fn its_end(worker: Worker<Option<io::Error>>, arrivals: &mpsc::Receiver<Frame>) -> Option<i32> {
+    let ended = arrivals.recv_timeout(SOON);
     assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it still waits");
     worker.stop().unwrap().raw_os_error()
 }
 
 fn an_interface_that_goes_down_ends_the_wait_with_an_error(method: ReceiveMethod, link: &Link) {
     for options in [ReceiveOptions::default(), with_stamps()] {
-        let (worker, told) = receiving(link.receiver(method, &options));
+        let (worker, arrivals) = receiving(link.receiver(method, &options));
         link.far().down().unwrap();
-        assert_eq!(its_end(worker, &told), Some(libc::ENETDOWN));
+        assert_eq!(its_end(worker, &arrivals), Some(libc::ENETDOWN));
         link.make_ready();
     }
 }
@@ -354,9 +354,9 @@ fn frames_come_again_when_the_interface_is_up_again(method: ReceiveMethod, link:
 
 fn an_interface_that_disappears_ends_the_wait_with_an_error(method: ReceiveMethod, link: &Link) {
     let link = link.another();
-    let (worker, told) = receiving(link.receiver(method, &ReceiveOptions::default()));
+    let (worker, arrivals) = receiving(link.receiver(method, &ReceiveOptions::default()));
     link.far().delete().unwrap();
-    let end = its_end(worker, &told);
+    let end = its_end(worker, &arrivals);
     assert!(matches!(end, Some(libc::ENETDOWN | libc::ENODEV)), "{end:?}");
 }
 

@@ -165,9 +165,9 @@ fn a_worker_that_waits_for_room_stops_when_told(method: TransmitMethod, link: &L
     .unwrap();
     std::thread::sleep(Duration::from_millis(50)); // in which the thread must not end
     assert!(!worker.is_finished(), "it does not wait");
-    let told = Instant::now();
+    let asked = Instant::now();
     let sent = worker.stop();
-    assert!(told.elapsed() < Duration::from_secs(1), "stopped {:?} after it was told to", told.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(1), "stopped {:?} after it was told to", asked.elapsed());
     assert!(sent < 100, "all frames were sent through a queue that hardly drains");
     drop(slow);
 }

@@ -57,7 +57,7 @@ pub fn run(file: &Path, log: Option<&Path>, frames: bool, common: &Common) -> fa
         Some(log) => apply(log, &mut routes, &mut batch, frames)?,
         None => Notes::default(),
     };
-    let checked: Vec<_> = routes.into_iter().map(Checked::of).collect();
+    let checked: Vec<_> = routes.into_iter().map(Checked::from_route).collect();
     common.write_json(&checked)?;
     if common.shows_table() && !frames {
         checked.iter().for_each(|route| print(route, log.is_some()));
@@ -109,11 +109,11 @@ fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> 
         }
     }
     out.flush().map_err(unwritten)?;
-    Ok(Notes::of(&reader))
+    Ok(Notes::from_reader(&reader))
 }
 
 impl Notes {
-    fn of(reader: &Reader) -> Self {
+    fn from_reader(reader: &Reader) -> Self {
         let path = reader.path();
         let skipped = reader.skipped().iter();
         let mut lines: Vec<String> =
@@ -126,7 +126,7 @@ impl Notes {
 }
 
 impl Checked {
-    fn of(mut route: Route) -> Self {
+    fn from_route(mut route: Route) -> Self {
         route.counts.take(&mut route.engine.outcome);
         route.counts.assert_balance();
         let RouteRules { from, to, policy, .. } = route.rules;

@@ -213,7 +213,7 @@ mod tests {
         let [first, second] = &set.routes[0].policy.rules[..] else { panic!("two rules") };
         assert_eq!(first.echo, Some(true));
         assert_eq!(first.filters, [canter_io::Filter { id: 0x123, mask: 0xc000_07ff }]);
-        assert_eq!(first.change.set, Modification::of_id(0x456));
+        assert_eq!(first.change.set, Modification::from_id(0x456));
         assert_eq!(first.change.xor_checksum, Some(Xor { span: Span::new(0, 6, 7), init: 0xa5 }));
         assert_eq!(
             (second.kinds.fd, second.keep_stamp, second.same_interface, second.hops),
