@@ -5,6 +5,7 @@
 #[macro_use]
 pub mod printing;
 
+pub mod document;
 pub mod duration;
 pub mod failure;
 pub mod interrupt;
