@@ -225,7 +225,7 @@ fn places(lost: &Lost) -> String {
 /// A line per series: period, latency in µs, losses by place.
 pub fn table(series: &[Series]) -> String {
     let mut table = Table::new(&["<method", "period µs", "p50", "max", "lost", "<where"]);
-    let us = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
+    let us = |ns: u64| format!("{:.1}", units::us(ns));
     let plain = |text: String| (text, Style::Plain);
     let mut last = "";
     for one in series {
