@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod options;
 pub mod program;
 pub mod reminder;
+pub mod size;
 pub mod supervisor;
 pub mod terminal;
 pub mod trouble;
