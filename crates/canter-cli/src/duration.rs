@@ -1,34 +1,20 @@
-//! Durations as people type them: `120us`, `1.5ms`, `5s`, `10m`, `2h`.
+//! Durations as people type them: `120us`, `1.5ms`, `5s`, `10m`, `1h30m`.
 
+use jiff::fmt::friendly::SpanParser;
 use serde::{Deserialize, Deserializer, de::Error};
-
-/// Units, longest name first so that `ms` is not read as `s`.
-const UNITS: &[(&str, u64)] = &[
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
 
 /// Reads a duration, in ns, rounded down to whole ns.
 pub fn parse_ns(text: &str) -> Result<u64, String> {
-    let error = || format!("{text:?} is not a duration (120us, 1.5ms, 5s)");
-    let unit = UNITS.iter().find(|(name, _)| text.ends_with(name) && (*name != "s" || !text.ends_with("us")));
-    let (name, ns) = unit.ok_or_else(error)?;
-    let number = &text[..text.len() - name.len()];
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty()
-        || part.len() > 9
-        || !(whole.bytes().chain(part.bytes())).all(|byte| byte.is_ascii_digit())
-    {
-        return Err(error());
-    }
-    let whole: u64 = whole.parse().map_err(|_| error())?;
-    let part_ns = part.parse::<u64>().unwrap_or(0) * ns / 10u64.pow(part.len() as u32);
-    whole.checked_mul(*ns).and_then(|whole| whole.checked_add(part_ns)).ok_or_else(error)
+    let duration = SpanParser::new().parse_unsigned_duration(text).ok();
+    duration
+        .and_then(|duration| u64::try_from(duration.as_nanos()).ok())
+        .ok_or_else(|| format!("{text:?} is not a duration (120us, 1.5ms, 5s, 1h30m)"))
+}
+
+/// The same, and a number without a unit counts in `unit`.
+pub fn parse_ns_or(text: &str, unit: &str) -> Result<u64, String> {
+    let bare = text.ends_with(|last: char| last.is_ascii_digit());
+    if bare { parse_ns(&format!("{text}{unit}")) } else { parse_ns(text) }
 }
 
 /// Reads a duration of a file, in ns.
@@ -52,11 +38,15 @@ mod tests {
             ("2m", 120_000_000_000),
             ("10h", 36_000_000_000_000),
             ("0.25µs", 250),
+            ("0.000000001h", 3_600),
+            ("007s", 7_000_000_000),
+            ("1h30m", 5_400_000_000_000),
+            ("1m 30s", 90_000_000_000),
         ];
         for (text, ns) in cases {
             assert_eq!(parse_ns(text), Ok(ns), "{text}");
         }
-        for text in ["", "5", "us", "-1s", "1e3s", ".5s", "99999999999999s"] {
+        for text in ["", "5", "us", "-1s", "1e3s", ".5s", "1s ago", "1d", "1.5ns", "99999999999999s"] {
             assert!(parse_ns(text).is_err(), "{text}");
         }
     }

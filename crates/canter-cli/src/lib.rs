@@ -5,12 +5,14 @@
 #[macro_use]
 pub mod printing;
 
+pub mod document;
 pub mod duration;
 pub mod failure;
 pub mod interrupt;
 pub mod options;
 pub mod program;
 pub mod reminder;
+pub mod size;
 pub mod supervisor;
 pub mod terminal;
 pub mod trouble;

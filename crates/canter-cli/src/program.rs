@@ -4,7 +4,7 @@
 use crate::{
     failure::{self, Exit, Failure},
     options::Common,
-    terminal::{Ink, Style, paragraph},
+    terminal::wrapped,
 };
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::ffi::OsString;
@@ -96,9 +96,7 @@ impl Program<'_> {
                     list += &format!("{}\n", name.trim_end());
                     continue;
                 };
-                let begin = list.len();
-                paragraph(&mut list, &format!("{indent}{about}"), &indent, Ink::none(), Style::Plain);
-                list.replace_range(begin..begin + indent.len(), &name);
+                list += &format!("{name}{}\n", wrapped(&about.to_string(), indent.len(), indent.len()));
             }
             if !group.example().is_empty() {
                 list += &format!("{indent}$ {}\n", group.example());

@@ -1,35 +1,30 @@
 //! Text for a terminal of 80 columns: paragraphs, tables, and colour where a terminal reads it.
 
 use crate::units;
-use std::io::IsTerminal;
+use anstream::{AutoStream, ColorChoice};
+pub use anstyle::Style;
+use anstyle::{AnsiColor, Effects};
 
 pub const COLUMNS_MAX: usize = 80;
 const GAP: usize = 2;
 
-/// How a piece of text looks on a terminal; a number is a colour of the terminal's sixteen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
-    #[default]
-    Plain,
-    Bold,
-    Faint,
-    Colour(u8),
-}
-
-pub const RED: Style = Style::Colour(1);
-pub const GREEN: Style = Style::Colour(2);
-pub const YELLOW: Style = Style::Colour(3);
+pub const PLAIN: Style = Style::new();
+pub const BOLD: Style = Style::new().effects(Effects::BOLD);
+pub const FAINT: Style = Style::new().effects(Effects::DIMMED);
+pub const RED: Style = AnsiColor::Red.on_default();
+pub const GREEN: Style = AnsiColor::Green.on_default();
+pub const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub const BLUE: Style = AnsiColor::Blue.on_default();
+pub const MAGENTA: Style = AnsiColor::Magenta.on_default();
 
 /// Paints text, or leaves it plain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ink(bool);
 
 impl Ink {
-    /// On a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb.
+    /// On a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb; CLICOLOR_FORCE paints into a pipe too.
     pub fn of_stdout() -> Self {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self(std::io::stdout().is_terminal() && !no_color && !dumb)
+        Self(AutoStream::choice(&std::io::stdout()) != ColorChoice::Never)
     }
 
     pub fn none() -> Self {
@@ -41,14 +36,7 @@ impl Ink {
     }
 
     pub fn paint(self, style: Style, text: &str) -> String {
-        let code = match style {
-            _ if !self.0 || text.is_empty() => return text.to_owned(),
-            Style::Plain => return text.to_owned(),
-            Style::Bold => "1".to_owned(),
-            Style::Faint => "2".to_owned(),
-            Style::Colour(number) => format!("{}", 30 + u32::from(number)),
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        if self.0 && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }
 
@@ -62,7 +50,7 @@ pub struct Table {
 impl Table {
     pub fn new(headings: &[&str]) -> Self {
         let left = headings.iter().map(|heading| heading.starts_with('<')).collect();
-        let heading = |text: &&str| (text.trim_start_matches('<').to_owned(), Style::Faint);
+        let heading = |text: &&str| (text.trim_start_matches('<').to_owned(), FAINT);
         Self { left, rows: vec![headings.iter().map(heading).collect()] }
     }
 
@@ -128,25 +116,31 @@ pub fn clip(text: &str, width: usize) -> String {
     }
 }
 
-/// Words in lines of at most [`COLUMNS_MAX`]; the first line is indented as the text is, the others by `indent`.
-pub fn paragraph(out: &mut String, text: &str, indent: &str, ink: Ink, style: Style) {
-    let text = plain(text);
-    let mut line: String = text.chars().take_while(|&character| character == ' ').collect();
-    let mut lines = Vec::new();
+/// Words in lines of at most [`COLUMNS_MAX`]. `begun` columns of the first line are taken; the others are indented.
+pub fn wrapped(text: &str, begun: usize, indent: usize) -> String {
+    let (mut lines, mut column) = (String::new(), begun);
     for word in text.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
-        let width = line.chars().count() + 1 + word.chars().count();
-        if !line.trim().is_empty() && width > COLUMNS_MAX {
-            lines.push(std::mem::replace(&mut line, indent.to_owned()));
-        } else if !line.trim().is_empty() {
-            line.push(' ');
+        let word = clip(word, COLUMNS_MAX - indent);
+        let width = word.chars().count();
+        if !lines.is_empty() && column + 1 + width > COLUMNS_MAX {
+            lines += &format!("\n{:indent$}", "");
+            column = indent;
+        } else if !lines.is_empty() {
+            lines.push(' ');
+            column += 1;
         }
-        line.push_str(&clip(word, COLUMNS_MAX - indent.len()));
+        lines += &word;
+        column += width;
     }
-    if !line.trim().is_empty() {
-        lines.push(line);
-    }
-    for line in lines {
-        out.push_str(&ink.paint(style, &line));
+    lines
+}
+
+/// A text in lines of at most [`COLUMNS_MAX`]; the first line is indented as the text is, the others by `indent`.
+pub fn paragraph(out: &mut String, text: &str, indent: usize, ink: Ink, style: Style) {
+    let text = plain(text);
+    let lead = &text[..text.len() - text.trim_start_matches(' ').len()];
+    for line in format!("{lead}{}", wrapped(&text, lead.len(), indent)).lines() {
+        out.push_str(&ink.paint(style, line));
         out.push('\n');
     }
 }
@@ -169,7 +163,7 @@ mod tests {
     #[test]
     fn left_aligned_columns_are_clipped_when_a_line_gets_too_long() {
         let mut table = Table::new(&["<method", "<in the paper", "p50"]);
-        table.row(["m".repeat(80), "p".repeat(60), "13.7".into()].map(|cell| (cell, Style::Plain)));
+        table.row(["m".repeat(80), "p".repeat(60), "13.7".into()].map(|cell| (cell, PLAIN)));
         let mut out = String::new();
         table.print(&mut out, Ink::none());
         assert!(out.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{out}");
@@ -186,9 +180,9 @@ mod tests {
         let mut out = [String::new(), String::new()];
         for (out, ink) in out.iter_mut().zip([Ink::none(), Ink::always()]) {
             let mut table = Table::new(&["<method", "p50"]);
-            table.row([("can-gw".into(), RED), ("13.7".into(), Style::Bold)]);
+            table.row([("can-gw".into(), RED), ("13.7".into(), BOLD)]);
             table.print(out, ink);
-            paragraph(out, "one two", "", ink, Style::Bold);
+            paragraph(out, "one two", 0, ink, BOLD);
         }
         let mut stripped = out[1].clone();
         for code in ["[0m", "[1m", "[2m", "[31m"] {

@@ -11,6 +11,16 @@ pub fn refuse_down(interface: &Interface) -> failure::Result<()> {
         .map_or(Ok(()), |reason| Err(Failure::failed(format!("{}: {reason}", interface.name))))
 }
 
+/// Refuses an interface that carries classic frames only.
+pub fn refuse_classic(interface: &Interface) -> failure::Result<()> {
+    if interface.supports_fd() {
+        return Ok(());
+    }
+    let name = &interface.name;
+    let way_out = format!("ip link set {name} mtu 72, or type can … fd on");
+    Err(Failure::unable(format!("{name}: cannot carry FD frames ({way_out})")))
+}
+
 /// An error of receiving or sending, with its cause. An interface goes down before the kernel deletes it, so its sockets
 /// may report only that it is down.
 pub fn explain(name: &str, step: &'static str, error: io::Error) -> Error {

@@ -57,6 +57,11 @@ impl Unit {
     }
 }
 
+/// Microseconds, for text with a fixed number of decimals: `{:.1} µs`.
+pub fn us(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
 /// A single span with its unit: `13.7 µs`.
 pub fn span(ns: u64) -> String {
     let unit = Unit::of_smallest([ns]);

@@ -23,7 +23,7 @@ impl Default for Zone {
 impl Zone {
     /// The ns since 1970 of a date in this zone; `None` before 1970. Of an hour that occurs twice, when clocks are set
     /// back, it is the first.
-    pub(crate) fn ns(&self, date: DateTime) -> Option<i128> {
+    pub fn ns(&self, date: DateTime) -> Option<i128> {
         Some(date.to_zoned(self.zone.clone()).ok()?.timestamp().as_nanosecond())
     }
 }

@@ -44,6 +44,7 @@ use arch::Arch;
 use canter_cli::duration;
 use canter_cli::failure::{Exit, Failure, Result};
 use canter_cli::options::Common;
+use canter_cli::size;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use machine::Accel;
 use std::path::PathBuf;
@@ -179,12 +180,11 @@ fn lab_failure(message: impl Into<String>) -> Failure {
     Failure::new(Exit::Lab, format!("lab: {}", message.into()))
 }
 
-/// `512M`, `2G`.
+/// A size as QEMU takes it, in MiB.
 fn memory(text: &str) -> std::result::Result<String, String> {
-    let digits = text.strip_suffix(['M', 'G', 'm', 'g']).ok_or("a size like 512M or 2G")?;
-    match digits.parse::<u32>() {
-        Ok(1..) => Ok(text.to_owned()),
-        _ => Err("a size like 512M or 2G".to_owned()),
+    match size::parse_bytes(text)? >> 20 {
+        0 => Err("must be at least 1M".to_owned()),
+        mebibytes => Ok(format!("{mebibytes}M")),
     }
 }
 

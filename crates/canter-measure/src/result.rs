@@ -8,7 +8,9 @@ mod tests;
 
 use canter_cli::{
     failure::{self, Failure},
-    trouble, whole_file,
+    trouble,
+    units::us,
+    whole_file,
 };
 pub use layout::Layout;
 use serde::{Deserialize, Serialize};
@@ -248,7 +250,6 @@ impl WireKept {
 
 impl std::fmt::Display for WireKept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let us = |ns: u64| ns as f64 / 1000.0;
         let Self { late_ns_p50, late_ns_max, slips, slip_ns, overruns, errors } = *self;
         write!(
             f,

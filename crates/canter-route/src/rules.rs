@@ -6,7 +6,6 @@
 mod checksum;
 pub mod command;
 pub mod counts;
-pub mod document;
 pub mod edit;
 pub mod engine;
 pub mod graph;
@@ -18,11 +17,11 @@ pub mod read;
 pub mod select;
 pub mod write;
 
+use canter_cli::document::Place;
 use canter_io::{
     Filter,
     netlink::can_gw::{Crc8, Modification, Xor},
 };
-use document::Place;
 
 /// A rule file.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,5 +9,4 @@ pub mod recipe;
 pub mod schedule;
 pub mod sender;
 pub mod source;
-mod table;
 pub mod template;

@@ -6,6 +6,5 @@ mod command;
 mod errors;
 mod fifo;
 mod signals;
-mod size;
 
 pub use command::{Arguments, run};

@@ -74,7 +74,7 @@ pub struct Arguments {
     /// Skip what is damaged in an input and convert the rest; without it, damage is an error and nothing is written
     #[arg(long)]
     salvage: bool,
-    /// Time zone of dates that name none, in ASC and BLF: Europe/Prague, +01:00, local; UTC unless given
+    /// Time zone of dates that name none, in ASC, BLF, --from and --to: Europe/Prague, +01:00, local; UTC unless given
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     zone: Option<Zone>,
     /// In .log and .asc, stamps of 9 digits instead of 6
@@ -92,7 +92,8 @@ pub struct Arguments {
     /// Convert only these interfaces, with candump's filters; `any` means all others; repeatable
     #[arg(long, value_name = "IFACE[,FILTERS]", value_parser = InterfaceFilters::parse)]
     filter: Vec<InterfaceFilters>,
-    /// Start at this time: +10m after the first frame, 2026-11-22T08:30:00Z, or seconds since 1970
+    /// Start at this time: +10m after the first frame, 2026-11-22 09:30:00 in --zone, 2026-11-22T08:30:00Z, or seconds
+    /// since 1970
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     from: Option<TimePoint>,
     /// End before this time
@@ -120,7 +121,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     };
     let writer = Writer::open(&options).map_err(output_failure)?;
     let progress = progress(inputs.size(), common);
-    let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to);
+    let zone = arguments.zone.clone().unwrap_or_default();
+    let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to, zone);
     let mut conversion = Conversion {
         merge: Merge::new(inputs, arguments.sort),
         choice,

@@ -13,7 +13,7 @@ mod rights;
 use canter_cli::{
     failure::{self, Exit},
     options::Common,
-    terminal::{Ink, RED, YELLOW},
+    terminal::{Ink, RED, YELLOW, wrapped},
     units::counted,
 };
 use clap::Args;
@@ -82,11 +82,12 @@ fn examine(machine: &Machine) -> Report {
     Report { interfaces, checks: checks().count(), findings }
 }
 
-/// Width of the text, in characters.
-const COLUMNS: usize = 100;
+/// Columns before the text of a line.
+const INDENT: usize = 9;
 
 fn table(report: &Report, ink: Ink) -> String {
     let mut text = String::new();
+    let wrapped = |text: &str| wrapped(text, INDENT, INDENT);
     let same_evidence =
         |one: &Finding, next: &Finding| one.check == next.check && one.evidence == next.evidence;
     for group in report.findings.chunk_by(same_evidence) {
@@ -130,24 +131,6 @@ fn table(report: &Report, ink: Ink) -> String {
         }
     };
     text
-}
-
-/// Breaks a text into lines of at most [`COLUMNS`]; all but the first are indented by nine columns.
-fn wrapped(text: &str) -> String {
-    const INDENT: usize = 9;
-    let (mut lines, mut column) = (String::new(), INDENT);
-    for word in text.split(' ') {
-        let width = word.chars().count() + 1;
-        if column > INDENT && column + width > COLUMNS {
-            lines += &format!("\n{:INDENT$}", "");
-            column = INDENT;
-        } else if column > INDENT {
-            lines.push(' ');
-        }
-        lines += word;
-        column += width;
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -221,14 +204,17 @@ mod tests {
         let report = examine(&examples::machine(&root, vec![sick]));
         insta::assert_snapshot!(table(&report, Ink::none()), @r#"
         frames   can0: its queueing discipline is fq_codel [queueing-discipline]
-            why  it is made for flows of IP packets: it drops or reorders frames to keep the queue short
+            why  it is made for flows of IP packets: it drops or reorders frames to keep
+                 the queue short
             do   tc qdisc replace dev can0 root pfifo_fast
             keep [PFIFOFast] with Parent=root in /etc/systemd/network/80-can.network
 
         latency  machine: cpu0 is governed by powersave [governor]
-            why  after an idle time the processor handles the first frames at a low clock rate
+            why  after an idle time the processor handles the first frames at a low
+                 clock rate
             do   cpupower frequency-set -g performance
-            risk more power and heat; a board without a heat sink slows down when it is hot
+            risk more power and heat; a board without a heat sink slows down when it is
+                 hot
             keep cpufreq.default_governor=performance on the kernel's command line
 
         21 checks (can0): 1 finding on lost frames, 1 on latency.

@@ -5,7 +5,7 @@ use canter_cli::{
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
-    trouble::refuse_down,
+    trouble::{refuse_classic, refuse_down},
 };
 use canter_io::{
     Frame, Interface,
@@ -139,10 +139,8 @@ struct Content {
 impl Content {
     fn recipe(&self, interface: &Interface) -> failure::Result<Recipe> {
         let fd = self.fd || self.brs || self.esi;
-        if fd && !interface.supports_fd() {
-            let name = &interface.name;
-            let way_out = format!("ip link set {name} mtu 72, or type can … fd on");
-            return Err(Failure::unable(format!("{name}: cannot carry FD frames ({way_out})")));
+        if fd {
+            refuse_classic(interface)?;
         }
         let recipe = Recipe {
             ids: self.id,
@@ -251,9 +249,8 @@ impl Arguments {
         for (bus, seed) in buses.iter().zip(seed..) {
             let Some(name) = assignment.destination(&bus.interface) else { continue };
             let interface = find(name)?;
-            if bus.frames.iter().any(|frame| frame.recipe.fd) && !interface.supports_fd() {
-                let message = format!("{name}: cannot carry the car's FD frames (ip link set {name} mtu 72)");
-                return Err(Failure::unable(message));
+            if bus.frames.iter().any(|frame| frame.recipe.fd) {
+                refuse_classic(&interface)?;
             }
             let rate = self.bitrate.or_else(|| own_rate(&interface)).or(bus.rate);
             let source = Box::new(Timetable::new(&bus.frames, seed));

@@ -16,7 +16,7 @@ use canter_cli::{
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
-    trouble::{explain, refuse_down},
+    trouble::{explain, refuse_classic, refuse_down},
 };
 use canter_io::{
     Batch, Frame, Interface, clock,
@@ -196,9 +196,8 @@ impl Arguments {
         if self.timeout == 0 {
             return Err(usage("--timeout 0: must be above 0".to_owned()));
         }
-        if self.fd && !interface.supports_fd() {
-            let way_out = format!("ip link set {} mtu 72, or type can … fd on", interface.name);
-            return Err(Failure::unable(format!("{}: cannot carry FD frames ({way_out})", interface.name)));
+        if self.fd {
+            refuse_classic(interface)?;
         }
         let data: Vec<u8> = (0..self.len).map(|at| if at < 2 { 0 } else { 0x50 | at & 0xf }).collect();
         let id = self.common.identifiers.request(0)?;

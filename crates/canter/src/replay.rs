@@ -123,8 +123,7 @@ fn parse_rounds(text: &str) -> Result<Rounds, String> {
 
 /// A time; without a unit in seconds, as for canplayer.
 fn parse_seconds(text: &str) -> Result<u64, String> {
-    let bare = text.ends_with(|last: char| last.is_ascii_digit());
-    if bare { duration::parse_ns(&format!("{text}s")) } else { duration::parse_ns(text) }
+    duration::parse_ns_or(text, "s")
 }
 
 /// The document of `--json`: `read = sent + refused + unassigned + filtered + outside + error_frames + unsent`, where sent

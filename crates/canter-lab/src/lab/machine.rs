@@ -73,7 +73,7 @@ impl Default for Machine {
             clock: Clock::Real,
             shift: 0,
             cpus: 1,
-            memory: "2G".to_owned(),
+            memory: "2048M".to_owned(),
             cards: 5,
             fd_cards: 0,
             modules: Vec::new(),

@@ -204,7 +204,7 @@ mod tests {
             Machine { cpus: 2, modules, ..base() }
         };
         let table = [
-            (base(), "-accel tcg,thread=multi -cpu max -smp 1 -m 2G"),
+            (base(), "-accel tcg,thread=multi -cpu max -smp 1 -m 2048M"),
             (
                 base(),
                 "panic=-1 no_timer_check quiet noautogroup canter.lab=1 canter.clock=real canter.accel=tcg",

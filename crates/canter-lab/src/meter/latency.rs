@@ -10,6 +10,7 @@ use crate::report;
 use canter_cli::{
     failure::{self, Exit, Failure},
     options::Common,
+    units,
 };
 use canter_measure::{environment, result::Series};
 use clap::Args;
@@ -66,7 +67,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
             && let (None, Some(floor_ns)) = (&only.wire, only.floor_ns)
             && !setup.null
         {
-            println!("floor: the instrument adds {:.1} µs to each latency", floor_ns as f64 / 1000.0);
+            println!("floor: the instrument adds {:.1} µs to each latency", units::us(floor_ns));
         }
     }
     let ledgers = || result.series.iter().map(|series| series.ledger);

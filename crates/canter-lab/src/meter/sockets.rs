@@ -8,7 +8,7 @@ use super::{
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
-    trouble::{explain, refuse_down},
+    trouble::{explain, refuse_classic, refuse_down},
 };
 use canter_io::{
     Frame, Interface,
@@ -54,12 +54,7 @@ impl Interfaces {
     }
 
     fn refuse_classic(&self) -> failure::Result<()> {
-        let classic = self.interfaces().into_iter().find(|interface| !interface.supports_fd());
-        classic.map_or(Ok(()), |interface| {
-            let name = &interface.name;
-            let way_out = format!("ip link set {name} mtu 72, or type can … fd on");
-            Err(Failure::unable(format!("{name}: cannot carry FD frames ({way_out})")))
-        })
+        self.interfaces().into_iter().try_for_each(refuse_classic)
     }
 }
 

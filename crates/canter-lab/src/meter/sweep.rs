@@ -10,7 +10,7 @@ use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     options::Common,
-    terminal::{Ink, Style, Table, YELLOW},
+    terminal::{Ink, PLAIN, Table, YELLOW},
     units,
 };
 use canter_io::Interface;
@@ -225,8 +225,8 @@ fn places(lost: &Lost) -> String {
 /// A line per series: period, latency in µs, losses by place.
 pub fn table(series: &[Series]) -> String {
     let mut table = Table::new(&["<method", "period µs", "p50", "max", "lost", "<where"]);
-    let us = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
-    let plain = |text: String| (text, Style::Plain);
+    let us = |ns: u64| format!("{:.1}", units::us(ns));
+    let plain = |text: String| (text, PLAIN);
     let mut last = "";
     for one in series {
         let latency = one.latency_ns.as_ref().filter(|latency| latency.count > 0);
@@ -241,7 +241,7 @@ pub fn table(series: &[Series]) -> String {
             plain(if one.condition.period_ns == 0 { String::new() } else { us(one.condition.period_ns) }),
             figure(|latency| latency.p50),
             figure(|latency| latency.max),
-            (units::grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
+            (units::grouped(lost), if lost > 0 { YELLOW } else { PLAIN }),
             plain(losses),
         ]);
         last = &one.method;

@@ -9,7 +9,7 @@ use crate::report::ranking::{Costs, Ranked};
 use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
 use crate::report::views::{Name, name, papers};
-use canter_cli::terminal::{Ink, Style, Table, paragraph};
+use canter_cli::terminal::{BOLD, FAINT, Ink, PLAIN, Table, paragraph};
 use canter_cli::units::{self, Unit, grouped};
 use canter_measure::result::{Cost, Fit};
 use serde::Serialize;
@@ -167,22 +167,22 @@ fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
 fn direction(out: &mut String, group: &Costs<'_>, ink: Ink) {
     let unit = group.unit();
     let reference = group.reference().map_or("", |row| row.series.method.as_str());
-    paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), "", ink, Style::Plain);
+    paragraph(out, &format!("{}, {} per frame:", group.direction, unit.name), 0, ink, PLAIN);
     let ratio = if reference.is_empty() { String::new() } else { format!("× {reference}") };
     let heads = ["<method", "batch", "call", &ratio, "delivery", "few held", "total", "paper", ""];
     let mut table = Table::new(&heads);
     for row in &group.rows {
-        let plain = |text: String| (text, Style::Plain);
+        let plain = |text: String| (text, PLAIN);
         table.row([
             plain(row.series.method.clone()),
             plain(row.series.condition.batch.max(1).to_string()),
-            (unit.number(row.measured.per_frame), Style::Bold),
-            (group.ratio(row).unwrap_or_default(), Style::Bold),
+            (unit.number(row.measured.per_frame), BOLD),
+            (group.ratio(row).unwrap_or_default(), BOLD),
             plain(unit.signed(row.measured.delivery)),
             plain(few(row.measured, unit)),
             plain(unit.signed(row.measured.total)),
-            (row.paper_ns().map(units::round_span).unwrap_or_default(), Style::Faint),
-            (group.paper_ratio(row).unwrap_or_default(), Style::Faint),
+            (row.paper_ns().map(units::round_span).unwrap_or_default(), FAINT),
+            (group.paper_ratio(row).unwrap_or_default(), FAINT),
         ]);
     }
     table.print(out, ink);

@@ -8,7 +8,7 @@ use crate::report::ranking;
 use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
 use crate::report::views::{Legend, Lines};
-use canter_cli::terminal::{Ink, Style, Table, paragraph};
+use canter_cli::terminal::{BOLD, Ink, PLAIN, Table, paragraph};
 use canter_cli::units;
 use canter_measure::result::{Curve, ResultFile, Series};
 
@@ -149,14 +149,14 @@ fn points(out: &mut String, series: &Series, ink: Ink) {
         ranking::describe(&series.condition),
         curve.against
     );
-    paragraph(out, &heading, "", ink, Style::Plain);
+    paragraph(out, &heading, 0, ink, PLAIN);
     let mut table = Table::new(&[&curve.against, &curve.quantity]);
     let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
     for [against, value] in curve.points.iter().step_by(every) {
         let against = units::measured(*against, 0, &curve.against_unit);
         table.row([
-            (against, Style::Plain),
-            (units::measured(*value, curve.decimals, &curve.unit), Style::Bold),
+            (against, PLAIN),
+            (units::measured(*value, curve.decimals, &curve.unit), BOLD),
         ]);
     }
     table.print(out, ink);

@@ -6,7 +6,7 @@ use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Latencies, Ranked};
 use crate::report::views::{Name, name, papers};
 use crate::report::{bars, profiles, strips, timechart, verdict};
-use canter_cli::terminal::{Ink, RED, Style, Table, YELLOW, paragraph};
+use canter_cli::terminal::{BOLD, FAINT, Ink, PLAIN, RED, Style, Table, YELLOW, paragraph};
 use canter_cli::units::{self, Unit, grouped};
 use canter_measure::result::{Latency, Series};
 use serde::Serialize;
@@ -218,7 +218,7 @@ fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
     if groups.len() > CONDITIONS_MAX {
         let more = groups.len() - CONDITIONS_MAX;
         let more = format!("{more} more conditions: see canter report … -o page.html.");
-        paragraph(&mut out, &more, "", ink, Style::Faint);
+        paragraph(&mut out, &more, 0, ink, FAINT);
     }
     out
 }
@@ -229,26 +229,26 @@ fn condition(out: &mut String, group: &Latencies<'_>, ink: Ink) {
     if !group.quantity.is_empty() {
         heading = format!("{}, {heading}", group.quantity);
     }
-    paragraph(out, &format!("{heading}, in {}:", unit.name), "", ink, Style::Plain);
+    paragraph(out, &format!("{heading}, in {}:", unit.name), 0, ink, PLAIN);
     let ratio = format!("× {}", group.reference_name());
     let mut table = Table::new(&["<method", "min", "p50", "p90", "p99", "max", &ratio, "paper", "lost"]);
     for row in &group.rows {
         let Latency { min, p50, p90, p99, max, .. } = *row.measured;
         let numbers = [min, p50, p90, p99, max].map(|ns| unit.number(ns));
-        let [min, p50, p90, p99, max] = numbers.map(|number| (number, Style::Plain));
+        let [min, p50, p90, p99, max] = numbers.map(|number| (number, PLAIN));
         let paper = group.paper_ratio(row).or_else(|| row.paper_ns().map(units::round_span));
         let lost = row.series.ledger.lost.total();
         let ratio = group.ratio(row).filter(|_| group.rows.len() > 1).unwrap_or_default();
         table.row([
-            (row.label(), Style::Plain),
+            (row.label(), PLAIN),
             min,
-            (p50.0, Style::Bold),
+            (p50.0, BOLD),
             p90,
             p99,
             max,
-            (ratio, Style::Bold),
-            (paper.unwrap_or_default(), Style::Faint),
-            (grouped(lost), if lost > 0 { YELLOW } else { Style::Plain }),
+            (ratio, BOLD),
+            (paper.unwrap_or_default(), FAINT),
+            (grouped(lost), if lost > 0 { YELLOW } else { PLAIN }),
         ]);
     }
     let others = group
@@ -258,7 +258,7 @@ fn condition(out: &mut String, group: &Latencies<'_>, ink: Ink) {
         .chain(group.faulty.iter().map(|series| (*series, "!")));
     for (series, mark) in others {
         let mut cells: [(String, Style); 9] = Default::default();
-        cells[0] = (ranking::label(series), Style::Plain);
+        cells[0] = (ranking::label(series), PLAIN);
         cells[2] = (mark.to_owned(), RED);
         cells[8] = (grouped(series.ledger.lost.total()), RED);
         table.row(cells);

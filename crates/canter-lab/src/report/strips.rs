@@ -5,7 +5,7 @@ use crate::report::axis::Scale;
 use crate::report::family::Family;
 use crate::report::plot;
 use crate::report::ranking::{Latencies, Ranked};
-use canter_cli::terminal::{COLUMNS_MAX, Ink, Style, clip};
+use canter_cli::terminal::{BLUE, COLUMNS_MAX, FAINT, GREEN, Ink, MAGENTA, PLAIN, Style, YELLOW, clip};
 use canter_cli::units;
 use canter_measure::profile::Profile;
 use canter_measure::result::Latency;
@@ -66,9 +66,7 @@ impl Plot {
             out.push('\n');
         }
         out.push_str(&self.axis());
-        out.push_str(
-            &ink.paint(Style::Faint, "  the higher, the more frames took longer than t (by logarithm)"),
-        );
+        out.push_str(&ink.paint(FAINT, "  the higher, the more frames took longer than t (by logarithm)"));
         out.push_str("\n\n");
         out
     }
@@ -136,11 +134,11 @@ fn level(m: u64, most: u64, high: usize) -> usize {
 /// The terminal's nearest match to the page's colours.
 fn style(family: Family) -> Style {
     match family {
-        Family::BareMetal => Style::Colour(5),
-        Family::Kernel | Family::Other => Style::Plain,
-        Family::Spin => Style::Colour(4),
-        Family::Poll => Style::Colour(2),
-        Family::Block => Style::Colour(3),
+        Family::BareMetal => MAGENTA,
+        Family::Kernel | Family::Other => PLAIN,
+        Family::Spin => BLUE,
+        Family::Poll => GREEN,
+        Family::Block => YELLOW,
     }
 }
 

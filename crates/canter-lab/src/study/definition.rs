@@ -10,6 +10,7 @@ use super::{
 };
 use crate::meter::syscalls;
 use canter_cli::{
+    document::Document,
     duration,
     failure::{self, Exit, Failure},
     trouble,
@@ -266,7 +267,7 @@ impl Study {
     /// Reads a study; `name` is its name in errors.
     pub fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
-        let file: File = toml::from_str(text).map_err(|error| wrong(in_one_line(&error, text)))?;
+        let file: File = Document::new(name, text).read().map_err(|wrong| Failure::failed(wrong.message))?;
         let kind = match (file.syscalls, file.latency, file.ping, file.recording, file.missing) {
             (Some(plan), None, None, None, None) => Kind::Syscalls(plan.setup()),
             (None, Some(plan), None, None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
@@ -396,15 +397,6 @@ fn number_of(text: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |number, byte| (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// `line 7: unknown field …`.
-fn in_one_line(error: &toml::de::Error, text: &str) -> String {
-    let message = error.message().trim().replace('\n', " ");
-    match error.span().and_then(|span| text.get(..span.start)) {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -455,11 +447,16 @@ mod tests {
             (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),
             (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),
             (&latency.replace("[2]", "[1]"), "lens: "),
-            (&format!("{latency}weather = 1\n"), "line 12: unknown field `weather`"),
+            (
+                &format!("{latency}lans = [1]\n"),
+                "x.toml:12:1: \"lans\": unknown key (did you mean \"lens\"?)",
+            ),
+            ("cpu = 1\n", "x.toml:8:1: \"cpu\": unknown key (did you mean \"cpus\"?)"),
+            ("bus = \"wir\"\n", "x.toml:8:7: \"wir\": unknown word (did you mean \"wire\"?)"),
         ] {
             let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);
             let error = error.unwrap_or_else(|| panic!("{more} was taken"));
-            assert!(error.starts_with("x.toml: study file: ") && error.contains(expected), "{more}: {error}");
+            assert!(error.starts_with("x.toml:") && error.contains(expected), "{more}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
     }

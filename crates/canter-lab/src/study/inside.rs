@@ -9,7 +9,10 @@ use super::{
     unit::{PING_WEIGHT, RECORDING_WEIGHT, SYSCALLS_WEIGHT},
 };
 use crate::meter::syscalls;
-use canter_cli::failure::{self, Exit, Failure};
+use canter_cli::{
+    failure::{self, Exit, Failure},
+    units::us,
+};
 use canter_io::Interface;
 use canter_measure::result::{Environment, Series};
 use serde::{Deserialize, Serialize};
@@ -165,7 +168,6 @@ fn outcome(series: &Series) -> String {
     if !series.unavailable.is_empty() {
         return format!("not measured: {}", series.unavailable);
     }
-    let us = |ns: u64| ns as f64 / 1000.0;
     let figures = series.latency_ns.as_ref().map_or(String::new(), |latency| {
         format!("median {:.1} µs, worst {:.1}", us(latency.p50), us(latency.max))
     });

@@ -231,7 +231,6 @@ fn filters(filter: Filter, count: u32, from: &str, to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canter_cli::failure::Failure;
     use canter_route::rules::read;
 
     const ALL: [&str; 12] = [
@@ -264,9 +263,7 @@ mod tests {
         for text in ALL {
             let rules: Rules = text.parse().expect("it is one of them");
             let Some(file) = rules.file("can3", "can4") else { continue };
-            let set = read::parse("study", &file);
-            let set =
-                set.map_err(|fault| Failure::from(*fault)).unwrap_or_else(|why| panic!("{text}: {why}"));
+            let set = read::parse("study", &file).unwrap_or_else(|why| panic!("{text}: {why}"));
             assert_eq!(set.routes.len(), 1 + rules.via().len(), "{text}");
             let count: usize = set.routes.iter().map(|route| route.policy.rules.len()).sum();
             assert_eq!(count as u64, rules.jobs().max(set.routes.len() as u64), "{text}");

@@ -10,7 +10,7 @@ use crate::report::FoundResults;
 use canter_cli::{
     failure::{self, Exit},
     options::Common,
-    terminal::{self, Ink, Style},
+    terminal::{self, FAINT, Ink, PLAIN},
 };
 use canter_measure::{
     result::ResultFile,
@@ -106,17 +106,17 @@ fn table(verdicts: &Verdicts, ink: Ink) -> String {
         let style = match claim.verdict {
             Word::Reproduced => terminal::GREEN,
             Word::Refuted => terminal::YELLOW,
-            Word::Undecided | Word::NotMeasurable => Style::Faint,
+            Word::Undecided | Word::NotMeasurable => FAINT,
         };
         let says = format!("{}: {} ({})", claim.at, claim.says, claim.study);
-        terminal::paragraph(&mut out, &says, "", ink, Style::Plain);
+        terminal::paragraph(&mut out, &says, 0, ink, PLAIN);
         let boots = match claim.boots {
             0 => String::new(),
             1 => "; 1 boot".to_owned(),
             boots => format!("; {boots} boots"),
         };
         let found = format!("    {}: {}{}{boots}", claim.verdict.name(), claim.found, claim.numbers());
-        terminal::paragraph(&mut out, &found, "      ", ink, style);
+        terminal::paragraph(&mut out, &found, 6, ink, style);
     }
     out + "\n" + &counts(verdicts) + "\n"
 }

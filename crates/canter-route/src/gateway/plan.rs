@@ -1,7 +1,10 @@
 //! Which directions a gateway has: from the command line, a rule file, or both.
 
-use crate::rules::{Policy, RouteRules, Rule, RuleSet, document::Place, graph, read};
-use canter_cli::failure::{self, Exit, Failure};
+use crate::rules::{Policy, RouteRules, Rule, RuleSet, graph, read};
+use canter_cli::{
+    document::Place,
+    failure::{self, Exit, Failure},
+};
 use canter_io::method::{Echo, Pair};
 use clap::Args;
 use std::path::PathBuf;

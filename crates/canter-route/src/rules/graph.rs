@@ -1,6 +1,7 @@
 //! Refuses routes that have the same direction, or that form an endless loop.
 
-use super::{RouteRules, document::Place};
+use super::RouteRules;
+use canter_cli::document::Place;
 
 /// Two routes of the same direction, or a loop: the position of the later route, and the error.
 pub fn conflict(routes: &[RouteRules]) -> Option<(Place, String)> {

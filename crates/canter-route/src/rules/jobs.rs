@@ -2,7 +2,8 @@
 //! that a frame matches. A rule becomes one job for each of its filters and kinds; it is refused if the jobs would not have
 //! the same effect.
 
-use super::{Change, Kinds, Matching, Policy, RouteRules, Rule, RuleSet, document::Place, select};
+use super::{Change, Kinds, Matching, Policy, RouteRules, Rule, RuleSet, select};
+use canter_cli::document::Place;
 use canter_io::{
     Filter, Interface,
     interface::Kind,

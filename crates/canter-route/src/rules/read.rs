@@ -1,15 +1,13 @@
 //! Reads a rule file; docs/rules.md describes it. Errors have their position in the file.
 
 use super::{
-    Change, Convert, Kinds, Limit, Matching, Policy, RouteRules, Rule, RuleSet,
-    document::{Fault, Result, Source, Table, line_starts},
-    graph,
-    lookup::RULES_MAX,
+    Change, Convert, Kinds, Limit, Matching, Policy, RouteRules, Rule, RuleSet, graph, lookup::RULES_MAX,
     select,
 };
 use canter_cli::{
+    document::{Document, Table},
     duration,
-    failure::{Exit, Failure},
+    failure::{Exit, Failure, Result},
 };
 use canter_io::{
     carrier::{self, Access},
@@ -50,13 +48,12 @@ const CRC8: &[&str] =
     &["from", "to", "result", "init", "final-xor", "polynomial", "table", "profile", "profile-data"];
 
 /// Reads a file from disk.
-pub fn file(path: &Path) -> canter_cli::failure::Result<RuleSet> {
-    let text = canter_cli::trouble::read_text(path)?;
-    parse(&path.display().to_string(), &text).map_err(|fault| Failure::from(*fault))
+pub fn file(path: &Path) -> Result<RuleSet> {
+    parse(&path.display().to_string(), &canter_cli::trouble::read_text(path)?)
 }
 
 /// Reads a rule file for commands that need interfaces: refuses a file of rules without a route.
-pub fn routes(path: &Path) -> canter_cli::failure::Result<RuleSet> {
+pub fn routes(path: &Path) -> Result<RuleSet> {
     let set = file(path)?;
     if set.loose.is_some() {
         let reason =
@@ -66,18 +63,11 @@ pub fn routes(path: &Path) -> canter_cli::failure::Result<RuleSet> {
     Ok(set)
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::new(Exit::Usage, fault.to_string())
-    }
-}
-
 /// Reads a text; `file` is its name in errors.
 pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
-    let lines = line_starts(text);
-    let source = Source { file, text, lines: &lines };
-    let document = source.parse()?;
-    let top = source.table(&document, 0..0, FILE)?;
+    let document = Document::new(file, text);
+    let parsed = document.parse()?;
+    let top = document.table(&parsed, 0..0, FILE)?;
     let mut set = RuleSet::default();
     for table in top.tables("route", &ROUTE)? {
         route(&table, &mut set.routes)?;
@@ -89,14 +79,14 @@ pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
     match (&set.loose, set.routes.is_empty()) {
         (Some(_), false) => {
             let span = top.first_of(&["rule"]).map_or(0..0, |(_, span)| span);
-            return source
+            return top
                 .fault(&span, "a rule outside of a route, in a file that has routes (use [[route.rule]])");
         }
-        (None, true) => return source.fault(&(0..0), "the file has neither a [[route]] nor a [[rule]]"),
+        (None, true) => return top.fault(&top.span, "the file has neither a [[route]] nor a [[rule]]"),
         _ => {}
     }
     if let Some((place, message)) = graph::conflict(&set.routes) {
-        return Err(Box::new(Fault { file: file.to_owned(), place, message }));
+        return Err(document.failure_at(place, message));
     }
     Ok(set)
 }
@@ -108,7 +98,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
     let shared = shared(table, &Rule::default())?;
     if from == to && !shared.same_interface {
         let message = format!("to: {to:?} is also the input (same-interface = true allows that)");
-        return table.source.fault(&to_span, message);
+        return table.fault(&to_span, message);
     }
     // Two directions of the same gateway ignore each other's frames.
     let shared = Rule { hops: shared.hops.or(both.then_some(1)), ..shared };
@@ -118,14 +108,13 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
     let list = match rule_key {
         Some((key, span)) if !inner.is_empty() => {
             return table
-                .source
                 .fault(&span, format!("{key:?} in a route with [[route.rule]] (move it into the rules)"));
         }
         _ if inner.is_empty() => vec![rule(table, &shared)?],
         _ => inner,
     };
     let policy = Policy { matching: matching(table)?, rules: list };
-    let place = table.source.place(&from_span);
+    let place = table.place(&from_span);
     if both {
         let policy = policy.clone();
         routes.push(RouteRules { from: to.to_owned(), to: from.to_owned(), policy, place });
@@ -139,9 +128,7 @@ fn interface<'t>(table: &Table<'t, '_>, key: &str) -> Result<(&'t str, Range<usi
     let (name, span) = table.needed_text(key)?;
     let known_to_be_none = name.is_empty() || name.contains(char::is_whitespace) || name == "any";
     if known_to_be_none || (name.len() > 15 && carrier::table::carrier_of(name).access == Access::Sockets) {
-        return table
-            .source
-            .fault(&span, format!("{key}: {name:?}: not an interface name of 1…15 characters"));
+        return table.fault(&span, format!("{key}: {name:?}: not an interface name of 1…15 characters"));
     }
     Ok((name, span))
 }
@@ -154,7 +141,7 @@ fn matching(table: &Table<'_, '_>) -> Result<Matching> {
 fn rules(table: &Table<'_, '_>, shared: &Rule) -> Result<Vec<Rule>> {
     let tables = table.tables("rule", RULE)?;
     if tables.len() > RULES_MAX {
-        return table.source.fault(&table.span, format!("has more than {RULES_MAX} rules"));
+        return table.fault(&table.span, format!("has more than {RULES_MAX} rules"));
     }
     tables.iter().map(|table| rule(table, shared)).collect()
 }
@@ -186,28 +173,26 @@ fn rule(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
         change: change(table, kinds)?,
         limit: limit(table)?,
         convert: table.word("convert", conversions)?,
-        place: table.source.place(&table.span),
+        place: table.place(&table.span),
         ..shared(table, outer)?
     };
     let useless = table.first_of(&["and", "or", "xor", "set", "crc8", "xor-checksum", "limit", "convert"]);
     if let (true, Some((key, span))) = (rule.drop, useless) {
-        return table.source.fault(&span, format!("{key:?} in a rule that drops its frames"));
+        return table.fault(&span, format!("{key:?} in a rule that drops its frames"));
     }
     Ok(rule)
 }
 
 fn filters(table: &Table<'_, '_>) -> Result<Vec<canter_io::Filter>> {
     let mut filters = Vec::new();
-    for item in table.array("filter")?.into_iter().flat_map(|array| array.iter()) {
-        let (text, span) = table.source.text_of("filter", item)?;
+    for (text, span) in table.texts("filter")? {
         match select::parse(text) {
             Ok(list) => filters.extend(list),
-            Err(error) => return table.source.fault(&span, format!("filter: {error}")),
+            Err(error) => return table.fault(&span, format!("filter: {error}")),
         }
     }
     if let (true, Some(value)) = (filters.is_empty(), table.get("filter")) {
         return table
-            .source
             .fault(&value.span(), "filter: must not be an empty list (leave it out to match every frame)");
     }
     Ok(filters)
@@ -227,7 +212,6 @@ fn change(table: &Table<'_, '_>, kinds: Kinds) -> Result<Change> {
 /// One of the four operations; `fill` is the value of payload bytes that are not given.
 fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<Modification> {
     let Some(inner) = table.inner(key, OPERAND)? else { return Ok(Modification::default()) };
-    let source = table.source;
     let len_max = if kinds.classic { 15 } else { 64 };
     let len = if key == "set" {
         inner.number("len", 0..=len_max)?.map(|len| len as u8)
@@ -236,7 +220,7 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
     };
     let flags = inner.number("flags", 0..=7)?.map(|flags| flags as u8);
     if let (true, Some(value)) = (!kinds.fd, inner.get("flags")) {
-        return source.fault(
+        return inner.fault(
             &value.span(),
             format!("{key}: flags: only FD frames have flags, but this rule is for classic frames"),
         );
@@ -247,7 +231,7 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
             let most = if kinds.fd { 64 } else { 8 };
             let bytes = bytes(text).filter(|bytes| (1..=most).contains(&bytes.len()));
             let Some(bytes) = bytes else {
-                return source.fault(&span, format!("{key}: data: {text:?} is not 1…{most} bytes in hex"));
+                return inner.fault(&span, format!("{key}: data: {text:?} is not 1…{most} bytes in hex"));
             };
             let mut data = [fill; 64];
             data[..bytes.len()].copy_from_slice(&bytes);
@@ -256,7 +240,7 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
     };
     let modification = Modification { id: can_id(&inner, key)?, len, flags, data };
     if modification.is_empty() {
-        return source.fault(&inner.span, format!("{key}: changes nothing (give id, len, flags or data)"));
+        return inner.fault(&inner.span, format!("{key}: changes nothing (give id, len, flags or data)"));
     }
     Ok(modification)
 }
@@ -264,23 +248,22 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
 /// An identifier as a string, or the whole `can_id` with its flags as a number.
 fn can_id(table: &Table<'_, '_>, key: &str) -> Result<Option<u32>> {
     let Some(value) = table.get("id") else { return Ok(None) };
-    let source = table.source;
     let id = match value.get_ref() {
         DeValue::String(text) => match select::identifier(text) {
             Ok((id, _)) => id,
-            Err(error) => return source.fault(&value.span(), format!("{key}: id: {error}")),
+            Err(error) => return table.fault(&value.span(), format!("{key}: id: {error}")),
         },
         _ => table.number("id", 0..=i64::from(u32::MAX))?.unwrap_or_default() as u32,
     };
     let makes_error_frames = key != "and" && id & ERR_FLAG != 0;
     let without_eff = key == "set" && id & EFF_FLAG == 0 && id & canter_io::frame::EFF_MASK > 0x7ff;
     if makes_error_frames {
-        return source.fault(&value.span(), format!("{key}: id: 0x20000000 would make error frames"));
+        return table.fault(&value.span(), format!("{key}: id: 0x20000000 would make error frames"));
     }
     if without_eff {
         let message =
             format!("{key}: id: above 7FF without the EFF flag (use 8 digits in quotes, or add 0x80000000)");
-        return source.fault(&value.span(), message);
+        return table.fault(&value.span(), message);
     }
     Ok(Some(id))
 }
@@ -301,9 +284,7 @@ fn span(table: &Table<'_, '_>, kinds: Kinds) -> Result<Span> {
     let most = if kinds.classic { 8 } else { 64 };
     let position = |key: &str| match table.number(key, -most..=most - 1)? {
         Some(position) => Ok(position as i8),
-        None => {
-            table.source.fault(&table.span, format!("{key:?} is missing (a byte, {}…{})", -most, most - 1))
-        }
+        None => table.fault(&table.span, format!("{key:?} is missing (a byte, {}…{})", -most, most - 1)),
     };
     Ok(Span::new(position("from")?, position("to")?, position("result")?))
 }
@@ -320,12 +301,10 @@ fn crc8(table: &Table<'_, '_>, kinds: Kinds) -> Result<Option<Crc8>> {
         (Some(polynomial), None) => Crc8::with_polynomial(polynomial, span),
         (None, Some((text, at))) => match bytes(text).and_then(|bytes| bytes.try_into().ok()) {
             Some(table) => Crc8 { table, ..Crc8::with_polynomial(0, span) },
-            None => return inner.source.fault(&at, "crc8: table: must be 256 bytes in hex"),
+            None => return inner.fault(&at, "crc8: table: must be 256 bytes in hex"),
         },
         _ => {
-            return inner
-                .source
-                .fault(&inner.span, "crc8: give either a polynomial (0x2F) or a table of 256 bytes");
+            return inner.fault(&inner.span, "crc8: give either a polynomial (0x2F) or a table of 256 bytes");
         }
     };
     crc8.init = inner.byte("init")?.unwrap_or(0);
@@ -357,7 +336,7 @@ fn profile(table: &Table<'_, '_>) -> Result<Profile> {
     });
     match made {
         Some(profile) => Ok(profile),
-        None => table.source.fault(&at, format!("crc8: this profile needs {wanted} bytes of profile-data")),
+        None => table.fault(&at, format!("crc8: this profile needs {wanted} bytes of profile-data")),
     }
 }
 
@@ -366,7 +345,7 @@ fn limit(table: &Table<'_, '_>) -> Result<Option<Limit>> {
     let burst = table.number("burst", 1..=10_000)?;
     let Some((text, span)) = table.text("limit")? else {
         return match table.get("burst") {
-            Some(value) => table.source.fault(&value.span(), "burst: needs limit"),
+            Some(value) => table.fault(&value.span(), "burst: needs limit"),
             None => Ok(None),
         };
     };
@@ -379,9 +358,9 @@ fn limit(table: &Table<'_, '_>) -> Result<Option<Limit>> {
     });
     match period {
         Some(period_ns) => Ok(Some(Limit { period_ns, burst: burst.unwrap_or(1) as u32 })),
-        None => table
-            .source
-            .fault(&span, format!("limit: {text:?} is not a number of frames per time (100/s, 1/10ms)")),
+        None => {
+            table.fault(&span, format!("limit: {text:?} is not a number of frames per time (100/s, 1/10ms)"))
+        }
     }
 }
 

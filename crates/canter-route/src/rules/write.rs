@@ -163,8 +163,9 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::{Kinds, Policy, document::Place, read};
+    use super::super::{Kinds, Policy, read};
     use super::*;
+    use canter_cli::document::Place;
     use canter_io::{Filter, netlink::can_gw::Xor};
     use proptest::{collection::vec, option, prelude::*};
 

@@ -1,7 +1,9 @@
 //! canplayer's assignments of interfaces: `vcan2=can0` sends the frames of can0 to vcan2.
 
-use super::table::nearest;
-use canter_cli::failure::{self, Exit, Failure};
+use canter_cli::{
+    document::instead,
+    failure::{self, Exit, Failure},
+};
 
 /// Where the frames of each source go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,14 +48,8 @@ impl Assignment {
         unknown.next().map_or(Ok(()), |(destination, source)| {
             let destination = destination.as_deref().unwrap_or("-");
             let known: Vec<&str> = sources.clone().collect();
-            let way_out = match nearest(source, sources) {
-                Some(nearest) => format!("did you mean {nearest}?"),
-                None => format!("known: {}", known.join(", ")),
-            };
-            Err(Failure::new(
-                Exit::Usage,
-                format!("{destination}={source}: unknown source {source} ({way_out})"),
-            ))
+            let message = format!("unknown source {source}{}", instead(source, &known));
+            Err(Failure::new(Exit::Usage, format!("{destination}={source}: {message}")))
         })
     }
 }
@@ -87,6 +83,9 @@ mod tests {
             assert!(assignment(texts).is_err(), "{texts:?}");
         }
         let refused = assignment(&["vcan0=cna0"]).unwrap().refuse_unknown(["can0", "can1"].into_iter());
-        assert_eq!(refused.unwrap_err().to_string(), "vcan0=cna0: unknown source cna0 (did you mean can0?)");
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "vcan0=cna0: unknown source cna0 (did you mean \"can0\"?)"
+        );
     }
 }

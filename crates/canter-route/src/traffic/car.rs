@@ -4,9 +4,13 @@ use super::{
     content::{Data, Ids, Lengths, fd_len},
     recipe::Recipe,
     source::Periodic,
-    table::{Document, Table},
 };
-use canter_cli::{duration, failure, trouble};
+use canter_cli::{
+    document::{Document, Table},
+    duration,
+    failure::Result,
+    trouble,
+};
 use canter_io::frame::{BRS, BitRate, SFF_MASK};
 use std::path::Path;
 
@@ -25,86 +29,90 @@ const FRAME_KEYS: &[&str] =
     &["name", "id", "extended", "period", "phase", "jitter", "len", "data", "fd", "brs", "rtr"];
 
 /// Reads a car.
-pub fn load(path: &Path) -> failure::Result<Vec<Bus>> {
+pub fn load(path: &Path) -> Result<Vec<Bus>> {
     let text = trouble::read_text(path)?;
     read(path, &text)
 }
 
 /// Reads a car from a text; `path` is its name in errors.
-pub fn read(path: &Path, text: &str) -> failure::Result<Vec<Bus>> {
-    parse(Document { path, text })
-}
-
-fn parse(document: Document<'_>) -> failure::Result<Vec<Bus>> {
+pub fn read(path: &Path, text: &str) -> Result<Vec<Bus>> {
+    let document = Document::new(path.display(), text);
     let parsed = document.parse()?;
-    let buses = document.table(&parsed, CAR_KEYS)?.tables("bus", BUS_KEYS)?;
+    let buses = some_tables(&document.table(&parsed, 0..0, CAR_KEYS)?, "bus", BUS_KEYS)?;
     let mut car: Vec<Bus> = Vec::new();
     for table in &buses {
         let bus = bus(table)?;
         if car.iter().any(|one| one.interface == bus.interface) {
             let name = bus.interface;
-            return Err(table.place().failure(format!("interface {name:?} already has a [[bus]]")));
+            return table.fault(&table.span, format!("interface {name:?} already has a [[bus]]"));
         }
         car.push(bus);
     }
     Ok(car)
 }
 
-fn bus(table: &Table<'_>) -> failure::Result<Bus> {
-    let (_, interface) = table.need("interface", table.parse::<String>("interface")?)?;
+/// The tables of `[[key]]`; at least one.
+fn some_tables<'t, 'a>(table: &Table<'t, 'a>, key: &str, known: &[&str]) -> Result<Vec<Table<'t, 'a>>> {
+    let tables = table.tables(key, known)?;
+    if tables.is_empty() { table.fault(&table.span, format!("[[{key}]] is missing")) } else { Ok(tables) }
+}
+
+fn bus(table: &Table<'_, '_>) -> Result<Bus> {
+    let (interface, _) = table.needed_text("interface")?;
     let rate = |text: &str| match text.parse() {
         Ok(rate @ 1_000..=20_000_000_u32) => Ok(rate),
         _ => Err("must be 1000…20000000 bit/s".to_owned()),
     };
-    let nominal = table.read("bitrate", rate)?;
-    let data = table.read("data-bitrate", rate)?;
+    let nominal = table.parsed("bitrate", rate)?;
+    let data = table.parsed("data-bitrate", rate)?;
     let rate = match (nominal, data) {
-        (None, Some((place, _))) => return Err(place.failure("data-bitrate: needs bitrate")),
+        (None, Some((_, span))) => return table.fault(&span, "data-bitrate: needs bitrate"),
         (nominal, data) => {
-            nominal.map(|(_, nominal)| BitRate { nominal, data: data.map_or(nominal, |(_, data)| data) })
+            nominal.map(|(nominal, _)| BitRate { nominal, data: data.map_or(nominal, |(data, _)| data) })
         }
     };
-    let tables = table.tables("frame", FRAME_KEYS)?;
+    let tables = some_tables(table, "frame", FRAME_KEYS)?;
     let count = tables.len() as u64;
     let mut frames = Vec::new();
     for (at, table) in (0..).zip(&tables) {
         frames.push(frame(table, at, count)?);
     }
-    Ok(Bus { interface, rate, frames })
+    Ok(Bus { interface: interface.to_owned(), rate, frames })
 }
 
 /// Frame `at` of `count` on its bus.
-fn frame(table: &Table<'_>, at: u64, count: u64) -> failure::Result<Periodic> {
-    let (place, period_ns) = table.need("period", table.read("period", duration::parse_ns)?)?;
+fn frame(table: &Table<'_, '_>, at: u64, count: u64) -> Result<Periodic> {
+    let (period_ns, span) = table.need("period", table.parsed("period", duration::parse_ns)?)?;
     if period_ns == 0 {
-        return Err(place.failure("period: must be more than 0"));
+        return table.fault(&span, "period: must be more than 0");
     }
-    let phase = table.read("phase", duration::parse_ns)?;
-    let jitter = table.read("jitter", duration::parse_ns)?;
-    if let Some((place, jitter_ns)) = jitter
-        && jitter_ns >= period_ns
+    let phase = table.parsed("phase", duration::parse_ns)?;
+    let jitter = table.parsed("jitter", duration::parse_ns)?;
+    if let Some((jitter_ns, span)) = &jitter
+        && *jitter_ns >= period_ns
     {
-        return Err(place.failure("jitter: must be less than the period, to keep the order of frames"));
+        return table.fault(span, "jitter: must be less than the period, to keep the order of frames");
     }
     // Without a phase, frames are spread over their period, so that those of the same period do not form a burst.
     let spread_ns = (u128::from(period_ns) * u128::from(at) / u128::from(count)) as u64;
     Ok(Periodic {
         recipe: recipe(table)?,
         period_ns,
-        phase_ns: phase.map_or(spread_ns, |(_, ns)| ns),
-        jitter_ns: jitter.map_or(0, |(_, ns)| ns),
+        phase_ns: phase.map_or(spread_ns, |(ns, _)| ns),
+        jitter_ns: jitter.map_or(0, |(ns, _)| ns),
     })
 }
 
-fn recipe(table: &Table<'_>) -> failure::Result<Recipe> {
+fn recipe(table: &Table<'_, '_>) -> Result<Recipe> {
     let (id, extended) = identifier(table)?;
-    let (brs, fd) = (table.flag("brs")?, table.flag("fd")? || table.flag("brs")?);
-    let data = table.parse::<Data>("data")?.map_or(Data::Increment, |(_, data)| data);
-    let lengths = match table.parse::<Lengths>("len")? {
-        Some((place, Lengths::Fixed(bytes))) if fd && fd_len(bytes) != bytes => {
-            return Err(place.failure("len: an FD frame has 0…8, 12, 16, 20, 24, 32, 48 or 64 bytes"));
+    let flag = |key| table.flag(key).map(|on| on.unwrap_or(false));
+    let (brs, fd) = (flag("brs")?, flag("fd")? || flag("brs")?);
+    let data = table.parsed("data", str::parse)?.map_or(Data::Increment, |(data, _)| data);
+    let lengths = match table.parsed("len", str::parse)? {
+        Some((Lengths::Fixed(bytes), span)) if fd && fd_len(bytes) != bytes => {
+            return table.fault(&span, "len: an FD frame has 0…8, 12, 16, 20, 24, 32, 48 or 64 bytes");
         }
-        Some((_, lengths)) => lengths,
+        Some((lengths, _)) => lengths,
         None => Lengths::Fixed(8),
     };
     let recipe = Recipe {
@@ -114,16 +122,16 @@ fn recipe(table: &Table<'_>) -> failure::Result<Recipe> {
         data,
         fd,
         flags: if brs { BRS } else { 0 },
-        rtr: table.flag("rtr")?,
+        rtr: flag("rtr")?,
         len8_dlc: false,
         mix: false,
     };
-    recipe.fault().map_or(Ok(recipe), |fault| Err(table.place().failure(fault)))
+    recipe.fault().map_or(Ok(recipe), |fault| table.fault(&table.span, fault))
 }
 
 /// As text, candump's notation: 3 digits standard, 8 extended. As a number, extended when it does not fit 11 bits.
-fn identifier(table: &Table<'_>) -> failure::Result<(u32, bool)> {
-    let number = table.is_number("id");
+fn identifier(table: &Table<'_, '_>) -> Result<(u32, bool)> {
+    let number = table.get("id").is_some_and(|value| value.get_ref().is_integer());
     let read = |text: &str| {
         let radix = if number { 10 } else { 16 };
         let id = u32::from_str_radix(text, radix).ok().filter(|&id| id <= canter_io::frame::EFF_MASK);
@@ -136,8 +144,8 @@ fn identifier(table: &Table<'_>) -> failure::Result<(u32, bool)> {
             }
         }
     };
-    let (_, (id, extended)) = table.need("id", table.read("id", read)?)?;
-    Ok((id, extended || table.flag("extended")?))
+    let ((id, extended), _) = table.need("id", table.parsed("id", read)?)?;
+    Ok((id, extended || table.flag("extended")?.unwrap_or(false)))
 }
 
 #[cfg(test)]
@@ -145,8 +153,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn car(text: &str) -> Result<Vec<Bus>, String> {
-        parse(Document { path: Path::new("car.toml"), text }).map_err(|failure| failure.to_string())
+    fn car(text: &str) -> std::result::Result<Vec<Bus>, String> {
+        read(Path::new("car.toml"), text).map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -169,21 +177,18 @@ mod tests {
         let frame = |lines: &str| format!("[[bus]]\ninterface = \"can0\"\n[[bus.frame]]\n{lines}\n");
         for (text, expected) in [
             ("", "car.toml:1:1: [[bus]] is missing"),
-            ("[[buss]]", "car.toml:1:3: unknown key \"buss\" (did you mean \"bus\"?)"),
+            ("[[buss]]", "car.toml:1:3: \"buss\": unknown key (did you mean \"bus\"?)"),
             ("bus = 5", "car.toml:1:7: bus: must be written as [[bus]]"),
             ("[[bus]]\ninterface = 'a'\ncolour = 3", "known: interface, bitrate, data-bitrate, frame)"),
             ("[[bus]]\n\nfoo", "car.toml:3:4: "),
-            (
-                "[[bus]]\ninterface = true",
-                "car.toml:2:13: interface: must be a string or a number, not a boolean",
-            ),
+            ("[[bus]]\ninterface = true", "car.toml:2:13: interface: must be a string, not a boolean"),
             ("[[bus]]\ninterface = 'a'\nbitrate = 5", "car.toml:3:11: bitrate: must be 1000…20000000 bit/s"),
             (
                 &frame("id = '123'\nperod = '1ms'"),
-                "car.toml:5:1: unknown key \"perod\" (did you mean \"period\"?)",
+                "car.toml:5:1: \"perod\": unknown key (did you mean \"period\"?)",
             ),
-            (&frame("id = '123'"), "car.toml:3:1: period is missing"),
-            (&frame("period = '1ms'"), "car.toml:3:1: id is missing"),
+            (&frame("id = '123'"), "car.toml:3:1: \"period\" is missing"),
+            (&frame("period = '1ms'"), "car.toml:3:1: \"id\" is missing"),
             (&frame("id = '1234'\nperiod = '1ms'"), "car.toml:4:6: id: must be \"123\" (000…7FF)"),
             (&frame("id = '123'\nperiod = '1'"), "car.toml:5:10: period: \"1\" is not a duration"),
             (&frame("id = '123'\nperiod = '0ms'"), "car.toml:5:10: period: must be more than 0"),
@@ -196,7 +201,7 @@ mod tests {
             (&frame("id = '123'\nperiod = '1ms'\ndata = 'xyz1'"), "car.toml:6:8: data: must be r, i, or"),
             (
                 &frame("id = '123'\nperiod = '1ms'\nfd = 1"),
-                "car.toml:6:6: fd: must be true or false, not integer",
+                "car.toml:6:6: fd: must be true or false, not a number",
             ),
         ] {
             let error = car(text).err().unwrap_or_else(|| panic!("{text}"));

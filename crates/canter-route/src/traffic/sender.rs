@@ -352,8 +352,7 @@ pub fn parse_rate(text: &str) -> Result<BitRate, String> {
 
 /// A time in the notation of cangen and canplayer, in ms, or with its unit: `4.73`, `10ms`.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
-    let bare = text.ends_with(|last: char| last.is_ascii_digit());
-    if bare { duration::parse_ns(&format!("{text}ms")) } else { duration::parse_ns(text) }
+    duration::parse_ns_or(text, "ms")
 }
 
 #[cfg(test)]

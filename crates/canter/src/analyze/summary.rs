@@ -1,5 +1,6 @@
 //! The summary of an analysis: frames, errors, load, and the lateness of the wire's timer.
 
+use canter_cli::units::us;
 use canter_io::{
     frame::INTERFRAME_BITS,
     netlink::wire::{Bus, BusStats},
@@ -102,7 +103,6 @@ impl Summary {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.duration_ns as f64 / 1e9;
-        let us = |ns: u64| ns as f64 / 1000.0;
         let errors: u64 = self.errors.values().sum();
         write!(
             f,

@@ -1,6 +1,6 @@
 //! The command `canter capture`: options, signals, the live line, and output of the account.
 
-use super::{account_file::AccountFile, errors, fifo, signals, signals::StopSignals, size};
+use super::{account_file::AccountFile, errors, fifo, signals, signals::StopSignals};
 use crate::format_names;
 use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
 use canter_cli::{
@@ -8,6 +8,7 @@ use canter_cli::{
     failure::{self, Exit, Failure},
     options::Common,
     reminder::Reminder,
+    size,
     supervisor::Supervisor,
 };
 use canter_formats::Format;
@@ -71,8 +72,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     duration: Option<u64>,
     /// Begin the next file (FILE-000002…) when one reaches this size
-    #[arg(long, value_name = "SIZE")]
-    rotate_size: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    rotate_size: Option<usize>,
     /// Begin the next file when one reaches this age
     #[arg(long, value_name = "TIME", value_parser = positive_ns)]
     rotate_time: Option<u64>,
@@ -95,29 +96,17 @@ pub struct Arguments {
     #[arg(long)]
     wait_for_interface: bool,
     /// Memory in which the kernel keeps frames while this program cannot run; 64M unless given, less on a small machine
-    #[arg(long, value_name = "SIZE")]
-    ring: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    ring: Option<usize>,
     /// Memory in which frames wait while the disk stalls; 256M unless given, less on a small machine
-    #[arg(long, value_name = "SIZE")]
-    buffer: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    buffer: Option<usize>,
 }
 
 const _: () = {
     assert!(FLUSH.as_secs() == 1, "must equal the default of --flush-interval");
     assert!(RING_BYTES == 64 << 20 && QUEUE_BYTES == 256 << 20, "must equal the sizes in the help");
 };
-
-/// Bytes, typed as `64M`.
-#[derive(Clone, Copy, Debug)]
-struct Size(usize);
-
-impl std::str::FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        size::parse_bytes(text).map(Self)
-    }
-}
 
 fn positive_ns(text: &str) -> Result<u64, String> {
     duration::parse_ns(text).and_then(|ns| if ns > 0 { Ok(ns) } else { Err("must be more than 0".into()) })
@@ -132,9 +121,9 @@ impl Arguments {
             overwrite: self.overwrite,
             ns: self.ns,
             frames_max: self.count.unwrap_or(u64::MAX),
-            ring_bytes: self.ring.map_or(usual.ring_bytes, |size| size.0),
-            queue_bytes: self.buffer.map_or(usual.queue_bytes, |size| size.0),
-            rotate_bytes: self.rotate_size.map(|size| size.0 as u64),
+            ring_bytes: self.ring.unwrap_or(usual.ring_bytes),
+            queue_bytes: self.buffer.unwrap_or(usual.queue_bytes),
+            rotate_bytes: self.rotate_size.map(|bytes| bytes as u64),
             rotate_age: self.rotate_time.map(Duration::from_nanos),
             keep: self.keep.map(|keep| keep as usize),
             flush: Duration::from_nanos(self.flush_interval),

@@ -1,6 +1,7 @@
 //! Selects frames and names their buses. Interfaces are renamed first, so filters use the new names.
 
 use super::time_point::TimePoint;
+use canter_formats::Zone;
 use canter_frame::{BusId, Record};
 use canter_io::{Filters, InterfaceFilters};
 use std::str::FromStr;
@@ -41,6 +42,8 @@ pub struct Choice<'a> {
     filters: &'a [InterfaceFilters],
     from: Option<TimePoint>,
     to: Option<TimePoint>,
+    /// The zone of dates without one.
+    zone: Zone,
     /// The stamps of `from` and `to`, once the first frame is known.
     range: Option<(u64, u64)>,
     /// By recording and interface.
@@ -58,12 +61,14 @@ impl<'a> Choice<'a> {
         filters: &'a [InterfaceFilters],
         from: Option<TimePoint>,
         to: Option<TimePoint>,
+        zone: Zone,
     ) -> Self {
         Self {
             renames,
             filters,
             from,
             to,
+            zone,
             range: None,
             decisions: Vec::new(),
             names: Vec::new(),
@@ -105,8 +110,8 @@ impl<'a> Choice<'a> {
 
     #[cold]
     fn begin(&mut self, first_ns: u64) -> (u64, u64) {
-        let from = self.from.map_or(0, |from| from.ns(first_ns));
-        let to = self.to.map_or(u64::MAX, |to| to.ns(first_ns));
+        let from = self.from.map_or(0, |from| from.ns(first_ns, &self.zone));
+        let to = self.to.map_or(u64::MAX, |to| to.ns(first_ns, &self.zone));
         *self.range.insert((from, to))
     }
 
@@ -161,7 +166,7 @@ mod tests {
         let renames: Vec<Rename> = ["can0=body", "can2=body"].map(|text| text.parse().unwrap()).into();
         let filters: Vec<InterfaceFilters> =
             ["body,100:700", "can1"].map(|text| InterfaceFilters::parse(text).unwrap()).into();
-        let mut choice = Choice::new(&renames, &filters, None, None);
+        let mut choice = Choice::new(&renames, &filters, None, None, Zone::default());
         let names = ["can0", "can1", "can2", "can3"];
         let mut bus = |bus: u32, frame| choice.bus(0, &entry(bus, frame, 5), |bus| names[bus.index()]);
         assert_eq!(bus(0, "300#"), None); // no frame passes: no bus
@@ -175,7 +180,7 @@ mod tests {
     #[test]
     fn a_range_counts_from_the_first_frame_and_excludes_its_end() {
         let (from, to) = ("+10ns".parse().unwrap(), "+20ns".parse().unwrap());
-        let mut choice = Choice::new(&[], &[], Some(from), Some(to));
+        let mut choice = Choice::new(&[], &[], Some(from), Some(to), Zone::default());
         let taken: Vec<bool> = [1000, 1009, 1010, 1019, 1020]
             .map(|stamp| choice.bus(0, &entry(0, "001#", stamp), |_| "can0").is_some())
             .into();

@@ -1,6 +1,8 @@
 //! A point in time on the command line: `+10m` after the first frame, a date, or seconds since 1970.
 
 use canter_cli::duration;
+use canter_formats::Zone;
+use jiff::{Timestamp, civil::DateTime};
 use std::str::FromStr;
 
 /// A point in time.
@@ -10,14 +12,17 @@ pub enum TimePoint {
     After(u64),
     /// ns since 1970.
     At(u64),
+    /// A date without a time zone.
+    Local(DateTime),
 }
 
 impl TimePoint {
-    /// ns since 1970.
-    pub fn ns(self, first_ns: u64) -> u64 {
+    /// ns since 1970; 0 for a date before. `zone` is that of dates that name none.
+    pub fn ns(self, first_ns: u64, zone: &Zone) -> u64 {
         match self {
             Self::After(ns) => first_ns.saturating_add(ns),
             Self::At(ns) => ns,
+            Self::Local(date) => zone.ns(date).and_then(|ns| ns.try_into().ok()).unwrap_or(0),
         }
     }
 }
@@ -32,9 +37,15 @@ impl FromStr for TimePoint {
         if let Ok(ns) = duration::parse_ns(&format!("{text}s")) {
             return Ok(Self::At(ns));
         }
-        let date = text.parse::<jiff::Timestamp>().ok();
+        if let Ok(date) = DateTime::strptime("%F %T%.f", text.replacen('T', " ", 1)) {
+            return Ok(Self::Local(date));
+        }
+        let date = text.parse::<Timestamp>().ok();
         date.and_then(|date| u64::try_from(date.as_nanosecond()).ok()).map(Self::At).ok_or_else(|| {
-            format!("{text:?} is not a time (+10m after the first frame, 2026-11-22T08:30:00Z, 1795336200.5)")
+            format!(
+                "{text:?} is not a time (+10m after the first frame, 2026-11-22 09:30:00 in --zone, \
+                 2026-11-22T08:30:00Z, 1795336200.5)"
+            )
         })
     }
 }
@@ -44,11 +55,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_read_in_three_ways() {
+    fn a_time_is_read_in_four_ways() {
         assert_eq!("+1.5s".parse(), Ok(TimePoint::After(1_500_000_000)));
         assert_eq!("1700000000.25".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
         assert_eq!("2023-11-14T22:13:20.25Z".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
         assert_eq!("2023-11-14T23:13:20.25+01:00".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
+        for text in ["2023-11-14 23:13:20.25", "2023-11-14T23:13:20.25"] {
+            let zone = "+01:00".parse().unwrap();
+            let time: TimePoint = text.parse().unwrap();
+            assert_eq!(time.ns(0, &zone), 1_700_000_000_250_000_000, "{text}");
+            assert_eq!(time.ns(0, &Zone::default()), 1_700_003_600_250_000_000, "{text}");
+        }
         for text in ["", "+", "+5", "yesterday", "1970", "-5", "2023-11-14", "1969-01-01T00:00:00Z"] {
             let read = text.parse::<TimePoint>();
             assert!(read.is_err() || text == "1970", "{text}: {read:?}");

@@ -2,16 +2,14 @@
 //! argument, so every option is defined once, by its command.
 
 use canter_cli::{
-    failure::{self, Exit, Failure},
+    document::{Document, instead, whole},
+    failure::{Exit, Failure, Result},
     program::Program,
     trouble,
 };
-use canter_route::{
-    gateway::kind::Method,
-    rules::document::{self, Source, instead, line_starts},
-};
+use canter_route::gateway::kind::Method;
 use clap::{Arg, Command};
-use std::{ops::Range, path::Path};
+use std::{fmt::Display, ops::Range, path::Path};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -33,7 +31,6 @@ pub struct Configuration<'p> {
     program: Program<'p>,
     file: String,
     text: String,
-    lines: Vec<usize>,
 }
 
 /// The part `[rules]`.
@@ -53,12 +50,6 @@ pub struct Part {
     pub keep_runs: Option<u32>,
 }
 
-type Result<T> = failure::Result<T>;
-
-fn usage_failure(fault: Box<document::Fault>) -> Failure {
-    Failure::new(Exit::Usage, fault.to_string())
-}
-
 impl<'p> Configuration<'p> {
     /// Reads a file. One that cannot be read is a wrong configuration: another start does not mend it.
     pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
@@ -68,11 +59,16 @@ impl<'p> Configuration<'p> {
 
     /// Takes a text; `path` is its name in errors.
     pub fn of(path: &Path, text: String, program: &Program<'p>) -> Self {
-        Self { program: *program, file: path.display().to_string(), lines: line_starts(&text), text }
+        Self { program: *program, file: path.display().to_string(), text }
     }
 
-    fn source(&self) -> Source<'_> {
-        Source { file: &self.file, text: &self.text, lines: &self.lines }
+    fn document(&self) -> Document<'_> {
+        Document::new(&self.file, &self.text)
+    }
+
+    /// An error at a position.
+    fn fault<T>(&self, span: &Range<usize>, message: impl Display) -> Result<T> {
+        Err(self.document().failure(span, message))
     }
 
     /// The parts of a kind by their names, each a table.
@@ -80,50 +76,47 @@ impl<'p> Configuration<'p> {
         &self,
         root: &'t DeTable<'a>,
         kind: &str,
-    ) -> document::Result<Vec<(&'t str, &'t DeTable<'a>, Range<usize>)>> {
-        let Some((key, value)) = root.iter().find(|(key, _)| key.get_ref() == kind) else {
-            return Ok(Vec::new());
-        };
-        let source = self.source();
+    ) -> Result<Vec<(&'t str, &'t DeTable<'a>, Range<usize>)>> {
+        let Some((key, value)) = root.get_key_value(kind) else { return Ok(Vec::new()) };
         let not_named =
             format!("the part needs a name: [{kind}.NAME], for systemctl start canter-{kind}@NAME");
         let DeValue::Table(parts) = value.get_ref() else {
-            return source.fault(&key.span(), not_named);
+            return self.fault(&key.span(), not_named);
         };
         let part = |(name, value): (&'t Spanned<_>, &'t Spanned<DeValue<'a>>)| match value.get_ref() {
             DeValue::Table(table) => {
                 let name: &'t std::borrow::Cow<'a, str> = name.get_ref();
                 Ok((name.as_ref(), table, value.span()))
             }
-            _ => source.fault(&name.span(), not_named.clone()),
+            _ => self.fault(&name.span(), not_named.clone()),
         };
         parts.iter().map(part).collect()
     }
 
     /// Parses the file; refuses unknown parts.
-    fn root(&self) -> document::Result<DeTable<'_>> {
+    fn root(&self) -> Result<DeTable<'_>> {
         let known = [CAPTURE, GATEWAY, RULES];
-        let root = self.source().parse()?;
+        let root = self.document().parse()?;
         match root.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
             None => Ok(root),
             Some(key) => {
                 let message = format!("{:?}: unknown part{}", key.get_ref(), instead(key.get_ref(), &known));
-                self.source().fault(&key.span(), message)
+                self.fault(&key.span(), message)
             }
         }
     }
 
     /// The names of all parts of a kind.
     pub fn names(&self, kind: &str) -> Result<Vec<String>> {
-        let root = self.root().map_err(usage_failure)?;
-        let parts = self.parts(&root, kind).map_err(usage_failure)?;
+        let root = self.root()?;
+        let parts = self.parts(&root, kind)?;
         Ok(parts.into_iter().map(|(name, ..)| name.to_owned()).collect())
     }
 
     /// `[kind.name]` as a command line that its command understands.
     pub fn part(&self, kind: &str, name: &str) -> Result<Part> {
-        let root = self.root().map_err(usage_failure)?;
-        let parts = self.parts(&root, kind).map_err(usage_failure)?;
+        let root = self.root()?;
+        let parts = self.parts(&root, kind)?;
         let Some((_, table, span)) = parts.iter().find(|(known, ..)| *known == name) else {
             let known: Vec<&str> = parts.iter().map(|(known, ..)| *known).collect();
             let others = if known.is_empty() { String::new() } else { instead(name, &known) };
@@ -132,12 +125,8 @@ impl<'p> Configuration<'p> {
         let mut program = self.program.definition();
         program.build(); // so that each command has the common options too
         let command = program.find_subcommand(kind).expect("each kind is a command");
-        let part = self.words(command, table).map_err(usage_failure)?;
-        self.check_command_line(&part.words).map_err(|error| {
-            let place = self.source().place(span);
-            let message = format!("{}:{}:{}: {error}", self.file, place.line, place.column);
-            Failure::new(Exit::Usage, message)
-        })?;
+        let part = self.words(command, table)?;
+        self.check_command_line(&part.words).map_err(|error| self.document().failure(span, error))?;
         Ok(part)
     }
 
@@ -150,7 +139,7 @@ impl<'p> Configuration<'p> {
         Err(lines.join(" ").trim_start_matches("error: ").to_owned())
     }
 
-    fn words(&self, command: &Command, table: &DeTable<'_>) -> document::Result<Part> {
+    fn words(&self, command: &Command, table: &DeTable<'_>) -> Result<Part> {
         let mut arguments: Vec<&Arg> = command.get_arguments().filter(|arg| !is_excluded(arg)).collect();
         // Positional arguments first, in their order.
         arguments.sort_by_key(|arg| arg.get_index().unwrap_or(usize::MAX));
@@ -162,12 +151,11 @@ impl<'p> Configuration<'p> {
             } else if !arguments.iter().any(|arg| key_of(arg) == name) {
                 let known: Vec<&str> = arguments.iter().map(|arg| key_of(arg)).collect();
                 let message = format!("{name:?}: unknown key{}", instead(name, &known));
-                return self.source().fault(&key.span(), message);
+                return self.fault(&key.span(), message);
             }
         }
         for arg in &arguments {
-            let value = table.iter().find(|(key, _)| key.get_ref() == key_of(arg)).map(|(_, value)| value);
-            match value {
+            match table.get(key_of(arg)) {
                 Some(value) => self.add(arg, value, &mut part.words)?,
                 None if key_of(arg) == "wait-for-interface" && !cannot_wait(table) => {
                     part.words.push("--wait-for-interface".to_owned());
@@ -178,17 +166,17 @@ impl<'p> Configuration<'p> {
         Ok(part)
     }
 
-    fn positive(&self, value: &Spanned<DeValue<'_>>) -> document::Result<u32> {
+    fn positive(&self, value: &Spanned<DeValue<'_>>) -> Result<u32> {
         match value.get_ref().as_str().is_none().then(|| text(value.get_ref())).flatten().map(|n| n.parse()) {
             Some(Ok(number @ 1..)) => Ok(number),
-            _ => self.source().fault(&value.span(), format!("{KEEP_RUNS}: must be a number from 1")),
+            _ => self.fault(&value.span(), format!("{KEEP_RUNS}: must be a number from 1")),
         }
     }
 
     /// A value as words of the command line.
-    fn add(&self, arg: &Arg, value: &Spanned<DeValue<'_>>, words: &mut Vec<String>) -> document::Result<()> {
+    fn add(&self, arg: &Arg, value: &Spanned<DeValue<'_>>, words: &mut Vec<String>) -> Result<()> {
         let key = key_of(arg);
-        let fault = |expected: &str| self.source().fault(&value.span(), format!("{key}: must be {expected}"));
+        let fault = |expected: &str| self.fault(&value.span(), format!("{key}: must be {expected}"));
         let takes_value = arg.get_action().takes_values();
         match value.get_ref() {
             DeValue::Boolean(on) if !takes_value => words.extend(on.then(|| format!("--{key}"))),
@@ -211,19 +199,15 @@ impl<'p> Configuration<'p> {
 
     /// `[rules]`.
     pub fn rules(&self) -> Result<Option<Rules>> {
-        let read = || {
-            let root = self.root()?;
-            let Some((key, value)) = root.iter().find(|(key, _)| key.get_ref() == RULES) else {
-                return Ok(None);
-            };
-            let DeValue::Table(table) = value.get_ref() else {
-                return self.source().fault(&key.span(), "rules must be a table: [rules] with file = \"…\"");
-            };
-            let table = self.source().table(table, value.span(), &["file", "keep"])?;
-            let (file, _) = table.needed_text("file")?;
-            Ok(Some(Rules { file: file.to_owned(), keep: table.flag("keep")?.unwrap_or(false) }))
+        let root = self.root()?;
+        let Some((key, value)) = root.get_key_value(RULES) else { return Ok(None) };
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.fault(&key.span(), "rules must be a table: [rules] with file = \"…\"");
         };
-        read().map_err(usage_failure)
+        let document = self.document();
+        let table = document.table(table, value.span(), &["file", "keep"])?;
+        let (file, _) = table.needed_text("file")?;
+        Ok(Some(Rules { file: file.to_owned(), keep: table.flag("keep")?.unwrap_or(false) }))
     }
 }
 
@@ -245,17 +229,15 @@ fn word(arg: &Arg, text: &str) -> String {
 
 /// Whether the part is a gateway that cannot wait for interfaces. With can-gw, canter-rules.service waits instead.
 fn cannot_wait(table: &DeTable<'_>) -> bool {
-    let method = table.iter().find(|(key, _)| key.get_ref() == "method").map(|(_, value)| value.get_ref());
-    let method = method.and_then(DeValue::as_str).and_then(|name| name.parse::<Method>().ok());
+    let method = table.get("method").and_then(|value| value.get_ref().as_str());
+    let method = method.and_then(|name| name.parse::<Method>().ok());
     method.is_some_and(|method| !method.kind.waits_for_interfaces)
 }
 
 fn text(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
-        }
+        DeValue::Integer(_) => whole(value).map(|number| number.to_string()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         _ => None,
     }
@@ -270,7 +252,6 @@ mod tests {
             program: Program(crate::cli::COMMANDS),
             file: "c.toml".to_owned(),
             text: text.to_owned(),
-            lines: line_starts(text),
         }
     }
 

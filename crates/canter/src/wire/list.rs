@@ -3,6 +3,7 @@
 use canter_cli::{
     failure::{self, Exit},
     options::Common,
+    units::us,
 };
 use canter_io::{
     Interface,
@@ -186,8 +187,8 @@ impl BusRow {
             self.errors.to_string(),
             self.overruns.to_string(),
             self.slips.to_string(),
-            format!("{:.1} µs", self.slip_ns as f64 / 1000.0),
-            format!("{:.1} µs", self.late_ns_max as f64 / 1000.0),
+            format!("{:.1} µs", us(self.slip_ns)),
+            format!("{:.1} µs", us(self.late_ns_max)),
             source,
         ]
     }

@@ -6,6 +6,7 @@ use canter_cli::{
     interrupt::interrupt_flag,
     options::Common,
     trouble,
+    units::us,
 };
 use canter_io::{
     Frame, LogLine, clock,
@@ -164,7 +165,7 @@ fn wait(bus: &str, common: &Common) -> failure::Result {
         let source = wire::bus(bus)?.source;
         if !source.running {
             if common.shows_table() {
-                let waited_us = source.waited_ns_max as f64 / 1000.0;
+                let waited_us = us(source.waited_ns_max);
                 println!(
                     "{} frames sent, {} attempts failed; {} waited for the wire, at most {waited_us:.1} µs",
                     source.sent, source.errors, source.waited

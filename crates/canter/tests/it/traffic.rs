@@ -314,7 +314,7 @@ fn only_what_is_asked_for_is_replayed_and_the_rest_is_counted() {
             &["replay", &path, "can8=cam0"][..],
             "no frame of 1000 was selected for sending (it has can0, can1)",
         ),
-        (&["replay", &path, "can8=can0", "can9=cam1", "-t"], "unknown source cam1 (did you mean can1?)"),
+        (&["replay", &path, "can8=can0", "can9=cam1", "-t"], "unknown source cam1 (did you mean \"can1\"?)"),
     ] {
         let ended = canter(&[arguments, &["-q"]].concat()).ended(DEADLINE);
         assert!(ended.code != Some(0) && ended.complaint().contains(says), "{ended:?}");

@@ -1,7 +1,7 @@
 //! A comparison in the terminal: a sentence, then one line per statistic.
 
 use super::{Compared, ComparedStatistic, Comparison, Decision, StatisticKind};
-use canter_cli::terminal::{self, GREEN, Ink, RED, Style, Table, YELLOW};
+use canter_cli::terminal::{self, BOLD, FAINT, GREEN, Ink, PLAIN, RED, Style, Table, YELLOW};
 use canter_cli::units;
 use canter_measure::result::ClockKind;
 
@@ -34,7 +34,7 @@ impl Decision {
             Self::Regression | Self::Invalid => RED,
             Self::Improvement => GREEN,
             Self::Undecided | Self::OnlyInA | Self::OnlyInB => YELLOW,
-            Self::Same | Self::Nothing => Style::Plain,
+            Self::Same | Self::Nothing => PLAIN,
         }
     }
 }
@@ -45,18 +45,18 @@ pub fn text(comparison: &Comparison, ink: Ink) -> String {
     let both: Vec<&Compared> =
         comparison.series.iter().filter(|series| !series.statistics.is_empty()).collect();
     for group in both.chunk_by(|a, b| a.heading == b.heading) {
-        terminal::paragraph(&mut out, &format!("{}:", group[0].heading), "", ink, Style::Plain);
+        terminal::paragraph(&mut out, &format!("{}:", group[0].heading), 0, ink, PLAIN);
         table(&mut out, group, ink);
     }
     for series in comparison.series.iter().filter(|series| series.statistics.is_empty()) {
         let note = if series.note.is_empty() { String::new() } else { format!(" ({})", series.note) };
         let line = format!("{}, {}: {}{note}", series.heading, series.label, series.verdict.name());
-        terminal::paragraph(&mut out, &line, "    ", ink, series.verdict.style());
+        terminal::paragraph(&mut out, &line, 4, ink, series.verdict.style());
     }
     let bad = comparison.count(Decision::Regression) + comparison.count(Decision::Invalid) > 0;
-    let style = if bad { RED } else { Style::Bold };
-    terminal::paragraph(&mut out, &sentence(comparison), "", ink, style);
-    terminal::paragraph(&mut out, &method(comparison), "", ink, Style::Faint);
+    let style = if bad { RED } else { BOLD };
+    terminal::paragraph(&mut out, &sentence(comparison), 0, ink, style);
+    terminal::paragraph(&mut out, &method(comparison), 0, ink, FAINT);
     out
 }
 
@@ -67,7 +67,7 @@ fn table(out: &mut String, group: &[&Compared], ink: Ink) {
             let [a, b, change, interval] = numbers(statistic);
             let label = if n == 0 { series.label.clone() } else { String::new() };
             let verdict = statistic.verdict;
-            let plain = |text: String| (text, Style::Plain);
+            let plain = |text: String| (text, PLAIN);
             table.row([
                 plain(label),
                 plain(statistic.name.to_owned()),

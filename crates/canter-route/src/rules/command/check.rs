@@ -3,11 +3,11 @@
 use crate::rules::{
     RouteRules, RuleSet,
     counts::Counts,
-    document::Place,
     engine::{Engine, RuleCounts},
     jobs, read,
 };
 use canter_cli::{
+    document::Place,
     failure::{self, Exit},
     options::Common,
     trouble,

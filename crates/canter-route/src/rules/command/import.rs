@@ -1,8 +1,9 @@
 //! `import`: converts the commands that `cangw -L` prints into a rule file. A command has the options of `cangw -A`; lines
 //! that do not begin with `cangw` are comments.
 
-use crate::rules::{Kinds, Matching, Policy, RouteRules, Rule, RuleSet, document::Place, write};
+use crate::rules::{Kinds, Matching, Policy, RouteRules, Rule, RuleSet, write};
 use canter_cli::{
+    document::Place,
     failure::{self, Exit, Failure},
     options::Common,
     trouble,

@@ -6,6 +6,7 @@ use crate::study::claim::{
     outcome::{Outcome, Word},
     selector::Selector,
 };
+use canter_cli::units;
 use canter_measure::{
     statistics::{self, Confidence, Estimate},
     verdicts::{Allowed, Plot, PlotLine, Quantity},
@@ -101,7 +102,7 @@ impl Knee {
 fn shares(frames: &BTreeMap<u64, [u64; 2]>) -> Vec<[f64; 4]> {
     let points = frames.iter().filter_map(|(period, [lost, sent])| {
         let share = statistics::share(*lost, *sent, Confidence::ONE)?;
-        Some([*period as f64 / 1000.0, share.value, share.low, share.high])
+        Some([units::us(*period), share.value, share.low, share.high])
     });
     points.collect()
 }
