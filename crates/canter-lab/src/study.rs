@@ -185,6 +185,11 @@ fn program() -> failure::Result<PathBuf> {
     std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))
 }
 
+/// The error that a process of this program has printed, as the reason why this machine cannot.
+fn unable(printed: &str) -> Failure {
+    Failure::unable(printed.trim().trim_start_matches("canter: "))
+}
+
 fn find_all(names: &[String], amount: Amount) -> failure::Result<Vec<Study>> {
     names.iter().map(|name| Study::find(name).map(|study| study.with_frames(amount))).collect()
 }

@@ -16,7 +16,7 @@ use canter_io::{
 };
 use canter_measure::result::Series;
 use canter_route::gateway::{
-    child::{Gateway, Order, Started},
+    child::{Gateway, Order},
     kind::{Kind, Method},
     table::{GATEWAYS, paper_name},
 };
@@ -110,10 +110,7 @@ impl Through {
         let (rules, cpu) = (self.rules.as_deref(), self.gateway_cpu);
         let names = [ends.from.as_str(), ends.to.as_str()];
         let order = Order { ends: Some(names), method, rules, cpu, realtime: 0 };
-        match Gateway::start(&order)? {
-            Started::Running(gateway) => measure(method, names, gateway, setup, common),
-            Started::Unable(reason) => Err(Failure::unable(reason)),
-        }
+        measure(method, names, Gateway::start(&order)?, setup, common)
     }
 }
 

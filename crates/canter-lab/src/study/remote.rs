@@ -5,7 +5,7 @@
 use super::{
     ethernet::Ethernet,
     load::{self, Part, Running},
-    side::{Begun, Local, Order, Place, Side},
+    side::{Local, Order, Place, Side},
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
@@ -131,10 +131,10 @@ impl Remote {
 }
 
 impl Side for Remote {
-    fn begin(&mut self, order: &Order) -> failure::Result<Begun> {
+    fn begin(&mut self, order: &Order) -> failure::Result<()> {
         match self.ask(&Request::Begin(order.clone()))? {
             Answer::Running => {}
-            Answer::Unable(why) => return Ok(Begun::Unable(why)),
+            Answer::Unable(why) => return Err(Failure::unable(why)),
             Answer::Failed(why) => return Err(Failure::failed(format!("{}: {why}", self.host))),
             _ => return Err(Failure::failed(format!("{}: unexpected answer of the role", self.host))),
         }
@@ -142,14 +142,14 @@ impl Side for Remote {
         let own =
             own.map_err(|error| Failure::failed(format!("{}: the gateway's machine: {error}", self.host)))?;
         let ethernet = Ethernet::between(&self.host, &own);
-        match load::start(order.load, None, Some(&ethernet), Part::Other)? {
+        match load::start(order.load, None, Some(&ethernet), Part::Other) {
             Ok(load) => self.load = Some(load),
-            Err(why) => {
+            Err(failure) => {
                 self.end()?;
-                return Ok(Begun::Unable(why));
+                return Err(failure);
             }
         }
-        Ok(Begun::Running)
+        Ok(())
     }
 
     fn end(&mut self) -> failure::Result<Counts> {
@@ -288,8 +288,8 @@ fn answer(local: &mut Local, place: &Place, request: Request) -> Answer {
             let rate = super::preparation::Rate::of(order.fd);
             let up = [&place.input, &place.output].map(|name| super::preparation::set_up(name, rate));
             match up.into_iter().collect::<Result<Vec<_>, _>>().and_then(|_| local.begin(&order)) {
-                Ok(Begun::Running) => Answer::Running,
-                Ok(Begun::Unable(why)) => Answer::Unable(why),
+                Ok(()) => Answer::Running,
+                Err(Failure { exit: Exit::Unable, message }) => Answer::Unable(message),
                 Err(failure) => failed(failure),
             }
         }

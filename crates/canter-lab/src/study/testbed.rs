@@ -10,7 +10,7 @@ use super::{
     load::Load,
     plan::{Case, LatencyPlan, NO_GATEWAY},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
-    side::{Begun, Order, Place, Side},
+    side::{Order, Place, Side},
 };
 use crate::{
     lab::topology,
@@ -226,8 +226,9 @@ impl Bed {
             irq_priority: case.irq_priority,
             fd: plan.fd,
         };
-        if let Begun::Unable(reason) = side.begin(&order)? {
-            return unavailable(reason);
+        match side.begin(&order) {
+            Err(Failure { exit: Exit::Unable, message }) => return unavailable(message),
+            begun => begun?,
         }
         let watched = match method {
             Ok(method) if !method.kind.keeps_interfaces() => Ok(Vec::new()),
