@@ -117,7 +117,12 @@ pub fn start(
 ) -> failure::Result<Running> {
     let mut running = Running::default();
     if load.is_ethernet() {
-        ethernet.ok_or_else(|| unable(load, "needs two network cards (canter lab --net)"))?;
+        ethernet.ok_or_else(|| {
+            unable(
+                load,
+                "needs two network cards (canter lab --net), or SSH_CONNECTION on the gateway's machine",
+            )
+        })?;
         ping_is_there()?;
     }
     let program = super::program()?;

@@ -10,7 +10,10 @@ use super::{
     rules::Rules,
     tuning::{Tuned, Tuning},
 };
-use canter_cli::failure::{self, Failure};
+use canter_cli::{
+    failure::{self, Failure},
+    interrupt::interrupt_flag,
+};
 use canter_io::{
     Interface,
     netlink::can_gw::{self, Job},
@@ -23,7 +26,13 @@ use canter_route::{
     },
 };
 use serde::{Deserialize, Serialize};
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 /// A gateway to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,6 +59,12 @@ pub trait Side {
     fn end(&mut self) -> failure::Result<Counts>;
     /// The gateway's interfaces, if they are on this machine.
     fn interfaces(&self) -> failure::Result<Vec<Interface>>;
+    /// Set by Ctrl-C, and when the gateway's machine is lost: it ends a measurement.
+    fn stop(&self) -> &AtomicBool;
+    /// Whether no order reaches the gateway's machine any more.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 /// The interfaces and processors of the gateway's machine.
@@ -76,6 +91,7 @@ pub struct Local {
     running: Option<Started>,
     /// The cards of the running gateway.
     fitted: Vec<Fitted>,
+    stop: Arc<AtomicBool>,
 }
 
 struct Started {
@@ -98,20 +114,25 @@ enum Gateway {
 
 impl Local {
     /// Does not bring up any interface.
-    pub fn new(place: Place) -> Self {
-        Self { place, ethernet: None, running: None, fitted: Vec::new() }
+    pub fn new(place: Place) -> failure::Result<Self> {
+        Ok(Self { place, ethernet: None, running: None, fitted: Vec::new(), stop: interrupt_flag()? })
+    }
+
+    /// Brings its two interfaces up.
+    pub fn set_up(&self, rate: Rate) -> failure::Result<()> {
+        [&self.place.input, &self.place.output].into_iter().try_for_each(|name| set_up(name, rate).map(drop))
     }
 
     fn prepare_ethernet(&mut self) -> failure::Result<()> {
         if self.ethernet.is_some() {
             return Ok(());
         }
-        self.ethernet = match &self.place.addresses {
-            Some([own, other]) => Some(Ethernet::between(own, other)),
-            None => Ethernet::of_lab()?,
+        self.ethernet = match (self.place.part, &self.place.addresses) {
+            (Part::Both, _) => Ethernet::of_lab()?,
+            (_, addresses) => addresses.as_ref().map(|[own, other]| Ethernet::between(own, other)),
         };
-        if let (Some(processor), None, Some(_)) =
-            (self.place.processor, &self.place.addresses, &self.ethernet)
+        if let (Some(processor), Part::Both, Some(_)) =
+            (self.place.processor, self.place.part, &self.ethernet)
         {
             let [gateways, other] = Ethernet::CARDS;
             place_interrupts(&[gateways], processor)?;
@@ -197,6 +218,10 @@ impl Side for Local {
             return Ok(Vec::new()); // nothing routes
         }
         Ok(vec![Interface::find(&self.place.input)?, Interface::find(&self.place.output)?])
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
     }
 }
 
