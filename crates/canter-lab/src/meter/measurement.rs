@@ -71,7 +71,7 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
 
 /// ns of the sender's bus per test frame on average: the shortest possible period.
 pub fn frame_ns(setup: &Setup) -> failure::Result<u64> {
-    let (experiment, _) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
+    let (experiment, ..) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
     Ok(experiment.frame_ns)
 }
 
@@ -84,7 +84,7 @@ pub fn measure(
 ) -> failure::Result<Measured> {
     let instrument = instrument(setup)?;
     let frame = setup.template.frame()?;
-    let (experiment, condition) = instrument.experiment(setup, frame)?;
+    let (experiment, sending, condition) = instrument.experiment(setup, frame)?;
     let watch = Watch::start(&[&instrument.interfaces(), watched].concat())?;
     common.apply()?;
     let bar = progress_bar(common, setup.count);
@@ -108,7 +108,7 @@ pub fn measure(
         }
     };
     let outcome = experiment
-        .run(&mut *instrument.surroundings(setup), stop, &mut record, &mut progress)
+        .run(sending, &mut *instrument.surroundings(setup), stop, &mut record, &mut progress)
         .map_err(|(port, error)| instrument.failed(port, error))?;
     bar.finish_and_clear();
     let silence = if stop.load(Ordering::Acquire) { None } else { instrument.silence(&outcome) };
