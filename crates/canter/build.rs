@@ -38,7 +38,10 @@ fn sources() -> u64 {
         number.add(&fs::read(file).unwrap_or_default());
     }
     let compiler = Command::new(variable("RUSTC")).arg("-vV").output();
-    number.add(&compiler.map(|output| output.stdout).unwrap_or_default());
+    let compiler = compiler.map(|output| output.stdout).unwrap_or_default();
+    // Not the machine that compiles: both machines of a study may have built it.
+    let same_everywhere = |line: &&[u8]| !line.starts_with(b"host:");
+    compiler.split(|&byte| byte == b'\n').filter(same_everywhere).for_each(|line| number.add(line));
     for option in ["PROFILE", "OPT_LEVEL", "DEBUG", "CARGO_ENCODED_RUSTFLAGS"] {
         number.add(variable(option).as_bytes());
     }

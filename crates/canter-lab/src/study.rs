@@ -37,9 +37,10 @@ use canter_cli::{
 };
 use canter_measure::result::ResultFile;
 use ceiling::Ceiling;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use definition::{Set, Study};
 use journal::Journal;
+use remote::{GREETING_TIMEOUT, Remote};
 use side::{Local, Place, Side};
 use std::path::PathBuf;
 use testbed::Bed;
@@ -59,8 +60,7 @@ Examples:
   canter study verdicts results/all                    what these results say of the papers' claims
 On real hardware, wired as in the papers (docs/studies.md):
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
-  canter study role gateway --interfaces can0,can1 --listen 0.0.0.0 --token-file t   on the gateway's machine, then here:
-  canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5
+  canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can0,can1 --gateway-by 'ssh pi'
 Exit code 0; 1 when a study failed, a figure exceeded its ceiling or a verdict differs from the kept one; 3 when frames were lost.")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -75,8 +75,15 @@ enum Action {
     Run(RunArguments),
     /// Decide the papers' claims by results
     Verdicts(verdicts::Arguments),
-    /// Play a part of the testbed for a run on another machine
-    Role(RoleArguments),
+    /// Start and end gateways by the orders on standard input, for a run on another machine
+    #[command(hide = true)]
+    Gateway { input: String, output: String },
+    /// Replaced by --gateway-by
+    #[command(hide = true)]
+    Role {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Measure on this machine, as the lab's guest does
     #[command(hide = true)]
     Inside {
@@ -132,35 +139,18 @@ struct RunArguments {
     /// Measure on this machine instead of the lab: SEND sends, DIRECT takes the first stamp, ROUTED the second
     #[arg(long, value_name = "SEND,DIRECT,ROUTED", value_delimiter = ',', requires = "gateway")]
     interfaces: Vec<String>,
-    /// With --interfaces: the gateway's two interfaces on this machine, or the machine where it runs
-    #[arg(long, value_name = "IN,OUT|HOST", requires = "interfaces")]
-    gateway: Option<String>,
-    /// With --gateway HOST: file whose first line is the role's token; CANTER_STUDY_TOKEN is the same without a file
-    #[arg(long, value_name = "FILE", requires = "gateway")]
+    /// With --interfaces: the gateway's two interfaces
+    #[arg(long, value_name = "IN,OUT", requires = "interfaces", value_delimiter = ',')]
+    gateway: Vec<String>,
+    /// With --gateway: command that starts programs on the gateway's machine, where the same build of canter is installed
+    #[arg(long, value_name = "COMMAND", requires = "gateway")]
+    gateway_by: Option<String>,
+    /// Replaced by --gateway-by
+    #[arg(long, hide = true)]
     token_file: Option<PathBuf>,
     /// Compare the figures with the recorded ceilings; exit code 1 when a figure exceeds its ceiling
     #[arg(long)]
     ceilings: bool,
-}
-
-#[derive(Args)]
-struct RoleArguments {
-    /// The part to play
-    role: Role,
-    /// The gateway's input and output
-    #[arg(long, value_name = "IN,OUT", value_delimiter = ',', required = true)]
-    interfaces: Vec<String>,
-    /// Address to accept orders on; other than this machine's own, it needs a token
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    listen: String,
-    /// File whose first line both machines know; CANTER_STUDY_TOKEN is the same without a file
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Role {
-    Gateway,
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
@@ -168,7 +158,8 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         Action::List => list::print(),
         Action::Run(run) => run_all(&run, common),
         Action::Verdicts(verdicts) => verdicts::run(&verdicts, common),
-        Action::Role(role) => be_gateway(&role, common),
+        Action::Gateway { input, output } => remote::serve(input, output),
+        Action::Role { .. } => Err(replaced("study role")),
         Action::Inside { names, amount, boot, skip } => {
             let studies = find_all(&names, amount)?.into_iter().map(|study| study.in_boot(boot));
             inside::in_guest(&studies.collect::<Vec<_>>(), &skip)
@@ -183,6 +174,11 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 /// This program, for those parts of a study that are processes of their own.
 fn program() -> failure::Result<PathBuf> {
     std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))
+}
+
+/// The error that a process of this program has printed, as the reason why this machine cannot.
+fn unable(printed: &str) -> Failure {
+    Failure::unable(printed.trim().trim_start_matches("canter: "))
 }
 
 fn find_all(names: &[String], amount: Amount) -> failure::Result<Vec<Study>> {
@@ -205,6 +201,9 @@ impl RunArguments {
 
 /// Runs each and keeps its result as soon as it is there.
 fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
+    if run.token_file.is_some() {
+        return Err(replaced("--token-file"));
+    }
     let names = match (run.all, run.matrix) {
         (true, _) => unit::names_of(Set::Figure)?,
         (_, true) => unit::names_of(Set::Matrix)?,
@@ -233,9 +232,9 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     } else {
         in_lab(run, units, journal, amount, common)?
     };
-    let passed = run.ceilings && !check_ceilings(&studies, &results);
+    let exceeded = run.ceilings && !check_ceilings(&results)?;
     let lost = results.iter().flat_map(|result| &result.series).any(|series| series.ledger.lost.total() > 0);
-    Ok(match (passed || !failures.is_empty(), lost) {
+    Ok(match (exceeded || !failures.is_empty(), lost) {
         (true, _) => Exit::Failed,
         (false, true) => Exit::Lost,
         (false, false) => Exit::Done,
@@ -269,20 +268,17 @@ fn on_this_machine(
     let [send, direct, routed] = &run.interfaces[..] else {
         return Err(Failure::new(Exit::Usage, "--interfaces: three names, SEND,DIRECT,ROUTED"));
     };
+    let [input, output] = &run.gateway[..] else {
+        return Err(replaced(&format!("--gateway {}: not two names, IN,OUT; a host", run.gateway.join(","))));
+    };
     let mut up = vec![send.clone(), direct.clone(), routed.clone()];
-    let gateway = run.gateway.clone().unwrap_or_default();
-    let ends: Vec<String> = gateway.split(',').map(str::to_owned).collect();
-    let mut side: Box<dyn Side> = match &ends[..] {
-        [input, output] => {
+    let (mut side, null): (Box<dyn Side>, _) = match &run.gateway_by {
+        Some(by) => (Box::new(Remote::start(by, [input, output], GREETING_TIMEOUT)?), None),
+        None => {
             up.extend([input.clone(), output.clone()]);
             let place = Place { input: input.clone(), output: output.clone(), ..Place::default() };
-            Box::new(Local::new(place))
+            (Box::new(Local::new(place)?), Some(input.clone()))
         }
-        _ => Box::new(remote::Remote::connect(&gateway, &remote::token(run.token_file.as_deref())?)?),
-    };
-    let null = match &ends[..] {
-        [input, _] => Some(input.clone()),
-        _ => None,
     };
     let bed = Bed {
         send: send.clone(),
@@ -297,32 +293,31 @@ fn on_this_machine(
     let campaign = Campaign::new(&run.out, journal, units, 0, common.quiet)?;
     for unit in todo {
         campaign.here(unit, &bed, &mut *side)?;
+        if side.is_lost() {
+            break;
+        }
     }
     campaign.finish()
 }
 
-fn be_gateway(role: &RoleArguments, common: &Common) -> failure::Result {
-    let Role::Gateway = role.role;
-    let [input, output] = &role.interfaces[..] else {
-        return Err(Failure::new(Exit::Usage, "--interfaces: two names, IN,OUT"));
-    };
-    let place =
-        Place { input: input.clone(), output: output.clone(), processor: common.cpu, ..Place::default() };
-    remote::serve(&place, &role.listen, &remote::token(role.token_file.as_deref())?, common)
+/// The refusal of a command line that gave orders over TCP.
+fn replaced(what: &str) -> Failure {
+    let way = "is replaced by --gateway IN,OUT --gateway-by 'ssh HOST' of canter study run";
+    Failure::new(Exit::Usage, format!("{what} {way}"))
 }
 
 /// Prints every ceiling beside its figure; whether all are kept.
-fn check_ceilings(studies: &[Study], results: &[ResultFile]) -> bool {
+fn check_ceilings(results: &[ResultFile]) -> failure::Result<bool> {
+    let ceilings = Ceiling::all()?;
     let mut kept = true;
-    for study in studies {
-        for result in results.iter().filter(|result| result.study == study.name) {
-            let ours = |ceiling: &&Ceiling| ceiling.is_for(&result.environment.kernel);
-            for ceiling in study.ceilings.iter().filter(ours) {
-                let check = ceiling.check(result);
-                kept &= check.is_kept();
-                println!("{:<14} {check}", study.name);
-            }
+    for result in results {
+        let is_ours =
+            |ceiling: &&Ceiling| ceiling.study == result.study && ceiling.is_for(&result.environment.kernel);
+        for ceiling in ceilings.iter().filter(is_ours) {
+            let check = ceiling.check(result);
+            kept &= check.is_kept();
+            println!("{:<14} {check}", result.study);
         }
     }
-    kept
+    Ok(kept)
 }

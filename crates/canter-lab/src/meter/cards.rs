@@ -173,19 +173,18 @@ impl Instrument for Cards {
         Vec::new()
     }
 
-    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)> {
         if frame.is_fd() || frame.len < 2 {
             let why = "--instrument probe: classic frames of 2…8 bytes";
             return Err(Failure::new(Exit::Usage, why));
         }
         let frame_ns = template::mean_ns(&frame, setup.count, self.rate());
         let shared = || Arc::clone(&self.shared);
-        let send = match self.plan(setup, &frame, frame_ns)? {
+        let sending = match self.plan(setup, &frame, frame_ns)? {
             None => Sending::Frames(Box::new(OneByOne { shared: shared(), bitrate: self.bitrate })),
             Some(plan) => Sending::Schedule(Box::new(Scheduled { shared: shared(), plan })),
         };
         let experiment = Experiment {
-            send,
             direct: Box::new(Side { shared: shared(), side: SENT }),
             routed: Box::new(Side { shared: shared(), side: 1 - SENT }),
             traffic: setup.traffic,
@@ -198,7 +197,7 @@ impl Instrument for Cards {
             wire: self.wire(setup),
         };
         let condition = setup.condition(&frame, frame_ns, self.names.to_vec());
-        Ok((experiment, Condition { instrument: "probe".to_owned(), ..condition }))
+        Ok((experiment, sending, Condition { instrument: "probe".to_owned(), ..condition }))
     }
 
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {

@@ -94,7 +94,6 @@ pub trait Schedule {
 
 /// One measurement.
 pub struct Experiment {
-    pub send: Sending,
     pub direct: Box<dyn Receive>,
     pub routed: Box<dyn Receive>,
     pub traffic: Traffic,
@@ -145,15 +144,20 @@ impl Experiment {
     /// frames, so it must not allocate.
     pub fn run(
         mut self,
+        mut sending: Sending,
         surroundings: &mut dyn Surroundings,
         stop: &AtomicBool,
         record: &mut dyn FnMut(Arrival),
         progress: &mut dyn FnMut(Tally),
     ) -> Result<Outcome, (Port, io::Error)> {
         let mut running = Running::new(self.traffic, self.seed, surroundings.now_ns());
-        match &self.send {
-            Sending::Frames(_) => self.send_all(&mut running, surroundings, stop, record, progress)?,
-            Sending::Schedule(_) => self.follow(&mut running, surroundings, stop, record, progress)?,
+        match &mut sending {
+            Sending::Frames(sender) => {
+                self.send_all(&mut **sender, &mut running, surroundings, stop, record, progress)?;
+            }
+            Sending::Schedule(schedule) => {
+                self.follow(&mut **schedule, &mut running, surroundings, stop, record, progress)?;
+            }
         }
         running.matcher.expire(u64::MAX); // a hopeless experiment does not wait for the last frames
         let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
@@ -165,6 +169,7 @@ impl Experiment {
     /// Sends frame by frame, at the times of the traffic.
     fn send_all(
         &mut self,
+        sender: &mut dyn Transmit,
         running: &mut Running,
         surroundings: &mut dyn Surroundings,
         stop: &AtomicBool,
@@ -190,7 +195,7 @@ impl Experiment {
             }
             match next {
                 Next::Now => {
-                    let sent = self.send(running, now_ns)?;
+                    let sent = self.send(sender, running, now_ns)?;
                     if sent && self.traffic == Traffic::OneAtATime {
                         // Only waits: no other code should run beside the gateway.
                         self.wait(surroundings, now_ns + LOST_NS / 10)?;
@@ -205,6 +210,7 @@ impl Experiment {
     /// Lets a schedule run, and collects stamps from time to time.
     fn follow(
         &mut self,
+        schedule: &mut dyn Schedule,
         running: &mut Running,
         surroundings: &mut dyn Surroundings,
         stop: &AtomicBool,
@@ -213,11 +219,11 @@ impl Experiment {
     ) -> Result<(), (Port, io::Error)> {
         let failed = |error| (Port::Send, error);
         running.followed = true;
-        self.schedule().start().map_err(failed)?;
+        schedule.start().map_err(failed)?;
         loop {
             let until_ns = surroundings.now_ns() + LOST_NS / 10;
             self.wait(surroundings, until_ns)?;
-            let is_running = self.schedule().is_running().map_err(failed)?;
+            let is_running = schedule.is_running().map_err(failed)?;
             let now_ns = surroundings.now_ns();
             self.collect(running, record)?;
             running.matcher.expire(now_ns);
@@ -228,15 +234,8 @@ impl Experiment {
             let tally = running.matcher.tally();
             let hopeless = tally.received == 0 && tally.lost >= HOPELESS_FRAMES;
             if is_running && (hopeless || stop.load(Ordering::Acquire)) {
-                self.schedule().stop().map_err(failed)?;
+                schedule.stop().map_err(failed)?;
             }
-        }
-    }
-
-    fn schedule(&mut self) -> &mut dyn Schedule {
-        match &mut self.send {
-            Sending::Schedule(schedule) => &mut **schedule,
-            Sending::Frames(_) => unreachable!("only schedules are followed"),
         }
     }
 
@@ -267,15 +266,17 @@ impl Experiment {
     }
 
     /// Sends the next frame; false when the interface's queue is full.
-    fn send(&mut self, running: &mut Running, now_ns: u64) -> Result<bool, (Port, io::Error)> {
+    fn send(
+        &mut self,
+        sender: &mut dyn Transmit,
+        running: &mut Running,
+        now_ns: u64,
+    ) -> Result<bool, (Port, io::Error)> {
         let Some(number) = running.matcher.next_number() else { return Ok(false) };
         template::set_number(&mut self.frame, number);
         running.matcher.sending(now_ns);
         let frames = std::slice::from_ref(&self.frame);
-        let Sending::Frames(send) = &mut self.send else {
-            unreachable!("only the meter's own sender sends frames here")
-        };
-        let taken = send.transmit(frames).and_then(|count| send.flush().map(|()| count));
+        let taken = sender.transmit(frames).and_then(|count| sender.flush().map(|()| count));
         let sent = taken.map_err(|error| (Port::Send, error))? > 0;
         if sent {
             running.late += u64::from(self.is_late(running, now_ns));

@@ -1,6 +1,6 @@
 //! The seam of instruments, which send frames, take both stamps and report their floor; and the setup of a measurement.
 
-use super::experiment::{Experiment, Outcome, Port, Surroundings};
+use super::experiment::{Experiment, Outcome, Port, Sending, Surroundings};
 use canter_cli::{
     duration,
     failure::{self, Failure},
@@ -116,8 +116,8 @@ pub enum Silence {
 pub trait Instrument {
     /// The interfaces that take part.
     fn interfaces(&self) -> Vec<&Interface>;
-    /// The experiment and its condition.
-    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)>;
+    /// The experiment, its sender and its condition.
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)>;
     /// How the meter waits.
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings>;
     /// The error for a failed system call; names the side.

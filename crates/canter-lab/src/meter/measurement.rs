@@ -10,7 +10,6 @@ use super::{
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
-    interrupt::interrupt_flag,
     options::Common,
 };
 use canter_io::{
@@ -25,7 +24,7 @@ use canter_measure::{
 };
 use canter_route::rules::counts::Counts;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A finished measurement.
 pub struct Measured {
@@ -72,16 +71,20 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
 
 /// ns of the sender's bus per test frame on average: the shortest possible period.
 pub fn frame_ns(setup: &Setup) -> failure::Result<u64> {
-    let (experiment, _) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
+    let (experiment, ..) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
     Ok(experiment.frame_ns)
 }
 
-/// Measures once; the ledger includes losses on the `watched` interfaces.
-pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
-    let stop = interrupt_flag()?;
+/// Measures once, unless `stop` is set; the ledger includes losses on the `watched` interfaces.
+pub fn measure(
+    setup: &Setup,
+    common: &Common,
+    watched: &[&Interface],
+    stop: &AtomicBool,
+) -> failure::Result<Measured> {
     let instrument = instrument(setup)?;
     let frame = setup.template.frame()?;
-    let (experiment, condition) = instrument.experiment(setup, frame)?;
+    let (experiment, sending, condition) = instrument.experiment(setup, frame)?;
     let watch = Watch::start(&[&instrument.interfaces(), watched].concat())?;
     common.apply()?;
     let bar = progress_bar(common, setup.count);
@@ -105,7 +108,7 @@ pub fn measure(setup: &Setup, common: &Common, watched: &[&Interface]) -> failur
         }
     };
     let outcome = experiment
-        .run(&mut *instrument.surroundings(setup), &stop, &mut record, &mut progress)
+        .run(sending, &mut *instrument.surroundings(setup), stop, &mut record, &mut progress)
         .map_err(|(port, error)| instrument.failed(port, error))?;
     bar.finish_and_clear();
     let silence = if stop.load(Ordering::Acquire) { None } else { instrument.silence(&outcome) };

@@ -63,7 +63,7 @@ impl Instrument for Interfaces {
         [Some(&self.send), self.direct.as_ref(), Some(&self.routed)].into_iter().flatten().collect()
     }
 
-    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)> {
         if frame.is_fd() {
             self.refuse_classic()?;
         }
@@ -77,8 +77,8 @@ impl Instrument for Interfaces {
         let wire = wire(setup, &self.routed);
         let frame_ns = template::mean_ns(&frame, setup.count, rates(&self.send));
         let to = TransmitOptions { echo, ..TransmitOptions::default() }.without_waiting();
+        let sending = Sending::Frames(sender.open(&self.send, &to)?);
         let experiment = Experiment {
-            send: Sending::Frames(sender.open(&self.send, &to)?),
             direct: receiver(self.reference())?.open(self.reference(), &options)?,
             routed: receiver(&self.routed)?.open(&self.routed, &options)?,
             traffic: setup.traffic,
@@ -92,7 +92,7 @@ impl Instrument for Interfaces {
         };
         let names = self.interfaces().iter().map(|interface| interface.name.clone()).collect();
         let condition = setup.condition(&frame, frame_ns, names);
-        Ok((experiment, condition))
+        Ok((experiment, sending, condition))
     }
 
     fn surroundings(&self, _setup: &Setup) -> Box<dyn Surroundings> {

@@ -7,6 +7,7 @@ use super::{
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
+    interrupt::interrupt_flag,
     options::Common,
     trouble::refuse_down,
 };
@@ -16,7 +17,7 @@ use canter_io::{
 };
 use canter_measure::result::Series;
 use canter_route::gateway::{
-    child::{Gateway, Order, Started},
+    child::{Gateway, Order},
     kind::{Kind, Method},
     table::{GATEWAYS, paper_name},
 };
@@ -105,15 +106,12 @@ impl Through {
     /// Measures one of them.
     pub fn measure(&self, method: Option<&str>, setup: &Setup, common: &Common) -> failure::Result<Measured> {
         let (Some(ends), Some(method)) = (&self.through, method) else {
-            return measurement::measure(setup, common, &[])?.refuse_silence();
+            return measurement::measure(setup, common, &[], &*interrupt_flag()?)?.refuse_silence();
         };
         let (rules, cpu) = (self.rules.as_deref(), self.gateway_cpu);
         let names = [ends.from.as_str(), ends.to.as_str()];
         let order = Order { ends: Some(names), method, rules, cpu, realtime: 0 };
-        match Gateway::start(&order)? {
-            Started::Running(gateway) => measure(method, names, gateway, setup, common),
-            Started::Unable(reason) => Err(Failure::unable(reason)),
-        }
+        measure(method, names, Gateway::start(&order)?, setup, common)
     }
 }
 
@@ -140,7 +138,8 @@ fn measure(
         Ok(method) if !method.kind.keeps_interfaces() => Vec::new(),
         _ => vec![Interface::find(from)?, Interface::find(to)?],
     };
-    let measured = measurement::measure(setup, common, &ends.iter().collect::<Vec<_>>());
+    let stop = interrupt_flag()?;
+    let measured = measurement::measure(setup, common, &ends.iter().collect::<Vec<_>>(), &stop);
     let account = gateway.stop()?;
     let mut measured = measured?;
     if let Some(why) = &measured.silent {

@@ -122,7 +122,7 @@ impl Instrument for Buses {
         self.named.iter().collect()
     }
 
-    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Condition)> {
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)> {
         if frame.is_fd() {
             refuse_classic(&self.direct)?;
             refuse_classic(&self.routed)?;
@@ -132,7 +132,7 @@ impl Instrument for Buses {
             Failure::new(Exit::Usage, format!("--count {}: at most {}", setup.count, u32::MAX))
         })?;
         let frame_ns = template::mean_ns(&frame, setup.count, Self::rate(&self.direct));
-        let send = match canwire::pace(setup.traffic)? {
+        let sending = match canwire::pace(setup.traffic)? {
             None => {
                 let random = Random(setup.seed);
                 Sending::Frames(Box::new(OneByOne { bus: name, jitter_ns: setup.jitter, random }))
@@ -153,7 +153,6 @@ impl Instrument for Buses {
             }
         };
         let experiment = Experiment {
-            send,
             direct: self.direct()?,
             routed: self.routed()?,
             traffic: setup.traffic,
@@ -168,7 +167,7 @@ impl Instrument for Buses {
         let names = vec![setup.send.clone(), setup.routed.clone()];
         let condition =
             Condition { instrument: "wire".to_owned(), ..setup.condition(&frame, frame_ns, names) };
-        Ok((experiment, condition))
+        Ok((experiment, sending, condition))
     }
 
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {

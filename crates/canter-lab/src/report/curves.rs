@@ -154,10 +154,7 @@ fn points(out: &mut String, series: &Series, ink: Ink) {
     let every = curve.points.len().div_ceil(POINTS_MAX).max(1);
     for [against, value] in curve.points.iter().step_by(every) {
         let against = units::measured(*against, 0, &curve.against_unit);
-        table.row([
-            (against, PLAIN),
-            (units::measured(*value, curve.decimals, &curve.unit), BOLD),
-        ]);
+        table.row([(against, PLAIN), (units::measured(*value, curve.decimals, &curve.unit), BOLD)]);
     }
     table.print(out, ink);
 }

@@ -1,7 +1,7 @@
 //! The gateway's cards when one run measures methods of different drivers: binds the cards to the driver that a method
 //! needs, and afterwards to the kernel's driver again.
 
-use canter_cli::failure;
+use canter_cli::failure::{self, Failure};
 use canter_io::{
     carrier::table::{CANCHAR, NETWORK},
     pci::Lent,
@@ -18,8 +18,8 @@ pub struct Fitted {
     _lent: Lent,
 }
 
-/// Binds the gateway's two cards to the method's driver; the inner `Err` is the reason why this machine cannot.
-pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Result<Vec<Fitted>, String>> {
+/// Binds the gateway's two cards to the method's driver.
+pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Vec<Fitted>> {
     let kind: Method = method.parse()?;
     let cards = match kind.pair {
         Some(pair) => [pair.receive.row.carriers, pair.transmit.row.carriers]
@@ -29,12 +29,10 @@ pub fn fit(addresses: &[String; 2], method: &str) -> failure::Result<Result<Vec<
     let mut fitted = Vec::new();
     for (address, card) in addresses.iter().zip(cards) {
         let Some(card) = card else {
-            return Ok(Err(format!("{method}: no card carries its frames")));
+            return Err(Failure::unable(format!("{method}: no card carries its frames")));
         };
-        match Lent::bind(card.driver, address) {
-            Ok(lent) => fitted.push(Fitted { name: (card.name)(address, BITRATE)?, _lent: lent }),
-            Err(error) => return Ok(Err(error.to_string())),
-        }
+        let lent = Lent::bind(card.driver, address).map_err(|error| Failure::unable(error.to_string()))?;
+        fitted.push(Fitted { name: (card.name)(address, BITRATE)?, _lent: lent });
     }
-    Ok(Ok(fitted))
+    Ok(fitted)
 }

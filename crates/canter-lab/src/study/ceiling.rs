@@ -2,6 +2,7 @@
 //! virtual clock; never times of a real machine.
 
 use super::{claim::Statistic, rules::Rules};
+use canter_cli::failure::{self, Failure};
 use canter_measure::result::{ResultFile, Series};
 use serde::Deserialize;
 use std::fmt;
@@ -10,6 +11,7 @@ use std::fmt;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ceiling {
+    pub study: String,
     method: String,
     #[serde(rename = "figure")]
     statistic: Statistic,
@@ -35,6 +37,17 @@ pub struct Check {
 }
 
 impl Ceiling {
+    /// The table.
+    pub fn all() -> failure::Result<Vec<Self>> {
+        #[derive(Deserialize)]
+        struct Table {
+            ceiling: Vec<Ceiling>,
+        }
+        let table: Table = toml::from_str(include_str!("ceilings.toml"))
+            .map_err(|error| Failure::failed(format!("ceilings.toml: {}", error.message())))?;
+        Ok(table.ceiling)
+    }
+
     /// Whether it applies to this kernel, in the words of [`Environment`](canter_measure::result::Environment).
     pub fn is_for(&self, kernel: &str) -> bool {
         let is = |wanted: &String| {
@@ -78,8 +91,7 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ceiling { method, statistic, rules, over, over_rules, above_rules, at_most, kernels: _ } =
-            &self.ceiling;
+        let Ceiling { method, statistic, rules, over, over_rules, above_rules, at_most, .. } = &self.ceiling;
         let mut name = format!("{method} {statistic:?}").to_lowercase();
         if let Some(rules) = rules {
             name += &format!(" {rules}");
@@ -100,7 +112,11 @@ impl fmt::Display for Check {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::definition::{Kind, Study},
+        *,
+    };
+    use canter_io::method::ReceiveMethod;
     use canter_measure::result::{Environment, Latency, SCHEMA};
 
     fn result(medians: &[(&str, u64)]) -> ResultFile {
@@ -120,7 +136,23 @@ mod tests {
     }
 
     fn ceiling(text: &str) -> Ceiling {
-        toml::from_str(text).expect("it reads")
+        toml::from_str(&format!("study = 'x'\n{text}")).expect("it reads")
+    }
+
+    #[test]
+    fn every_ceiling_is_of_a_method_that_its_study_measures() {
+        let all = Ceiling::all().unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(!all.is_empty());
+        for ceiling in all {
+            let study = Study::find(&ceiling.study).unwrap_or_else(|failure| panic!("{failure}"));
+            let measures = match study.kind {
+                Kind::Latency(plan) => plan.methods.contains(&ceiling.method),
+                Kind::Syscalls(_) => ceiling.method.parse::<ReceiveMethod>().is_ok(),
+                _ => false,
+            };
+            assert!(measures, "{ceiling:?}");
+            assert!(ceiling.kernels.iter().all(|kernel| study.lab.kernels.contains(kernel)), "{ceiling:?}");
+        }
     }
 
     #[test]
@@ -139,7 +171,10 @@ mod tests {
         assert!(!holds("rules = 'crc8'\nabove_rules = 'sff=80'", "59.0"));
         assert!(!holds("rules = 'sff=81'\nover_rules = 'all'", "9.0"), "not measured");
         assert!(
-            toml::from_str::<Ceiling>("method = 'a'\nfigure = 'p50'\nrules = 'rain'\nat_most = 1.0").is_err()
+            toml::from_str::<Ceiling>(
+                "study = 'x'\nmethod = 'a'\nfigure = 'p50'\nrules = 'rain'\nat_most = 1.0"
+            )
+            .is_err()
         );
     }
 

@@ -3,7 +3,6 @@
 use super::{
     amount::Amount,
     catalogue,
-    ceiling::Ceiling,
     claim::Claim,
     plan::{Case, LatencyFile, LatencyPlan},
     recording::RecordingPlan,
@@ -30,8 +29,6 @@ pub struct Study {
     pub set: Set,
     pub lab: Lab,
     pub kind: Kind,
-    /// The ceilings that `canter study run --ceilings` checks.
-    pub ceilings: Vec<Ceiling>,
     /// What the paper says of it, and how to decide it.
     pub claims: Vec<Claim>,
     /// A number of its text: another one for another text.
@@ -181,8 +178,8 @@ struct File {
     recording: Option<RecordingPlan>,
     #[serde(default)]
     paper: PaperFigures,
-    #[serde(default)]
-    ceiling: Vec<Ceiling>,
+    /// An earlier version had ceilings in study files.
+    ceiling: Option<toml::Value>,
     #[serde(default)]
     claim: Vec<Claim>,
 }
@@ -279,7 +276,10 @@ impl Study {
                 return Err(wrong(kinds.to_owned()));
             }
         };
-        let File { name: own, title, source, set, lab, paper, ceiling: ceilings, claim: claims, .. } = file;
+        let File { name: own, title, source, set, lab, paper, ceiling, claim: claims, .. } = file;
+        if ceiling.is_some() {
+            return Err(wrong("[[ceiling]] is replaced by canter report --compare BEFORE AFTER".to_owned()));
+        }
         if own.is_empty() || !own.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
             return Err(wrong(format!(
                 "name {own:?}: only letters, digits, points, hyphens and underscores are allowed"
@@ -303,7 +303,6 @@ impl Study {
             set,
             lab,
             kind,
-            ceilings,
             claims,
             text_number: number_of(text),
             source,

@@ -78,8 +78,12 @@ pub fn run(words: &[&str]) -> failure::Result<()> {
 }
 
 /// Fails unless `ping` is that of iputils, which has `-f`.
-pub fn ping_is_there() -> Result<(), String> {
+pub fn ping_is_there() -> failure::Result<()> {
     let found = Command::new("ping").arg("-V").output();
     let iputils = found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("iputils"));
-    if iputils { Ok(()) } else { Err("Ethernet load: needs ping (apt-get install iputils-ping)".to_owned()) }
+    if iputils {
+        Ok(())
+    } else {
+        Err(Failure::unable("Ethernet load: needs ping (apt-get install iputils-ping)"))
+    }
 }

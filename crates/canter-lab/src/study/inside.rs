@@ -81,7 +81,7 @@ pub fn in_guest(studies: &[Study], skip: &[Skip]) -> failure::Result {
         let known = skip.iter().find(|skip| skip.study == study.name);
         let known = known.map_or_else(BTreeSet::new, |skip| skip.numbers.clone());
         let print = |event: Event| println!("{}", serde_json::to_string(&event).unwrap_or_default());
-        measure(study, &bed, &mut Local::new(place), &known, &mut { print })?;
+        measure(study, &bed, &mut Local::new(place)?, &known, &mut { print })?;
     }
     Ok(Exit::Done)
 }

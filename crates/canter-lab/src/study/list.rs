@@ -45,5 +45,5 @@ fn state(study: &Study) -> String {
 fn obstacle(machine: &Lab, ethernet: bool) -> Option<String> {
     let builds = machine.bus != Bus::default() || machine.canchar.is_some();
     let lab = lab::obstacle(builds);
-    lab.or_else(|| if ethernet { ethernet::ping_is_there().err() } else { None })
+    lab.or_else(|| if ethernet { Some(ethernet::ping_is_there().err()?.message) } else { None })
 }

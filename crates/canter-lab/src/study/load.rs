@@ -108,21 +108,22 @@ const SETTLED_TICKS: u64 = 5;
 /// Timeout for a load to run.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Starts a load on a processor of the gateway; the inner `Err` is the reason why this machine cannot.
+/// Starts a load on a processor of the gateway.
 pub fn start(
     load: Load,
     processor: Option<usize>,
     ethernet: Option<&Ethernet>,
     part: Part,
-) -> failure::Result<Result<Running, String>> {
+) -> failure::Result<Running> {
     let mut running = Running::default();
-    if load.is_ethernet() && ethernet.is_none() {
-        return Ok(Err(format!("load {}: needs two network cards (canter lab --net)", load.name())));
-    }
-    if load.is_ethernet()
-        && let Err(why) = ping_is_there()
-    {
-        return Ok(Err(why));
+    if load.is_ethernet() {
+        ethernet.ok_or_else(|| {
+            unable(
+                load,
+                "needs two network cards (canter lab --net), or SSH_CONNECTION on the gateway's machine",
+            )
+        })?;
+        ping_is_there()?;
     }
     let program = super::program()?;
     let here = |line: &LoadCommand| part == Part::Both || line.on_gateway == (part == Part::Gateway);
@@ -141,22 +142,19 @@ pub fn start(
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         running.0.push(command.spawn().map_err(|error| failed(load, error))?);
     }
-    Ok(running.settle(load).map(|()| running))
+    running.settle(load).map(|()| running)
 }
 
 impl Running {
     /// Waits until the load runs, by processor time: the wall time depends on how fast the programs are read from disk.
-    fn settle(&mut self, load: Load) -> Result<(), String> {
+    fn settle(&mut self, load: Load) -> failure::Result<()> {
         let since = Instant::now();
         while !self.0.iter().all(|child| ticks(child) >= SETTLED_TICKS) {
             if let Some(status) = self.0.iter_mut().find_map(|child| child.try_wait().ok().flatten()) {
-                return Err(format!("load {}: ended early: {status}", load.name()));
+                return Err(unable(load, &format!("ended early: {status}")));
             }
             if since.elapsed() > SETTLED_WITHIN {
-                return Err(format!(
-                    "load {}: used almost no processor time in {SETTLED_WITHIN:?}",
-                    load.name()
-                ));
+                return Err(unable(load, &format!("used almost no processor time in {SETTLED_WITHIN:?}")));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -169,6 +167,10 @@ fn ticks(process: &Child) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
     let words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
+}
+
+fn unable(load: Load, why: &str) -> Failure {
+    Failure::unable(format!("load {}: {why}", load.name()))
 }
 
 fn failed(load: Load, error: io::Error) -> Failure {

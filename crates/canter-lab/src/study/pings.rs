@@ -7,7 +7,7 @@ use super::{
     preparation::{Rate, set_up},
     tuning::Tuning,
 };
-use canter_cli::failure::{self, Failure};
+use canter_cli::failure::{self, Exit, Failure};
 use canter_io::{Interface, process};
 use canter_measure::result::{Condition, ResultFile, Series};
 use std::{
@@ -46,8 +46,12 @@ pub fn measure(
                 for name in [&pair.from, &pair.to] {
                     set_up(name, Rate::Classic)?;
                 }
-                let one = tuned_ping(plan, pair, tuning, load, ethernet.as_ref())?
-                    .unwrap_or_else(|why| Series::unavailable(&pair.method, Condition::default(), why));
+                let one = match tuned_ping(plan, pair, tuning, load, ethernet.as_ref()) {
+                    Err(Failure { exit: Exit::Unable, message }) => {
+                        Series::unavailable(&pair.method, Condition::default(), message)
+                    }
+                    measured => measured?,
+                };
                 let (load, variant) = (load.name().to_owned(), tuning.clone());
                 let label = [&pair.method, "load", &load, tuning].join(" ");
                 let condition = Condition { load, variant, ..one.condition };
@@ -59,24 +63,17 @@ pub fn measure(
     Ok(())
 }
 
-/// The inner `Err` is the reason why this machine cannot measure it.
 fn tuned_ping(
     plan: &PingPlan,
     pair: &PingPair,
     tuning: &str,
     load: Load,
     ethernet: Option<&Ethernet>,
-) -> failure::Result<Result<Series, String>> {
+) -> failure::Result<Series> {
     let tuning: Tuning = tuning.parse().map_err(Failure::failed)?;
-    let _tuned = match tuning.apply(&[&pair.from, &pair.to])? {
-        Ok(tuned) => tuned,
-        Err(why) => return Ok(Err(why)),
-    };
-    let _running = match load::start(load, None, ethernet, Part::Both)? {
-        Ok(running) => running,
-        Err(why) => return Ok(Err(why)),
-    };
-    ping(plan, pair).map(Ok)
+    let _tuned = tuning.apply(&[&pair.from, &pair.to])?;
+    let _running = load::start(load, None, ethernet, Part::Both)?;
+    ping(plan, pair)
 }
 
 /// The time between two pings. Without pauses, two real-time programs would leave a load no processor time. A prime
@@ -100,8 +97,7 @@ fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
     log.read_line(&mut line).map_err(|error| failed(error.to_string()))?; // the line is `pong: …`, or an error
     if !line.starts_with("pong: ") {
         let _ = pong.wait();
-        let why = line.trim().trim_start_matches("canter: ");
-        return Ok(Series::unavailable(&pair.method, Condition::default(), why));
+        return Err(super::unable(&line));
     }
     let output = Command::new(&program)
         .args([
@@ -123,15 +119,6 @@ fn ping(plan: &PingPlan, pair: &PingPair) -> failure::Result<Series> {
     process::terminate(&pong).map_err(|error| failed(error.to_string()))?;
     let _ = pong.wait();
     let result: Result<ResultFile, _> = serde_json::from_slice(&output.stdout);
-    match result.ok().and_then(|result| result.series.into_iter().next()) {
-        Some(series) => Ok(series),
-        None => {
-            let why = String::from_utf8_lossy(&output.stderr);
-            Ok(Series::unavailable(
-                &pair.method,
-                Condition::default(),
-                why.trim().trim_start_matches("canter: "),
-            ))
-        }
-    }
+    let series = result.ok().and_then(|result| result.series.into_iter().next());
+    series.ok_or_else(|| super::unable(&String::from_utf8_lossy(&output.stderr)))
 }

@@ -7,10 +7,10 @@ mod recorder;
 
 use super::load_curve;
 use buses::{Buses, Sent};
-use canter_cli::failure::{self, Failure};
+use canter_cli::failure::{self, Exit, Failure};
 use canter_io::Interface;
 use canter_measure::result::{Condition, Curve, Ledger, Lost, RECORDING, Series, Varied};
-use program::RunningRecorder;
+use program::{RunningRecorder, failed};
 use recorder::{Assignment, Recorder};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -74,7 +74,12 @@ pub fn measure(
     done: &mut dyn FnMut(usize, &str, Series),
 ) -> failure::Result<()> {
     for (number, case) in plan.all().enumerate().filter(|(number, _)| !known.contains(number)) {
-        let series = record(plan, &case)?;
+        let series = match record(plan, &case) {
+            Err(Failure { exit: Exit::Unable, message }) => {
+                Series::unavailable(case.recorder.name, condition(plan, &case), message)
+            }
+            recorded => recorded?,
+        };
         done(
             number,
             &format!("{} of {} buses at {} bit/s", case.recorder.name, plan.buses, case.bitrate),
@@ -84,9 +89,8 @@ pub fn measure(
     Ok(())
 }
 
-fn record(plan: &RecordingPlan, case: &Case) -> failure::Result<Series> {
-    let name = case.recorder.name;
-    let condition = Condition {
+fn condition(plan: &RecordingPlan, case: &Case) -> Condition {
+    Condition {
         traffic: "flood".to_owned(),
         load_percent: 100,
         frames: plan.frames * u64::from(plan.buses),
@@ -99,32 +103,31 @@ fn record(plan: &RecordingPlan, case: &Case) -> failure::Result<Series> {
         }),
         instrument: "wire".to_owned(),
         ..Condition::default()
-    };
-    let failed = |why: String| Failure::failed(format!("study: record by {name}: {why}"));
+    }
+}
+
+fn record(plan: &RecordingPlan, case: &Case) -> failure::Result<Series> {
+    let name = case.recorder.name;
     let buses = Buses::new(plan.buses, case.bitrate)?;
-    let folder = tempfile::tempdir().map_err(|error| failed(format!("a folder: {error}")))?;
+    let folder = tempfile::tempdir().map_err(|error| failed(name, format!("a folder: {error}")))?;
     let file = folder.path().join(case.recorder.file);
     let assignment = Assignment { nodes: buses.nodes(), file: &file, mebibytes: plan.memory };
-    let mut running =
-        match RunningRecorder::start(&case.recorder.words(&assignment)?, folder.path()).map_err(failed)? {
-            Ok(running) => running,
-            Err(why) => return Ok(Series::unavailable(name, condition, why)),
-        };
+    let mut running = RunningRecorder::start(name, &case.recorder.words(&assignment)?, folder.path())?;
     let sent = buses.flood(plan.frames, plan.len)?;
-    running.wait_until_idle().map_err(failed)?;
-    let code = running.end().map_err(failed)?;
+    running.wait_until_idle()?;
+    let code = running.end()?;
     if sent.wire.slips > 0 {
-        let why =
-            format!("the machine is too slow for these buses: the wires waited {} times", sent.wire.slips);
-        return Ok(Series::unavailable(name, condition, why));
+        let slips = sent.wire.slips;
+        let why = format!("the machine is too slow for these buses: the wires waited {slips} times");
+        return Err(Failure::unable(why));
     }
     let received = recorder::frames_in(folder.path(), case.recorder)?;
     let ledger = ledger(&sent, received);
-    (case.recorder.agrees)(code, &ledger).map_err(failed)?;
+    (case.recorder.agrees)(code, &ledger).map_err(|why| failed(name, why))?;
     Ok(Series {
         method: name.to_owned(),
         quantity: RECORDING.to_owned(),
-        condition,
+        condition: condition(plan, case),
         ledger,
         wire: Some(sent.wire),
         ..Series::default()

@@ -1,360 +1,377 @@
-//! The gateway on another machine: `canter study role gateway` there executes the orders of `canter study run --gateway
-//! HOST` here, over one TCP connection, a line of JSON each way. Both have the same token, which nothing hides on its way:
-//! use it in a private network only.
+//! The gateway on another machine: `canter study run --gateway-by "ssh pi"` starts `canter study gateway` there as a
+//! subprocess, which executes the orders on its standard input and answers on its standard output, a line of JSON each.
+//! The far side ends when its standard input does, and restores its machine: it outlives no killed run and no lost
+//! connection.
 
 use super::{
     ethernet::Ethernet,
     load::{self, Part, Running},
-    side::{Begun, Local, Order, Place, Side},
+    preparation::Rate,
+    side::{Local, Order, Place, Side},
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    options::Common,
 };
 use canter_io::Interface;
+use canter_measure::identity::Build;
 use canter_route::rules::counts::Counts;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
-    io::{BufRead, BufReader, ErrorKind, Write},
-    net::{TcpListener, TcpStream},
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    io::{self, BufRead, BufReader, Read, Write},
+    iter,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
-/// The default port of a role.
-pub const PORT: u16 = 10029;
+/// Timeout of the greeting: somebody may have to type a passphrase.
+pub const GREETING_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of an answer: a gateway with 2048 rules starts slowly on a slow machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often a role checks for its end.
+/// How long the far side may take to end, before the near side kills the command that carries it.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the near side checks whether that command has ended.
+const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long to wait for another line of standard error after the end.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(200);
+/// How often the far side checks for a signal.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a connection may take to show its token: the next one waits meanwhile.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may give no order: longer than any series takes.
-const ORDER_TIMEOUT: Duration = Duration::from_secs(3600);
-/// The limit of a line's length.
-const LINE_BYTES_MAX: u64 = 1 << 20;
-/// The protocol's version, which must be the same at both ends.
-const PROTOCOL: u32 = 2;
 
-/// Where the token of both machines comes from.
-const TOKEN_HELP: &str = "--token-file FILE, or CANTER_STUDY_TOKEN";
-
-/// The token: the file's first line, else the environment's; empty if there is neither.
-pub fn token(file: Option<&Path>) -> failure::Result<String> {
-    let Some(file) = file else { return Ok(std::env::var("CANTER_STUDY_TOKEN").unwrap_or_default()) };
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::failed(format!("{}: read: {error}", file.display())))?;
-    match text.lines().next().map(str::trim) {
-        Some(token) if !token.is_empty() => Ok(token.to_owned()),
-        _ => Err(Failure::failed(format!("{}: the token: its first line is empty", file.display()))),
-    }
+/// The first line of the far side.
+#[derive(Serialize, Deserialize)]
+struct Greeting {
+    build: String,
+    /// The addresses of the far side and of the near side, for an Ethernet load between the two.
+    addresses: Option<[String; 2]>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 enum Request {
-    Hello {
-        protocol: u32,
-        #[serde(default)]
-        token: String,
-    },
     Begin(Order),
     End,
 }
 
+/// The gateway's account at its end, or why an order was not executed.
+type Answer = Result<Counts, Refusal>;
+
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Answer {
-    /// The kernel of the role's machine.
-    Hello {
-        protocol: u32,
-        kernel: String,
-    },
-    Running,
+enum Refusal {
+    /// The far machine cannot.
     Unable(String),
-    Ended(Counts),
     Failed(String),
+}
+
+/// What must be the same on both sides.
+fn build() -> String {
+    let Build { commit, sources } = Build::current();
+    format!("{} (commit {commit:?}, sources {sources})", env!("CARGO_PKG_VERSION"))
 }
 
 /// A gateway on another machine.
 pub struct Remote {
-    host: String,
-    stream: BufReader<TcpStream>,
-    /// The other machine's kernel.
-    pub kernel: String,
+    /// The command that starts programs there.
+    by: String,
+    process: Child,
+    /// `None`: the far side is lost.
+    orders: Option<ChildStdin>,
+    answers: Receiver<String>,
+    /// Lines of standard error.
+    complaints: Receiver<String>,
+    addresses: Option<[String; 2]>,
     load: Option<Running>,
+    stop: Arc<AtomicBool>,
+    /// Ctrl-C, which also ends ssh.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Remote {
-    /// Connects to a role that has this token; `host` is a name or an address, with `:PORT` unless it is the default.
-    pub fn connect(host: &str, token: &str) -> failure::Result<Self> {
-        let address = if host.contains(':') { host.to_owned() } else { format!("{host}:{PORT}") };
-        let failed = |error: std::io::Error| {
-            let way_out =
-                "canter study role gateway --interfaces IN,OUT --listen 0.0.0.0 --token-file FILE there";
-            Failure::failed(format!("{address}: connect: {error} ({way_out})"))
+    /// Starts the far side by a command to which `canter study gateway IN OUT` is appended; its words are split as a shell
+    /// does.
+    pub fn start(by: &str, ends: [&str; 2], greeting_timeout: Duration) -> failure::Result<Self> {
+        let words = shlex::split(by).filter(|words| !words.is_empty());
+        let Some(words) = words else {
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("--gateway-by {by}: not a command (\"ssh HOST\")"),
+            ));
         };
-        let stream = TcpStream::connect(&address).map_err(failed)?;
-        stream
-            .set_read_timeout(Some(ANSWER_TIMEOUT))
-            .and_then(|()| stream.set_nodelay(true))
-            .map_err(failed)?;
-        let host = address.rsplit_once(':').map_or(address.clone(), |(host, _)| host.to_owned());
-        let mut remote = Self { host, stream: BufReader::new(stream), kernel: String::new(), load: None };
-        match remote.ask(&Request::Hello { protocol: PROTOCOL, token: token.to_owned() })? {
-            Answer::Hello { protocol: PROTOCOL, kernel } => remote.kernel = kernel,
-            Answer::Failed(why) => return Err(Failure::failed(format!("{address}: connect: {why}"))),
-            _ => {
-                return Err(Failure::failed(format!(
-                    "{address}: connect: the role is another version of canter (use the same version on both machines)"
-                )));
-            }
+        let failed = |what: String| Failure::failed(format!("--gateway-by {by:?}: {what}"));
+        let mut process = Command::new(&words[0])
+            .args(&words[1..])
+            .args(["canter", "study", "gateway"])
+            .args(ends)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(format!("start {}: {error} (\"ssh HOST\")", words[0])))?;
+        let (Some(answers), Some(complaints)) = (process.stdout.take(), process.stderr.take()) else {
+            return Err(failed("start: no pipes".to_owned()));
+        };
+        let stop = interrupt_flag()?;
+        let mut remote = Self {
+            by: by.to_owned(),
+            orders: process.stdin.take(),
+            process,
+            answers: lines(answers, Some(Arc::clone(&stop))),
+            complaints: lines(complaints, None),
+            addresses: None,
+            load: None,
+            stop,
+            interrupted: interrupt_flag()?,
+        };
+        let way_out = format!("needs this build of canter there; try {by} canter --version");
+        let greeting: Greeting = remote.receive(greeting_timeout, &way_out)?;
+        if greeting.build != build() {
+            let there = greeting.build;
+            return Err(failed(format!(
+                "canter is {there} there and {} here (install the same build)",
+                build()
+            )));
         }
+        remote.addresses = greeting.addresses;
         Ok(remote)
     }
 
-    fn ask(&mut self, request: &Request) -> failure::Result<Answer> {
-        let sent = send(self.stream.get_mut(), request).and_then(|()| {
-            let never = AtomicBool::new(true); // never set: the timeout ends the wait
-            receive(&mut self.stream, &never, ANSWER_TIMEOUT)
-        });
-        match sent {
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => {
-                Err(Failure::failed(format!("{}: the gateway's machine closed the connection", self.host)))
-            }
-            Err(error) => Err(Failure::failed(format!("{}: the gateway's machine: {error}", self.host))),
+    fn ask(&mut self, request: &Request) -> failure::Result<Counts> {
+        const WAY_OUT: &str = "the same command continues";
+        let sent = self.orders.as_mut().map(|orders| send(orders, request));
+        if let Some(Err(error)) = sent
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            return Err(self.lose(&error.to_string(), WAY_OUT));
         }
+        let answer: Answer = self.receive(ANSWER_TIMEOUT, WAY_OUT)?; // after a broken pipe: the far side's last words
+        answer.map_err(|refusal| match refusal {
+            Refusal::Unable(why) => Failure::unable(why),
+            Refusal::Failed(why) => Failure::failed(format!("--gateway-by {:?}: {why}", self.by)),
+        })
+    }
+
+    /// Receives a line. If it does not come, the far side is lost.
+    fn receive<T: DeserializeOwned>(&mut self, timeout: Duration, way_out: &str) -> failure::Result<T> {
+        match self.answers.recv_timeout(timeout) {
+            Ok(line) => serde_json::from_str(&line)
+                .map_err(|_| self.lose(&format!("{line:?} is no answer of canter"), way_out)),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(self.lose(&format!("no answer within {} s", timeout.as_secs()), way_out))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.lose("", way_out)),
+        }
+    }
+
+    /// Ends the far side; without a reason, the reason is its exit code and its last words.
+    fn lose(&mut self, why: &str, way_out: &str) -> Failure {
+        let status = self.end_process();
+        let why = match (why, status, self.complaints().last()) {
+            ("", status, None) => status,
+            ("", status, Some(complaint)) => format!("{status}: {complaint}"),
+            (why, ..) => why.to_owned(),
+        };
+        let exit = if self.interrupted.load(Ordering::Acquire) { Exit::Interrupted } else { Exit::Failed };
+        Failure::new(exit, format!("--gateway-by {:?}: {why} ({way_out})", self.by))
+    }
+
+    /// Closes the standard input of the far side and waits for its end; returns how it ended.
+    fn end_process(&mut self) -> String {
+        self.orders = None;
+        let since = Instant::now();
+        while since.elapsed() < END_TIMEOUT {
+            match self.process.try_wait() {
+                Ok(None) => thread::sleep(END_CHECK_INTERVAL),
+                Ok(Some(status)) => return format!("ended, {status}"),
+                Err(error) => return error.to_string(),
+            }
+        }
+        let _ = self.process.kill(); // fails only for a process that has ended
+        let _ = self.process.wait();
+        "killed".to_owned()
+    }
+
+    fn complaints(&self) -> impl Iterator<Item = String> {
+        let next = || self.complaints.recv_timeout(LAST_WORDS_TIMEOUT).ok();
+        iter::from_fn(next).map(|line| line.trim_start_matches("canter: ").to_owned())
     }
 }
 
 impl Side for Remote {
-    fn begin(&mut self, order: &Order) -> failure::Result<Begun> {
-        match self.ask(&Request::Begin(order.clone()))? {
-            Answer::Running => {}
-            Answer::Unable(why) => return Ok(Begun::Unable(why)),
-            Answer::Failed(why) => return Err(Failure::failed(format!("{}: {why}", self.host))),
-            _ => return Err(Failure::failed(format!("{}: unexpected answer of the role", self.host))),
-        }
-        let own = self.stream.get_ref().local_addr().map(|address| address.ip().to_string());
-        let own =
-            own.map_err(|error| Failure::failed(format!("{}: the gateway's machine: {error}", self.host)))?;
-        let ethernet = Ethernet::between(&self.host, &own);
-        match load::start(order.load, None, Some(&ethernet), Part::Other)? {
+    fn begin(&mut self, order: &Order) -> failure::Result<()> {
+        self.ask(&Request::Begin(order.clone()))?;
+        let ethernet = self.addresses.as_ref().map(|[gateway, own]| Ethernet::between(gateway, own));
+        match load::start(order.load, None, ethernet.as_ref(), Part::Other) {
             Ok(load) => self.load = Some(load),
-            Err(why) => {
+            Err(failure) => {
                 self.end()?;
-                return Ok(Begun::Unable(why));
+                return Err(failure);
             }
         }
-        Ok(Begun::Running)
+        Ok(())
     }
 
     fn end(&mut self) -> failure::Result<Counts> {
         self.load = None;
-        match self.ask(&Request::End)? {
-            Answer::Ended(counts) => Ok(counts),
-            Answer::Failed(why) => Err(Failure::failed(format!("{}: {why}", self.host))),
-            _ => Err(Failure::failed(format!("{}: unexpected answer of the role", self.host))),
-        }
+        self.ask(&Request::End)
     }
 
     fn interfaces(&self) -> failure::Result<Vec<Interface>> {
         Ok(Vec::new()) // none of this machine
     }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    fn is_lost(&self) -> bool {
+        self.orders.is_none()
+    }
 }
 
-fn send(stream: &mut TcpStream, message: &impl Serialize) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(message).map_err(std::io::Error::other)?;
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.load = None;
+        self.end_process();
+        self.complaints().for_each(|line| eprintln!("canter: --gateway-by {:?}: {line}", self.by));
+    }
+}
+
+/// The lines of a stream, as they come; its end sets `ended`.
+fn lines(source: impl Read + Send + 'static, ended: Option<Arc<AtomicBool>>) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(source).lines().map_while(Result::ok) {
+            let _ = sender.send(line); // fails when nobody reads on
+        }
+        if let Some(ended) = ended {
+            ended.store(true, Ordering::Release);
+        }
+    });
+    receiver
+}
+
+fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    stream.write_all(&line)
+    stream.write_all(&line)?;
+    stream.flush()
 }
 
-/// Receives a message. `None`: the other end closed the connection or was silent for `patience`, or `stop` is set.
-fn receive<T: DeserializeOwned>(
-    stream: &mut BufReader<TcpStream>,
-    stop: &AtomicBool,
-    patience: Duration,
-) -> std::io::Result<Option<T>> {
-    let mut line = Vec::new();
-    let since = Instant::now();
+/// The far side: executes orders until standard input ends, or a signal comes.
+pub fn serve(input: String, output: String) -> failure::Result {
+    let addresses = addresses(&std::env::var("SSH_CONNECTION").unwrap_or_default());
+    let greeting = Greeting { build: build(), addresses: addresses.clone() };
+    let place = Place { input, output, part: Part::Gateway, addresses, ..Place::default() };
+    let mut local = Local::new(place)?;
+    local.set_up(Rate::Classic)?;
+    let failed = |error: io::Error| Failure::failed(format!("study gateway: answer: {error}"));
+    send(&mut io::stdout(), &greeting).map_err(failed)?;
+    let orders = lines(io::stdin(), None);
     loop {
-        if since.elapsed() > patience {
-            return Ok(None);
-        }
-        let left = LINE_BYTES_MAX.saturating_sub(line.len() as u64);
-        match std::io::Read::take(&mut *stream, left).read_until(b'\n', &mut line) {
-            Ok(_) if line.last() == Some(&b'\n') => break,
-            Ok(0) if line.is_empty() => return Ok(None),
-            Ok(_) => return Err(ErrorKind::UnexpectedEof.into()),
-            // The bytes received so far are in `line`.
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                if stop.load(Ordering::Acquire) {
-                    return Ok(None);
-                }
+        let answer = match orders.recv_timeout(STOP_CHECK_INTERVAL) {
+            Ok(line) => match serde_json::from_str(&line) {
+                Ok(request) => answer(&mut local, request),
+                Err(error) => Err(Refusal::Failed(format!("order: {error}"))),
+            },
+            Err(RecvTimeoutError::Disconnected) => return local.end().map(|_| Exit::Done),
+            Err(RecvTimeoutError::Timeout) if local.stop().load(Ordering::Acquire) => {
+                local.end()?;
+                return Err(Failure::new(Exit::Interrupted, "study gateway: interrupted"));
             }
-            Err(error) => return Err(error),
-        }
-    }
-    serde_json::from_slice(&line).map(Some).map_err(std::io::Error::other)
-}
-
-/// Serves orders until it is ended by a signal. Without a token only programs of this machine may give them.
-pub fn serve(place: &Place, listen: &str, token: &str, common: &Common) -> failure::Result {
-    let address = if listen.contains(':') { listen.to_owned() } else { format!("{listen}:{PORT}") };
-    let failed = |error: std::io::Error| Failure::failed(format!("{address}: listen: {error}"));
-    let listener = TcpListener::bind(&address).map_err(failed)?;
-    if token.is_empty() && !listener.local_addr().map_err(failed)?.ip().is_loopback() {
-        return Err(Failure::new(
-            Exit::Usage,
-            format!("{address}: listen: needs a token, the same on both machines ({TOKEN_HELP})"),
-        ));
-    }
-    for name in [&place.input, &place.output] {
-        super::preparation::set_up(name, super::preparation::Rate::Classic)?;
-    }
-    if !common.quiet {
-        eprintln!(
-            "study: gateway {} → {} waits for orders at {address}; Ctrl-C ends it",
-            place.input, place.output
-        );
-    }
-    let stop = interrupt_flag()?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    while !stop.load(Ordering::Acquire) {
-        let served = match listener.accept() {
-            Ok((stream, _)) => serve_one(stream, place, token, &stop, HELLO_TIMEOUT),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                std::thread::sleep(STOP_CHECK_INTERVAL);
-                Ok(())
-            }
-            Err(error) => Err(failed(error)),
+            Err(RecvTimeoutError::Timeout) => continue,
         };
-        if let Err(failure) = served {
-            eprintln!("canter: {failure}"); // the role waits for the next connection
-        }
+        send(&mut io::stdout(), &answer).map_err(failed)?; // an error ends what runs: `local` is dropped
     }
-    Ok(Exit::Done)
 }
 
-fn serve_one(
-    stream: TcpStream,
-    place: &Place,
-    token: &str,
-    stop: &AtomicBool,
-    hello_timeout: Duration,
-) -> failure::Result<()> {
-    let failed = |error: std::io::Error| Failure::failed(format!("study: orders: {error}"));
-    let modes =
-        stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(STOP_CHECK_INTERVAL)));
-    modes.and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
-    let own = stream.local_addr().map_err(failed)?.ip().to_string();
-    let peer = stream.peer_addr().map_err(failed)?.ip().to_string();
-    let place = Place { addresses: Some([own, peer]), part: Part::Gateway, ..place.clone() };
-    let mut local = Local::new(place.clone());
-    let mut stream = BufReader::new(stream);
-    match receive(&mut stream, stop, hello_timeout).map_err(failed)? {
-        Some(Request::Hello { token: shown, .. }) if same(&shown, token) => {
-            let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-            let hello = Answer::Hello { protocol: PROTOCOL, kernel: kernel.trim().to_owned() };
-            send(stream.get_mut(), &hello).map_err(failed)?;
-        }
-        Some(_) => {
-            let why = format!("the role has another token ({TOKEN_HELP})");
-            return send(stream.get_mut(), &Answer::Failed(why)).map_err(failed);
-        }
-        None => return Ok(()),
-    }
-    while let Some(request) = receive(&mut stream, stop, ORDER_TIMEOUT).map_err(failed)? {
-        let answer = answer(&mut local, &place, request);
-        send(stream.get_mut(), &answer).map_err(failed)?;
-    }
-    Ok(()) // dropping `local` ends a running gateway
+/// The addresses of this machine and of the one that gives orders, by the variable of ssh(1): `CLIENT PORT SERVER PORT`.
+fn addresses(ssh_connection: &str) -> Option<[String; 2]> {
+    let words: Vec<&str> = ssh_connection.split(' ').collect();
+    let [other, _, own, _] = words[..] else { return None };
+    Some([own.to_owned(), other.to_owned()])
 }
 
-/// Whether two tokens are the same; takes as long wherever they differ.
-fn same(one: &str, other: &str) -> bool {
-    let differences = one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-    one.len() == other.len() && differences == 0
-}
-
-fn answer(local: &mut Local, place: &Place, request: Request) -> Answer {
-    let failed = |failure: Failure| Answer::Failed(failure.message);
-    match request {
-        Request::Hello { .. } => Answer::Failed("a second greeting".to_owned()),
+fn answer(local: &mut Local, request: Request) -> Answer {
+    let done = match request {
         Request::Begin(order) => {
-            let rate = super::preparation::Rate::of(order.fd);
-            let up = [&place.input, &place.output].map(|name| super::preparation::set_up(name, rate));
-            match up.into_iter().collect::<Result<Vec<_>, _>>().and_then(|_| local.begin(&order)) {
-                Ok(Begun::Running) => Answer::Running,
-                Ok(Begun::Unable(why)) => Answer::Unable(why),
-                Err(failure) => failed(failure),
-            }
+            local.set_up(Rate::of(order.fd)).and_then(|()| local.begin(&order)).map(|()| Counts::default())
         }
-        Request::End => local.end().map_or_else(failed, Answer::Ended),
-    }
+        Request::End => local.end(),
+    };
+    done.map_err(|failure| match failure.exit {
+        Exit::Unable => Refusal::Unable(failure.message),
+        _ => Refusal::Failed(failure.message),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
 
-    /// A role that serves one connection on a free port, and what comes of it.
-    fn role(
-        token: &'static str,
-        hello_timeout: Duration,
-    ) -> (String, thread::JoinHandle<failure::Result<()>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let serve = move || {
-            let (stream, _) = listener.accept().unwrap();
-            serve_one(stream, &Place::default(), token, &AtomicBool::new(false), hello_timeout)
-        };
-        (address, thread::spawn(serve))
+    /// The error of a prefix, which must be one line.
+    fn refusal(by: &str, greeting_timeout: Duration) -> Failure {
+        let started = Remote::start(by, ["can3", "can4"], greeting_timeout);
+        let failure = started.err().unwrap_or_else(|| panic!("{by} was taken"));
+        assert_eq!(failure.message.lines().count(), 1, "{}", failure.message);
+        failure
     }
 
     #[test]
-    fn a_role_takes_orders_from_its_own_token_only() {
-        let (address, served) = role("secret", HELLO_TIMEOUT);
-        let remote =
-            Remote::connect(&address, "secret").unwrap_or_else(|failure| panic!("{}", failure.message));
-        assert!(!remote.kernel.is_empty());
-        drop(remote);
-        assert!(served.join().unwrap().is_ok());
-        for wrong in ["", "secre", "secret2", "Secret"] {
-            let (address, served) = role("secret", HELLO_TIMEOUT);
-            let failure = Remote::connect(&address, wrong).err().expect("it is another token");
-            assert!(failure.message.contains("another token"), "{}", failure.message);
-            assert!(served.join().unwrap().is_ok());
+    fn a_prefix_that_starts_no_canter_is_one_line() {
+        let greeting =
+            |build: &str| format!(r#"sh -c "echo '{{\"build\":\"{build}\",\"addresses\":null}}'; cat" --"#);
+        for (by, parts) in [
+            ("no-such-program pi", &["start no-such-program: ", "ssh HOST"][..]),
+            ("sh -c 'exec no-such-canter' --", &["ended, exit status: 127", "no-such-canter", "this build"]),
+            ("sh -c 'echo no route to pi >&2; exit 255'", &["exit status: 255: no route to pi"]),
+            ("sh -c 'kill -9 $$'", &["signal: 9"]),
+            ("echo", &["\"canter study gateway can3 can4\" is no answer of canter"]),
+            (&greeting("0.0.1"), &["canter is 0.0.1 there", "here (install the same build)"]),
+        ] {
+            let failure = refusal(by, GREETING_TIMEOUT);
+            assert_eq!(failure.exit, Exit::Failed);
+            for part in parts {
+                assert!(failure.message.contains(part), "{part}: {}", failure.message);
+            }
         }
     }
 
     #[test]
-    fn an_order_without_a_greeting_is_refused() {
-        let (address, served) = role("", HELLO_TIMEOUT);
-        let mut stream = TcpStream::connect(address).unwrap();
-        send(&mut stream, &Request::End).unwrap();
-        let answer = receive(&mut BufReader::new(stream), &AtomicBool::new(false), ANSWER_TIMEOUT);
-        assert!(matches!(answer, Ok(Some(Answer::Failed(_)))));
-        assert!(served.join().unwrap().is_ok());
+    fn a_prefix_without_a_word_is_a_wrong_command_line() {
+        for by in ["", " ", "sh -c 'open"] {
+            assert_eq!(refusal(by, GREETING_TIMEOUT).exit, Exit::Usage, "{by}");
+        }
     }
 
     #[test]
-    fn a_connection_that_says_nothing_does_not_keep_the_role_from_the_next() {
-        let (address, served) = role("secret", Duration::from_millis(1));
-        let silent = TcpStream::connect(address).unwrap();
-        assert!(served.join().unwrap().is_ok(), "it ends while the other end is open");
-        drop(silent);
+    fn a_prefix_that_says_nothing_is_given_up() {
+        let failure = refusal("sh -c 'cat >&2' --", Duration::from_secs(1));
+        let why = "no answer within 1 s (needs this build of canter there; try sh -c 'cat >&2' -- canter --version)";
+        assert!(failure.message.ends_with(why), "{failure}");
     }
 
     #[test]
-    fn a_token_is_the_first_line_of_its_file() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(token(Some(file.path())).is_err());
-        std::fs::write(file.path(), "secret \nmore\n").unwrap();
-        assert_eq!(token(Some(file.path())).ok().as_deref(), Some("secret"));
+    fn a_far_side_that_has_ended_is_lost() {
+        let greeting =
+            serde_json::to_string(&Greeting { build: build(), addresses: None }).expect("it is text");
+        let script = format!("echo {}; echo gone >&2", shlex::try_quote(&greeting).expect("no zero byte"));
+        let by = format!("sh -c {}", shlex::try_quote(&script).expect("no zero byte"));
+        let started = Remote::start(&by, ["can3", "can4"], GREETING_TIMEOUT);
+        let mut remote = started.unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(!remote.is_lost());
+        let failure = remote.end().expect_err("nobody answers");
+        assert!(failure.message.contains("exit status: 0: gone (the same command continues)"), "{failure}");
+        assert!(remote.is_lost());
+    }
+
+    #[test]
+    fn the_addresses_of_both_machines_are_those_of_ssh() {
+        let known = addresses("192.168.1.2 50022 192.168.1.5 22");
+        assert_eq!(known, Some(["192.168.1.5".to_owned(), "192.168.1.2".to_owned()]));
+        assert_eq!(addresses(""), None);
     }
 }

@@ -10,7 +10,10 @@ use super::{
     rules::Rules,
     tuning::{Tuned, Tuning},
 };
-use canter_cli::failure::{self, Failure};
+use canter_cli::{
+    failure::{self, Failure},
+    interrupt::interrupt_flag,
+};
 use canter_io::{
     Interface,
     netlink::can_gw::{self, Job},
@@ -23,7 +26,13 @@ use canter_route::{
     },
 };
 use serde::{Deserialize, Serialize};
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 /// A gateway to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,19 +49,22 @@ pub struct Order {
     pub fd: bool,
 }
 
-/// The result of an order.
-pub enum Begun {
-    Running,
-    /// The reason why this machine cannot.
-    Unable(String),
-}
-
 pub trait Side {
-    fn begin(&mut self, order: &Order) -> failure::Result<Begun>;
+    /// Starts the gateway and the load.
+    ///
+    /// # Errors
+    /// With [`Exit::Unable`](failure::Exit::Unable) the reason why the gateway's machine cannot.
+    fn begin(&mut self, order: &Order) -> failure::Result<()>;
     /// Ends the gateway.
     fn end(&mut self) -> failure::Result<Counts>;
     /// The gateway's interfaces, if they are on this machine.
     fn interfaces(&self) -> failure::Result<Vec<Interface>>;
+    /// Set by Ctrl-C, and when the gateway's machine is lost: it ends a measurement.
+    fn stop(&self) -> &AtomicBool;
+    /// Whether no order reaches the gateway's machine any more.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 /// The interfaces and processors of the gateway's machine.
@@ -79,6 +91,7 @@ pub struct Local {
     running: Option<Started>,
     /// The cards of the running gateway.
     fitted: Vec<Fitted>,
+    stop: Arc<AtomicBool>,
 }
 
 struct Started {
@@ -101,20 +114,25 @@ enum Gateway {
 
 impl Local {
     /// Does not bring up any interface.
-    pub fn new(place: Place) -> Self {
-        Self { place, ethernet: None, running: None, fitted: Vec::new() }
+    pub fn new(place: Place) -> failure::Result<Self> {
+        Ok(Self { place, ethernet: None, running: None, fitted: Vec::new(), stop: interrupt_flag()? })
+    }
+
+    /// Brings its two interfaces up.
+    pub fn set_up(&self, rate: Rate) -> failure::Result<()> {
+        [&self.place.input, &self.place.output].into_iter().try_for_each(|name| set_up(name, rate).map(drop))
     }
 
     fn prepare_ethernet(&mut self) -> failure::Result<()> {
         if self.ethernet.is_some() {
             return Ok(());
         }
-        self.ethernet = match &self.place.addresses {
-            Some([own, other]) => Some(Ethernet::between(own, other)),
-            None => Ethernet::of_lab()?,
+        self.ethernet = match (self.place.part, &self.place.addresses) {
+            (Part::Both, _) => Ethernet::of_lab()?,
+            (_, addresses) => addresses.as_ref().map(|[own, other]| Ethernet::between(own, other)),
         };
-        if let (Some(processor), None, Some(_)) =
-            (self.place.processor, &self.place.addresses, &self.ethernet)
+        if let (Some(processor), Part::Both, Some(_)) =
+            (self.place.processor, self.place.part, &self.ethernet)
         {
             let [gateways, other] = Ethernet::CARDS;
             place_interrupts(&[gateways], processor)?;
@@ -123,21 +141,18 @@ impl Local {
         Ok(())
     }
 
-    /// Binds the cards to the driver that the method needs and brings them up; the inner `Err` is the reason why not.
-    fn fit(&mut self, order: &Order) -> failure::Result<Result<(), String>> {
+    /// Binds the cards to the driver that the method needs and brings them up.
+    fn fit(&mut self, order: &Order) -> failure::Result<()> {
         let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NO_GATEWAY) else {
-            return Ok(Ok(()));
+            return Ok(());
         };
         self.fitted.clear(); // restores the cards of a method that failed to start
-        match cards::fit(addresses, &order.method)? {
-            Ok(fitted) => self.fitted = fitted,
-            Err(why) => return Ok(Err(why)),
-        }
+        self.fitted = cards::fit(addresses, &order.method)?;
         for (card, end) in self.fitted.iter().zip([&mut self.place.input, &mut self.place.output]) {
             end.clone_from(&card.name);
             set_up(end, Rate::of(order.fd))?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Starts a gateway while another node on its bus acknowledges frames.
@@ -157,45 +172,38 @@ impl Local {
 }
 
 impl Side for Local {
-    fn begin(&mut self, order: &Order) -> failure::Result<Begun> {
+    fn begin(&mut self, order: &Order) -> failure::Result<()> {
         let rules: Rules =
             order.rules.parse().map_err(|error| Failure::failed(format!("study: rules: {error}")))?;
         if order.load.is_ethernet() {
             self.prepare_ethernet()?;
         }
-        if let Err(why) = self.fit(order)? {
-            return Ok(Begun::Unable(why));
-        }
+        self.fit(order)?;
         let tuning = match order.irq_priority {
             0 => Tuning::Usual,
             priority => Tuning::InterruptPriority(priority),
         };
-        let tuned = match tuning.apply(&[&self.place.input, &self.place.output])? {
-            Ok(tuned) => tuned,
-            Err(why) => return Ok(Begun::Unable(why)),
-        };
+        let tuned = tuning.apply(&[&self.place.input, &self.place.output])?;
         let via = make_hops(&rules)?;
         let file = rule_file(&rules, &self.place)?;
         let start = || start(&self.place, order, &rules, file.as_ref().map(tempfile::NamedTempFile::path));
-        let gateway = match self.start_acknowledged(Rate::of(order.fd), start)? {
+        let gateway = match self.start_acknowledged(Rate::of(order.fd), start) {
             Ok(gateway) => gateway,
-            Err(why) => return delete_all(via).map(|()| Begun::Unable(why)),
+            Err(failure) => {
+                delete_all(via)?;
+                return Err(failure);
+            }
         };
         let mut started = Started { gateway, via, _tuned: tuned, _load: Running::default(), _rules: file };
-        let load = load::start(order.load, self.place.processor, self.ethernet.as_ref(), self.place.part);
-        match load {
-            Ok(Ok(load)) => started._load = load,
-            Ok(Err(why)) => {
-                finish(started)?;
-                return Ok(Begun::Unable(why));
-            }
+        match load::start(order.load, self.place.processor, self.ethernet.as_ref(), self.place.part) {
+            Ok(load) => started._load = load,
             Err(failure) => {
                 finish(started)?;
                 return Err(failure);
             }
         }
         self.running = Some(started);
-        Ok(Begun::Running)
+        Ok(())
     }
 
     fn end(&mut self) -> failure::Result<Counts> {
@@ -210,6 +218,10 @@ impl Side for Local {
             return Ok(Vec::new()); // nothing routes
         }
         Ok(vec![Interface::find(&self.place.input)?, Interface::find(&self.place.output)?])
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
     }
 }
 
@@ -259,49 +271,32 @@ fn rule_file(rules: &Rules, place: &Place) -> failure::Result<Option<tempfile::N
     Ok(Some(file))
 }
 
-/// The inner `Err` is the reason why this machine cannot.
-fn start(
-    place: &Place,
-    order: &Order,
-    rules: &Rules,
-    file: Option<&Path>,
-) -> failure::Result<Result<Gateway, String>> {
+fn start(place: &Place, order: &Order, rules: &Rules, file: Option<&Path>) -> failure::Result<Gateway> {
     if order.method == NO_GATEWAY {
-        return Ok(Ok(Gateway::Nothing));
+        return Ok(Gateway::Nothing);
     }
-    let stands = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);
-    if let (Some(file), true) = (file, stands) {
+    let rules_apply = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);
+    if let (Some(file), true) = (file, rules_apply) {
         let before = install::installed()?;
-        let output = canter()?
+        let output = Command::new(super::program()?)
             .args(["rules", "apply", "--keep", "--quiet"])
             .arg(file)
             .output()
             .map_err(|error| Failure::failed(format!("study: rules apply: {error}")))?;
         return match output.status.success() {
-            true => Ok(Ok(Gateway::Jobs(added(install::installed()?, &before)))),
-            false => Ok(Err(reason(&String::from_utf8_lossy(&output.stderr)))),
+            true => Ok(Gateway::Jobs(added(install::installed()?, &before))),
+            false => Err(super::unable(&String::from_utf8_lossy(&output.stderr))),
         };
     }
-    let by_rules = matches!(rules, Rules::Hops(_)) && file.is_some();
-    let started = child::Gateway::start(&child::Order {
-        ends: (!by_rules).then_some([&place.input, &place.output]),
+    let routes_in_file = matches!(rules, Rules::Hops(_)) && file.is_some();
+    let gateway = child::Gateway::start(&child::Order {
+        ends: (!routes_in_file).then_some([&place.input, &place.output]),
         method: &order.method,
         rules: file,
         cpu: place.processor,
         realtime: order.realtime,
     })?;
-    Ok(match started {
-        child::Started::Running(gateway) => Ok(Gateway::Process(gateway)),
-        child::Started::Unable(why) => Err(why),
-    })
-}
-
-fn canter() -> failure::Result<Command> {
-    super::program().map(Command::new)
-}
-
-fn reason(line: &str) -> String {
-    line.trim().trim_start_matches("canter: ").to_owned()
+    Ok(Gateway::Process(gateway))
 }
 
 impl Gateway {

@@ -10,7 +10,7 @@ use super::{
     load::Load,
     plan::{Case, LatencyPlan, NO_GATEWAY},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
-    side::{Begun, Order, Place, Side},
+    side::{Order, Place, Side},
 };
 use crate::{
     lab::topology,
@@ -29,7 +29,7 @@ use canter_route::{
     gateway::{kind::Method, table::paper_name},
     traffic::template::Template,
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::atomic::AtomicBool};
 
 /// The interfaces and processor of the sender's side.
 #[derive(Clone, Debug, Default)]
@@ -135,7 +135,7 @@ pub fn measure(
     let mut floor_ns = None;
     for (number, case) in cases.iter().enumerate().filter(|(number, _)| !known.contains(number)) {
         if floor_ns.is_none() {
-            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::default(), 0))?;
+            floor_ns = bed.floor(&bed.setup(plan, case)?, bed.meter(Load::default(), 0), side.stop())?;
         }
         match bed.case(plan, case, side) {
             Ok(mut one) => {
@@ -144,7 +144,7 @@ pub fn measure(
                 one.paper = study.paper_of_case(case, first).filter(|_| one.unavailable.is_empty());
                 step(Step::Measured(number, case, Box::new(one)));
             }
-            Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+            Err(failure) if failure.exit == Exit::Interrupted || side.is_lost() => return Err(failure),
             Err(failure) => step(Step::Failed(case, failure.message)),
         }
     }
@@ -192,10 +192,10 @@ impl Bed {
 
     /// The meter's floor: a measurement without a gateway, by another interface on the sender's bus. `None`: the
     /// instrument reports its floor with each result, or there is no such interface.
-    fn floor(&self, setup: &Setup, meter: Common) -> failure::Result<Option<u64>> {
+    fn floor(&self, setup: &Setup, meter: Common, stop: &AtomicBool) -> failure::Result<Option<u64>> {
         let Some(null) = &self.null else { return Ok(None) };
         let null = Setup { routed: null.clone(), null: true, timeline: false, ..setup.clone() };
-        let measured = measure_in_thread(&null, &meter, &[])?;
+        let measured = measure_in_thread(&null, &meter, &[], stop)?;
         Ok(Some(measured.series.latency_ns.map_or(0, |latency| latency.p50)))
     }
 
@@ -226,16 +226,18 @@ impl Bed {
             irq_priority: case.irq_priority,
             fd: plan.fd,
         };
-        if let Begun::Unable(reason) = side.begin(&order)? {
-            return unavailable(reason);
+        match side.begin(&order) {
+            Err(Failure { exit: Exit::Unable, message }) => return unavailable(message),
+            begun => begun?,
         }
         let watched = match method {
             Ok(method) if !method.kind.keeps_interfaces() => Ok(Vec::new()),
             _ => side.interfaces(),
         };
         let meter = self.meter(case.load, plan.realtime);
-        let measured = watched
-            .and_then(|watched| measure_in_thread(&setup, &meter, &watched.iter().collect::<Vec<_>>()));
+        let measured = watched.and_then(|watched| {
+            measure_in_thread(&setup, &meter, &watched.iter().collect::<Vec<_>>(), side.stop())
+        });
         let counts = side.end()?; // also after an error: the next case begins anew
         let Measured { mut series, account, interrupted, .. } = match measured {
             Ok(measured) => measured,
@@ -254,8 +256,13 @@ impl Bed {
 }
 
 /// Measures in a separate thread, so that no other thread inherits its priority and processor.
-fn measure_in_thread(setup: &Setup, meter: &Common, watched: &[&Interface]) -> failure::Result<Measured> {
+fn measure_in_thread(
+    setup: &Setup,
+    meter: &Common,
+    watched: &[&Interface],
+    stop: &AtomicBool,
+) -> failure::Result<Measured> {
     let measured =
-        std::thread::scope(|scope| scope.spawn(|| measurement::measure(setup, meter, watched)).join());
+        std::thread::scope(|scope| scope.spawn(|| measurement::measure(setup, meter, watched, stop)).join());
     measured.unwrap_or_else(|_| Err(Failure::failed("study: the meter panicked")))
 }

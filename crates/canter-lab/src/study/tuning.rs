@@ -45,25 +45,23 @@ pub struct Tuned {
 }
 
 impl Tuning {
-    /// Changes the setting for these interfaces; the inner `Err` is the reason why this machine cannot.
-    pub fn apply(self, interfaces: &[&str]) -> failure::Result<Result<Tuned, String>> {
+    /// Changes the setting for these interfaces.
+    pub fn apply(self, interfaces: &[&str]) -> failure::Result<Tuned> {
         let undo = match self {
             Self::Usual => None,
             Self::InterruptPriority(_) => Some(Self::InterruptPriority(USUAL_PRIORITY)),
             Self::NetdevBudget(_) => Some(Self::NetdevBudget(netdev_budget()?)),
         };
-        if let Err(why) = self.set(interfaces) {
-            return Ok(Err(why));
-        }
-        Ok(Ok(Tuned { undo, interfaces: interfaces.iter().map(|&name| name.to_owned()).collect() }))
+        self.set(interfaces)?;
+        Ok(Tuned { undo, interfaces: interfaces.iter().map(|&name| name.to_owned()).collect() })
     }
 
-    fn set(self, interfaces: &[&str]) -> Result<(), String> {
+    fn set(self, interfaces: &[&str]) -> failure::Result<()> {
         match self {
             Self::Usual => Ok(()),
             Self::InterruptPriority(priority) => set_interrupt_priority(interfaces, priority),
             Self::NetdevBudget(frames) => fs::write(NETDEV_BUDGET, frames.to_string())
-                .map_err(|error| format!("{NETDEV_BUDGET}: {error}")),
+                .map_err(|error| Failure::unable(format!("{NETDEV_BUDGET}: {error}"))),
         }
     }
 }
@@ -84,18 +82,15 @@ fn netdev_budget() -> failure::Result<u32> {
     text.trim().parse().map_err(|_| failed(format!("\"{}\" is not a number", text.trim())))
 }
 
-fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> Result<(), String> {
+fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> failure::Result<()> {
     let threads = if handlers_are_threads() { interrupt_threads(interfaces) } else { Vec::new() };
     if threads.is_empty() {
         let whose = interfaces.join(", ");
-        return Err(format!(
+        return Err(Failure::unable(format!(
             "{whose}: interrupts are not threads here (they are on PREEMPT_RT, for socket interfaces)"
-        ));
+        )));
     }
-    for process in threads {
-        run(&["chrt", "-f", "-p", &priority.to_string(), &process]).map_err(|failure| failure.message)?;
-    }
-    Ok(())
+    threads.iter().try_for_each(|process| run(&["chrt", "-f", "-p", &priority.to_string(), process]))
 }
 
 /// Without this check, a driver's thread for other work could be mistaken for an interrupt thread.

@@ -32,15 +32,12 @@ pub struct Gateway {
     method: String,
 }
 
-pub enum Started {
-    Running(Gateway),
-    /// The reason why this machine cannot run it.
-    Unable(String),
-}
-
 impl Gateway {
-    /// Starts it; returns when it routes, or with the reason why it does not.
-    pub fn start(order: &Order<'_>) -> Result<Started> {
+    /// Starts it; returns when it routes.
+    ///
+    /// # Errors
+    /// The reason why it does not route, with [`Exit::Unable`] when this machine cannot run it.
+    pub fn start(order: &Order<'_>) -> Result<Self> {
         let Order { ends, method, rules, cpu, realtime } = *order;
         let failed = |error: io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
@@ -64,12 +61,12 @@ impl Gateway {
         log.read_line(&mut line).map_err(failed)?; // its announcement or its error
         if line.starts_with("gateway: ") {
             let log = Some(thread::spawn(move || io::read_to_string(log)));
-            return Ok(Started::Running(Self { process, log, method: method.to_owned() }));
+            return Ok(Self { process, log, method: method.to_owned() });
         }
         let code = process.wait().map_err(failed)?.code();
         let reason = line.trim().trim_start_matches("canter: ").to_owned();
         match code {
-            Some(code) if code == Exit::Unable as i32 => Ok(Started::Unable(reason)),
+            Some(code) if code == Exit::Unable as i32 => Err(Failure::unable(reason)),
             _ => Err(Failure::failed(format!("gateway {method}: {reason}"))),
         }
     }

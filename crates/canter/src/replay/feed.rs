@@ -111,13 +111,13 @@ impl Feed {
                 Err(error) => Err(error),
             };
             match played {
-                Ok(Ok(passed)) => {
+                Ok(Some(passed)) => {
                     self.tally.rounds += 1;
                     if passed == 0 {
                         break; // further rounds would have no frames either
                     }
                 }
-                Ok(Err(PlayerEnded)) => break,
+                Ok(None) => break,
                 Err(error) => {
                     failure = Some(error);
                     break;
@@ -130,8 +130,8 @@ impl Feed {
         (self.tally, failure)
     }
 
-    /// Reads the recording once; returns the number of frames that were passed on.
-    fn round(&mut self, mut recordings: Recordings) -> failure::Result<Result<u64, PlayerEnded>> {
+    /// Reads the recording once; returns the number of frames that were passed on. `None`: the player has ended.
+    fn round(&mut self, mut recordings: Recordings) -> failure::Result<Option<u64>> {
         self.timeline.restart();
         let (before, mut begin_ns) = (self.tally.passed, None);
         while let Some(recorded) = recordings.next()? {
@@ -148,14 +148,14 @@ impl Feed {
                 && self.hand_over().is_err()
             {
                 self.tally.buses = recordings.buses;
-                return Ok(Err(PlayerEnded));
+                return Ok(None);
             }
         }
         let (buses, remarks) = recordings.close(self.plan.opening.zone.is_some());
         self.tally.buses = buses;
         self.tally.notes = remarks.notes;
         self.tally.incomplete = remarks.incomplete;
-        Ok(Ok(self.tally.passed - before))
+        Ok(Some(self.tally.passed - before))
     }
 
     /// Appends a frame to the chunk if it is selected.

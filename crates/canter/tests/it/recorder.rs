@@ -28,7 +28,8 @@ pub const DEADLINE: Duration = Duration::from_secs(120);
 /// How long a program may take at most, for timeout(1). In the virtual clock without a limit: there hours pass in a second while
 /// the guest waits for the host's files, and what hangs is ended by the lab, whose limit is in real time.
 fn life() -> String {
-    let is_virtual = fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains("canter.clock=virtual"));
+    let is_virtual =
+        fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains("canter.clock=virtual"));
     if is_virtual { "0".to_owned() } else { DEADLINE.as_secs().to_string() }
 }
 

@@ -1,11 +1,11 @@
 //@ machine: --bus wire --net --clock virtual
-//! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway that is ordered over TCP,
+//! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway in another network namespace,
 //! and what becomes of a run that is interrupted.
 
 use crate::testbed::{self, alone, canter, output, series, start};
 use serde_json::Value;
 use std::{
-    fs,
+    env, fs,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -168,42 +168,142 @@ fn hops_go_through_virtual_interfaces_and_cost_something_each() {
     assert!(!output("ip", &["link"]).contains("canterhop"), "they are deleted at the end");
 }
 
+/// A network namespace with the gateway's cards, which return when this is dropped.
+struct Elsewhere;
+
+impl Elsewhere {
+    fn new() -> Self {
+        testbed::ip("netns add elsewhere");
+        testbed::ip("link set can3 netns elsewhere");
+        testbed::ip("link set can4 netns elsewhere");
+        Self
+    }
+
+    /// The prefix that starts programs there: `canter` is the program that is tested.
+    fn by() -> String {
+        let (folder, _) = testbed::program().rsplit_once('/').unwrap();
+        format!("env PATH={folder}:{} ip netns exec elsewhere", env::var("PATH").unwrap())
+    }
+
+    fn processes() -> Vec<String> {
+        output("ip", &["netns", "pids", "elsewhere"]).lines().map(str::to_owned).collect()
+    }
+
+    fn cangw(line: &str) -> String {
+        let words = ["netns", "exec", "elsewhere", "cangw"].into_iter().chain(line.split(' '));
+        start("ip", &words.collect::<Vec<_>>()).ended(testbed::DEADLINE).stdout // its exit code says nothing
+    }
+
+    /// Starts a long measurement there by this prefix, and waits until a gateway and a load run.
+    fn measure_by(&self, folder: &tempfile::TempDir, by: &str) -> testbed::Running {
+        let latency = "methods = [\"can-gw\"]\nrules = [\"xor\"]\nloads = [\"cpu\"]\nlens = [4]\ngap = \"5ms\"\ncount = 1000000\n";
+        let file = study(folder, "long", "sja1000", latency);
+        let run =
+            canter(&[&run_words(&file, by, folder.path().to_str().unwrap())[..], &["--quiet"]].concat());
+        testbed::eventually("a load and a gateway run", || {
+            Self::processes().len() >= 2 && Self::cangw("-L").contains("can3")
+        });
+        run
+    }
+
+    #[track_caller]
+    fn everything_has_ended(&self) {
+        testbed::eventually("no process is left", || Self::processes().is_empty());
+        assert!(!Self::cangw("-L").contains("can3"), "no job is left");
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        for process in Self::processes() {
+            start("kill", &["-KILL", &process]).ended(testbed::DEADLINE);
+        }
+        for card in ["can3", "can4"] {
+            testbed::ip(&format!("-n elsewhere link set {card} netns 1"));
+        }
+        testbed::ip("netns delete elsewhere");
+    }
+}
+
+fn run_words<'a>(file: &'a str, by: &'a str, out: &'a str) -> Vec<&'a str> {
+    let interfaces = ["--interfaces", "can0,can1,can2", "--gateway", "can3,can4"];
+    [&["study", "run", file][..], &interfaces, &["--gateway-by", by, "--out", out]].concat()
+}
+
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
-fn a_gateway_elsewhere_is_ordered_over_tcp_and_ends_with_the_connection() {
+fn a_gateway_elsewhere_is_ordered_through_a_command() {
     let _alone = alone();
+    let elsewhere = Elsewhere::new();
     let folder = tempfile::tempdir().unwrap();
-    let latency = "methods = [\"can-gw\", \"read+write\"]\nrules = [\"xor\"]\nloads = [\"none\", \"cpu\"]\nlens = [4]\ncount = 20\n";
+    let latency = "methods = [\"can-gw\", \"read+write\"]\nrules = [\"xor\"]\n\
+                   loads = [\"none\", \"cpu\", \"ethernet-send\"]\nlens = [4]\ncount = 20\n";
     let file = study(&folder, "remote", "sja1000", latency);
     // A job of somebody else's stays.
     for name in ["mine0", "mine1"] {
-        output("ip", &["link", "add", name, "type", "vcan"]);
-        output("ip", &["link", "set", name, "up"]);
+        testbed::ip(&format!("-n elsewhere link add {name} type vcan"));
+        testbed::ip(&format!("-n elsewhere link set {name} up"));
     }
-    output("cangw", &["-A", "-s", "mine0", "-d", "mine1"]);
-    let mut role = canter(&["study", "role", "gateway", "--interfaces", "can3,can4"]);
-    role.until_it_says("waits for orders at 127.0.0.1:10029");
+    Elsewhere::cangw("-A -s mine0 -d mine1");
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
-    let words =
-        ["study", "run", &file, "--interfaces", "can0,can1,can2", "--gateway", "127.0.0.1", "--out", out];
-    let run = canter(&words).ended(STUDY_DEADLINE);
+    let run = canter(&run_words(&file, &Elsewhere::by(), out)).ended(STUDY_DEADLINE);
     assert!(matches!(run.code, Some(0 | 3)), "{}", run.stderr);
-    role.signal("TERM");
-    assert_eq!(role.ended(testbed::DEADLINE).code, Some(0));
     let result: Value = serde_json::from_slice(&fs::read(format!("{out}/remote.json")).unwrap()).unwrap();
     let series = result["series"].as_array().unwrap();
-    assert_eq!(series.len(), 4);
+    assert_eq!(series.len(), 6);
     for one in series {
+        if one["condition"]["load"] == "ethernet-send" {
+            assert!(one["unavailable"].as_str().unwrap().contains("SSH_CONNECTION"), "{one}");
+            continue;
+        }
         assert_eq!(one["unavailable"], "", "{one}");
         assert!(one["ledger"]["received"].as_u64().unwrap() > 0, "{one}");
     }
     assert!(!fs::exists(format!("{out}/unfinished.jsonl")).unwrap(), "a complete run leaves no journal");
-    // Its exit code says nothing.
-    let jobs = start("cangw", &["-L"]).ended(testbed::DEADLINE).stdout;
-    assert!(jobs.contains("-s mine0 -d mine1") && !jobs.contains("can3"), "{jobs}");
-    output("ip", &["link", "delete", "mine0"]);
-    output("ip", &["link", "delete", "mine1"]);
+    elsewhere.everything_has_ended();
+    assert!(Elsewhere::cangw("-L").contains("-s mine0 -d mine1"));
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn a_gateway_elsewhere_ends_with_the_run_that_is_killed() {
+    let _alone = alone();
+    let elsewhere = Elsewhere::new();
+    let folder = tempfile::tempdir().unwrap();
+    let run = elsewhere.measure_by(&folder, &Elsewhere::by());
+    run.signal("KILL");
+    run.ended(testbed::DEADLINE);
+    elsewhere.everything_has_ended();
+}
+
+/// The program elsewhere, and the one that carries the orders, as ssh does.
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn a_run_ends_in_one_line_when_the_gateway_s_side_does() {
+    let _alone = alone();
+    let elsewhere = Elsewhere::new();
+    let relay = format!("sh -c 'sed -u b | {} \"$@\"' --", Elsewhere::by());
+    let far_side = || Elsewhere::processes().remove(0);
+    let carrier = || output("pgrep", &["-x", "sed"]).trim().to_owned();
+    type Victim<'a> = &'a dyn Fn() -> String;
+    let cases: [(&str, Victim<'_>, &str); 2] = [
+        (&Elsewhere::by(), &far_side, "study gateway: interrupted"),
+        (&relay, &carrier, "ended, exit status: 0"),
+    ];
+    for (by, victim, why) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let run = elsewhere.measure_by(&folder, by);
+        output("kill", &[&victim()]);
+        let run = run.ended(STUDY_DEADLINE);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        let complaint = run.complaint();
+        assert!(
+            complaint.contains(why) && complaint.ends_with("(the same command continues)"),
+            "{complaint}"
+        );
+        elsewhere.everything_has_ended();
+    }
 }
 
 #[test]
@@ -249,13 +349,17 @@ fn a_killed_run_continues_after_its_last_case_and_never_with_another_study() {
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
-fn a_gateway_that_cannot_be_reached_is_said() {
+fn a_gateway_that_cannot_be_ordered_is_one_line() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let words = ["--interfaces", "can0,can1,can2", "--gateway", "127.0.0.1:1", "--out", out];
-    let run = canter(&[&["study", "run", "2014-fig4.2"][..], &words].concat()).ended(testbed::DEADLINE);
-    assert_eq!(run.code, Some(1));
-    let said = run.complaint();
-    assert!(said.contains("127.0.0.1:1: connect: ") && said.contains("study role gateway"), "{said}");
+    for (by, why) in [
+        ("ip netns exec nowhere", "\"nowhere\": No such file or directory (needs this build of canter there"),
+        ("sh -c 'exec no-such-canter' --", "no-such-canter: not found"),
+        ("sh -c 'sleep 1000'", "no answer within 60 s"),
+    ] {
+        let run = canter(&run_words("2014-fig4.2", by, out)).ended(STUDY_DEADLINE);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.complaint().contains(why), "{run:?}");
+    }
 }

@@ -45,6 +45,21 @@ fn a_command_line_that_makes_no_sense_has_exit_code_2_and_says_why() {
 }
 
 #[test]
+fn a_gateway_that_took_orders_over_tcp_names_what_replaced_it() {
+    for command in [
+        "study role gateway --interfaces can0,can1 --listen 0.0.0.0 --token-file t",
+        "study run 2011-fig8 --interfaces can0,can1,can2 --gateway 192.168.1.5",
+        "study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4 --token-file t",
+    ] {
+        let out = tempfile::tempdir().unwrap();
+        let out = ["--out", out.path().to_str().unwrap()];
+        let ended = canter(&[&words(command), &out[..]].concat()).ended(DEADLINE);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        has_in_order(ended.complaint(), &["is replaced by --gateway IN,OUT --gateway-by 'ssh HOST'"], &ended);
+    }
+}
+
+#[test]
 fn options_of_the_lab_that_make_no_sense_have_exit_code_2() {
     for options in [
         &["--shift", "2"][..],

@@ -140,7 +140,8 @@ impl Testbed {
         };
         let mut arrivals = Vec::new();
         let (stop, mut record) = (AtomicBool::new(false), |arrival| arrivals.push(arrival));
-        let outcome = experiment.run(&mut simulation, &stop, &mut record, &mut |_| ())?;
+        let sending = Sending::Frames(self.transmitter("a"));
+        let outcome = experiment.run(sending, &mut simulation, &stop, &mut record, &mut |_| ())?;
         let counts = simulation.gateway.end();
         let Outcome { tally, queue_drops: meter_drops, late, .. } = outcome;
         let ledger = Account { tally, meter_drops, late, losses: Losses::default() }.ledger(&counts);
@@ -173,7 +174,6 @@ impl Testbed {
     fn experiment(&self) -> Experiment {
         let queue_frames = self.count.clamp(256, 1 << 16) as u32;
         Experiment {
-            send: Sending::Frames(self.transmitter("a")),
             direct: self.receiver("a", queue_frames),
             routed: self.receiver("b", queue_frames),
             traffic: self.traffic,

@@ -1,5 +1,6 @@
 //! A recorder while it runs: when it listens, when it has nothing left to do, and how it ends.
 
+use canter_cli::failure::{self, Failure};
 use canter_io::process;
 use std::{
     fs::{self, File},
@@ -20,51 +21,50 @@ const LIMIT: Duration = Duration::from_secs(120);
 const LOG: &str = "said";
 
 pub struct RunningRecorder {
+    /// The recorder's name, for errors.
+    name: &'static str,
     child: Child,
     log: PathBuf,
 }
 
 impl RunningRecorder {
-    /// Starts it and waits until it listens and waits for frames. The inner `Err` is the reason why it does not run here.
-    pub fn start(words: &[String], folder: &Path) -> Result<Result<Self, String>, String> {
+    /// Starts a recorder and waits until it listens and waits for frames.
+    pub fn start(name: &'static str, words: &[String], folder: &Path) -> failure::Result<Self> {
         let log = folder.join(LOG);
         let output = File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
-        let (stdout, stderr) = output.map_err(|error| format!("{}: {error}", log.display()))?;
+        let (stdout, stderr) = output.map_err(|error| failed(name, format!("{}: {error}", log.display())))?;
         let before = listeners();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(folder).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-        let child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Err(format!("{} is not installed", words[0])));
-            }
-            Err(error) => return Err(format!("start: {error}")),
-        };
-        let mut running = Self { child, log };
+        let child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::unable(format!("{} is not installed", words[0])),
+            _ => failed(name, format!("start: {error}")),
+        })?;
+        let mut running = Self { name, child, log };
         let begun = Instant::now();
         while listeners() == before {
             if running.has_ended()? {
-                return Ok(Err(running.last_words()));
+                return Err(Failure::unable(running.last_words()));
             }
             if begun.elapsed() > LIMIT {
-                return Err(format!("did not listen within {} s", LIMIT.as_secs()));
+                return Err(failed(name, format!("did not listen within {} s", LIMIT.as_secs())));
             }
             thread::sleep(CHECK_PERIOD);
         }
         running.wait_until_idle()?;
-        Ok(Ok(running))
+        Ok(running)
     }
 
     /// Waits until it has written what waits for it.
-    pub fn wait_until_idle(&mut self) -> Result<(), String> {
+    pub fn wait_until_idle(&mut self) -> failure::Result<()> {
         let begun = Instant::now();
         let (mut since, mut before) = (Instant::now(), self.busy());
         while since.elapsed() < IDLE {
             if self.has_ended()? {
-                return Err(format!("ended early: {}", self.last_words()));
+                return Err(failed(self.name, format!("ended early: {}", self.last_words())));
             }
             if begun.elapsed() > LIMIT {
-                return Err(format!("was still busy after {} s", LIMIT.as_secs()));
+                return Err(failed(self.name, format!("was still busy after {} s", LIMIT.as_secs())));
             }
             thread::sleep(CHECK_PERIOD);
             let now = self.busy();
@@ -77,20 +77,24 @@ impl RunningRecorder {
     }
 
     /// Ends it as Ctrl-C would, and returns its exit code.
-    pub fn end(mut self) -> Result<i32, String> {
-        process::terminate(&self.child).map_err(|error| format!("end: {error}"))?;
+    pub fn end(mut self) -> failure::Result<i32> {
+        process::terminate(&self.child).map_err(|error| failed(self.name, format!("end: {error}")))?;
         let begun = Instant::now();
         while begun.elapsed() < LIMIT {
-            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
-                return status.code().ok_or_else(|| format!("{status}: {}", self.last_words()));
+            if let Some(status) =
+                self.child.try_wait().map_err(|error| failed(self.name, error.to_string()))?
+            {
+                let killed = || failed(self.name, format!("{status}: {}", self.last_words()));
+                return status.code().ok_or_else(killed);
             }
             thread::sleep(CHECK_PERIOD);
         }
-        Err(format!("did not end within {} s", LIMIT.as_secs()))
+        Err(failed(self.name, format!("did not end within {} s", LIMIT.as_secs())))
     }
 
-    fn has_ended(&mut self) -> Result<bool, String> {
-        self.child.try_wait().map(|status| status.is_some()).map_err(|error| error.to_string())
+    fn has_ended(&mut self) -> failure::Result<bool> {
+        let ended = self.child.try_wait().map_err(|error| failed(self.name, error.to_string()))?;
+        Ok(ended.is_some())
     }
 
     /// The time that all its threads have run.
@@ -107,6 +111,11 @@ impl RunningRecorder {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         text.trim().lines().last().unwrap_or("it ended without a word").to_owned()
     }
+}
+
+/// The failure of a recorder.
+pub fn failed(name: &str, why: String) -> Failure {
+    Failure::failed(format!("study: record by {name}: {why}"))
 }
 
 impl Drop for RunningRecorder {
