@@ -254,7 +254,7 @@ fn a_file_that_another_program_truncates_loses_its_frames_and_the_recording_goes
     let mut capture = Capture::start(&["kt0", "-o", &file]);
     let mut senders = buses.senders();
     send(&mut senders, 0, 100);
-    eventually("its frames are in the file", || fs::metadata(&file).is_ok_and(|about| about.len() > 4000));
+    eventually("its frames are in the file", || fs::read_to_string(&file).unwrap().lines().count() == 100);
     fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
     capture.until_it_says(&["a.log: was truncated or written by another program while it was written"]);
     capture.until_it_says(&["a-000002.log: the recording continues here, 100 frames and 0 s later"]);
@@ -312,7 +312,7 @@ fn frames_of_a_file_that_could_not_be_synced_are_lost() {
     sh(&format!("gcc -shared -fPIC -o {library} {source}"));
     let file = disk.file("a.log");
     let preload = format!("LD_PRELOAD={library}");
-    let arguments = ["kx0", "-o", &file, "--rotate-size", "4K"];
+    let arguments = ["kx0", "-o", &file, "--rotate-size", "2K"];
     let mut capture = Capture::start_by(&["env", &preload], &arguments);
     let mut senders = buses.senders();
     send(&mut senders, 0, 100);
@@ -324,7 +324,7 @@ fn frames_of_a_file_that_could_not_be_synced_are_lost() {
     let lost = account["lost"]["disk"].as_u64().unwrap();
     assert_eq!(lost + account["frames"].as_u64().unwrap(), 120, "{account}");
     assert_eq!((ended.code, &account["files"][0]["frames"]), (Some(3), &0.into()), "{account}");
-    assert!(lost >= 80, "all of the first file: {account}");
+    assert!(lost >= 50, "all of the first file: {account}");
     assert_eq!(account["verdict"], format!("{lost} frames lost at the disk ({lost})"));
 }
 
