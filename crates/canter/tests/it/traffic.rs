@@ -485,7 +485,7 @@ fn what_cannot_be_done_is_one_line_before_anything_is_sent() {
         (
             &["generate", "--car", "/tmp/traffic-bad.toml"],
             2,
-            "/tmp/traffic-bad.toml:5:1: unknown key \"perod\"",
+            "/tmp/traffic-bad.toml:5:1: \"perod\": unknown key",
         ),
         (&["replay", "/nowhere.log"], 1, "/nowhere.log: open: no such file"),
         (&["replay", &path, "-q", "tra9=can0"], 1, "tra9: find: no such device"),
