@@ -14,11 +14,11 @@ pub(super) const SCHEMA: &str = "canter-capture/1";
 /// A file of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Written {
-    /// Its path.
+    /// The path of the file.
     pub name: String,
     /// Frames in it.
     pub frames: u64,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub bytes: u64,
     /// The stamp of its first frame, in ns since 1970 (UTC); 0 for a file without frames.
     pub first_ns: u64,
@@ -58,7 +58,7 @@ pub struct Event {
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bus {
-    /// Its name when the recorder first found it.
+    /// The interface's name when the recorder first found it.
     pub name: String,
     /// Frames in the file.
     pub in_file: u64,
@@ -95,7 +95,7 @@ pub struct Bus {
     /// Lost in the queue of its own socket or device file; `None`: it shares the ring.
     #[serde(skip)]
     pub(super) own_lost: Option<u64>,
-    /// It is a canchar device.
+    /// Whether this is a canchar device.
     #[serde(skip)]
     pub(super) is_device: bool,
 }
@@ -107,7 +107,7 @@ pub struct Account {
     pub schema: String,
     /// The output file as given in the settings.
     pub file: String,
-    /// Its format.
+    /// The name of the file's format.
     pub format: String,
     /// How frames were received; `None`: the recording has not ended.
     pub method: Option<Method>,

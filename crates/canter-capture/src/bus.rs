@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// A recorded interface and the counts of its frames.
 pub struct Bus {
-    /// Its name in the file: the interface's name when it was found; for a device, without `/dev/`.
+    /// The name in the file: the interface's when it was found; for a device, without `/dev/`.
     pub name: String,
     pub interface: Interface,
     /// The frames to record; `None`: all, error frames included.
@@ -25,10 +25,10 @@ pub struct Bus {
     pub past: Option<Counters>,
     /// Which stamps belong to the recording.
     pub span: Span,
-    /// Its bit rate; `None`: unknown, or the bus load is not computed.
+    /// The bit rate; `None`: unknown, or the bus load is not computed.
     pub rate: Option<BitRate>,
     pub busy_ns: u64,
-    /// It has a socket or a device file, if the source uses these.
+    /// Whether there is a socket or a device file for it, if the source uses these.
     pub is_received: bool,
     /// Frames lost in its sockets or device files that are closed now.
     pub own_lost: u64,

@@ -105,18 +105,18 @@ impl<'a> Buses<'a> {
 
     /// `Some` if an interface of this name is to be recorded, with its filters.
     fn wants(&self, name: &str) -> Option<Option<Filters>> {
-        let by = |wanted: &str| self.wanted.iter().find(|one| one.interface == wanted).map(filters);
-        by(name).or_else(|| by("any"))
+        let setting = |wanted: &str| self.wanted.iter().find(|one| one.interface == wanted).map(filters);
+        setting(name).or_else(|| setting("any"))
     }
 
     /// The position of the bus for an interface that appeared: the one that it continues, or a new one. `None`: it is not
     /// to be recorded.
     fn place_for(&mut self, interface: &Interface) -> Option<usize> {
         let Interface { name, index, .. } = interface;
-        let absent = |bus: &&Bus| !bus.is_present();
+        let is_absent = |bus: &&Bus| !bus.is_present();
         // A renamed interface returns under its index and its last name.
-        let same = |bus: &Bus| bus.interface.index == *index && bus.interface.name == *name;
-        if let Some(place) = self.list.iter().position(|bus| absent(&bus) && same(bus)) {
+        let is_renamed = |bus: &Bus| bus.interface.index == *index && bus.interface.name == *name;
+        if let Some(place) = self.list.iter().position(|bus| is_absent(&bus) && is_renamed(bus)) {
             return Some(place);
         }
         let Some(filters) = self.wants(name) else {
@@ -124,8 +124,8 @@ impl<'a> Buses<'a> {
             self.remember(*index, UNWANTED);
             return None;
         };
-        let called = |bus: &Bus, name: &str| bus.name == name_in_file(name);
-        if let Some(place) = self.list.iter().position(|bus| absent(&bus) && called(bus, name)) {
+        let has_name = |bus: &Bus, name: &str| bus.name == name_in_file(name);
+        if let Some(place) = self.list.iter().position(|bus| is_absent(&bus) && has_name(bus, name)) {
             return Some(place);
         }
         let mut unused = name_in_file(name).to_owned();
@@ -173,8 +173,8 @@ impl<'a> Buses<'a> {
             }
         };
         self.attach(place, interface.clone(), counters, span);
-        let known = if place == before { "found" } else { "appeared again" };
-        self.live.log(format!("{}: {known}", self.list[place].name));
+        let how = if place == before { "found" } else { "appeared again" };
+        self.live.log(format!("{}: {how}", self.list[place].name));
         self.news.push(News::Found(Box::new(interface)));
     }
 
@@ -227,19 +227,19 @@ impl<'a> Buses<'a> {
     /// read, or after the report of its removal; the indexes of devices are above the table.
     #[cold]
     fn discover(&mut self, index: u32) -> u32 {
-        let known = |buses: &Self| {
-            let of_index = |bus: &Bus| bus.interface.index == index;
-            let present = buses.list.iter().position(|bus| of_index(bus) && bus.is_present());
-            present.or_else(|| buses.list.iter().position(of_index)).map(|place| place as u32)
+        let place = |buses: &Self| {
+            let has_index = |bus: &Bus| bus.interface.index == index;
+            let present = buses.list.iter().position(|bus| has_index(bus) && bus.is_present());
+            present.or_else(|| buses.list.iter().position(has_index)).map(|place| place as u32)
         };
-        if let Some(place) = known(self) {
+        if let Some(place) = place(self) {
             return place;
         }
         if self.ended {
             return UNWANTED;
         }
         self.follow_changes(); // the report of an interface precedes its first frame
-        if let Some(place) = known(self) {
+        if let Some(place) = place(self) {
             return place;
         }
         match Interface::by_index(index) {
@@ -247,7 +247,7 @@ impl<'a> Buses<'a> {
             Err(error) if error.is_transient() => {} // asked again at its next frame
             Err(_) => self.remember(index, UNWANTED),
         }
-        known(self).unwrap_or(UNWANTED)
+        place(self).unwrap_or(UNWANTED)
     }
 
     /// Reads the kernel's reports of changes, in their order.
@@ -319,8 +319,8 @@ impl<'a> Buses<'a> {
     /// counters at that time.
     pub fn note_present(&mut self, interface: Interface, reported: Option<Counters>) {
         let rate = self.rate(&interface);
-        let known = |bus: &&mut Bus| bus.interface.index == interface.index && bus.is_present();
-        let Some(bus) = self.list.iter_mut().find(known) else {
+        let is_it = |bus: &&mut Bus| bus.interface.index == interface.index && bus.is_present();
+        let Some(bus) = self.list.iter_mut().find(is_it) else {
             return self.adopt(interface, reported);
         };
         let (name, was) = (&bus.name, &bus.interface);
@@ -357,8 +357,8 @@ impl<'a> Buses<'a> {
         if (index as usize) < self.places.len() {
             self.remember(index, UNKNOWN);
         }
-        let known = |bus: &Bus| bus.interface.index == index && bus.is_present();
-        let Some(place) = self.list.iter().position(known) else { return };
+        let is_it = |bus: &Bus| bus.interface.index == index && bus.is_present();
+        let Some(place) = self.list.iter().position(is_it) else { return };
         let bus = &mut self.list[place];
         self.live.log(format!("{}: is gone", bus.name));
         bus.add_counted(counters);

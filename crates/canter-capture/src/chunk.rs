@@ -186,7 +186,7 @@ impl Chunk {
         }
     }
 
-    /// Its memory in bytes.
+    /// The memory that the chunk takes, in bytes.
     pub fn bytes(&self) -> usize {
         CHUNK_BYTES
             + match self {

@@ -47,9 +47,9 @@ pub fn clock_step(earlier_ns: u64, later_ns: u64) -> Option<i64> {
 pub struct Reading {
     /// `None`: the interface does not exist.
     pub counters: Option<Counters>,
-    /// They include no frame with a later stamp, and…
+    /// Frames stamped at or after this, in ns, are not in `counters`.
     before_ns: u64,
-    /// …every frame with a stamp up to this one. For a frame in between, it is unknown.
+    /// Frames stamped up to this, in ns, are in `counters`. Between the two it is unknown.
     after_ns: u64,
 }
 

@@ -26,16 +26,16 @@ pub enum Error {
     NamedTwice(String),
     /// Frames of the interface cannot be recorded.
     Unsupported {
-        /// Its name.
+        /// The interface's name.
         interface: String,
         /// Why.
         reason: String,
     },
     /// The interface is down or bus-off.
     NotReady {
-        /// Its name.
+        /// The interface's name.
         interface: String,
-        /// Its state, and the command that changes it.
+        /// The interface's state, and the command that changes it.
         reason: String,
     },
     /// An interface, a ring or a socket could not be found, opened or configured.

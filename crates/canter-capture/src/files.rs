@@ -22,11 +22,11 @@ const DIGITS: usize = 6;
 /// What has become of the file that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its path names it, and it has the bytes that were written.
+    /// The path names the file, and the file has the bytes that were written.
     Intact,
-    /// Its path names no file, or another one.
+    /// The path names no file, or another one.
     Removed,
-    /// It has another size: another program has truncated it or writes it, too.
+    /// The size is another: another program has truncated the file or writes it, too.
     Changed,
 }
 

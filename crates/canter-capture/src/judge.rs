@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// All that was counted.
 pub struct Counts<'a> {
     pub method: Method,
-    /// Of each, what its interface, the receiver and the writer have counted.
+    /// What each bus's interface, the receiver and the writer have counted.
     pub buses: &'a [Bus],
     pub ring: RingLoss,
     /// Frames lost because a processor's backlog was full, of all interfaces of the machine.
@@ -25,7 +25,7 @@ pub struct Counts<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingLoss {
     pub frames: u64,
-    /// Those among them that were lost before the interfaces' counters were read at the end.
+    /// Frames lost before the interfaces' counters were read at the end.
     pub before_end: u64,
     /// The ring also received frames of interfaces that are not recorded.
     pub is_shared: bool,
@@ -36,7 +36,7 @@ pub struct Judgement {
     pub lost: Lost,
     /// How many frames more may be missing without a trace.
     pub doubtful: u64,
-    /// Of each bus.
+    /// What follows for each bus.
     pub buses: Vec<OfBus>,
     pub verdict: Verdict,
 }
@@ -116,8 +116,8 @@ impl RingShare {
 fn lost(Counts { buses, backlog_lost, .. }: &Counts<'_>, ring: &RingShare) -> Lost {
     let sum = |count: fn(&Bus) -> u64| buses.iter().map(count).sum::<u64>();
     let own_lost = |of_devices| {
-        let own = buses.iter().filter(|bus| bus.is_device == of_devices).filter_map(|bus| bus.own_lost);
-        own.sum::<u64>()
+        let buses = buses.iter().filter(|bus| bus.is_device == of_devices);
+        buses.filter_map(|bus| bus.own_lost).sum::<u64>()
     };
     let dropped = sum(|bus| bus.driver_lost);
     // A full backlog counts at the interface too; the rest are frames of other networks.

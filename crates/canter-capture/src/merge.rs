@@ -85,7 +85,7 @@ impl Merge {
         self.hand_out(self.newest_ns.saturating_sub(WINDOW_NS).min(complete_ns), each)
     }
 
-    /// The same without the window, for use when no chunk has arrived for some time.
+    /// Hands out without the window, when no chunk has arrived for some time.
     pub fn hand_out_after_pause(&mut self, complete_ns: u64, each: impl FnMut(Piece<'_>)) -> usize {
         self.hand_out(complete_ns, each)
     }

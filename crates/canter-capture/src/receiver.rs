@@ -177,10 +177,10 @@ impl<'a> Receiver<'a> {
         let ended_ns = clock::realtime_ns();
         // Read before draining: sockets and devices still receive, and lose frames that arrive after the end; the ring is
         // closed first.
-        let own = source.own_drops(&mut keeper.buses);
+        let own_lost = source.own_drops(&mut keeper.buses);
         let drained = source.drain(&mut keeper);
         let lost = source.ring_drops();
-        let frames = own.and(drained).and(lost).unwrap_or_else(|failed| {
+        let frames = own_lost.and(drained).and(lost).unwrap_or_else(|failed| {
             error.get_or_insert(format!("drain: {failed}"));
             before_end
         });

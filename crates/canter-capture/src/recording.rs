@@ -238,8 +238,9 @@ fn closings(account: &Account) -> Vec<Closing> {
     };
     let mut closings: Vec<Closing> = account.buses.iter().map(closing).collect();
     // Losses of unknown interfaces are in the statistics of those that miss frames, so that the sum is right.
-    let known: u64 = account.buses.iter().filter_map(|bus| bus.ring_lost).sum();
-    let mut left = (account.lost.ring + account.lost.device + account.lost.unaccounted).saturating_sub(known);
+    let assigned: u64 = account.buses.iter().filter_map(|bus| bus.ring_lost).sum();
+    let mut left =
+        (account.lost.ring + account.lost.device + account.lost.unaccounted).saturating_sub(assigned);
     for (closing, bus) in closings.iter_mut().zip(&account.buses) {
         let missing = bus.missing().saturating_sub(bus.ring_lost.unwrap_or_default()).min(left);
         left -= missing;

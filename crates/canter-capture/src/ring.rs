@@ -11,7 +11,7 @@ pub struct Ring {
     bound: Option<u32>,
     /// CAN interfaces that exist and are not to be recorded.
     left_out: Vec<u32>,
-    /// It has received from interfaces that are not recorded, so that some of its losses may be theirs.
+    /// Whether interfaces that are not recorded took room, so that some of the losses may be theirs.
     pub is_shared: bool,
 }
 
@@ -51,7 +51,8 @@ impl Ring {
         }
     }
 
-    /// Its interface has been removed, and the next one may come up before its report is read; or there is a second one.
+    /// Receives from all interfaces when the one has been removed, since the next may come up before its report is read, and
+    /// when there is a second one.
     fn receive_from_all(&mut self) -> io::Result<()> {
         self.bound = None;
         self.update_filter();

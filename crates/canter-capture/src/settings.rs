@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn the_default_sizes_are_a_quarter_of_a_small_machine_s_memory() {
-        let of = |text: &str| sizes_for(memory_kib(text));
-        assert_eq!(of("MemTotal:        8048576 kB\nMemFree: 1 kB"), (RING_BYTES, QUEUE_BYTES));
-        assert_eq!(of("nothing"), (RING_BYTES, QUEUE_BYTES));
-        let (ring, queue) = of("MemTotal:         443392 kB"); // a Raspberry Pi Zero 2
+        let sizes = |text: &str| sizes_for(memory_kib(text));
+        assert_eq!(sizes("MemTotal:        8048576 kB\nMemFree: 1 kB"), (RING_BYTES, QUEUE_BYTES));
+        assert_eq!(sizes("nothing"), (RING_BYTES, QUEUE_BYTES));
+        let (ring, queue) = sizes("MemTotal:         443392 kB"); // a Raspberry Pi Zero 2
         assert_eq!((ring, queue), (87 << 18, 347 << 18));
         assert!(ring + queue <= (443_392 << 8) + (1 << 19));
     }

@@ -207,8 +207,8 @@ impl<'a> Output<'a> {
 
     /// Writes the buffer, or counts its frames as lost.
     fn write(&mut self) {
-        let whole = if self.report.error.is_none() { self.write_buffer() } else { 0 };
-        let lost = self.entries.iter().rev().take_while(|&&(end, _)| end as usize > whole);
+        let written = if self.report.error.is_none() { self.write_buffer() } else { 0 };
+        let lost = self.entries.iter().rev().take_while(|&&(end, _)| end as usize > written);
         for &(_, interface) in lost.filter(|&&(_, interface)| interface != NO_FRAME) {
             self.report.lost[interface as usize] += 1;
             self.pending[interface as usize] -= 1;
