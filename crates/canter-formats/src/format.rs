@@ -289,6 +289,9 @@ impl Flawed {
     /// The logger wrote a value and marked it as invalid.
     pub const INVALID: &'static str = "frames with a value that their logger marked as invalid";
 
+    /// A logger that was stopped has not written how many there are.
+    pub const BEHIND: &'static str = "records behind the number that their group states (not read)";
+
     /// Counts a frame of this kind; the kind is a noun in plural, and says how the frame is read.
     pub fn count(&mut self, kind: &'static str) {
         count(&mut self.0, kind);

@@ -5,12 +5,13 @@
 
 use crate::{
     fields::fd_length,
+    format::Flawed,
     names::Names,
     trouble::{Trouble, wrong},
 };
 use canter_frame::{
     BusId, Direction, Record,
-    frame::{BRS, CANFD_MTU, ERR_FLAG, ESI, FDF},
+    frame::{BRS, CANFD_MTU, EFF_FLAG, EFF_MASK, ERR_FLAG, ESI, FDF, SFF_MASK},
 };
 
 const CAN_SOCKETCAN: u16 = 227;
@@ -66,8 +67,8 @@ impl Order {
 
 /// The content of a packet.
 pub enum Packet {
-    /// A frame; `index` is the kernel's index of its interface, in link types that have it.
-    Frame { index: Option<u32> },
+    /// A frame, with the kernel's index of its interface in link types that have it, and with the kind of its flaw.
+    Frame { index: Option<u32>, flaw: Option<&'static str> },
     /// Not a classic or FD frame; the kind, for the count of skipped entries.
     Other(&'static str),
 }
@@ -80,7 +81,9 @@ pub fn read(linktype: u16, order: Order, bytes: &[u8], entry: &mut Record) -> Re
         CAN_SOCKETCAN if bytes.get(4).is_some_and(|flags| flags & XLF != 0) => {
             Ok(Packet::Other("CAN XL frames"))
         }
-        CAN_SOCKETCAN => frame(Order::Big, bytes, false, entry).map(|()| Packet::Frame { index: None }),
+        CAN_SOCKETCAN => {
+            frame(Order::Big, bytes, false, entry).map(|flaw| Packet::Frame { index: None, flaw })
+        }
         LINUX_SLL => {
             let Some((head, rest)) = bytes.split_at_checked(16) else {
                 return wrong("a packet shorter than its header");
@@ -105,20 +108,24 @@ fn cooked(
     entry: &mut Record,
     index: Option<u32>,
 ) -> Result<Packet, Trouble> {
-    match protocol {
+    let flaw = match protocol {
         ETH_P_CAN | ETH_P_CANFD => frame(order, bytes, protocol == ETH_P_CANFD, entry)?,
         ETH_P_CANXL => return Ok(Packet::Other("CAN XL frames")),
         _ => return Ok(Packet::Other("packets of other networks")),
-    }
+    };
     if kind == OUTGOING {
         entry.direction = Some(Direction::Sent);
     }
-    Ok(Packet::Frame { index })
+    Ok(Packet::Frame { index, flaw })
 }
 
-/// Reads `struct can_frame` or `struct canfd_frame`; the bytes after the payload may be missing.
+/// Reads `struct can_frame` or `struct canfd_frame`; the bytes after the payload may be missing. Returns the kind of flaw, if
+/// there is one.
 #[inline]
-fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<(), Trouble> {
+fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<Option<&'static str>, Trouble> {
+    if bytes.len() > CANFD_MTU {
+        return wrong(format!("a packet of {} bytes, which is no frame (a damaged file?)", bytes.len()));
+    }
     let Some(&[a, b, c, d, len, flags, _, len8_dlc]) = bytes.first_chunk() else {
         return wrong("a frame shorter than its header (recorded with a snapshot length?)");
     };
@@ -140,7 +147,11 @@ fn frame(order: Order, bytes: &[u8], fd: bool, entry: &mut Record) -> Result<(),
     frame.data = [0; 64];
     frame.data[..payload.len()].copy_from_slice(payload);
     frame.len = if fd { fd_length(len) } else { len as u8 };
-    Ok(())
+    let is_wide = can_id & (EFF_FLAG | ERR_FLAG) == 0 && can_id & EFF_MASK > SFF_MASK;
+    if is_wide {
+        frame.can_id |= EFF_FLAG;
+    }
+    Ok(is_wide.then_some(Flawed::IDENTIFIER))
 }
 
 /// The bus of each of the kernel's interface indexes.

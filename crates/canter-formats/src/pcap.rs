@@ -88,8 +88,11 @@ impl Decode for Pcap {
             }
             let word = |at| self.order.word(head, at);
             let (seconds, fraction, caught) = (u64::from(word(0)), u64::from(word(4)), word(8));
-            if caught > PACKET_BYTES_MAX {
-                return wrong(format!("a packet of {caught} bytes (a damaged file?)"));
+            if caught > PACKET_BYTES_MAX || caught > word(12) {
+                return wrong(format!(
+                    "a packet of {} bytes with {caught} of them (a damaged file?)",
+                    word(12)
+                ));
             }
             let length = 16 + caught as usize;
             let packet = source.want(if context.salvage { length + 16 } else { length })?;
@@ -107,7 +110,8 @@ impl Decode for Pcap {
             let found = linktype::read(self.linktype, self.order, &packet[16..length], entry)?;
             source.consume(length);
             match found {
-                Packet::Frame { index } => {
+                Packet::Frame { index, flaw } => {
+                    flaw.into_iter().for_each(|flaw| context.flawed.count(flaw));
                     entry.bus = self.interface(index, context)?;
                     return Ok(true);
                 }

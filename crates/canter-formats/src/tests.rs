@@ -1,5 +1,7 @@
 //! Frames written read back; a file that was cut off keeps its complete frames; no file makes a reader panic.
 
+mod changes;
+mod left_out;
 mod lengths;
 mod salvage;
 
@@ -84,6 +86,23 @@ impl Recording {
         let date = fs::read_dir(self.path.join("vehicle=unknown")).ok()?.next()?.unwrap().path();
         Some(fs::read_dir(date.join("bus=can0")).ok()?.next()?.unwrap().path())
     }
+}
+
+/// A classic, an extended, a remote and an FD frame, on one bus.
+fn records() -> Vec<Record> {
+    let frames = [
+        Frame::classic(Identifier::Sff(0x123), &[1, 2, 3]).unwrap(),
+        Frame::classic(Identifier::Eff(0x1234_5678), &[0xa5; 8]).unwrap(),
+        Frame::rtr(Identifier::Sff(0x7), 2).unwrap(),
+        Frame::fd(Identifier::Sff(0x7ff), &[0x5a; 12], 1).unwrap(),
+    ];
+    let record = |(n, frame)| Record {
+        stamp_ns: 1_700_000_000_000_000_001 + n * 1_000_000,
+        bus: BusId(0),
+        frame,
+        direction: Some(Direction::Received),
+    };
+    (0u64..).zip(frames).map(record).collect()
 }
 
 /// A frame with its stamp, the name of its interface and its direction.

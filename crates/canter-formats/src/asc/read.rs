@@ -32,11 +32,13 @@ pub struct Asc {
     line: u64,
     radix: u32,
     relative: bool,
+    /// `Begin Triggerblock` without `End TriggerBlock` so far.
+    in_block: bool,
     /// A comment may say that it is in UTC.
     date: HeaderDate,
     start_ns: i128,
-    /// The stamp of the last event, from the start.
-    last_ns: u64,
+    /// The stamp of the last event, from the start; negative before a trigger.
+    last_ns: i64,
     channels: BusOfChannel,
     /// The kind of the last frame's flaw, if it has one.
     flaw: Option<&'static str>,
@@ -48,6 +50,7 @@ impl Default for Asc {
             line: 0,
             radix: 16,
             relative: false,
+            in_block: false,
             date: HeaderDate::default(),
             start_ns: 0,
             last_ns: 0,
@@ -102,10 +105,39 @@ fn fraction_ns(digits: &str) -> Option<u64> {
     Some(ns * 10u64.pow(9 - digits.len().min(9) as u32))
 }
 
-/// Reads `12.345678` as ns.
-fn stamp_ns(text: &str) -> Option<u64> {
-    let (seconds, fraction) = text.split_once('.')?;
-    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction_ns(fraction)?)
+/// Reads `12.345678` as ns; also `-0.5`, before a trigger, and `.5`.
+fn stamp_ns(text: &str) -> Option<i64> {
+    let digits = text.trim_start_matches(['-', '+']);
+    let (seconds, fraction) = digits.split_once('.')?;
+    let seconds = if seconds.is_empty() { 0 } else { seconds.parse::<u32>().ok()?.into() };
+    let ns = i64::checked_mul(seconds, 1_000_000_000)?.checked_add(fraction_ns(fraction)? as i64)?;
+    match text.len() - digits.len() {
+        0 => Some(ns),
+        1 => Some(if text.starts_with('-') { -ns } else { ns }),
+        _ => None,
+    }
+}
+
+/// Whether a line that is no event has the words of one: a damaged event.
+fn looks_like_event(line: &str) -> bool {
+    let words = || line.split_ascii_whitespace();
+    words().skip(1).zip(words().skip(2)).any(|(_, word)| direction(word).is_some())
+        || words().any(|word| word == "CANFD" || word.eq_ignore_ascii_case("ErrorFrame"))
+}
+
+/// Whether an event begins among words that follow one: the end of its line is damaged.
+fn has_event(words: SplitAsciiWhitespace<'_>) -> bool {
+    let mut rest = words;
+    while let Some(word) = rest.next() {
+        let mut next = rest.clone();
+        if stamp_ns(word).is_some()
+            && next.next().is_some_and(|channel| channel == "CANFD" || channel.parse::<u32>().is_ok())
+            && next.take(3).any(|word| direction(word).is_some() || word.eq_ignore_ascii_case("ErrorFrame"))
+        {
+            return true;
+        }
+    }
+    false
 }
 
 fn direction(word: &str) -> Option<Direction> {
@@ -120,8 +152,14 @@ fn direction(word: &str) -> Option<Direction> {
 enum Event {
     Frame(u32, Option<Direction>, Frame),
     Other(&'static str),
+    /// Not an event.
     Nothing,
 }
+
+/// What begins and ends a block of events.
+const BLOCK: [(&str, bool); 2] = [("begin triggerblock", true), ("end triggerblock", false)];
+const TWO_EVENTS: &str = "two events in one line (a damaged file?)";
+const CUT_EVENT: &str = "an event that ends too early (delete the line to read the rest)";
 
 impl Asc {
     fn start(&mut self, zone: &Zone) {
@@ -130,6 +168,8 @@ impl Asc {
 
     /// Reads a line that is not an event: a header line or a comment.
     fn note(&mut self, line: &str, context: &mut Context) -> Result<(), Trouble> {
+        const HEADER: &[&str] =
+            &["", "internal events logged", "no internal events logged", "end triggerblock"];
         let words = line.trim_start_matches('\u{feff}');
         if let Some(note) = words.strip_prefix("//") {
             if let Some((channel, name)) = channels::parse_note(note) {
@@ -141,6 +181,9 @@ impl Asc {
             return Ok(());
         }
         let lower = words.to_ascii_lowercase();
+        if let Some((_, edge)) = BLOCK.iter().find(|(words, _)| lower.starts_with(words)) {
+            self.in_block = *edge;
+        }
         if let Some(text) = lower.strip_prefix("date ").or_else(|| lower.strip_prefix("begin triggerblock")) {
             match date(text) {
                 Some(date) => {
@@ -155,6 +198,10 @@ impl Asc {
         if let Some(base) = lower.strip_prefix("base ") {
             self.radix = if base.trim_ascii_start().starts_with("dec") { 10 } else { 16 };
             self.relative = base.contains("relative");
+        } else if looks_like_event(line) {
+            return wrong("an event without a stamp (delete the line to read the rest)");
+        } else if !HEADER.contains(&lower.as_str()) {
+            context.skipped.count("lines that are no events");
         }
         Ok(())
     }
@@ -162,7 +209,12 @@ impl Asc {
     fn event(&mut self, line: &str) -> Result<Event, Trouble> {
         self.flaw = None;
         let mut words = line.split_ascii_whitespace();
-        let Some(stamp) = words.next().and_then(stamp_ns) else { return Ok(Event::Other("other events")) };
+        let Some(stamp) = words.next().and_then(stamp_ns) else {
+            return match looks_like_event(line) {
+                true => wrong("an event with a damaged stamp (delete the line to read the rest)"),
+                false => Ok(Event::Other("other events")),
+            };
+        };
         self.last_ns = if self.relative { self.last_ns.saturating_add(stamp) } else { stamp };
         match words.next() {
             Some("CANFD") => self.fd(words),
@@ -170,7 +222,7 @@ impl Asc {
                 Ok(channel) => self.classic(channel, words, line),
                 Err(_) => Ok(Event::Other("other events")),
             },
-            None => Ok(Event::Nothing),
+            None => wrong(CUT_EVENT),
         }
     }
 
@@ -211,7 +263,7 @@ impl Asc {
         mut words: SplitAsciiWhitespace<'_>,
         line: &str,
     ) -> Result<Event, Trouble> {
-        let Some(id) = words.next() else { return Ok(Event::Nothing) };
+        let Some(id) = words.next() else { return wrong(CUT_EVENT) };
         if id.eq_ignore_ascii_case("ErrorFrame") {
             return Ok(Event::Frame(channel, None, error_frame()));
         }
@@ -236,6 +288,9 @@ impl Asc {
                 frame.len8_dlc = if dlc > 8 { dlc as u8 } else { 0 };
                 let len = usize::from(frame.len);
                 self.data(&mut words, &mut frame.data[..len])?;
+                if has_event(words.clone()) {
+                    return wrong(TWO_EVENTS);
+                }
                 // What follows the data is text: `Length = …`.
                 if words.next().is_some_and(|word| self.number(Some(word)).is_some()) {
                     self.flaw = Some(Flawed::LENGTH);
@@ -244,6 +299,9 @@ impl Asc {
             Some("r" | "R") => {
                 frame.can_id |= RTR_FLAG;
                 let dlc = self.number(words.next()).unwrap_or(0);
+                if has_event(words) {
+                    return wrong(TWO_EVENTS);
+                }
                 frame.len = dlc.min(8) as u8;
                 frame.len8_dlc = if (9..=15).contains(&dlc) { dlc as u8 } else { 0 };
                 self.flaw = (dlc > 15).then_some(Flawed::LENGTH);
@@ -278,6 +336,9 @@ impl Asc {
             return wrong(format!("a frame of {len} bytes (delete the line to read the rest)"));
         }
         self.data(&mut words, &mut frame.data[..len])?;
+        if has_event(words.clone()) {
+            return wrong(TWO_EVENTS);
+        }
         self.flaw = (words.clone().count() > WORDS_AFTER_DATA).then_some(Flawed::LENGTH);
         let flags = words.nth(2).and_then(|flags| u32::from_str_radix(flags, 16).ok());
         let flags = flags.unwrap_or(ASC_EDL);
@@ -323,6 +384,8 @@ impl Decode for Asc {
     ) -> Result<bool, Trouble> {
         loop {
             let (length, is_whole) = match source.line()? {
+                // What begins a block also writes its end, unless it is stopped.
+                None if std::mem::take(&mut self.in_block) => return Err(Trouble::Cut),
                 None => return Ok(false),
                 Some(Line::Whole(length)) => (length, true),
                 Some(Line::Last(length)) => (length, false),
@@ -336,15 +399,21 @@ impl Decode for Asc {
             let line = text.trim_ascii();
             let event = if !is_whole && !line.eq_ignore_ascii_case("End TriggerBlock") {
                 return Err(Trouble::Cut);
-            } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            } else if line.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first)) {
                 self.event(line)?
             } else {
                 self.note(line, context)?;
                 Event::Nothing
             };
+            let other_has_event = matches!(event, Event::Other(_)) && {
+                let mut words = line.split_ascii_whitespace();
+                words.next();
+                has_event(words)
+            };
             drop(text);
             let found = match event {
                 Event::Nothing => false,
+                Event::Other(_) if other_has_event => return wrong(TWO_EVENTS),
                 Event::Other(kind) => {
                     context.skipped.count(kind);
                     false

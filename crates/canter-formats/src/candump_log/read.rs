@@ -35,6 +35,13 @@ fn dropped(line: &str) -> Option<u64> {
     line.strip_prefix("DROPCOUNT: dropped ")?.split(' ').next()?.parse().ok()
 }
 
+/// Whether a line that does not begin with a stamp has the end of one, an interface and a frame all the same.
+fn has_frame(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    words.next().is_some_and(|stamp| stamp.ends_with(')'))
+        && words.nth(1).is_some_and(|frame| frame.contains('#'))
+}
+
 /// Whether a line has a CAN XL frame, whose identifier is `VVPPP#` and next field `FF:`.
 fn is_xl(line: &str) -> bool {
     let frame = line.split_ascii_whitespace().nth(2).unwrap_or_default().as_bytes();
@@ -110,6 +117,9 @@ impl Decode for CandumpLog {
                     match dropped(line) {
                         Some(count) => context.lost = context.lost.saturating_add(count),
                         None if line.trim_ascii().is_empty() => {}
+                        None if has_frame(line) => {
+                            return wrong("a frame without a stamp (delete the line to read the rest)");
+                        }
                         None => context.skipped.count("comments"),
                     }
                     false

@@ -10,7 +10,7 @@ mod group;
 
 use crate::{
     channels::BusOfChannel,
-    format::{Context, Decode, Source},
+    format::{Context, Decode, Flawed, Source},
     trouble::{Trouble, wrong},
 };
 use blocks::Blocks;
@@ -84,8 +84,16 @@ impl Groups {
         for group in groups.iter().filter(|_| is_of_canter) {
             buses.push(context.names.number(&group.name)?);
         }
+        // hd_time_flags: bit 0, the start is the clock on the wall.
+        let (stated_ns, is_local) = (header.u64(0), header.u8(12) & 1 != 0);
+        let Some(start_ns) =
+            (if is_local { context.zone.ns_of_wall_clock(stated_ns) } else { Some(stated_ns) })
+        else {
+            return wrong("begins outside of 1970…2554");
+        };
+        context.zone_used |= is_local;
         let mut opened = Self {
-            start_ns: header.u64(0),
+            start_ns,
             is_of_canter,
             heads: vec![Record::default(); groups.len()],
             groups,
@@ -127,7 +135,11 @@ impl Groups {
     fn read(&mut self, at: usize, blocks: &mut Blocks, context: &mut Context) -> Result<(), Trouble> {
         let logged = match self.groups[at].next(self.is_of_canter, blocks) {
             Ok(Some(logged)) => logged,
-            Ok(None) => return Ok(()),
+            Ok(None) => {
+                let behind = self.groups[at].count_records_behind(blocks)?;
+                (0..behind).for_each(|_| context.flawed.count(Flawed::BEHIND));
+                return Ok(());
+            }
             // The other groups may be complete.
             Err(trouble) if matches!(trouble, Trouble::Cut) || context.salvage => {
                 self.ended.get_or_insert(trouble);

@@ -15,7 +15,7 @@ use canter_frame::{BusId, Record};
 use columns::Columns;
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::{BinaryHeap, HashSet, VecDeque},
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -76,14 +76,19 @@ fn partition(path: &Path, key: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Finds all parts below a folder.
-fn parts(folder: &Path, depth: usize, found: &mut Vec<Part>) -> io::Result<()> {
+/// Finds all parts below a folder, each once, whatever links lead to it; `known`: the files and folders found so far.
+fn parts(folder: &Path, depth: usize, known: &mut HashSet<PathBuf>, found: &mut Vec<Part>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
+        // A link that leads nowhere.
+        let Ok(itself) = path.canonicalize() else { continue };
+        if !known.insert(itself) {
+            continue;
+        }
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() {
             if depth < DEPTH_MAX {
-                parts(&path, depth + 1, found)?;
+                parts(&path, depth + 1, known, found)?;
             }
         } else if let Some(name) = name.strip_suffix(".parquet")
             && !name.starts_with('.')
@@ -109,7 +114,8 @@ impl Parquet {
     pub fn folder(folder: &Path) -> Result<Option<Folder>, Trouble> {
         let mut found = Vec::new();
         // Partitions may be above the folder that was given.
-        parts(&folder.canonicalize()?, 0, &mut found)?;
+        let folder = folder.canonicalize()?;
+        parts(&folder, 0, &mut HashSet::from([folder.clone()]), &mut found)?;
         let mut vehicles: Vec<_> = found.iter().map(|part| partition(&part.path, "vehicle")).collect();
         vehicles.sort();
         vehicles.dedup();

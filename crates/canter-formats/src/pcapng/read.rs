@@ -14,10 +14,6 @@ const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
-const NAMES: u32 = 4;
-const SECRETS: u32 = 10;
-const CUSTOM: u32 = 0xbad;
-const CUSTOM_LOCAL: u32 = 0x4000_0bad;
 
 const OPT_END: u16 = 0;
 const IF_NAME: u16 = 2;
@@ -29,6 +25,7 @@ const ISB_OSDROP: u16 = 7;
 
 /// The longest block that is read, in bytes; longer ones are skipped, except interface blocks, which are refused.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
+const TOO_LONG: &str = "a block of more than 1 MB (a damaged file?)";
 
 /// The decoder.
 #[derive(Default)]
@@ -115,13 +112,18 @@ impl Pcapng {
     /// Whether the block at the window's start has the same length at both of its ends, as every block has.
     fn check_ends(&self, source: &mut Source, length: usize) -> Result<(), Trouble> {
         if length > BLOCK_BYTES_MAX {
-            return wrong("a block of more than 1 MB (a damaged file?)");
+            return wrong(TOO_LONG);
         }
         let block = source.want(length)?;
-        if block.len() < length {
+        self.check_end(block.get(length - 4..).unwrap_or_default(), length)
+    }
+
+    /// Compares the length at a block's end with that at its beginning.
+    fn check_end(&self, end: &[u8], length: usize) -> Result<(), Trouble> {
+        if end.len() < 4 {
             return Err(Trouble::Cut);
         }
-        if self.order.word(block, length - 4) as usize != length {
+        if self.order.word(end, 0) as usize != length {
             return wrong("a block whose two lengths differ (a damaged file?)");
         }
         Ok(())
@@ -184,12 +186,18 @@ impl Pcapng {
         let Some(packet) = body.get(20..).and_then(|rest| rest.get(..caught)) else {
             return wrong("a packet longer than its block (a damaged file?)");
         };
+        if caught > order.word(body, 16) as usize {
+            return wrong("a packet with more bytes than it had on the bus (a damaged file?)");
+        }
         match linktype::read(interface.linktype, order, packet, entry)? {
             Packet::Other(kind) => {
                 context.skipped.count(kind);
                 return Ok(false);
             }
-            Packet::Frame { index } => entry.bus = interface.number(index, context)?,
+            Packet::Frame { index, flaw } => {
+                flaw.into_iter().for_each(|flaw| context.flawed.count(flaw));
+                entry.bus = interface.number(index, context)?;
+            }
         }
         let ns = interface.resolution.ns(stamp) + interface.offset_ns;
         let Ok(ns) = u64::try_from(ns) else {
@@ -252,7 +260,7 @@ impl Decode for Pcapng {
     ) -> Result<bool, Trouble> {
         loop {
             let Some((kind, length)) = self.block(source)? else { return Ok(false) };
-            if context.salvage {
+            if length <= BLOCK_BYTES_MAX {
                 self.check_ends(source, length)?;
             }
             let read = matches!(kind, INTERFACE | OLD_PACKET | STATISTICS | PACKET);
@@ -262,18 +270,20 @@ impl Decode for Pcapng {
                     SIMPLE_PACKET => context.skipped.count("packets without stamp"),
                     PACKET | OLD_PACKET => context.skipped.count("packets of other networks"),
                     INTERFACE => return wrong("an interface block of more than 1 MB (a damaged file?)"),
-                    STATISTICS | NAMES | SECRETS | CUSTOM | CUSTOM_LOCAL => {}
+                    STATISTICS => {}
                     _ => context.skipped.count("other blocks"),
                 }
-                if !source.skip(length as u64)? {
+                if length > BLOCK_BYTES_MAX && context.salvage {
+                    return wrong(TOO_LONG);
+                }
+                if !source.skip(length as u64 - 4)? {
                     return Err(Trouble::Cut);
                 }
+                self.check_end(source.want(4)?, length)?;
+                source.consume(4);
                 continue;
             }
             let block = source.want(length)?;
-            if block.len() < length {
-                return Err(Trouble::Cut);
-            }
             let body = &block[8..length - 4];
             let found = match kind {
                 INTERFACE => self.interface(body).map(|()| false)?,

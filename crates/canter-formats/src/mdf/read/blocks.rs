@@ -66,6 +66,17 @@ impl Block {
     }
 }
 
+/// How many links a block of this type has at least, by the standard.
+fn links_min(kind: [u8; 2]) -> u64 {
+    match &kind {
+        b"CN" => 8,
+        b"HD" | b"CG" => 6,
+        b"DG" => 4,
+        b"HL" | b"DL" => 1,
+        _ => 0,
+    }
+}
+
 impl Blocks {
     pub fn new(whole: Whole) -> Self {
         Self { whole, read_before: HashSet::new(), at: 0 }
@@ -89,7 +100,7 @@ impl Blocks {
         };
         let word = |at| u64::from(LE.word(&head, at + 4)) << 32 | u64::from(LE.word(&head, at));
         let (length, links) = (word(8), word(16));
-        if length < HEAD_BYTES || links > (length - HEAD_BYTES) / 8 {
+        if length < HEAD_BYTES || links > (length - HEAD_BYTES) / 8 || links < links_min([a, b]) {
             return wrong(format!("a block of {length} bytes with {links} links (a damaged file?)"));
         }
         if length > self.whole.length - at {

@@ -305,6 +305,21 @@ impl Group {
         }))
     }
 
+    /// How many records the data has behind the number that the group states.
+    pub fn count_records_behind(&mut self, blocks: &mut Blocks) -> Result<u64, Trouble> {
+        let (mut behind, bytes) = (0, self.record_id.0 + self.record_bytes);
+        if bytes == 0 {
+            return Ok(0);
+        }
+        loop {
+            match self.records.take(bytes, blocks) {
+                Ok(_) => behind += 1,
+                Err(Trouble::Cut) => return Ok(behind),
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
     /// Reads the next frame; `kernel_classes`: an error frame's identifier has the kernel's error classes, as canter
     /// writes it.
     #[inline]

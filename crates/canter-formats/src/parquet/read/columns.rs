@@ -105,6 +105,9 @@ fn check_ends(file: &File) -> Result<(), Trouble> {
     if end == *MAGIC { Ok(()) } else { Err(Trouble::Cut) }
 }
 
+/// What the folders of a data set say of all frames in them.
+const PARTITIONS: [&str; 2] = ["bus", "vehicle"];
+
 /// The unit of a column of stamps, in ns. Old writers state it by a converted type alone.
 fn unit_ns(column: &ColumnDescriptor) -> u64 {
     match (column.logical_type_ref(), column.converted_type()) {
@@ -138,6 +141,12 @@ impl Places {
                 }
             }
         };
+        if let Some(column) = schema.columns().iter().find(|column| PARTITIONS.contains(&column.name())) {
+            let name = column.name();
+            return wrong(format!(
+                "has a column {name}, which canter reads from folders only (PARTITION_BY ({name}))"
+            ));
+        }
         let stamp = place("stamp", Type::INT64)?;
         let unit_ns = unit_ns(&schema.column(stamp));
         let mut flags = [0; 6];
@@ -235,6 +244,12 @@ impl Columns {
     pub fn open(file: File) -> Result<Self, Trouble> {
         check_ends(&file)?;
         let file = call_crate(|| SerializedFileReader::new(file))?;
+        let about = file.metadata();
+        if about.row_groups().iter().map(|group| group.num_rows()).sum::<i64>()
+            != about.file_metadata().num_rows()
+        {
+            return wrong("numbers of rows that contradict each other (a damaged file?)");
+        }
         let places = Places::find(&file)?;
         Ok(Self {
             file: Some(file),
