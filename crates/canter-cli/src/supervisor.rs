@@ -71,6 +71,11 @@ impl Supervisor {
         self.send(&format!("STOPPING=1\n{}", line(status)));
     }
 
+    /// Asks for more time to stop, from now on: EXTEND_TIMEOUT_USEC of sd_notify(3).
+    pub fn extend_timeout(&self, time: Duration) {
+        self.send(&format!("EXTEND_TIMEOUT_USEC={}", time.as_micros()));
+    }
+
     /// Ignores errors: a supervisor that has ended or does not read is no reason to stop.
     fn send(&self, state: &str) {
         if let Some((socket, address)) = &self.connection {

@@ -21,7 +21,10 @@ use crate::{
 };
 use canter_frame::Record;
 use flate2::read::ZlibDecoder;
-use std::io::{self, Read};
+use std::{
+    collections::HashSet,
+    io::{self, Read},
+};
 
 const SIGNATURE: &[u8] = b"LOBJ";
 const STAMP_TEN_US: u32 = 1;
@@ -190,10 +193,7 @@ impl Blf {
 
     /// Behind damage: moves to the first object that begins in `objects`, which others follow up to the end.
     fn mend(&mut self) {
-        let objects = &self.objects[self.at..];
-        let starts = memchr::memmem::find_iter(objects, SIGNATURE);
-        let is_whole = |at: usize| LE.word(&objects[at..], 8) as usize <= objects.len() - at;
-        match starts.into_iter().find(|&at| is_whole(at) && follow_each_other(&objects[at..])) {
+        match first_sound(&self.objects[self.at..]) {
             Some(at) => {
                 self.at += at;
                 self.torn = false;
@@ -233,17 +233,25 @@ impl Blf {
     }
 }
 
-/// Whether the bytes are objects up to their end, the last of which may be incomplete.
-fn follow_each_other(mut objects: &[u8]) -> bool {
-    while objects.len() >= OBJECT_BASE {
-        let (head_bytes, length) = (usize::from(LE.half(objects, 4)), LE.word(objects, 8) as usize);
-        if padding(objects) != Some(0) || head_bytes < OBJECT_BASE || length < head_bytes {
-            return false;
+/// Where the first whole object begins that others follow up to the end; the last of those may be incomplete. Looks at each
+/// place once, from the end on, since bytes that an attacker chose may look like an object anywhere.
+fn first_sound(objects: &[u8]) -> Option<usize> {
+    let starts: Vec<usize> = memchr::memmem::find_iter(objects, SIGNATURE).collect();
+    let (mut sound, mut first) = (HashSet::new(), None);
+    for &at in starts.iter().rev().filter(|&&at| objects.len() - at >= OBJECT_BASE) {
+        let object = &objects[at..];
+        let (head_bytes, length) = (usize::from(LE.half(object, 4)), LE.word(object, 8) as usize);
+        if padding(object) != Some(0) || head_bytes < OBJECT_BASE || length < head_bytes {
+            continue;
         }
-        let rest = objects.get(length..).unwrap_or_default();
-        objects = &rest[padding(rest).unwrap_or(0)..];
+        let behind = object.get(length..).unwrap_or_default();
+        let next = objects.len() - behind.len() + padding(behind).unwrap_or(0);
+        if objects.len() - next < OBJECT_BASE || sound.contains(&next) {
+            sound.insert(at);
+            first = (length <= object.len()).then_some(at).or(first);
+        }
     }
-    true
+    first
 }
 
 /// Whether a container that is checked by a sum begins here.
@@ -347,5 +355,23 @@ impl Decode for Blf {
                 None => source.consume(length - SIGNATURE.len()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_for_the_first_sound_object_looks_at_each_place_once() {
+        let object = |length: u32| {
+            [b"LOBJ\x10\0\x01\0".to_vec(), length.to_le_bytes().into(), vec![1, 0, 0, 0]].concat()
+        };
+        let many = object(16).repeat(200_000);
+        assert_eq!(first_sound(&many), Some(0));
+        // From no place do objects follow up to the end: a walk from each would be 20 billion steps.
+        assert_eq!(first_sound(&[many.clone(), object(3)].concat()), None);
+        assert_eq!(first_sound(&[object(3), many, object(100)].concat()), Some(16));
+        assert_eq!(first_sound(b"LOBJ"), None);
     }
 }

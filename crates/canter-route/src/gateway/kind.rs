@@ -150,6 +150,9 @@ pub struct Settings {
     /// Size of the backlog in frames, for drop-new and drop-old
     #[arg(long, default_value_t = 256, value_name = "FRAMES", value_parser = backlog_frames)]
     pub backlog: usize,
+    /// The longest wait of a frame in the backlog, for drop-new and drop-old; then it is dropped
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = canter_cli::duration::parse_ns)]
+    pub backlog_age: u64,
     /// Print the counts at this interval
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub stats: Option<u64>,

@@ -3,7 +3,7 @@
 
 use super::{
     account::{RouteAccount, RuleAccount},
-    backlog::{Backlog, WhenFull},
+    backlog::{self, Backlog},
     control::Control,
     kind::{Ended, Kind, Outcome, Place, Request},
     plan::{self, Direction},
@@ -50,7 +50,7 @@ struct Job {
     pair: Pair,
     options: ReceiveOptions,
     batch: usize,
-    backlog: (WhenFull, bool, usize),
+    backlog: backlog::Limits,
     waits_for_interface: bool,
     quiet: bool,
     control: Control,
@@ -222,7 +222,12 @@ impl Job {
             pair: request.method.pair.map_or_else(|| direction.usual_pair(), Ok)?,
             options,
             batch: settings.batch,
-            backlog: (settings.when_full, settings.priority, settings.backlog),
+            backlog: backlog::Limits {
+                policy: settings.when_full,
+                by_priority: settings.priority,
+                frames_max: settings.backlog,
+                age_ns_max: settings.backlog_age,
+            },
             waits_for_interface: settings.wait_for_interface,
             quiet: request.common.quiet,
             control: Control::new(settings.stats.is_some()),
@@ -244,8 +249,7 @@ impl Job {
         self.pair.receive.check(&from)?;
         self.pair.transmit.check(&to)?;
         let receive = self.pair.receive.open(&from, &self.options)?;
-        let (policy, by_priority, frames) = self.backlog;
-        let backlog = Backlog::new(policy, by_priority, frames);
+        let backlog = Backlog::new(self.backlog);
         let options = TransmitOptions {
             echo: self.direction.echo(),
             marked: self.direction.marked,

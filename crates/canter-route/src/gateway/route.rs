@@ -362,12 +362,15 @@ impl Route {
     /// Moves the rest of the batch to the backlog, if the route has one, to continue receiving while the output is full.
     fn move_to_backlog(&mut self) -> Step {
         let Some(backlog) = &mut self.backlog else { return Step::Full };
+        let now_ns = clock::monotonic_ns();
         let outgoing = match &self.engine {
             Some(engine) => engine.outgoing(&self.batch),
             None => self.batch.frames(),
         };
-        let dropped: u64 =
-            outgoing[self.accepted..self.ready].iter().map(|frame| u64::from(!backlog.push(frame))).sum();
+        let dropped: u64 = outgoing[self.accepted..self.ready]
+            .iter()
+            .map(|frame| u64::from(!backlog.push(frame, now_ns)))
+            .sum();
         self.accepted = self.ready;
         self.counts.drop_as(dropped, |drops| &mut drops.no_room);
         Step::Moved
@@ -396,10 +399,13 @@ impl Route {
 
     /// Returns whether the output accepted a frame.
     fn send_backlog(&mut self) -> io::Result<bool> {
-        if self.is_bus_off() {
+        let is_bus_off = self.is_bus_off();
+        let Some(backlog) = &mut self.backlog else { return Ok(false) };
+        let expired = backlog.expire(clock::monotonic_ns());
+        self.counts.drop_as(expired as u64, |drops| &mut drops.no_room);
+        if is_bus_off {
             return Ok(false);
         }
-        let Some(backlog) = &mut self.backlog else { return Ok(false) };
         let before = self.transmit.pending();
         let mut moved = false;
         while let Some(frames) = backlog.first() {

@@ -30,6 +30,10 @@ const LINE_PERIOD: Duration = Duration::from_millis(500);
 const LOADS_MAX: usize = 4;
 /// Timeout for the disk at the end: then the command reports that it waits, or gives up on writing the account.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
+/// A slow disk that takes frames gets more time from the service manager, which would end the recording after `TimeoutStopSec`.
+const EXTENSION: Duration = Duration::from_secs(30);
+/// How often progress of the disk is looked at.
+const EXTENSION_PERIOD: Duration = Duration::from_secs(2);
 
 /// Record frames of any number of interfaces, with the proof that none is missing
 #[derive(Args)]
@@ -208,7 +212,15 @@ impl Session<'_> {
     /// and the answer is false.
     fn wait_for_disk(&self, recording: &mut Recording, signals: &StopSignals) -> bool {
         let (began, mut reported) = (Instant::now(), false);
+        let (supervisor, mut asked, mut left_then) = (Supervisor::find(), began, recording.queue_used().0);
         while !recording.is_written() {
+            if asked.elapsed() > EXTENSION_PERIOD {
+                let left = recording.queue_used().0;
+                if left < left_then {
+                    supervisor.extend_timeout(EXTENSION);
+                }
+                (asked, left_then) = (Instant::now(), left);
+            }
             thread::sleep(Duration::from_millis(5));
             if began.elapsed() > DISK_TIMEOUT && !reported {
                 reported = true;

@@ -93,9 +93,13 @@ impl Runs {
     }
 
     /// Deletes the files of runs before `number`, except those of the youngest `keep - 1` with frames and of the youngest
-    /// `keep` without.
+    /// `keep` without. A file that cannot be deleted does not keep the others.
+    ///
+    /// # Errors
+    /// The first file that cannot be deleted.
     fn delete_before(&self, number: u32, keep: u32) -> failure::Result<()> {
         let (mut with, mut without) = (keep - 1, keep);
+        let mut failed = None;
         for (_, files) in self.files()?.range(..number).rev() {
             let left = if has_frame(files) { &mut with } else { &mut without };
             if *left > 0 {
@@ -103,10 +107,12 @@ impl Runs {
                 continue;
             }
             for path in files {
-                fs::remove_file(path).map_err(|error| trouble::of_file(path, "remove", error))?;
+                if let Err(error) = fs::remove_file(path) {
+                    failed.get_or_insert_with(|| trouble::of_file(path, "remove", error));
+                }
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -241,5 +247,16 @@ mod tests {
         let refused = |template| Run::next(template).unwrap_err().message;
         assert!(refused("/var/{run}/x.log").contains("is allowed only in the name of the file"));
         assert!(refused("/nowhere/{run}.log").starts_with("/nowhere: read: "));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_deleted_keeps_no_other_one() {
+        let drive = Drive::new(&["drive-0001.log", "drive-0003.log"]);
+        drive.put("drive-0004.log", ""); // the one without frames that stays
+        fs::create_dir(drive.path("drive-0002.log")).unwrap(); // which remove_file() refuses, also to root
+        let runs = drive.next().number.unwrap().0;
+        let failure = runs.delete_before(5, 1).unwrap_err().to_string();
+        assert!(failure.contains("drive-0002.log: remove: "), "{failure}");
+        assert_eq!(drive.names(), ["drive-0002.log", "drive-0004.log"]);
     }
 }

@@ -31,6 +31,15 @@ pub struct Head {
 }
 
 impl Head {
+    /// Refuses a block of another type.
+    fn of_kind(self, kind: &[u8; 2]) -> Result<Self, Trouble> {
+        if self.kind != *kind {
+            let (is, must) = (String::from_utf8_lossy(&self.kind), String::from_utf8_lossy(kind));
+            return wrong(format!("a block of type {is:?} instead of {must:?} (a damaged file?)"));
+        }
+        Ok(self)
+    }
+
     /// The offsets of its data's beginning, after the links, and end.
     pub fn data(&self) -> (u64, u64) {
         (self.at + HEAD_BYTES + 8 * self.links, self.at + self.length)
@@ -65,6 +74,9 @@ impl Block {
         self.data.get(at).copied().unwrap_or(0)
     }
 }
+
+/// The longest text that is kept, in bytes, more than any name that this reader looks for. Any number of blocks may link to one.
+const TEXT_BYTES_MAX: u64 = 4096;
 
 /// How many links a block of this type has at least, by the standard.
 fn links_min(kind: [u8; 2]) -> u64 {
@@ -133,30 +145,24 @@ impl Blocks {
 
     /// Reads the block at `at`, which must have this type.
     pub fn block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
-        let head = self.head(at)?;
-        self.body_of_kind(head, kind)
+        let head = self.head(at)?.of_kind(kind)?;
+        self.body(head)
     }
 
     /// Like [`block`](Self::block), for blocks that several blocks may link to.
     pub fn shared_block(&mut self, at: u64, kind: &[u8; 2]) -> Result<Block, Trouble> {
-        let head = self.shared(at)?;
-        self.body_of_kind(head, kind)
-    }
-
-    fn body_of_kind(&mut self, head: Head, kind: &[u8; 2]) -> Result<Block, Trouble> {
-        if head.kind != *kind {
-            let (is, must) = (String::from_utf8_lossy(&head.kind), String::from_utf8_lossy(kind));
-            return wrong(format!("a block of type {is:?} instead of {must:?} (a damaged file?)"));
-        }
+        let head = self.shared(at)?.of_kind(kind)?;
         self.body(head)
     }
 
-    /// Reads a text; empty if there is none.
+    /// Reads a text, the beginning of a long one; empty if there is none.
     pub fn text(&mut self, at: u64) -> Result<String, Trouble> {
         if at == 0 {
             return Ok(String::new());
         }
-        let data = self.shared_block(at, b"TX")?.data;
+        let (start, end) = self.shared(at)?.of_kind(b"TX")?.data();
+        let mut data = vec![0; (end - start).min(TEXT_BYTES_MAX) as usize];
+        self.read(start, &mut data)?;
         let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
         Ok(String::from_utf8_lossy(&data[..end]).into_owned())
     }
