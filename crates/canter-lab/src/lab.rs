@@ -36,9 +36,9 @@ pub(crate) mod topology;
 mod vmlinux;
 mod wire;
 
-pub use machine::{Clock, Ended, Machine};
-pub use module::Chosen;
-pub use streams::{Input, Streams};
+pub(crate) use machine::{Clock, Ended, Machine};
+pub(crate) use module::Chosen;
+pub(crate) use streams::{Input, Streams};
 
 use arch::Arch;
 use canter_cli::duration;
@@ -159,13 +159,13 @@ impl Args for Modules {
 }
 
 /// The module of ours called `name`, as it is loaded for this value of its option.
-pub fn module(name: &str, value: &str) -> std::result::Result<Chosen, String> {
+pub(crate) fn module(name: &str, value: &str) -> std::result::Result<Chosen, String> {
     let row = table::MODULES.iter().find(|module| module.name() == name);
     row.ok_or_else(|| format!("the lab has no module {name}"))?.choose(value)
 }
 
 /// Why there can be no lab here, one whose kernel gets modules of ours when it `builds`; `None`: there can.
-pub fn obstacle(builds: bool) -> Option<String> {
+pub(crate) fn obstacle(builds: bool) -> Option<String> {
     if let Some(why) = arch::obstacle(std::env::consts::ARCH) {
         return Some(why);
     }
@@ -188,7 +188,7 @@ fn memory(text: &str) -> std::result::Result<String, String> {
     }
 }
 
-/// `canter lab`.
+/// Runs `canter lab`.
 pub fn run(arguments: Arguments, common: &Common) -> Result {
     if let Some(why) = refusal(&arguments, common) {
         return Err(Failure::new(Exit::Usage, format!("lab: {why}")));

@@ -1,7 +1,6 @@
 //! canter's laboratory: [`lab`] is a machine with CAN that needs no CAN hardware, [`meter`] measures gateways, [`study`] repeats
 //! the papers' experiments, [`report`] shows what came out.
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "for canter's own crates")]
 
 #[macro_use(eprintln, print, println)]
 extern crate canter_cli;

@@ -1,15 +1,15 @@
 //! Instruments: what a frame costs, and how late it is.
 
 mod cards;
-pub mod experiment;
-pub mod instrument;
+pub(crate) mod experiment;
+pub(crate) mod instrument;
 pub mod latency;
-pub mod matcher;
-pub mod measurement;
+pub(crate) mod matcher;
+pub(crate) mod measurement;
 #[cfg(test)]
 mod simulation;
 mod sockets;
 mod sweep;
 pub mod syscalls;
-pub mod through;
+pub(crate) mod through;
 mod wires;

@@ -3,7 +3,7 @@
 mod axis;
 mod bars;
 mod claims;
-pub mod compare;
+mod compare;
 mod costs;
 mod curves;
 mod differing;
@@ -38,7 +38,7 @@ use canter_measure::{
 };
 use clap::Args;
 use compare::{Across, Bound, Comparison};
-pub use files::FoundResults;
+pub(crate) use files::FoundResults;
 use numbers::Numbers;
 use page::Beginning;
 use std::{
@@ -80,12 +80,12 @@ pub struct Arguments {
 
 /// One result for the terminal, 80 columns wide, ranked, with the paper's numbers beside ours; in colour when the
 /// standard output is a terminal.
-pub fn summary(result: &ResultFile) -> String {
+pub(crate) fn summary(result: &ResultFile) -> String {
     summary::of(&Numbers::of(result), table::DRAWINGS, Ink::of_stdout())
 }
 
 /// The page that shows all of them, and what they say of the papers' claims, if they say anything.
-pub fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<String> {
+pub(crate) fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<String> {
     let decided = verdicts.claims.iter().any(|claim| claim.verdict != Word::NotMeasurable);
     render(results, if decided { Beginning::Claims(verdicts) } else { Beginning::Results })
 }
@@ -95,6 +95,7 @@ fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<S
     page::render(results, beginning, table::DRAWINGS).map_err(failed)
 }
 
+/// Runs `canter report`.
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     match &arguments.compare {
         Some(sides) => compare(sides, &arguments, common),

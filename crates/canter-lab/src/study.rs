@@ -9,10 +9,10 @@ mod cards;
 mod catalogue;
 mod ceiling;
 mod claim;
-pub mod definition;
+mod definition;
 mod ethernet;
 mod inside;
-pub mod journal;
+mod journal;
 mod list;
 mod load;
 mod load_curve;
@@ -42,7 +42,7 @@ use definition::{Set, Study};
 use journal::Journal;
 use remote::{GREETING_TIMEOUT, Remote};
 use side::{Local, Place, Side};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use testbed::Bed;
 use unit::Unit;
 
@@ -153,6 +153,17 @@ struct RunArguments {
     ceilings: bool,
 }
 
+/// Reads a text as a study file; `name` is its name in the error.
+pub fn check_study_file(name: &str, text: &str) -> failure::Result<()> {
+    Study::read(name, text).map(drop)
+}
+
+/// Reads a text as the journal of an unfinished run; `path` is its name in the error.
+pub fn check_journal(path: &Path, text: &str) -> failure::Result<()> {
+    Journal::of_text(path, text).map(drop)
+}
+
+/// Runs `canter study`.
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     match arguments.action {
         Action::List => list::print(),

@@ -19,19 +19,13 @@ pub struct Sampler {
     every_ns: u64,
     processors: u64,
     start_ns: Option<u64>,
-    /// ns since the start, idle ticks.
+    /// `[ns since the start, idle ticks]`.
     readings: Vec<[u64; 2]>,
     ended: bool,
 }
 
 impl Default for Sampler {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Sampler {
-    pub fn new() -> Self {
         Self {
             every_ns: EVERY_NS,
             processors: 1,
@@ -40,9 +34,11 @@ impl Sampler {
             ended: false,
         }
     }
+}
 
+impl Sampler {
     /// Reads when a reading is due; the first call is the start.
-    pub fn look(&mut self) {
+    pub fn read_when_due(&mut self) {
         self.read(self.every_ns);
     }
 
@@ -77,7 +73,7 @@ impl Sampler {
         self.readings.push([since_ns, idle]);
     }
 
-    /// For the result file: `[ns, tenths of a per cent]` from one reading to the next.
+    /// The load for the result file: `[ns, tenths of a per cent]` from one reading to the next.
     pub fn finish(&self) -> Vec<[u64; 2]> {
         let between = |pair: &[[u64; 2]]| {
             let [[before_ns, idle_before], [now_ns, idle_now]] = pair else { return None };
@@ -96,10 +92,10 @@ fn idle(stat: &str) -> Option<u64> {
     Some(next()? + next()?)
 }
 
-/// The number of lines `cpu0 …`: the online processors.
+/// The number of online processors: of lines `cpu0 …`.
 fn processors(stat: &str) -> u64 {
-    let is_one = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
-    stat.lines().filter(is_one).count() as u64
+    let is_processor = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
+    stat.lines().filter(is_processor).count() as u64
 }
 
 #[cfg(test)]

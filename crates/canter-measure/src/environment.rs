@@ -6,8 +6,8 @@ use canter_io::Interface;
 use std::fs;
 
 impl Environment {
-    /// This machine, with the interfaces that take part.
-    pub fn of(interfaces: &[Interface]) -> Self {
+    /// The environment of this machine, with the interfaces that take part.
+    pub fn read(interfaces: &[Interface]) -> Self {
         let cmdline = read("/proc/cmdline");
         let word = |key: &str| word(&cmdline, key).to_owned();
         let qemu = word("canter.qemu=");
@@ -26,10 +26,8 @@ impl Environment {
             cmdline,
         }
     }
-}
 
-impl Environment {
-    /// `uname -r`: `6.12.117+deb12-rt-amd64`.
+    /// The kernel's release, as `uname -r` prints it: `6.12.117+deb12-rt-amd64`.
     pub fn release(&self) -> &str {
         self.kernel.split_whitespace().next().unwrap_or_default()
     }
@@ -62,7 +60,7 @@ pub fn result(study: &str, title: &str, interfaces: &[Interface], series: Vec<Se
         study: study.to_owned(),
         title: title.to_owned(),
         command: std::env::args().collect::<Vec<_>>().join(" "),
-        environment: Environment::of(interfaces),
+        environment: Environment::read(interfaces),
         series,
     }
 }

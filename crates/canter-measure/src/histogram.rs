@@ -25,6 +25,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// An empty histogram, with every counter written once.
     pub fn new() -> Self {
         let buckets = Buckets::new_with_bounds(1, BOUND_NS, SIGNIFICANT_DIGITS);
         let mut buckets = buckets.expect("the bounds are constants that hdrhistogram accepts");
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(latencies: &[i64]) -> Latency {
+    fn latency(latencies: &[i64]) -> Latency {
         let mut histogram = Histogram::new();
         latencies.iter().for_each(|&ns| histogram.record(ns));
         histogram.to_latency()
@@ -94,12 +95,12 @@ mod tests {
 
     #[test]
     fn nothing_recorded_is_all_zeros() {
-        assert_eq!(of(&[]), Latency::default());
+        assert_eq!(latency(&[]), Latency::default());
     }
 
     #[test]
     fn one_latency_is_every_percentile() {
-        let one = of(&[12_345_678]);
+        let one = latency(&[12_345_678]);
         for ns in [one.min, one.p50, one.p90, one.p99, one.p999, one.max] {
             assert_eq!(ns, 12_345_678);
         }
@@ -108,13 +109,13 @@ mod tests {
 
     #[test]
     fn percentiles_are_the_nearest_rank() {
-        let ten = of(&[10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+        let ten = latency(&[10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
         assert_eq!([ten.min, ten.p50, ten.p90, ten.p99, ten.p999, ten.max], [10, 50, 90, 100, 100, 100]);
     }
 
     #[test]
     fn a_negative_latency_is_zero_and_counted() {
-        let latency = of(&[-5, 7]);
+        let latency = latency(&[-5, 7]);
         assert_eq!((latency.negative, latency.min, latency.buckets), (1, 0, vec![[0, 1], [7, 1]]));
     }
 
@@ -139,7 +140,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn every_latency_is_in_a_bucket(mut latencies in prop::collection::vec(0..3_000_000_000_i64, 1..200)) {
-            let latency = of(&latencies);
+            let latency = latency(&latencies);
             latencies.sort_unstable();
             let n = latencies.len();
             prop_assert_eq!(latency.buckets.iter().map(|bucket| bucket[1]).sum::<u64>(), n as u64);

@@ -1,4 +1,4 @@
-//! What identifies the program that measures: results and journals carry it. The program says it once when it starts.
+//! The identity of the program that measures, in results and journals. The program announces it once when it starts.
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,5 @@
-//! What a measurement leaves behind: a histogram while it runs, a result file when it ends, a profile to look at, the verdicts on claims.
+//! The data of a measurement: a histogram while it runs, a result file when it ends, a profile to draw, the verdicts on claims.
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "for canter's own crates")]
 
 pub mod busy;
 pub mod environment;

@@ -4,7 +4,7 @@
 
 use crate::result::Latency;
 
-/// Falls from `count` to the number of lost frames in steps.
+/// The number of frames that took longer than t: it falls from `count` to the number of lost frames in steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// The number of frames, lost ones included: all took longer than any time below the first step.
@@ -14,8 +14,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// From the raw buckets in any order, and the number of lost frames.
-    pub fn of(latency: &Latency, lost: u64) -> Self {
+    /// The profile of a latency, whose buckets may be in any order, and of lost frames.
+    pub fn new(latency: &Latency, lost: u64) -> Self {
         let mut buckets: Vec<[u64; 2]> =
             latency.buckets.iter().copied().filter(|bucket| bucket[1] > 0).collect();
         buckets.sort_unstable();
@@ -49,13 +49,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(buckets: Vec<[u64; 2]>) -> Profile {
-        Profile::of(&Latency { buckets, ..Latency::default() }, 0)
+    fn profile(buckets: Vec<[u64; 2]>) -> Profile {
+        Profile::new(&Latency { buckets, ..Latency::default() }, 0)
     }
 
     #[test]
     fn it_counts_the_frames_that_took_longer() {
-        let profile = of(vec![[10, 3], [20, 1]]);
+        let profile = profile(vec![[10, 3], [20, 1]]);
         assert_eq!(profile, Profile { count: 4, steps: vec![(10, 1), (20, 0)] });
         assert_eq!([9, 10, 19, 20].map(|t| profile.slower_than(t)), [4, 1, 1, 0]);
     }
@@ -63,24 +63,24 @@ mod tests {
     #[test]
     fn lost_frames_are_a_plateau() {
         let latency = Latency { buckets: vec![[10, 3], [20, 1]], ..Latency::default() };
-        assert_eq!(Profile::of(&latency, 5), Profile { count: 9, steps: vec![(10, 6), (20, 5)] });
+        assert_eq!(Profile::new(&latency, 5), Profile { count: 9, steps: vec![(10, 6), (20, 5)] });
     }
 
     #[test]
     fn nothing_measured_is_a_profile_without_steps() {
-        assert_eq!(of(vec![]), Profile::default());
-        assert_eq!(of(vec![[5, 0]]), Profile::default());
+        assert_eq!(profile(vec![]), Profile::default());
+        assert_eq!(profile(vec![[5, 0]]), Profile::default());
     }
 
     #[test]
     fn counts_beyond_64_bits_still_end_at_0() {
-        assert_eq!(of(vec![[1, u64::MAX], [2, u64::MAX]]).steps.last(), Some(&(2, 0)));
+        assert_eq!(profile(vec![[1, u64::MAX], [2, u64::MAX]]).steps.last(), Some(&(2, 0)));
     }
 
     proptest! {
         #[test]
         fn it_falls_from_the_count_to_0(buckets in prop::collection::vec([0..60_u64, 0..9_u64], 0..40), t in 0..70_u64) {
-            let profile = of(buckets.clone());
+            let profile = profile(buckets.clone());
             prop_assert_eq!(profile.count, buckets.iter().map(|bucket| bucket[1]).sum::<u64>());
             prop_assert!(profile.steps.is_sorted_by(|a, b| a.0 < b.0 && a.1 > b.1), "{:?}", profile);
             prop_assert!(profile.steps.first().is_none_or(|step| step.1 < profile.count));

@@ -27,15 +27,17 @@ const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
-    /// [`SCHEMA`].
+    /// The version of the document: [`SCHEMA`].
     pub schema: u32,
-    /// Which experiment: `2014-fig4.2`; empty when none.
+    /// The experiment: `2014-fig4.2`; empty when none.
     pub study: String,
     /// What the experiment shows, one sentence.
     pub title: String,
-    /// The command that made it, as typed.
+    /// The command that wrote the file, as typed.
     pub command: String,
+    /// The machine that was measured on.
     pub environment: Environment,
+    /// The measured series and the unavailable ones, in the order of measuring.
     pub series: Vec<Series>,
 }
 
@@ -88,19 +90,22 @@ struct Head {
 pub struct Environment {
     /// `uname -r` and the version line.
     pub kernel: String,
+    /// The kernel's command line.
     pub cmdline: String,
     /// The processor's model name.
     pub cpu: String,
+    /// The number of online processors.
     pub processors: u32,
+    /// The clock of all times in the file.
     pub clock: ClockKind,
     /// `QEMU 7.2.22`; empty on hardware.
     pub qemu: String,
     /// The version of this program.
     pub canter: String,
-    /// The commit it was built from, `+` behind it when sources differed; empty when it was not built in its repository.
+    /// The commit that canter was built from, `+` behind it when sources differed; empty when canter was not built in its repository.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub commit: String,
-    /// When it was measured, RFC 3339, UTC.
+    /// The time of the measurement, RFC 3339, UTC.
     pub date: String,
     /// The interfaces of the measurement, a line each: `can0: kvaser_pci, 1000000 bit/s, txqueuelen 10`.
     pub interfaces: Vec<String>,
@@ -120,6 +125,7 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
+    /// The clock's word in result files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Real => "real",
@@ -134,16 +140,19 @@ impl ClockKind {
 pub struct Series {
     /// The method or pair, as typed: `ring/spin+write`.
     pub method: String,
-    /// Its name in the 2014 paper: `mmapbusy-write`; empty when it has none there.
+    /// The method's name in the 2014 paper: `mmapbusy-write`; empty when it has none there.
     pub paper_name: String,
+    /// The traffic, and all else that the method was measured under.
     pub condition: Condition,
     /// The reason why nothing was measured; empty when something was.
     pub unavailable: String,
     /// The quantity of `latency_ns`: `round-trip`, `interrupt latency`; empty: the latency of a gateway.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub quantity: String,
+    /// The distribution of the latencies, in ns.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub latency_ns: Option<Latency>,
+    /// The cost of a system call, in ns.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cost_ns: Option<Cost>,
     /// A quantity that depends on another one: the processor's load against the rate of frames.
@@ -152,6 +161,7 @@ pub struct Series {
     /// The latencies in the order of time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeline: Option<Timeline>,
+    /// What became of each sent frame.
     pub ledger: Ledger,
     /// The instrument's floor, measured by a null test; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -159,6 +169,7 @@ pub struct Series {
     /// Whether the virtual wires kept their time; `None` without wires.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wire: Option<WireKept>,
+    /// The paper's numbers for the same measurement, if it has some.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub paper: Option<Paper>,
 }
@@ -170,13 +181,13 @@ impl Series {
         Self { method, condition, unavailable, ..Self::default() }
     }
 
-    /// The contradiction in its numbers, if there is one: then nothing of the series may be drawn.
+    /// The contradiction in the numbers, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);
         self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 
-    /// Why it decides nothing, if too many of its frames were late: more than one in 1000.
+    /// The reason why the series decides nothing, if more than one in 1000 frames were late.
     pub fn lateness(&self) -> Option<String> {
         let Ledger { late, sent, .. } = self.ledger;
         (late > sent / 1000).then(|| {
@@ -185,11 +196,12 @@ impl Series {
     }
 }
 
-/// The condition of a measurement. Zero or empty: not applicable.
+/// The condition of a measurement. A field that does not apply is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// `one-at-a-time`, `period`, `load`, `burst`, `ramp`, `flood`; for system calls `send`, `receive`.
     pub traffic: String,
+    /// The time between the starts of two frames.
     pub period_ns: u64,
     /// Bus load of the traffic, in per cent.
     pub load_percent: u32,
@@ -201,8 +213,9 @@ pub struct Condition {
     pub frames: u64,
     /// Payload in bytes.
     pub len: u32,
-    /// The load of the machine: `none`, `cpu`, `ethernet-receive`, …
+    /// The load of the machine, such as `none`, `cpu` or `ethernet-receive`.
     pub load: String,
+    /// The names of the interfaces that the frames pass.
     pub interfaces: Vec<String>,
     /// Another difference of this condition, as text: `checksum`.
     #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -218,22 +231,25 @@ pub struct Condition {
 /// A number that was varied, the horizontal axis of a drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Varied {
-    /// Its name: `filters`.
+    /// The number's name: `filters`.
     pub name: String,
-    /// `frames/s`; empty for a plain count.
+    /// The number's unit: `frames/s`; empty for a plain count.
     pub unit: String,
+    /// The number itself, in `unit`.
     pub value: u64,
 }
 
 /// How well both virtual wires of a measurement kept their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireKept {
-    /// How long after the end of a frame the direct wire's timer delivered it, in the median. No latency includes it:
-    /// each counts from the frame's delivery. (In results with a `floor_ns` above 0, each includes it.)
+    /// The median delay from the end of a frame to its delivery by the direct wire's timer. No latency includes this
+    /// delay, because each counts from the frame's delivery. (In results with a `floor_ns` above 0, each includes it.)
     pub late_ns_p50: u64,
+    /// The largest of the delays whose median is `late_ns_p50`.
     pub late_ns_max: u64,
-    /// How often a wire waited because its timer was too late to catch up, and the sum of these times.
+    /// How often a wire waited because its timer was too late to catch up.
     pub slips: u64,
+    /// How long the wires waited in `slips`, in total.
     pub slip_ns: u64,
     /// Frames that a node lost to a full receive FIFO.
     pub overruns: u64,
@@ -242,7 +258,7 @@ pub struct WireKept {
 }
 
 impl WireKept {
-    /// The wires never waited for the machine, and no frame on them was destroyed.
+    /// Whether the wires never waited for the machine, and no frame on them was destroyed.
     pub fn kept_time(&self) -> bool {
         self.slips == 0 && self.errors == 0
     }
@@ -265,12 +281,19 @@ impl std::fmt::Display for WireKept {
 /// A distribution of latencies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
+    /// The number of latencies.
     pub count: u64,
+    /// The shortest latency, in ns; exact.
     pub min: u64,
+    /// The median, in ns.
     pub p50: u64,
+    /// The 90th percentile, in ns.
     pub p90: u64,
+    /// The 99th percentile, in ns.
     pub p99: u64,
+    /// The 99.9th percentile, in ns.
     pub p999: u64,
+    /// The longest latency, in ns; exact.
     pub max: u64,
     /// Negative latencies (the two stamps were taken in the wrong order); counted as 0.
     pub negative: u64,
@@ -312,13 +335,13 @@ impl Latency {
 pub struct Curve {
     /// The quantity: `processor load`.
     pub quantity: String,
-    /// Its unit: `%`. For `ns` the report selects a suitable one.
+    /// The quantity's unit: `%`. For `ns` the report selects a suitable one.
     pub unit: String,
     /// The number of decimals of a value.
     pub decimals: u8,
     /// The quantity of the horizontal axis: `rate`.
     pub against: String,
-    /// Its unit: `frames/s`.
+    /// The unit of the horizontal axis: `frames/s`.
     pub against_unit: String,
     /// `[against, value]`, ascending.
     pub points: Vec<[u64; 2]>,
@@ -329,7 +352,7 @@ pub struct Curve {
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ns: u64,
-    /// Ascending; slots without a frame are left out.
+    /// The slots, ascending; slots without a frame are left out.
     pub slots: Vec<Slot>,
     /// `[ns, tenths of a per cent]`: the processors' load since the previous point; may be empty.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -349,12 +372,15 @@ impl Timeline {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 5]", into = "[u64; 5]")]
 pub struct Slot {
-    /// Counts from the first slot, 0.
+    /// The slot's number, counted from 0.
     pub number: u64,
+    /// The number of frames that arrived.
     pub arrived: u64,
-    /// The shortest and longest latency; 0 when no frame arrived.
+    /// The shortest latency, in ns; 0 when no frame arrived.
     pub min_ns: u64,
+    /// The longest latency, in ns; 0 when no frame arrived.
     pub max_ns: u64,
+    /// The number of lost frames.
     pub lost: u64,
 }
 
@@ -396,7 +422,7 @@ pub struct Cost {
     /// Receivers: the additional cost of the sender's call while this receiver was open, per frame, in the longest run. With
     /// thousands of frames held this is mostly the kernel's allocator at work. May be negative.
     pub delivery: i64,
-    /// The same while at most a few dozen frames are held, as in a program that keeps up.
+    /// `delivery` while at most a few dozen frames are held, as in a program that keeps up.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivery_few: Option<i64>,
     /// `per_frame` and `delivery` together.
@@ -411,18 +437,24 @@ pub struct Cost {
 /// `ns = intercept + slope · frames`. The intercept of a result of today is 0: no call costs something without a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
+    /// ns without a frame.
     pub intercept: i64,
-    /// ns per 1000 frames, so that it stays an integer.
+    /// ns per 1000 frames: per frame, it would not be an integer.
     pub slope_per_1000: i64,
 }
 
-/// Every frame is accounted for.
+/// The account of every frame that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
+    /// Frames that the meter sent.
     pub sent: u64,
+    /// Frames that arrived behind the gateway.
     pub received: u64,
+    /// Frames that did not arrive, by the place of the loss.
     pub lost: Lost,
+    /// Frames that arrived again.
     pub duplicated: u64,
+    /// Frames that arrived after a frame that was sent later.
     pub reordered: u64,
     /// Frames that were sent more than a tenth of their period after they were due, or that a wire delivered more than a
     /// tenth of a frame's duration after its end: the traffic was not quite that of the condition.
@@ -451,36 +483,36 @@ impl Ledger {
         if self.balances() {
             return None;
         }
-        let what = match self.missing() {
+        let difference = match self.missing() {
             missing @ 0.. => format!("{missing} missing"),
             missing => format!("{} too many", missing.unsigned_abs()),
         };
-        Some(format!("its ledger does not balance, frames: {what}"))
+        Some(format!("its ledger does not balance, frames: {difference}"))
     }
 }
 
 /// Lost frames by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// In a controller's FIFO.
+    /// Frames lost in a controller's FIFO.
     pub controller: u64,
-    /// In a processor's backlog (softnet).
+    /// Frames lost in a processor's backlog (softnet).
     pub backlog: u64,
-    /// In a socket's or ring's queue.
+    /// Frames lost in a socket's or ring's queue.
     pub socket: u64,
-    /// At an output queue.
+    /// Frames lost at an output queue.
     pub qdisc: u64,
-    /// Dropped by the gateway, by its counters.
+    /// Frames dropped by the gateway, by its counters.
     pub gateway: u64,
-    /// In the meter's own queues: the gateway's share of the losses is unknown, and the series invalid.
+    /// Frames lost in the meter's own queues: the gateway's share of the losses is unknown, and the series invalid.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub meter: u64,
-    /// No counter explains the loss.
+    /// Lost frames that no counter explains.
     pub unaccounted: u64,
 }
 
 impl Lost {
-    /// The sum.
+    /// The number of lost frames, over all places.
     pub fn total(&self) -> u64 {
         let Self { controller, backlog, socket, qdisc, gateway, meter, unaccounted } = *self;
         [controller, backlog, socket, qdisc, gateway, meter, unaccounted]
@@ -498,11 +530,13 @@ pub struct Paper {
     pub machine: String,
     /// The median, or the cost per frame.
     pub ns: u64,
-    /// More of the distribution, if the paper has it; otherwise 0.
+    /// The shortest latency, in ns; 0 when the paper has none.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub min: u64,
+    /// The 90th percentile, in ns; 0 when the paper has none.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub p90: u64,
+    /// The longest latency, in ns; 0 when the paper has none.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub max: u64,
 }

@@ -3,16 +3,16 @@
 
 use crate::result::Latency;
 
-/// How sure an interval is: the number of standard deviations of a normal distribution that it spans to either side.
+/// The confidence of an interval: how many standard deviations of a normal distribution it spans to either side.
 #[derive(Clone, Copy, Debug)]
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// 95 %, for a single statistic.
+    /// A confidence of 95 %, for a single statistic.
     pub const ONE: Self = Self(1.96);
 
     /// All intervals of `count` statistics together contain their values with 95 % (Bonferroni).
-    pub fn of_many(count: usize) -> Self {
+    pub fn joint(count: usize) -> Self {
         Self(normal_quantile(1.0 - 0.025 / count.max(1) as f64))
     }
 }
@@ -34,8 +34,11 @@ const TAIL: f64 = 0.025;
 /// A statistic and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
+    /// The statistic.
     pub value: f64,
+    /// The lower end of the interval.
     pub low: f64,
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -80,12 +83,12 @@ pub fn percentile(latency: &Latency, per_mille: u64, Confidence(z): Confidence) 
     if (n * p + half).ceil() + 1.0 >= n {
         return None;
     }
-    let at = |rank: f64| latency.at_rank(rank.clamp(1.0, n) as u64) as f64;
-    let value = at((n * p).ceil());
+    let latency_at = |rank: f64| latency.at_rank(rank.clamp(1.0, n) as u64) as f64;
+    let value = latency_at((n * p).ceil());
     Some(Estimate {
         value,
-        low: at((n * p - half).floor()).min(value),
-        high: at((n * p + half).ceil() + 1.0).max(value),
+        low: latency_at((n * p - half).floor()).min(value),
+        high: latency_at((n * p + half).ceil() + 1.0).max(value),
     })
 }
 
@@ -95,7 +98,7 @@ pub fn share(part: u64, all: u64, Confidence(z): Confidence) -> Option<Estimate>
     let value = (all > 0).then(|| part as f64 / n)?;
     let centre = value + z * z / (2.0 * n);
     let half = z * (value * (1.0 - value) / n + z * z / (4.0 * n * n)).sqrt();
-    let limit = |at: f64| (at / (1.0 + z * z / n)).clamp(0.0, 1.0);
+    let limit = |end: f64| (end / (1.0 + z * z / n)).clamp(0.0, 1.0);
     // At 0 and 1 the limits would equal the value, except for rounding.
     let low = if part == 0 { 0.0 } else { limit(centre - half).min(value) };
     let high = if part == all { 1.0 } else { limit(centre + half).max(value) };
@@ -136,11 +139,11 @@ pub fn median(values: &[f64]) -> Option<Estimate> {
 /// How many of the sorted differences to leave out at each end for a probability of at most 2.5 % beyond it.
 fn rank_cut(n: usize, m: usize) -> Option<usize> {
     let orders = rank_sums(n, m);
-    let all: f64 = orders.iter().sum();
+    let total: f64 = orders.iter().sum();
     let mut below = 0.0;
     let within = orders.iter().take_while(|&&count| {
         below += count;
-        below / all <= TAIL
+        below / total <= TAIL
     });
     within.count().checked_sub(1)
 }
@@ -185,8 +188,8 @@ mod tests {
     #[test]
     fn intervals_of_many_statistics_are_wider() {
         let near = |confidence: Confidence, z: f64| (confidence.0 - z).abs() < 0.001;
-        assert!(near(Confidence::of_many(1), 1.960) && near(Confidence::of_many(100), 3.481));
-        assert!(near(Confidence::of_many(1000), 4.056));
+        assert!(near(Confidence::joint(1), 1.960) && near(Confidence::joint(100), 3.481));
+        assert!(near(Confidence::joint(1000), 4.056));
     }
 
     #[test]

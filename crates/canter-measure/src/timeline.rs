@@ -11,8 +11,8 @@ const SLOTS: usize = 1024;
 /// The initial length of a slot: 10 µs, shorter than any frame.
 const SLOT_NS: u64 = 10_000;
 
-/// Records arrivals of numbered frames. When a later frame arrives, frames with skipped numbers count as lost; if one
-/// arrives late, that is corrected.
+/// Records arrivals of numbered frames. When a later frame arrives, frames with skipped numbers count as lost until they
+/// arrive.
 pub struct TimelineRecorder {
     slots: Vec<Slot>,
     slot_ns: u64,
@@ -23,15 +23,11 @@ pub struct TimelineRecorder {
 
 impl Default for TimelineRecorder {
     fn default() -> Self {
-        Self::new()
+        Self { slots: vec![Slot::default(); SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }
     }
 }
 
 impl TimelineRecorder {
-    pub fn new() -> Self {
-        Self { slots: vec![Slot::default(); SLOTS], slot_ns: SLOT_NS, start_ns: None, latest: (0, 0) }
-    }
-
     /// Records a frame: its number (the lowest 16 bits of its position in the order of sending), its first stamp, and
     /// its latency in ns.
     pub fn arrived(&mut self, number: u16, stamp_ns: u64, latency_ns: i64) {
@@ -107,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_slot_keeps_its_extremes_and_a_gap_in_the_numbers_is_a_loss() {
-        let mut recorder = TimelineRecorder::new();
+        let mut recorder = TimelineRecorder::default();
         for (number, stamp_ns, latency_ns) in [(0, 1_000, 50), (1, 2_000, 70), (4, 41_000, 60)] {
             recorder.arrived(number, stamp_ns, latency_ns);
         }
@@ -121,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_only_late_is_not_lost() {
-        let mut recorder = TimelineRecorder::new();
+        let mut recorder = TimelineRecorder::default();
         for number in [0, 2, 1] {
             recorder.arrived(number, 1_000 * u64::from(number), 9);
         }
@@ -133,7 +129,7 @@ mod tests {
         fn every_frame_is_in_a_slot_and_the_extremes_are_exact(
             came in prop::collection::vec(any::<bool>(), 1..3000), step_ns in 1..50_000_000_u64
         ) {
-            let mut recorder = TimelineRecorder::new();
+            let mut recorder = TimelineRecorder::default();
             let latency = |n: usize| (n * 7919 % 1000) as i64;
             let arrived: Vec<usize> = (0..came.len()).filter(|&n| came[n]).collect();
             for &n in &arrived {
@@ -143,8 +139,8 @@ mod tests {
             let sum = |count: fn(&Slot) -> u64| timeline.slots.iter().map(count).sum::<u64>();
             prop_assert_eq!(sum(|slot| slot.arrived), arrived.len() as u64);
             prop_assert_eq!(sum(|slot| slot.lost), if arrived.is_empty() { 0 } else { (came.len() - arrived.len()) as u64 });
-            let most = arrived.iter().map(|&n| latency(n) as u64).max().unwrap_or(0);
-            prop_assert_eq!(timeline.slots.iter().map(|slot| slot.max_ns).max().unwrap_or(0), most);
+            let longest = arrived.iter().map(|&n| latency(n) as u64).max().unwrap_or(0);
+            prop_assert_eq!(timeline.slots.iter().map(|slot| slot.max_ns).max().unwrap_or(0), longest);
             prop_assert!(timeline.slots.iter().all(|slot| slot.number < SLOTS as u64));
         }
     }

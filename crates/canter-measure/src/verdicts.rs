@@ -28,26 +28,28 @@ const PAPERS: [(&str, &str); 4] = [
     ("WCCD", "Wapice Custom CAN Driver"),
 ];
 
-/// The verdict in a word.
+/// A verdict, without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Word {
     /// The whole interval lies within the bounds.
     #[serde(rename = "reproduced")]
     Reproduced,
-    /// The whole interval lies outside.
+    /// The whole interval lies outside the bounds.
     #[serde(rename = "refuted")]
     Refuted,
     /// The interval contains a bound, or the series cannot carry a judgement.
     #[serde(rename = "undecided")]
     Undecided,
-    /// There is no series, with the reason.
+    /// No series measured what the claim is about.
     #[serde(rename = "not measurable here")]
     NotMeasurable,
 }
 
 impl Word {
+    /// Every verdict, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Reproduced, Self::Refuted, Self::Undecided, Self::NotMeasurable];
 
+    /// The verdict's text in files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -58,7 +60,7 @@ impl Word {
     }
 
     /// The verdict of an interval on bounds.
-    pub fn of(estimate: Estimate, [from, to]: [f64; 2]) -> Self {
+    pub fn judge(estimate: Estimate, [from, to]: [f64; 2]) -> Self {
         if estimate.low >= from && estimate.high <= to {
             Self::Reproduced
         } else if estimate.high < from || estimate.low > to {
@@ -107,7 +109,7 @@ impl Quantity {
         shown.clamp(-Self::SHOWN_MAX, Self::SHOWN_MAX)
     }
 
-    /// What stands behind a value on the axis.
+    /// The text behind a value on the axis.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Ratio => "×",
@@ -127,22 +129,30 @@ impl Quantity {
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
     /// The verdict's own number in its bounds.
-    Number { quantity: Quantity },
+    Number {
+        /// The quantity of the number.
+        quantity: Quantity,
+    },
     /// Series that should ascend: each at least `apart` times the one before.
     Order {
+        /// The quantity of all series.
         quantity: Quantity,
+        /// The smallest allowed ratio of a series to the one before.
         apart: f64,
+        /// The series in the order of the claim.
         #[serde(rename = "figures")]
         series: Vec<Labelled>,
     },
     /// A statistic against another number.
     Course {
+        /// The quantity of the statistic.
         quantity: Quantity,
         /// The statistic's name.
         #[serde(rename = "figure")]
         statistic: String,
         /// The name of the other number, with its unit.
         against: String,
+        /// The compared courses.
         lines: Vec<PlotLine>,
         /// What the criterion allows, at ascending values of the other number.
         allowed: Vec<Allowed>,
@@ -152,14 +162,17 @@ pub enum Plot {
 /// A series with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Labelled {
+    /// The name of the series in the drawing.
     pub label: String,
+    /// `[value, low, high]`.
     #[serde(rename = "figure")]
     pub interval: [f64; 3],
 }
 
-/// A statistic's course.
+/// A statistic at several values of another number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlotLine {
+    /// The name of the line in the drawing.
     pub label: String,
     /// `[the other number, value, low, high]`, ascending.
     pub points: Vec<[f64; 4]>,
@@ -168,9 +181,11 @@ pub struct PlotLine {
 /// The allowed values at a value of the other number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allowed {
+    /// The other number.
     pub at: f64,
+    /// The lowest allowed value.
     pub from: f64,
-    /// Absent: any value from `from` on.
+    /// The highest allowed value; absent: any value from `from` on is allowed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to: Option<f64>,
 }
@@ -178,30 +193,40 @@ pub struct Allowed {
 /// A claim of a paper with its verdict and its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// The name of the study whose results decide.
     pub study: String,
+    /// The claim's name within its study.
     pub claim: String,
     /// Where the paper says it: `2011, figure 8`.
     pub at: String,
+    /// The claim in a sentence.
     pub says: String,
+    /// What the results say of the claim.
     pub verdict: Word,
     /// What was found, in words, or why nothing was.
     #[serde(rename = "figures")]
     pub found: String,
+    /// The number that the verdict rests on, if it is one number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub value: Option<f64>,
-    /// The ends of the interval.
+    /// The lower end of the interval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub low: Option<f64>,
+    /// The upper end of the interval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub high: Option<f64>,
-    /// The bounds; no upper one when it is absent.
+    /// The lower bound; absent: the verdict does not rest on one number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub from: Option<f64>,
+    /// The upper bound; absent: none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to: Option<f64>,
+    /// The paper's number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub paper: Option<f64>,
+    /// The number of boots of the results that decided.
     pub boots: usize,
+    /// The drawing of what the verdict rests on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plot: Option<Plot>,
 }
@@ -226,13 +251,14 @@ impl Verdict {
     }
 }
 
-/// The document.
+/// The document `verdicts.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Verdicts {
     verdicts_schema: u32,
     /// The results that decided, as [`identity`] names them.
     #[serde(default)]
     results: Vec<String>,
+    /// The claims with their verdicts, in the order of the studies.
     pub claims: Vec<Verdict>,
 }
 
@@ -249,16 +275,17 @@ fn identities(results: &[ResultFile]) -> Vec<String> {
 }
 
 impl Verdicts {
+    /// Verdicts that rest on these results.
     pub fn new(claims: Vec<Verdict>, results: &[ResultFile]) -> Self {
         Self { verdicts_schema: SCHEMA, results: identities(results), claims }
     }
 
-    /// Whether they rest on these results and no others.
+    /// Whether the verdicts rest on these results and no others.
     pub fn rest_on(&self, results: &[ResultFile]) -> bool {
         self.results == identities(results)
     }
 
-    /// How many there are of each word.
+    /// The number of claims with each verdict.
     pub fn counts(&self) -> [(Word, usize); 4] {
         let count = |word| self.claims.iter().filter(|claim| claim.verdict == word).count();
         Word::ALL.map(|word| (word, count(word)))
@@ -267,15 +294,17 @@ impl Verdicts {
     /// The papers' titles and claims. Claims of no paper follow, without a title.
     pub fn by_paper(&self) -> Vec<(&'static str, Vec<&Verdict>)> {
         let paper = |claim: &&Verdict| PAPERS.iter().position(|(key, _)| claim.at.starts_with(key));
-        let of = |wanted: Option<usize>| self.claims.iter().filter(|one| paper(one) == wanted).collect();
-        let papers = PAPERS.iter().enumerate().map(|(n, (_, title))| (*title, of(Some(n))));
-        papers.chain([("", of(None))]).filter(|(_, claims): &(_, Vec<_>)| !claims.is_empty()).collect()
+        let claims_of = |wanted| self.claims.iter().filter(|claim| paper(claim) == wanted).collect();
+        let papers = PAPERS.iter().enumerate().map(|(n, (_, title))| (*title, claims_of(Some(n))));
+        papers.chain([("", claims_of(None))]).filter(|(_, claims): &(_, Vec<_>)| !claims.is_empty()).collect()
     }
 
+    /// The document as [`Verdicts::write`] writes it.
     pub fn to_json(&self) -> String {
         Layout::document(self)
     }
 
+    /// Writes [`FILE`] into a folder.
     pub fn write(&self, folder: &Path) -> failure::Result<()> {
         whole_file::write(&folder.join(FILE), "write the verdicts", &self.to_json())
     }

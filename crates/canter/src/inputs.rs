@@ -4,7 +4,7 @@
 use crate::{cli::COMMANDS, service::configuration::Configuration};
 use canter_cli::program::Program;
 use canter_frame::{Filters, Frame, LogLine};
-use canter_lab::study::{definition::Study, journal::Journal};
+use canter_lab::study;
 use canter_measure::{result::ResultFile, verdicts::Verdicts};
 use canter_route::{rules, traffic::car};
 use std::path::Path;
@@ -62,7 +62,7 @@ fn read_car(bytes: &[u8]) {
 }
 
 fn read_study(bytes: &[u8]) {
-    as_text(bytes, |text| drop(Study::read(NAME, text)));
+    as_text(bytes, |text| drop(study::check_study_file(NAME, text)));
 }
 
 fn read_result(bytes: &[u8]) {
@@ -80,7 +80,7 @@ fn read_verdicts(bytes: &[u8]) {
 }
 
 fn read_journal(bytes: &[u8]) {
-    as_text(bytes, |text| drop(Journal::of_text(Path::new(NAME), text)));
+    as_text(bytes, |text| drop(study::check_journal(Path::new(NAME), text)));
 }
 
 fn read_service(bytes: &[u8]) {

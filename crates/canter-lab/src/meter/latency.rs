@@ -30,7 +30,7 @@ Examples:
 Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it.")]
 pub struct Arguments {
     #[command(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// Name of the gateway's method, for the result file
     #[arg(long, default_value = "gateway", value_name = "NAME", conflicts_with = "through")]
     name: String,
@@ -44,6 +44,7 @@ pub struct Arguments {
     first_loss: bool,
 }
 
+/// Runs `canter latency`.
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let Arguments { setup, name, through, sweep, first_loss } = &arguments;
     let varies = sweep.is_some() || *first_loss;

@@ -89,9 +89,9 @@ pub fn measure(
     common.apply()?;
     let bar = progress_bar(common, setup.count);
     let mut histogram = Histogram::new();
-    let mut timeline = setup.timeline.then(TimelineRecorder::new);
-    let mut busy = setup.timeline.then(Sampler::new);
-    busy.iter_mut().for_each(Sampler::look);
+    let mut timeline = setup.timeline.then(TimelineRecorder::default);
+    let mut busy = setup.timeline.then(Sampler::default);
+    busy.iter_mut().for_each(Sampler::read_when_due);
     let mut record = |arrival: Arrival| {
         histogram.record(arrival.latency_ns);
         if let Some(timeline) = &mut timeline {
@@ -102,7 +102,7 @@ pub fn measure(
         bar.set_position(tally.received + tally.lost);
         // A meter that gets no processor time during the measurement still has these two readings.
         match &mut busy {
-            Some(busy) if tally.sent < setup.count => busy.look(),
+            Some(busy) if tally.sent < setup.count => busy.read_when_due(),
             Some(busy) => busy.end(),
             None => {}
         }

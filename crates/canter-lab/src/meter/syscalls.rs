@@ -52,12 +52,12 @@ Figures repeat exactly in the lab's virtual clock:
   canter lab --clock virtual -- canter syscalls")]
 pub struct Arguments {
     #[command(flatten)]
-    pub setup: Setup,
+    setup: Setup,
 }
 
 /// The setup of a measurement.
 #[derive(Args, Clone, Debug)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// The virtual interface for receivers, made and deleted again unless given; or two canchar devices of one bus,
     /// /dev/canchar0,/dev/canchar1, to measure its methods too
     #[arg(long, short, value_name = "VCAN")]
@@ -79,6 +79,7 @@ pub struct Setup {
     pub len: u8,
 }
 
+/// Runs `canter syscalls`.
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     common.apply()?;
     let (series, interfaces) = measure(&arguments.setup)?;
@@ -93,7 +94,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 /// Measures all requested methods.
-pub fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
+pub(crate) fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interface>)> {
     refuse_nonsense(setup)?;
     let bench = Bench::set_up(setup.interface.as_deref(), frame(setup.len)?, interrupt_flag()?)?;
     let mut series = Vec::new();

@@ -99,7 +99,7 @@ impl Comparison {
             return Err(refuse(obstacles.join("; ")));
         }
         let pairs = pairing::pairs(a, b);
-        let limits = Limits { bound, confidence: Confidence::of_many(pairs.len() * (PERCENTILES.len() + 1)) };
+        let limits = Limits { bound, confidence: Confidence::joint(pairs.len() * (PERCENTILES.len() + 1)) };
         let series: Vec<Compared> = pairs.iter().map(|pair| compare(pair, limits)).collect();
         let both = |one: &Compared| !one.statistics.is_empty() || one.verdict == Decision::Invalid;
         if !series.iter().any(both) {

@@ -94,7 +94,7 @@ fn grid(svg: &mut Svg, plot: &Plot) {
 
 fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
     for row in group.rows.iter().rev() {
-        let profile = Profile::of(row.measured, row.series.ledger.lost.total());
+        let profile = Profile::new(row.measured, row.series.ledger.lost.total());
         let tip = format!("{}: worst {}", row.label(), units::span(row.measured.max));
         svg.path(&format!("line {}", row.class()), &outline::path(&profile, &plot.x, &plot.y), &tip);
     }

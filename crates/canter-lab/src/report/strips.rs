@@ -44,7 +44,7 @@ impl Plot {
 
     /// For each column the number of frames that took longer than its right edge; the last column has the worst frame.
     fn columns(&self, latency: &Latency, lost: u64) -> Vec<u64> {
-        let profile = Profile::of(latency, lost);
+        let profile = Profile::new(latency, lost);
         let mut slower = vec![profile.count; self.width];
         for &(t, m) in &profile.steps {
             let from = self.x.at(t as f64).round() as usize;

@@ -114,7 +114,7 @@ fn cases(
     let name = || study.name.clone();
     let begin = |interfaces: &[Interface]| Event::Begin {
         study: name(),
-        environment: Box::new(Environment::of(interfaces)),
+        environment: Box::new(Environment::read(interfaces)),
     };
     let case = |number: usize, what: String, weight: u64, series: Vec<Series>| Event::Case {
         study: name(),

@@ -118,12 +118,12 @@ impl Course {
         let (Some(low), Some(high)) = (points.iter().min_by(by_value), points.iter().max_by(by_value)) else {
             return Word::NotMeasurable;
         };
-        Word::of(high.1.ratio_to(low.1), [0.0, self.within])
+        Word::judge(high.1.ratio_to(low.1), [0.0, self.within])
     }
 
     fn rising(&self, points: &[(u64, Estimate)]) -> Word {
         let (first, last) = (points[0].1, points[points.len() - 1].1);
-        let whole = Word::of(last.ratio_to(first), [self.within, f64::INFINITY]);
+        let whole = Word::judge(last.ratio_to(first), [self.within, f64::INFINITY]);
         // A step may be level: it refutes only when it surely falls.
         let steps = points.windows(2).map(|pair| match pair[1].1.high < pair[0].1.low {
             true => Word::Refuted,
@@ -137,7 +137,7 @@ impl Course {
         let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
         let on_line = straight((x0, first.value), (x1, last.value));
         let words = points.iter().map(|&(x, point)| {
-            Word::of(point.ratio_to(Estimate::exact(on_line(x))), [1.0 / self.within, self.within])
+            Word::judge(point.ratio_to(Estimate::exact(on_line(x))), [1.0 / self.within, self.within])
         });
         words.collect()
     }

@@ -50,7 +50,7 @@ impl Knee {
         let bounds = self.bounds().range();
         let us = |one: Estimate| format!("{}…{} µs", digits(one.low / 1000.0), digits(one.high / 1000.0));
         Ok(Outcome {
-            word: Word::of(estimate, bounds),
+            word: Word::judge(estimate, bounds),
             found: format!("{} / {}", us(of), us(over)),
             estimate: Some(estimate),
             bounds: Some(bounds),

@@ -46,8 +46,9 @@ impl Order {
             .map(|selector| evidence.sample(&selector.on(&self.of), self.statistic, self.less_floor))
             .collect::<Result<_, _>>()?;
         let estimates: Vec<_> = samples.iter().map(Sample::estimate).collect();
-        let words =
-            estimates.windows(2).map(|pair| Word::of(pair[1].ratio_to(pair[0]), [self.apart, f64::INFINITY]));
+        let words = estimates
+            .windows(2)
+            .map(|pair| Word::judge(pair[1].ratio_to(pair[0]), [self.apart, f64::INFINITY]));
         let labelled = self.ascending.iter().zip(&estimates);
         let labelled = labelled.map(|(selector, estimate)| Labelled {
             label: selector.to_string(),

@@ -80,7 +80,7 @@ impl Ratio {
             parts => format!("{} = {}", parts.join(" / "), digits(estimate.value)),
         };
         Ok(Outcome {
-            word: Word::of(estimate, bounds),
+            word: Word::judge(estimate, bounds),
             found,
             estimate: Some(estimate),
             bounds: Some(bounds),
@@ -129,9 +129,9 @@ impl LostShare {
         let bounds = self.bounds().range();
         // That none of so many was lost is a fact, and what the paper says of its own frames, too.
         let word = if self.paper == 0.0 {
-            Word::of(Estimate::exact(share.value), bounds)
+            Word::judge(Estimate::exact(share.value), bounds)
         } else {
-            Word::of(share, bounds)
+            Word::judge(share, bounds)
         };
         Ok(Outcome {
             word,
