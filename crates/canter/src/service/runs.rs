@@ -80,7 +80,7 @@ impl Runs {
 
     /// The files of each run, in the order of their names.
     fn files(&self) -> failure::Result<BTreeMap<u32, Vec<PathBuf>>> {
-        let unreadable = |error| trouble::of_file(&self.folder, "read", error);
+        let unreadable = |error| trouble::file_failure(&self.folder, "read", error);
         let mut runs: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
         for entry in fs::read_dir(&self.folder).map_err(unreadable)?.flatten() {
             let name = entry.file_name();
@@ -103,7 +103,7 @@ impl Runs {
                 continue;
             }
             for path in files {
-                fs::remove_file(path).map_err(|error| trouble::of_file(path, "remove", error))?;
+                fs::remove_file(path).map_err(|error| trouble::file_failure(path, "remove", error))?;
             }
         }
         Ok(())
