@@ -11,11 +11,12 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// A position in a file, both numbers from 1; 0 without a file.
+/// A position in a file. Lines and columns count from 1.
 #[derive(Clone, Copy, Debug, Default, Eq)]
 pub struct Place {
+    /// The line; 0 without a file.
     pub line: usize,
-    /// In characters.
+    /// The column in characters; 0 without a file.
     pub column: usize,
 }
 
@@ -64,6 +65,7 @@ impl<'a> Document<'a> {
         self.failure(&error.span().unwrap_or(0..0), message)
     }
 
+    /// The position of a span in the text.
     pub fn place(&self, span: &Range<usize>) -> Place {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = self.line_starts.partition_point(|&start| start <= before.len());
@@ -76,6 +78,7 @@ impl<'a> Document<'a> {
         self.failure_at(self.place(span), message)
     }
 
+    /// An error at a position that was computed before.
     pub fn failure_at(&self, Place { line, column }: Place, message: impl fmt::Display) -> Failure {
         Failure::new(Exit::Usage, format!("{}:{line}:{column}: {message}", self.file))
     }
@@ -102,10 +105,12 @@ impl<'a> Document<'a> {
 pub struct Table<'t, 'a> {
     document: &'t Document<'a>,
     table: &'t DeTable<'a>,
+    /// The table's place in the text, in bytes.
     pub span: Range<usize>,
 }
 
 impl<'t, 'a> Table<'t, 'a> {
+    /// The position of a span in the document.
     pub fn place(&self, span: &Range<usize>) -> Place {
         self.document.place(span)
     }
@@ -120,16 +125,17 @@ impl<'t, 'a> Table<'t, 'a> {
         value.map_or_else(|| self.fault(&self.span, format!("{key:?} is missing")), Ok)
     }
 
+    /// The value of a key, whatever its kind.
     pub fn get(&self, key: &str) -> Option<&'t Spanned<DeValue<'a>>> {
         self.table.get(key)
     }
 
-    /// The first of `keys` that it has.
-    pub fn first_of(&self, keys: &[&'static str]) -> Option<(&'static str, Range<usize>)> {
+    /// The first of `keys` that the table has.
+    pub fn first_key(&self, keys: &[&'static str]) -> Option<(&'static str, Range<usize>)> {
         keys.iter().find_map(|&key| Some((key, self.table.get_key_value(key)?.0.span())))
     }
 
-    /// A value of one kind, which `read` takes out of it, with its position.
+    /// The value of a key, read by `read` if it has the expected kind, with its position.
     fn typed<T>(
         &self,
         key: &str,
@@ -146,6 +152,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
+    /// A string.
     pub fn text(&self, key: &str) -> Result<Option<(&'t str, Range<usize>)>> {
         self.typed(key, "a string", DeValue::as_str)
     }
@@ -163,7 +170,7 @@ impl<'t, 'a> Table<'t, 'a> {
     ) -> Result<Option<(T, Range<usize>)>> {
         let text = |value: &'t DeValue<'a>| match value {
             DeValue::String(text) => Some(text.to_string()),
-            DeValue::Integer(_) => Some(whole(value)?.to_string()),
+            DeValue::Integer(_) => Some(whole_number(value)?.to_string()),
             _ => None,
         };
         let Some((text, span)) = self.typed(key, "a string or a number", text)? else { return Ok(None) };
@@ -173,6 +180,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
+    /// True or false.
     pub fn flag(&self, key: &str) -> Result<Option<bool>> {
         Ok(self.typed(key, "true or false", DeValue::as_bool)?.map(|(on, _)| on))
     }
@@ -183,12 +191,13 @@ impl<'t, 'a> Table<'t, 'a> {
         else {
             return Ok(None);
         };
-        match whole(value).filter(|number| range.contains(number)) {
+        match whole_number(value).filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => self.fault(&span, format!("{key}: must be {}…{}", range.start(), range.end())),
         }
     }
 
+    /// A number from 0 to 255.
     pub fn byte(&self, key: &str) -> Result<Option<u8>> {
         Ok(self.number(key, 0..=255)?.map(|value| value as u8))
     }
@@ -203,6 +212,7 @@ impl<'t, 'a> Table<'t, 'a> {
         self.fault(&span, format!("{key}: {text:?}: unknown word{}", instead(text, &known)))
     }
 
+    /// The table that is the value of a key; `known` are its keys.
     pub fn inner(&self, key: &str, known: &[&str]) -> Result<Option<Table<'t, 'a>>> {
         let table = self.typed(key, "a table { … }", DeValue::as_table)?;
         table.map(|(table, span)| self.document.table(table, span, known)).transpose()
@@ -241,7 +251,7 @@ impl<'t, 'a> Table<'t, 'a> {
 }
 
 /// A whole number, written in any base that TOML allows; `None` also when it takes more than 64 bits.
-pub fn whole(value: &DeValue<'_>) -> Option<i64> {
+pub fn whole_number(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }

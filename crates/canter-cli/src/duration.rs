@@ -11,7 +11,7 @@ pub fn parse_ns(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is not a duration (120us, 1.5ms, 5s, 1h30m)"))
 }
 
-/// The same, and a number without a unit counts in `unit`.
+/// Reads a duration, in ns; a number without a unit counts in `unit`.
 pub fn parse_ns_or(text: &str, unit: &str) -> Result<u64, String> {
     let bare = text.ends_with(|last: char| last.is_ascii_digit());
     if bare { parse_ns(&format!("{text}{unit}")) } else { parse_ns(text) }

@@ -42,14 +42,17 @@ pub struct Failure {
 pub type Result<T = Exit> = std::result::Result<T, Failure>;
 
 impl Failure {
+    /// An error with its exit code.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
 
+    /// An error of [`Exit::Failed`].
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
+    /// An error of [`Exit::Unable`].
     pub fn unable(message: impl Into<String>) -> Self {
         Self::new(Exit::Unable, message)
     }

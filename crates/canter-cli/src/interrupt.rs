@@ -3,7 +3,7 @@
 use crate::failure::{self, Failure};
 use std::sync::{Arc, atomic::AtomicBool};
 
-/// Set by SIGINT and SIGTERM.
+/// A flag that SIGINT and SIGTERM set.
 pub fn interrupt_flag() -> failure::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

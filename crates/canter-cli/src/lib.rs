@@ -1,7 +1,6 @@
 //! What every command of canter needs: its exit code and its error line, the options that all commands have, numbers with
 //! their units, tables in 80 columns, errors of interfaces and files in the same words everywhere.
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "for canter's own crates")]
 #[macro_use]
 pub mod printing;
 

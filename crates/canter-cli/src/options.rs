@@ -107,5 +107,5 @@ impl Common {
 }
 
 fn unwritten(path: &Path, error: io::Error) -> Failure {
-    trouble::of_file(path, "write", error)
+    trouble::file_failure(path, "write", error)
 }

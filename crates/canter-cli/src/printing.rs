@@ -4,35 +4,41 @@
 use std::{fmt, io, io::Write};
 
 #[macro_export]
+/// Prints to the standard output.
 macro_rules! print {
-    ($($words:tt)*) => { $crate::printing::to_stdout(format_args!($($words)*)) };
+    ($($words:tt)*) => { $crate::printing::print_stdout(format_args!($($words)*)) };
 }
 
 #[macro_export]
+/// Prints a line to the standard output.
 macro_rules! println {
-    ($($words:tt)*) => { $crate::printing::to_stdout(format_args!("{}\n", format_args!($($words)*))) };
+    ($($words:tt)*) => { $crate::printing::print_stdout(format_args!("{}\n", format_args!($($words)*))) };
 }
 
 #[macro_export]
+/// Prints to the standard error.
 macro_rules! eprint {
-    ($($words:tt)*) => { $crate::printing::to_stderr(format_args!($($words)*)) };
+    ($($words:tt)*) => { $crate::printing::print_stderr(format_args!($($words)*)) };
 }
 
 #[macro_export]
+/// Prints a line to the standard error.
 macro_rules! eprintln {
-    ($($words:tt)*) => { $crate::printing::to_stderr(format_args!("{}\n", format_args!($($words)*))) };
+    ($($words:tt)*) => { $crate::printing::print_stderr(format_args!("{}\n", format_args!($($words)*))) };
 }
 
-/// An error other than a closed pipe, such as a full disk, ends the program: it must not leave half a table as success.
-pub fn to_stdout(words: fmt::Arguments) {
+/// Prints to the standard output. An error other than a closed pipe, such as a full disk, ends the program, so that half a
+/// table never counts as success.
+pub fn print_stdout(words: fmt::Arguments) {
     if let Err(error) = io::stdout().write_fmt(words)
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        to_stderr(format_args!("canter: standard output: write: {error}\n"));
+        print_stderr(format_args!("canter: standard output: write: {error}\n"));
         std::process::exit(crate::failure::Exit::Failed as i32);
     }
 }
 
-pub fn to_stderr(words: fmt::Arguments) {
+/// Prints to the standard error and ignores errors.
+pub fn print_stderr(words: fmt::Arguments) {
     let _ = io::stderr().write_fmt(words); // an error of stderr cannot be reported anywhere
 }

@@ -9,14 +9,20 @@ use crate::{
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::ffi::OsString;
 
-/// What a command is for: `canter --help` lists commands by it.
+/// The purpose of a command, by which `canter --help` groups commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
+    /// Commands that write or read recordings.
     Record,
+    /// Commands that move or send frames.
     Route,
+    /// Commands that observe buses or measure.
     Measure,
+    /// Commands that replace hardware: virtual wires and machines.
     WithoutHardware,
+    /// Commands that repeat the papers' experiments.
     Papers,
+    /// Commands about canter itself.
     Other,
 }
 
@@ -48,17 +54,20 @@ impl Group {
     }
 }
 
-/// A row of the table.
+/// A command: a row of the table.
 #[derive(Clone, Copy)]
 pub struct Command {
+    /// The word on the command line.
     pub name: &'static str,
+    /// The heading under which `--help` lists the command.
     pub group: Group,
     /// Adds the command's description and its options.
     pub describe: fn(clap::Command) -> clap::Command,
+    /// Runs the command with its options, the common ones and the table.
     pub run: fn(&ArgMatches, &Common, &Program<'_>) -> failure::Result,
 }
 
-/// All commands.
+/// All commands, in the order of `--help`.
 #[derive(Clone, Copy)]
 pub struct Program<'a>(pub &'a [Command]);
 
@@ -119,12 +128,12 @@ impl Program<'_> {
 
     /// Runs the command of a command line that was read.
     pub fn run(&self, given: &ArgMatches) -> failure::Result {
-        let row = given.subcommand().and_then(|(name, own)| {
+        let command = given.subcommand().and_then(|(name, options)| {
             let row = self.0.iter().find(|row| row.name == name)?;
-            Some((row, own))
+            Some((row, options))
         });
-        let (row, own) = row.ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
-        (row.run)(own, &arguments(given)?, self)
+        let (row, options) = command.ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
+        (row.run)(options, &arguments(given)?, self)
     }
 }
 

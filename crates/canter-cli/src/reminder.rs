@@ -12,6 +12,7 @@ const CHANGE: Duration = Duration::from_secs(1);
 pub struct Reminder(Option<(String, Instant)>);
 
 impl Reminder {
+    /// Whether to print the message now.
     pub fn is_due(&mut self, message: &str) -> bool {
         self.is_due_at(message, Instant::now())
     }

@@ -33,9 +33,9 @@ impl Supervisor {
             socket.set_nonblocking(true).ok()?; // a supervisor that does not read must not delay frames
             Some((socket, address))
         });
-        let of_other_process =
+        let is_for_other_process =
             env::var("WATCHDOG_PID").is_ok_and(|pid| pid != std::process::id().to_string());
-        let watchdog = env::var("WATCHDOG_USEC").ok().filter(|_| !of_other_process);
+        let watchdog = env::var("WATCHDOG_USEC").ok().filter(|_| !is_for_other_process);
         let watchdog = watchdog.and_then(|us| us.parse().ok()).map(Duration::from_micros);
         // sd_watchdog_enabled(3) recommends half of the time; a third leaves room for a busy machine.
         let period = watchdog.map_or(STATUS_PERIOD, |limit| STATUS_PERIOD.min(limit / 3));
@@ -52,13 +52,14 @@ impl Supervisor {
         self.period
     }
 
+    /// Reports that the service has started, and resets the watchdog.
     pub fn notify_ready(&self, status: &str) {
-        self.send(&format!("READY=1\nWATCHDOG=1\n{}", line(status)));
+        self.send(&format!("READY=1\nWATCHDOG=1\n{}", status_line(status)));
     }
 
     /// Resets the watchdog.
     pub fn notify_alive(&mut self, status: &str) {
-        self.send(&format!("WATCHDOG=1\n{}", line(status)));
+        self.send(&format!("WATCHDOG=1\n{}", status_line(status)));
         self.last_message = Instant::now();
     }
 
@@ -67,8 +68,9 @@ impl Supervisor {
         self.is_present() && self.last_message.elapsed() >= self.period
     }
 
+    /// Reports that the service ends.
     pub fn notify_stopping(&self, status: &str) {
-        self.send(&format!("STOPPING=1\n{}", line(status)));
+        self.send(&format!("STOPPING=1\n{}", status_line(status)));
     }
 
     /// Asks for more time to stop, from now on: EXTEND_TIMEOUT_USEC of sd_notify(3).
@@ -76,7 +78,7 @@ impl Supervisor {
         self.send(&format!("EXTEND_TIMEOUT_USEC={}", time.as_micros()));
     }
 
-    /// Ignores errors: a supervisor that has ended or does not read is no reason to stop.
+    /// Sends a datagram. Errors are ignored: a supervisor that has ended or does not read is no reason to stop.
     fn send(&self, state: &str) {
         if let Some((socket, address)) = &self.connection {
             let _ = socket.send_to_addr(state.as_bytes(), address);
@@ -84,7 +86,7 @@ impl Supervisor {
     }
 }
 
-/// A path, or after `@` a name in the abstract namespace (unix(7)).
+/// The address of a socket: a path, or after `@` a name in the abstract namespace (unix(7)).
 fn address(name: OsString) -> Option<SocketAddr> {
     match name.as_bytes() {
         [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest).ok(),
@@ -92,8 +94,8 @@ fn address(name: OsString) -> Option<SocketAddr> {
     }
 }
 
-/// A status is one line.
-fn line(status: &str) -> String {
+/// The status for systemd, in one line.
+fn status_line(status: &str) -> String {
     format!("STATUS={}", status.replace('\n', " "))
 }
 

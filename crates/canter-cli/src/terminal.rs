@@ -5,16 +5,25 @@ use anstream::{AutoStream, ColorChoice};
 pub use anstyle::Style;
 use anstyle::{AnsiColor, Effects};
 
+/// The width of all text, in characters.
 pub const COLUMNS_MAX: usize = 80;
 const GAP: usize = 2;
 
+/// Text without a style.
 pub const PLAIN: Style = Style::new();
+/// Bold text.
 pub const BOLD: Style = Style::new().effects(Effects::BOLD);
+/// Faint text.
 pub const FAINT: Style = Style::new().effects(Effects::DIMMED);
+/// Red text.
 pub const RED: Style = AnsiColor::Red.on_default();
+/// Green text.
 pub const GREEN: Style = AnsiColor::Green.on_default();
+/// Yellow text.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
+/// Blue text.
 pub const BLUE: Style = AnsiColor::Blue.on_default();
+/// Magenta text.
 pub const MAGENTA: Style = AnsiColor::Magenta.on_default();
 
 /// Paints text, or leaves it plain.
@@ -22,19 +31,23 @@ pub const MAGENTA: Style = AnsiColor::Magenta.on_default();
 pub struct Ink(bool);
 
 impl Ink {
-    /// On a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb; CLICOLOR_FORCE paints into a pipe too.
-    pub fn of_stdout() -> Self {
+    /// Paints on a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb. CLICOLOR_FORCE paints into a
+    /// pipe too.
+    pub fn for_stdout() -> Self {
         Self(AutoStream::choice(&std::io::stdout()) != ColorChoice::Never)
     }
 
+    /// Leaves all text plain.
     pub fn none() -> Self {
         Self(false)
     }
 
+    /// Paints, whatever reads the output.
     pub fn always() -> Self {
         Self(true)
     }
 
+    /// The text in a style.
     pub fn paint(self, style: Style, text: &str) -> String {
         if self.0 && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
@@ -48,12 +61,14 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table without rows.
     pub fn new(headings: &[&str]) -> Self {
         let left = headings.iter().map(|heading| heading.starts_with('<')).collect();
         let heading = |text: &&str| (text.trim_start_matches('<').to_owned(), FAINT);
         Self { left, rows: vec![headings.iter().map(heading).collect()] }
     }
 
+    /// Appends a row.
     pub fn row<const N: usize>(&mut self, cells: [(String, Style); N]) {
         let cells = cells.into_iter().map(|(text, style)| (plain(&text).replace('\n', " "), style));
         self.rows.push(cells.collect());
@@ -74,6 +89,7 @@ impl Table {
         widths
     }
 
+    /// Appends the text of the table to `out`.
     pub fn print(&self, out: &mut String, ink: Ink) {
         let widths = self.widths();
         for row in &self.rows {

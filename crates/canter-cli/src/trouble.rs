@@ -29,7 +29,7 @@ pub fn explain(name: &str, step: &'static str, error: io::Error) -> Error {
 }
 
 /// An error in a recording, with the option that is the way out.
-pub fn of_recording(error: canter_formats::Error) -> Failure {
+pub fn recording_failure(error: canter_formats::Error) -> Failure {
     match &error {
         canter_formats::Error::Malformed { .. } => {
             Failure::failed(format!("{error}; --salvage skips what is damaged"))
@@ -45,11 +45,11 @@ pub fn read_text(path: &Path) -> failure::Result<String> {
             let reason = "is not UTF-8 text (is it the right file? canter convert reads recordings)";
             Failure::failed(format!("{}: read: {reason}", path.display()))
         }
-        _ => of_file(path, "read", error),
+        _ => file_failure(path, "read", error),
     })
 }
 
 /// A file that cannot be opened, read or written.
-pub fn of_file(path: &Path, step: &'static str, error: io::Error) -> Failure {
+pub fn file_failure(path: &Path, step: &'static str, error: io::Error) -> Failure {
     Failure::failed(Error::new(path.display().to_string(), step, error).to_string())
 }

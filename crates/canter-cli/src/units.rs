@@ -1,11 +1,12 @@
 //! Numbers for people: one unit and one precision per table or axis, ratios with three digits.
 
 /// Separates thousands; a narrow space that does not break lines.
-pub const THIN_SPACE: char = '\u{202f}';
+pub(crate) const THIN_SPACE: char = '\u{202f}';
 
 /// A unit of time and its number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
+    /// The unit as it is printed: `µs`.
     pub name: &'static str,
     ns: u64,
     decimals: u32,
@@ -13,7 +14,7 @@ pub struct Unit {
 
 impl Unit {
     /// The unit and decimals that give the smallest of `values` three digits; use them for all values.
-    pub fn of_smallest(values: impl IntoIterator<Item = u64>) -> Self {
+    pub fn for_smallest(values: impl IntoIterator<Item = u64>) -> Self {
         let smallest = values.into_iter().filter(|&ns| ns > 0).min().unwrap_or(0);
         let (name, ns) = match smallest {
             0..1_000 => ("ns", 1),
@@ -30,27 +31,27 @@ impl Unit {
         Self { name, ns, decimals }
     }
 
-    /// The same for system calls, which are compared in ns up to ten thousand.
-    pub fn of_smallest_call(values: impl IntoIterator<Item = u64>) -> Self {
+    /// The unit for durations of system calls, which are compared in ns up to ten thousand.
+    pub fn for_calls(values: impl IntoIterator<Item = u64>) -> Self {
         match values.into_iter().filter(|&ns| ns > 0).min().unwrap_or(0) {
             0..10_000 => Self { name: "ns", ns: 1, decimals: 0 },
-            smallest => Self::of_smallest([smallest]),
+            smallest => Self::for_smallest([smallest]),
         }
     }
 
-    /// `13.7`, without the unit's name.
+    /// A duration in this unit, without the unit's name: `13.7`.
     pub fn number(&self, ns: u64) -> String {
         let scale = 10_u128.pow(self.decimals);
         let unit = u128::from(self.ns);
         let scaled = (u128::from(ns) * scale + unit / 2) / unit;
-        let whole = grouped(scaled / scale);
+        let integer = grouped(scaled / scale);
         if self.decimals == 0 {
-            return whole;
+            return integer;
         }
-        format!("{whole}.{:0width$}", scaled % scale, width = self.decimals as usize)
+        format!("{integer}.{:0width$}", scaled % scale, width = self.decimals as usize)
     }
 
-    /// The same with a sign, for differences.
+    /// A difference in this unit, without the unit's name: `−250`.
     pub fn signed(&self, ns: i64) -> String {
         let sign = if ns < 0 { "−" } else { "" };
         format!("{sign}{}", self.number(ns.unsigned_abs()))
@@ -64,7 +65,7 @@ pub fn us(ns: u64) -> f64 {
 
 /// A single span with its unit: `13.7 µs`.
 pub fn span(ns: u64) -> String {
-    let unit = Unit::of_smallest([ns]);
+    let unit = Unit::for_smallest([ns]);
     format!("{} {}", unit.number(ns), unit.name)
 }
 
@@ -78,10 +79,10 @@ pub fn round_span(ns: u64) -> String {
         _ => ("s", 1_000_000_000_u64),
     };
     let thousandths = (u128::from(ns) * 1000 + u128::from(unit) / 2) / u128::from(unit);
-    let (whole, rest) = (grouped(thousandths / 1000), format!("{:03}", thousandths % 1000));
+    let (integer, rest) = (grouped(thousandths / 1000), format!("{:03}", thousandths % 1000));
     let rest = rest.trim_end_matches('0');
     let dot = if rest.is_empty() { "" } else { "." };
-    format!("{whole}{dot}{rest} {name}")
+    format!("{integer}{dot}{rest} {name}")
 }
 
 /// A number with `decimals` digits after the point and a unit: `12.5 %`. Whole ns are printed by [`round_span`].
@@ -129,7 +130,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// `50 000`.
+/// A number with its thousands separated: `50 000`.
 pub fn grouped(number: impl Into<u128>) -> String {
     let digits = number.into().to_string();
     let mut out = String::with_capacity(digits.len() * 2);
@@ -142,7 +143,7 @@ pub fn grouped(number: impl Into<u128>) -> String {
     out
 }
 
-/// `1 frame`, `3 200 frames`.
+/// A count of things, in singular or plural: `1 frame`, `3 200 frames`.
 pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -153,11 +154,11 @@ mod tests {
 
     #[test]
     fn a_table_has_one_unit() {
-        let unit = Unit::of_smallest([13_670, 23_080, 1_200_499]);
+        let unit = Unit::for_smallest([13_670, 23_080, 1_200_499]);
         assert_eq!([13_670, 23_080, 1_200_499].map(|ns| unit.number(ns)), ["13.7", "23.1", "1\u{202f}200.5"]);
-        assert_eq!(Unit::of_smallest([28, 1_850]).number(1_850), "1\u{202f}850");
-        assert_eq!(Unit::of_smallest([]).name, "ns");
-        assert_eq!(Unit::of_smallest([250_000]).signed(-250_400), "−250");
+        assert_eq!(Unit::for_smallest([28, 1_850]).number(1_850), "1\u{202f}850");
+        assert_eq!(Unit::for_smallest([]).name, "ns");
+        assert_eq!(Unit::for_smallest([250_000]).signed(-250_400), "−250");
     }
 
     #[test]

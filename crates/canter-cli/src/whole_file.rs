@@ -24,5 +24,5 @@ pub fn write(path: &Path, step: &'static str, text: &str) -> failure::Result<()>
         file.persist(path)?;
         Ok(())
     };
-    write().map_err(|error| trouble::of_file(path, step, error))
+    write().map_err(|error| trouble::file_failure(path, step, error))
 }

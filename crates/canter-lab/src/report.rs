@@ -81,7 +81,7 @@ pub struct Arguments {
 /// One result for the terminal, 80 columns wide, ranked, with the paper's numbers beside ours; in colour when the
 /// standard output is a terminal.
 pub(crate) fn summary(result: &ResultFile) -> String {
-    summary::of(&Numbers::of(result), table::DRAWINGS, Ink::of_stdout())
+    summary::of(&Numbers::of(result), table::DRAWINGS, Ink::for_stdout())
 }
 
 /// The page that shows all of them, and what they say of the papers' claims, if they say anything.
@@ -144,7 +144,7 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
     }
     write_page(&results, Beginning::Comparison(&comparison), arguments, common)?;
     if !common.quiet {
-        print(&compare::text(&comparison, Ink::of_stdout()))?;
+        print(&compare::text(&comparison, Ink::for_stdout()))?;
     }
     Ok(comparison.exit())
 }
@@ -175,7 +175,7 @@ fn write_page(
 ) -> failure::Result<()> {
     let Some(output) = &arguments.output else { return Ok(()) };
     let page = render(results, beginning)?;
-    fs::write(output, page).map_err(|error| trouble::of_file(output, "write the page", error))?;
+    fs::write(output, page).map_err(|error| trouble::file_failure(output, "write the page", error))?;
     if !common.quiet {
         eprintln!("report: {}: written", output.display());
     }

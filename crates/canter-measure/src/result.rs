@@ -44,7 +44,7 @@ pub struct ResultFile {
 impl ResultFile {
     /// Reads a result file. The error names the file and the remedy.
     pub fn load(path: &Path) -> failure::Result<Self> {
-        Self::read(path, fs::read(path).map_err(|error| trouble::of_file(path, "read", error))?)
+        Self::read(path, fs::read(path).map_err(|error| trouble::file_failure(path, "read", error))?)
     }
 
     /// Reads the bytes of a result file; `path` is its name in errors.

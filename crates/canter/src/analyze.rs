@@ -192,7 +192,7 @@ fn write(out: &mut impl Write, text: &mut String) -> failure::Result<bool> {
     text.clear();
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(trouble::of_file("standard output".as_ref(), "write", error)),
+        Err(error) => Err(trouble::file_failure("standard output".as_ref(), "write", error)),
         Ok(()) => Ok(true),
     }
 }

@@ -65,7 +65,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let report = examine(&machine);
     common.write_json(&report)?;
     if common.shows_table() {
-        print!("{}", table(&report, Ink::of_stdout()));
+        print!("{}", table(&report, Ink::for_stdout()));
     }
     let loses_frames = report.findings.iter().any(|finding| finding.cost == Cost::Frames);
     Ok(match (loses_frames, report.interfaces.is_empty()) {

@@ -35,9 +35,9 @@ pub fn run(arguments: Arguments, program: &Program<'_>) -> failure::Result {
         print!("{}", String::from_utf8_lossy(&script));
     }
     if let Some(folder) = arguments.pages {
-        fs::create_dir_all(&folder).map_err(|error| trouble::of_file(&folder, "create", error))?;
+        fs::create_dir_all(&folder).map_err(|error| trouble::file_failure(&folder, "create", error))?;
         clap_mangen::generate_to(command, &folder)
-            .map_err(|error| trouble::of_file(&folder, "write", error))?;
+            .map_err(|error| trouble::file_failure(&folder, "write", error))?;
     }
     Ok(Exit::Done)
 }

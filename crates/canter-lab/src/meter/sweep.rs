@@ -247,7 +247,7 @@ pub fn table(series: &[Series]) -> String {
         last = &one.method;
     }
     let mut text = String::new();
-    table.print(&mut text, Ink::of_stdout());
+    table.print(&mut text, Ink::for_stdout());
     text
 }
 

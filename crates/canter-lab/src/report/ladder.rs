@@ -329,7 +329,7 @@ pub fn view(all: &[Numbers<'_>]) -> Option<LadderView> {
 fn table(panel: &Panel<'_>, kernels: &[String]) -> PanelView {
     let drawn = |rung: &Rung, kernel: &str| rung.measurement(kernel).map(|measured| measured.median);
     let medians = panel.rungs.iter().flat_map(|rung| kernels.iter().filter_map(|one| drawn(rung, one)));
-    let unit = units::Unit::of_smallest(medians);
+    let unit = units::Unit::for_smallest(medians);
     let row = |rung: &Rung, kernel: &String| {
         let (numbers, trouble) = match rung.mark(kernel)? {
             Mark::Nothing(why) => (None, why),

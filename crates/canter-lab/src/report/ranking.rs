@@ -102,7 +102,7 @@ impl<'a> Latencies<'a> {
 
     /// The unit of all its times.
     pub fn unit(&self) -> Unit {
-        Unit::of_smallest(self.rows.iter().map(|row| row.measured.p50))
+        Unit::for_smallest(self.rows.iter().map(|row| row.measured.p50))
     }
 
     /// Everything that has a ledger, rows first.
@@ -171,7 +171,7 @@ impl<'a> Costs<'a> {
 
     /// The unit of all its times.
     pub fn unit(&self) -> Unit {
-        Unit::of_smallest_call(self.rows.iter().map(|row| row.measured.per_frame))
+        Unit::for_calls(self.rows.iter().map(|row| row.measured.per_frame))
     }
 
     pub fn reference(&self) -> Option<&Ranked<'a, Cost>> {

@@ -280,7 +280,7 @@ impl Campaign {
         if !results.is_empty() {
             let verdicts = verdicts::of(&self.studies, &results);
             std::fs::write(&page, report::page(&results, &verdicts)?)
-                .map_err(|error| trouble::of_file(&page, "write", error))?;
+                .map_err(|error| trouble::file_failure(&page, "write", error))?;
             self.say(&format!("{}: written", page.display()));
         }
         if failures.is_empty() {

@@ -58,7 +58,8 @@ pub struct Journal {
 impl Journal {
     /// Begins a run in a folder, or continues an unfinished one with the same plan; `again` begins in any case.
     pub fn open(folder: &Path, units: &[Unit], amount: Amount, again: bool) -> failure::Result<Self> {
-        fs::create_dir_all(folder).map_err(|error| trouble::of_file(folder, "make the folder", error))?;
+        fs::create_dir_all(folder)
+            .map_err(|error| trouble::file_failure(folder, "make the folder", error))?;
         let plan = plan(units, amount);
         let mut journal = Self { path: folder.join(NAME), units: BTreeMap::new() };
         let before = if again { None } else { fs::read_to_string(&journal.path).ok() };
@@ -166,7 +167,7 @@ impl Journal {
 
     /// The run is complete: the next run starts from the beginning.
     pub fn finish(&self) -> failure::Result<()> {
-        fs::remove_file(&self.path).map_err(|error| trouble::of_file(&self.path, "delete", error))
+        fs::remove_file(&self.path).map_err(|error| trouble::file_failure(&self.path, "delete", error))
     }
 
     /// Writes all of it anew.
@@ -192,7 +193,7 @@ impl Journal {
             file.write_all(in_json(line).as_bytes())?;
             file.sync_data()
         });
-        written.map_err(|error| trouble::of_file(&self.path, "write", error))
+        written.map_err(|error| trouble::file_failure(&self.path, "write", error))
     }
 }
 

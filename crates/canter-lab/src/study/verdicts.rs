@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
     }
     common.write_json(&verdicts)?;
     if common.shows_table() {
-        print!("{}", table(&verdicts, Ink::of_stdout()));
+        print!("{}", table(&verdicts, Ink::for_stdout()));
     }
     let mut differs = false;
     for folder in folders.iter().filter(|folder| folder.is_dir()) {

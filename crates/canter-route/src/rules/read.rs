@@ -78,7 +78,7 @@ pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
     }
     match (&set.loose, set.routes.is_empty()) {
         (Some(_), false) => {
-            let span = top.first_of(&["rule"]).map_or(0..0, |(_, span)| span);
+            let span = top.first_key(&["rule"]).map_or(0..0, |(_, span)| span);
             return top
                 .fault(&span, "a rule outside of a route, in a file that has routes (use [[route.rule]])");
         }
@@ -104,7 +104,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
     let shared = Rule { hops: shared.hops.or(both.then_some(1)), ..shared };
     let inner = rules(table, &shared)?;
     let rule_key =
-        table.first_of(&RULE.iter().copied().filter(|key| !SHARED.contains(key)).collect::<Vec<_>>());
+        table.first_key(&RULE.iter().copied().filter(|key| !SHARED.contains(key)).collect::<Vec<_>>());
     let list = match rule_key {
         Some((key, span)) if !inner.is_empty() => {
             return table
@@ -176,7 +176,7 @@ fn rule(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
         place: table.place(&table.span),
         ..shared(table, outer)?
     };
-    let useless = table.first_of(&["and", "or", "xor", "set", "crc8", "xor-checksum", "limit", "convert"]);
+    let useless = table.first_key(&["and", "or", "xor", "set", "crc8", "xor-checksum", "limit", "convert"]);
     if let (true, Some((key, span))) = (rule.drop, useless) {
         return table.fault(&span, format!("{key:?} in a rule that drops its frames"));
     }

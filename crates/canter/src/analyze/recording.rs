@@ -29,7 +29,7 @@ pub struct Recording {
 
 impl Recording {
     pub fn create(path: &Path, mut format: Box<dyn Append>) -> failure::Result<Self> {
-        let file = File::create_new(path).map_err(|error| trouble::of_file(path, "create", error))?;
+        let file = File::create_new(path).map_err(|error| trouble::file_failure(path, "create", error))?;
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         format.begin(&mut buffer);
         let started_ns = clock::realtime_ns();
@@ -68,13 +68,13 @@ impl Recording {
         }
         self.format.finish(&mut self.buffer, &closings, &report.to_string());
         self.flush()?;
-        self.file.sync_all().map_err(|error| trouble::of_file(&self.path, "write", error))
+        self.file.sync_all().map_err(|error| trouble::file_failure(&self.path, "write", error))
     }
 
     fn flush(&mut self) -> failure::Result<()> {
         let written = self.file.write_all(&self.buffer);
         self.buffer.clear();
-        written.map_err(|error| trouble::of_file(&self.path, "write", error))
+        written.map_err(|error| trouble::file_failure(&self.path, "write", error))
     }
 }
 

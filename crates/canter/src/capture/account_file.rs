@@ -44,16 +44,19 @@ impl AccountFile {
     pub fn begin(&self) -> failure::Result<()> {
         match self.save(&Account::unfinished(&self.output)) {
             Err((path, error)) if error.kind() == io::ErrorKind::StorageFull => {
-                eprintln!("canter: {}; it is written at the end", trouble::of_file(path, "write", error));
+                eprintln!(
+                    "canter: {}; it is written at the end",
+                    trouble::file_failure(path, "write", error)
+                );
                 Ok(())
             }
-            saved => saved.map_err(|(path, error)| trouble::of_file(path, "write", error)),
+            saved => saved.map_err(|(path, error)| trouble::file_failure(path, "write", error)),
         }
     }
 
     /// Writes the account.
     pub fn end(&self, account: &Account) -> failure::Result<()> {
-        self.save(account).map_err(|(path, error)| trouble::of_file(path, "write", error))
+        self.save(account).map_err(|(path, error)| trouble::file_failure(path, "write", error))
     }
 
     fn save(&self, account: &Account) -> Result<(), (&Path, io::Error)> {

@@ -19,7 +19,7 @@ pub fn wait_for_reader(path: &Path, signals: &StopSignals) -> failure::Result<Op
     }
     let mut reported = false;
     loop {
-        let opened = file::open_fifo(path).map_err(|error| trouble::of_file(path, "open", error))?;
+        let opened = file::open_fifo(path).map_err(|error| trouble::file_failure(path, "open", error))?;
         if opened.is_some() {
             return Ok(opened);
         }

@@ -5,7 +5,7 @@
 use super::outcome::Outcome;
 use canter_cli::{
     failure::{self, Failure},
-    trouble::of_recording,
+    trouble::recording_failure,
 };
 use canter_formats::{Reader, Zone};
 use canter_frame::{BusId, Record};
@@ -127,7 +127,7 @@ impl Inputs {
         let input = &mut self.inputs[at];
         let mut last = None;
         for _ in 0..input.frames {
-            last = reader.next_record().map_err(of_recording)?;
+            last = reader.next_record().map_err(recording_failure)?;
         }
         if last != input.head {
             let message = format!("{}: read: was changed meanwhile", input.path.display());
@@ -169,7 +169,7 @@ impl Inputs {
     fn advance(&mut self, at: usize) -> failure::Result<()> {
         let input = &mut self.inputs[at];
         let Some(reader) = &mut input.reader else { return Ok(()) };
-        input.head = reader.next_record().map_err(of_recording)?;
+        input.head = reader.next_record().map_err(recording_failure)?;
         match input.head {
             Some(_) => input.frames += 1,
             None => self.close(at),

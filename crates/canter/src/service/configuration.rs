@@ -2,7 +2,7 @@
 //! argument, so every option is defined once, by its command.
 
 use canter_cli::{
-    document::{Document, instead, whole},
+    document::{Document, instead, whole_number},
     failure::{Exit, Failure, Result},
     program::Program,
     trouble,
@@ -237,7 +237,7 @@ fn cannot_wait(table: &DeTable<'_>) -> bool {
 fn text(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(_) => whole(value).map(|number| number.to_string()),
+        DeValue::Integer(_) => whole_number(value).map(|number| number.to_string()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         _ => None,
     }

@@ -80,7 +80,7 @@ impl Runs {
 
     /// The files of each run, in the order of their names.
     fn files(&self) -> failure::Result<BTreeMap<u32, Vec<PathBuf>>> {
-        let unreadable = |error| trouble::of_file(&self.folder, "read", error);
+        let unreadable = |error| trouble::file_failure(&self.folder, "read", error);
         let mut runs: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
         for entry in fs::read_dir(&self.folder).map_err(unreadable)?.flatten() {
             let name = entry.file_name();
@@ -108,7 +108,7 @@ impl Runs {
             }
             for path in files {
                 if let Err(error) = fs::remove_file(path) {
-                    failed.get_or_insert_with(|| trouble::of_file(path, "remove", error));
+                    failed.get_or_insert_with(|| trouble::file_failure(path, "remove", error));
                 }
             }
         }

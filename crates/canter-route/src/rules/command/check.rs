@@ -86,7 +86,7 @@ fn routes(set: RuleSet) -> Vec<Route> {
 fn apply(path: &Path, routes: &mut [Route], batch: &mut Batch, frames: bool) -> failure::Result<Notes> {
     let mut reader = canter_formats::open(path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let unwritten = |error| trouble::of_file(Path::new("standard output"), "write", error);
+    let unwritten = |error| trouble::file_failure(Path::new("standard output"), "write", error);
     while let Some(record) = reader.next_record()? {
         if record.frame.is_error() {
             continue;

@@ -21,7 +21,7 @@ pub fn run(path: &Path, common: &Common) -> failure::Result {
     } else {
         fs::read_to_string(path)
     };
-    let text = text.map_err(|error| trouble::of_file(path, "read", error))?;
+    let text = text.map_err(|error| trouble::file_failure(path, "read", error))?;
     let set = parse(&text).map_err(|(line, error)| {
         Failure::new(
             Exit::Usage,
