@@ -18,12 +18,12 @@ fn variable(name: &str) -> String {
 /// A number of what measures: all sources but studies and tests, the versions of the libraries, the compiler and its
 /// options. Journals carry it, so that a run never continues with another program.
 fn sources() -> u64 {
-    let own = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let root = own.join("../..");
+    let package = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let root = package.join("../..");
     let mut files = Vec::new();
     let crates = fs::read_dir(root.join("crates")).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = crates.map(|entry| entry.path().join("src")).collect();
-    folders.push(own.join("src"));
+    folders.push(package.join("src"));
     folders.extend(["baremetal", "kernel"].map(|name| root.join(name)));
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         println!("cargo::rerun-if-changed={}", folder.display());
@@ -51,9 +51,9 @@ fn sources() -> u64 {
 /// The commit that this is built from, with `+` when sources differ from it; empty outside of a repository. What is no
 /// release is not built again for a new commit: its commit is that of its last change.
 fn commit() -> String {
-    let own = variable("CARGO_MANIFEST_DIR");
+    let package = variable("CARGO_MANIFEST_DIR");
     let git = |arguments: &[&str]| {
-        let done = Command::new("git").args(["-C", &own]).args(arguments).output().ok();
+        let done = Command::new("git").args(["-C", &package]).args(arguments).output().ok();
         let text = done.filter(|done| done.status.success())?.stdout;
         Some(String::from_utf8_lossy(&text).trim().to_owned())
     };

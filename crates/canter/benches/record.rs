@@ -20,12 +20,12 @@ use std::{
 
 const BUSES: usize = 20;
 const FRAMES: u64 = 10_000;
-/// Not measured: whatever is done once.
+/// Frames before the measurement, which therefore contains nothing that is done once.
 const WARM_UP: u64 = 1_000;
 const PERIOD_NS: u64 = 50_000;
-/// So long after the last frame everything is in the file, or would be.
+/// Time after the last frame, in which a recorder writes all frames to its file.
 const SETTLE: Duration = Duration::from_millis(1500);
-/// What is measured first, to be taken off.
+/// The command that is measured first; its cost is subtracted.
 const NOTHING: &str = "sleep 1000";
 const FOLDER: &str = "/tmp/record-bench";
 const SPACE: &str = "recordbench";
@@ -34,9 +34,9 @@ const SPACE: &str = "recordbench";
 struct Recorder {
     name: &'static str,
     command: String,
-    /// A line of shell that holds when it records; what it says is in `said`.
+    /// A line of shell that succeeds once the recorder records. Its standard error is in the file `said`.
     ready: &'static str,
-    /// A line of shell that prints how many frames are in its file.
+    /// A line of shell that prints how many frames the recorder's file has.
     count: &'static str,
     ceiling: Option<u64>,
 }
@@ -77,7 +77,7 @@ fn recorders() -> Vec<Recorder> {
     ]
 }
 
-/// Those that the command line names; all when it names none.
+/// The recorders that the command line names; all when it names none.
 fn chosen(recorders: Vec<Recorder>) -> Vec<Recorder> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let wanted = |one: &Recorder| words.is_empty() || words.iter().any(|word| word == one.name);
@@ -169,17 +169,17 @@ struct Cost {
 }
 
 impl Cost {
-    /// `delivery 600, canter-write 300`, by frame.
+    /// The parts of the cost per frame, in ns: `delivery 600, canter-write 300`.
     fn split(&self, alone_ns: u64) -> String {
-        let own: u64 = self.threads_ns.values().sum();
-        let delivery = ("delivery".to_owned(), self.all_ns.saturating_sub(alone_ns + own));
+        let recorder_ns: u64 = self.threads_ns.values().sum();
+        let delivery = ("delivery".to_owned(), self.all_ns.saturating_sub(alone_ns + recorder_ns));
         let parts = self.threads_ns.iter().map(|(name, ns)| (name.clone(), *ns));
         let shown = [delivery].into_iter().chain(parts).filter(|(_, ns)| *ns > FRAMES);
         shown.map(|(name, ns)| format!("{name} {}", ns / FRAMES)).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Starts a recorder and measures it; it still runs then.
+/// Starts a recorder and measures it. The recorder still runs afterwards.
 fn measure(command: &str, ready: &str) -> (Cost, Child) {
     let mut child = Command::new("bash")
         .args(["-c", &format!("exec {command} 2> said")])
@@ -229,14 +229,14 @@ fn compare() -> ExitCode {
         end(&mut child);
         let per_frame = cost.all_ns.saturating_sub(alone_ns) / FRAMES;
         let recorded = sh(count);
-        let all = recorded == (WARM_UP + FRAMES).to_string();
-        if !all {
+        let is_complete = recorded == (WARM_UP + FRAMES).to_string();
+        if !is_complete {
             kept &= ceiling.is_none();
         }
         let bytes: f64 =
             sh("cat $(ls file* candump-* 2>/dev/null | grep -v account) | wc -c").parse().unwrap();
         let verdict = match ceiling {
-            _ if !all => format!("LOST: {recorded} of {} frames recorded", WARM_UP + FRAMES),
+            _ if !is_complete => format!("LOST: {recorded} of {} frames recorded", WARM_UP + FRAMES),
             Some(most) if per_frame > most => {
                 kept = false;
                 format!("ceiling {most}: EXCEEDED")

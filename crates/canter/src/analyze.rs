@@ -44,7 +44,7 @@ SIGINT and SIGTERM end it. Exit code 0; 3 when canter read too slowly and missed
 pub struct Arguments {
     /// A node of the bus, or the bus itself
     #[arg(value_name = "NODE|BUS")]
-    on: String,
+    node_or_bus: String,
     /// Record into FILE (.pcapng or .log) instead of printing the frames
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -70,20 +70,21 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let bus = canwire::bus_of(&arguments.on).map_err(|error| {
-        if !Path::new(&arguments.on).is_file() {
+    let name = &arguments.node_or_bus;
+    let bus = canwire::bus_of(name).map_err(|error| {
+        if !Path::new(name).is_file() {
             return error;
         }
         let reason = "is a file, and analyze reads a virtual bus";
-        let way_out = format!("canter convert {} -o - --format log prints a recording", arguments.on);
-        Failure::new(Exit::Usage, format!("{}: {reason} ({way_out})", arguments.on))
+        let way_out = format!("canter convert {name} -o - --format log prints a recording");
+        Failure::new(Exit::Usage, format!("{name}: {reason} ({way_out})"))
     })?;
     let recording = arguments.output.as_deref().map(|path| {
         let names = format_names::extensions(format_names::is_live);
         let usage = format!("{}: unknown format (end the name in {names})", path.display());
         // This recording is not compressed.
         let format = Some(path).filter(|path| path.extension().is_none_or(|end| end != "zst"));
-        let format = format.and_then(|path| format_names::by_extension(path, format_names::is_live));
+        let format = format.and_then(|path| format_names::find(path, format_names::is_live));
         let append = format.and_then(|format| format.append);
         let append = append.ok_or_else(|| Failure::new(Exit::Usage, usage))?;
         Recording::create(path, append(true))
@@ -97,7 +98,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         recording: recording.transpose()?,
         load: arguments.load.map(|ns| Load::new(start_ns, ns)),
         summary: Summary::new(&bus, start_ns, &about),
-        names: Names::of(&bus)?,
+        names: Names::read(&bus)?,
         prints: common.shows_table(),
         tap,
     };
@@ -128,8 +129,8 @@ struct Analyzer {
 }
 
 impl Analyzer {
-    /// Handles all frames in the tap, then waits for the next one, at most [`CHECK_PERIOD_NS`]. False: the bus was deleted,
-    /// or the reader of the standard output has closed it.
+    /// Handles all frames in the tap, then waits for the next one, at most [`CHECK_PERIOD_NS`]. Returns false when the bus
+    /// was deleted or the reader of the standard output has closed it.
     fn read(&mut self, count: u64, end_ns: u64) -> failure::Result<bool> {
         let mut out = io::stdout().lock();
         let mut text = String::new();

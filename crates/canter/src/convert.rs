@@ -140,8 +140,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 fn format(arguments: &Arguments) -> failure::Result<&'static Format> {
     let path = &arguments.output;
     let usage = |reason: &str| Failure::new(Exit::Usage, format!("{}: {reason}", path.display()));
-    let by_name = || format_names::by_extension(path, format_names::is_written);
-    let Some(format) = arguments.format.or_else(by_name) else {
+    let Some(format) = arguments.format.or_else(|| format_names::find(path, format_names::is_written)) else {
         let names = format_names::extensions(format_names::is_written);
         return Err(usage(&format!("unknown format (end the name in {names}, or give --format)")));
     };
@@ -161,14 +160,14 @@ fn format(arguments: &Arguments) -> failure::Result<&'static Format> {
         return Err(usage(&format!("{name} cannot store --vehicle (Parquet can)")));
     }
     if path.as_os_str() != "-"
-        && let Some(same) = arguments.inputs.iter().find(|input| same_file(input, path))
+        && let Some(input) = arguments.inputs.iter().find(|input| is_same_file(input, path))
     {
-        return Err(usage(&format!("is also an input: {} (choose another -o)", same.display())));
+        return Err(usage(&format!("is also an input: {} (choose another -o)", input.display())));
     }
     Ok(format)
 }
 
-fn same_file(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other && other.is_file())
 }
 

@@ -61,7 +61,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         }
         return Ok(Exit::Done);
     }
-    let machine = Machine::here(&arguments.interfaces)?;
+    let machine = Machine::read(&arguments.interfaces)?;
     let report = examine(&machine);
     common.write_json(&report)?;
     if common.shows_table() {
@@ -158,8 +158,8 @@ mod examples {
         Machine::made_up(root.path(), interfaces)
     }
 
-    /// A machine of one interface and no files.
-    pub fn machine_of(patient: Patient) -> Machine {
+    /// A machine with one interface and no files.
+    pub fn machine_with(patient: Patient) -> Machine {
         Machine::made_up(Path::new("/nonexistent"), vec![patient])
     }
 

@@ -7,22 +7,22 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 /// Selects the formats that a command accepts.
 type Accepts = fn(&Format) -> bool;
 
-/// A format that can be recorded live.
+/// Whether a format can be recorded live.
 pub fn is_live(format: &Format) -> bool {
     format.append.is_some()
 }
 
-/// A format that can be written.
+/// Whether a format can be written.
 pub fn is_written(format: &Format) -> bool {
     format.write.is_some()
 }
 
-/// A value of `--format` that can be recorded live.
+/// The parser of `--format`, for formats that can be recorded live.
 pub fn recorded() -> impl TypedValueParser<Value = &'static Format> {
     parser(is_live)
 }
 
-/// A value of `--format` that can be written.
+/// The parser of `--format`, for formats that can be written.
 pub fn written() -> impl TypedValueParser<Value = &'static Format> {
     parser(is_written)
 }
@@ -36,7 +36,7 @@ fn parser(accepts: Accepts) -> impl TypedValueParser<Value = &'static Format> {
 }
 
 /// The format of a file by its name's extension, if the command accepts it.
-pub fn by_extension(path: &std::path::Path, accepts: Accepts) -> Option<&'static Format> {
+pub fn find(path: &std::path::Path, accepts: Accepts) -> Option<&'static Format> {
     canter_formats::by_extension(path, FORMATS).filter(|format| accepts(format))
 }
 

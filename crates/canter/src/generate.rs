@@ -217,7 +217,7 @@ impl Arguments {
         }
     }
 
-    /// The same frames on each interface, each interface with its own schedule.
+    /// The generators of one recipe, an interface each with its own schedule.
     fn steady(&self, seed: u64) -> failure::Result<Vec<Generator>> {
         let traffic = self.traffic();
         if traffic == Traffic::OneAtATime {
@@ -240,7 +240,7 @@ impl Arguments {
         self.interfaces.iter().zip(seed..).map(generator).collect()
     }
 
-    /// The frames of each bus of a car.
+    /// The generators of a car, a bus each.
     fn car(&self, path: &std::path::Path, seed: u64) -> failure::Result<Vec<Generator>> {
         let assignment = Assignment::parse(&self.interfaces)?;
         let mut generators = Vec::new();
@@ -289,7 +289,7 @@ struct Generator {
 /// A generator that has ended.
 struct Ended {
     account: Account,
-    /// All requested frames were sent or refused.
+    /// Whether all requested frames were sent or refused.
     complete: bool,
     failure: Option<String>,
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// A kind of input.
 pub struct Input {
-    /// Its name: that of a folder of seeds.
+    /// The name of the input and of its folder of seeds.
     pub name: &'static str,
     /// Reads any bytes, and must answer with a value or an error.
     pub read: fn(&[u8]),
@@ -34,7 +34,7 @@ pub static INPUTS: &[Input] = &[
 /// The name of the input in errors.
 const NAME: &str = "input";
 
-/// Hands over what is text: a file of anything else is refused before it is parsed.
+/// Calls `read` if the bytes are text: the program refuses all other files before it parses them.
 fn as_text(bytes: &[u8], read: impl FnOnce(&str)) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         read(text);
@@ -86,7 +86,7 @@ fn read_journal(bytes: &[u8]) {
 fn read_service(bytes: &[u8]) {
     as_text(bytes, |text| {
         let program = Program(COMMANDS);
-        let file = Configuration::of(Path::new(NAME), text.to_owned(), &program);
+        let file = Configuration::new(Path::new(NAME), text.to_owned(), &program);
         let _ = file.rules();
         for kind in ["capture", "gateway"] {
             for name in file.names(kind).unwrap_or_default() {

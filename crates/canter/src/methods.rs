@@ -1,7 +1,7 @@
 //! `canter methods`: every method to receive and to send, and whether it works on this machine.
 
 use canter_cli::{
-    failure::{self, Exit},
+    failure::{self, Exit, Failure},
     options::Common,
 };
 use canter_io::{
@@ -29,7 +29,7 @@ struct Row {
     kind: &'static str,
     name: String,
     about: &'static str,
-    /// Empty when it works.
+    /// Why the method does not work here; empty when it works.
     unavailable: String,
     fd: bool,
     batch: bool,
@@ -42,9 +42,9 @@ impl Row {
         name: String,
         about: &'static str,
         capabilities: Capabilities,
-        check: failure::Result<()>,
+        check: Result<(), impl Into<Failure>>,
     ) -> Self {
-        let unavailable = check.err().map_or(String::new(), |failure| failure.message);
+        let unavailable = check.err().map_or(String::new(), |error| error.into().message);
         let Capabilities { fd, batch, origin, .. } = capabilities;
         Self { kind, name, about, unavailable, fd, batch, origin }
     }
@@ -70,25 +70,14 @@ fn no_interface() -> Error {
 }
 
 fn rows(interface: Option<&Interface>, table: &[Kind]) -> Vec<Row> {
+    let interface = || interface.ok_or_else(no_interface);
     let receivers = ReceiveMethod::all().map(|method| {
-        let check = interface.map_or_else(|| Err(no_interface()), |interface| method.check(interface));
-        Row::new(
-            "receive",
-            method.to_string(),
-            method.row.about,
-            method.row.capabilities,
-            check.map_err(Into::into),
-        )
+        let check = interface().and_then(|interface| method.check(interface));
+        Row::new("receive", method.to_string(), method.row.about, method.row.capabilities, check)
     });
     let transmitters = TransmitMethod::all().map(|method| {
-        let check = interface.map_or_else(|| Err(no_interface()), |interface| method.check(interface));
-        Row::new(
-            "send",
-            method.to_string(),
-            method.row.about,
-            method.row.capabilities,
-            check.map_err(Into::into),
-        )
+        let check = interface().and_then(|interface| method.check(interface));
+        Row::new("send", method.to_string(), method.row.about, method.row.capabilities, check)
     });
     let gateways = gateways(table)
         .map(|kind| Row::new("gateway", kind.name.to_owned(), kind.about, kind.capabilities, (kind.check)()));

@@ -189,7 +189,7 @@ impl Arguments {
 
     /// The frame to send, without identifier and number.
     fn frame(&self, interface: &Interface) -> failure::Result<Frame> {
-        let usage = |what: String| Failure::new(Exit::Usage, what);
+        let usage = |message: String| Failure::new(Exit::Usage, message);
         if self.len < 2 {
             return Err(usage(format!("--len {}: must be at least 2, for the frame's number", self.len)));
         }
@@ -263,19 +263,19 @@ impl Session<'_> {
     }
 
     fn answered(&mut self, answer: &Answer) {
-        let what = self.describe(answer.ping, answer.number);
+        let name = self.describe(answer.ping, answer.number);
         let intact = answer.frame.len == self.frame.len
             && answer.frame.is_fd() == self.frame.is_fd()
             && answer.frame.data()[2..] == self.frame.data()[2..];
         match self.flight.answered(answer) {
-            Some(_) if !intact => self.print(&format!("wrong payload: {what}: {}", answer.frame)),
+            Some(_) if !intact => self.print(&format!("wrong payload: {name}: {}", answer.frame)),
             Some(ns) => {
                 self.histogram.record(ns as i64);
                 if !self.arguments.flood {
-                    self.print(&format!("{} bytes: {what} time={}", answer.frame.len, time(ns)));
+                    self.print(&format!("{} bytes: {name} time={}", answer.frame.len, time(ns)));
                 }
             }
-            None => self.print(&format!("late or duplicate: {what}")),
+            None => self.print(&format!("late or duplicate: {name}")),
         }
     }
 
@@ -347,9 +347,8 @@ impl Session<'_> {
 }
 
 fn summary(latency: &Latency) -> String {
-    let all = [latency.min, latency.p50, latency.p90, latency.p99, latency.max];
-    let all: Vec<_> = all.iter().map(|&ns| format!("{:.3}", ns as f64 / 1e6)).collect();
-    format!("{} ms", all.join("/"))
+    let quantiles = [latency.min, latency.p50, latency.p90, latency.p99, latency.max];
+    format!("{} ms", quantiles.map(|ns| format!("{:.3}", ns as f64 / 1e6)).join("/"))
 }
 
 fn time(ns: u64) -> String {

@@ -68,8 +68,8 @@ pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> fail
 
 /// Reads a command line without the program's name.
 fn read(words: &[String], program: &Program<'_>) -> failure::Result<ArgMatches> {
-    let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
-    program.read(all).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+    let line = ["canter"].into_iter().chain(words.iter().map(String::as_str));
+    program.read(line).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
 }
 
 /// Runs a command line.
@@ -107,8 +107,8 @@ fn gateway(configuration: &Configuration<'_>, name: &str, program: &Program<'_>)
 /// Refuses a gateway whose unit lacks a right.
 fn check_rights(name: &str, words: &[String], program: &Program<'_>) -> failure::Result<()> {
     let given = read(words, program)?;
-    let (_, own) = given.subcommand().expect("a command line has a command");
-    let arguments: gateway::Arguments = program::arguments(own)?;
+    let (_, options) = given.subcommand().expect("a command line has a command");
+    let arguments: gateway::Arguments = program::arguments(options)?;
     rights::check(name, &arguments.methods()?, Path::new("/"))
 }
 

@@ -117,11 +117,10 @@ impl Arguments {
         self.interfaces.iter().all(|wanted| wanted.interface.starts_with("/dev/"))
     }
 
-    /// The filters of an interface; `None`: the interface is not selected, `Some(None)`: all its frames.
-    fn filters(&self, name: &str) -> Option<Option<Filters>> {
-        let of = |name: &str| self.interfaces.iter().find(|wanted| wanted.interface == name);
-        let wanted = of(name).or_else(|| of("any"))?;
-        Some(Some(wanted.filters.clone()).filter(|filters| *filters != Filters::default()))
+    /// The argument that selects an interface, by its name or by `any`.
+    fn selection(&self, name: &str) -> Option<&InterfaceFilters> {
+        let named = |name: &str| self.interfaces.iter().find(|wanted| wanted.interface == name);
+        named(name).or_else(|| named("any"))
     }
 }
 
@@ -137,14 +136,15 @@ impl Top<'_> {
     /// Reads the interfaces and their counters from the kernel.
     fn refresh_interfaces(&mut self) -> failure::Result<()> {
         let interfaces = Interface::list()?;
-        let wanted = interfaces.iter().filter(|one| self.arguments.filters(&one.name).is_some());
+        let wanted = interfaces.iter().filter(|one| self.arguments.selection(&one.name).is_some());
         let mut wanted: Vec<Interface> = wanted.cloned().collect();
         wanted.extend(self.arguments.devices());
         self.source.follow(&wanted)?;
         for interface in &wanted {
             // An interface that is deleted between the two requests is marked as gone the next time.
             let counters = interface.counters().unwrap_or(Counters::default());
-            let filters = self.arguments.filters(&interface.name).flatten();
+            let filters = self.arguments.selection(&interface.name).map(|wanted| wanted.filters.clone());
+            let filters = filters.filter(|filters| *filters != Filters::default());
             let rate = own_rate(interface).or(self.arguments.bitrate);
             self.census.update_bus(interface.clone(), filters, rate, counters);
         }
@@ -191,7 +191,7 @@ impl Top<'_> {
                     };
                 }
             }
-            common.write_json(&Document::of(&self.census, view))?;
+            common.write_json(&Document::new(&self.census, view))?;
             if self.arguments.once {
                 break;
             }
@@ -239,7 +239,7 @@ impl Top<'_> {
 /// The document of `--json`.
 #[derive(Serialize)]
 struct Document {
-    /// ns since counting began.
+    /// Time since counting began, in ns.
     elapsed_ns: u64,
     /// Frames that this program did not receive.
     lost: u64,
@@ -274,7 +274,7 @@ struct RowDocument {
 }
 
 impl Document {
-    fn of(census: &Census, view: &View) -> Self {
+    fn new(census: &Census, view: &View) -> Self {
         let bus = |bus: &census::Bus| BusDocument {
             interface: bus.interface.name.clone(),
             state: bus.state(),

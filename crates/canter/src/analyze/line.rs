@@ -14,7 +14,8 @@ pub struct Names {
 }
 
 impl Names {
-    pub fn of(bus: &str) -> failure::Result<Self> {
+    /// Reads the names from the kernel.
+    pub fn read(bus: &str) -> failure::Result<Self> {
         let mut names = Self { bus: bus.to_owned(), nodes: Vec::new() };
         names.refresh()?;
         Ok(names)
@@ -40,7 +41,7 @@ impl Names {
     }
 }
 
-/// `1000000 bit/s`, and the data bit rate of FD.
+/// The bit rates of a bus as text: `500000 bit/s, data 2000000 bit/s`.
 pub fn rates(bus: &Bus) -> String {
     match (bus.bitrate, bus.data_bitrate) {
         (None, _) => "no node is up".to_owned(),

@@ -4,15 +4,17 @@
 use canter_io::tap::Record;
 use std::{collections::VecDeque, fmt::Write};
 
-/// The counts of an interval.
+/// The time that the bus was busy in an interval, and what ended in the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Part {
     busy_ns: u64,
-    /// Frames and errors that ended in it.
+    /// Frames that ended in the interval.
     frames: u64,
+    /// Errors that ended in the interval.
     errors: u64,
 }
 
+/// The intervals that are not printed yet.
 pub struct Load {
     /// The start of the first interval that is not printed yet.
     from_ns: u64,

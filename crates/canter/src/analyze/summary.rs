@@ -18,7 +18,7 @@ pub struct Summary {
     errors: BTreeMap<&'static str, u64>,
     overruns: u64,
     busy_ns: u64,
-    /// Of the latest record without a data phase.
+    /// The nominal bit time, from the latest record without a data phase.
     bit_ns: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct Report {
     pub bitrate: Option<u32>,
     pub duration_ns: u64,
     pub frames: u64,
-    /// By kind.
+    /// Errors by kind.
     pub errors: BTreeMap<&'static str, u64>,
     /// Frames that receivers lost because their FIFO was full, summed over all receivers.
     pub overruns: u64,
@@ -39,7 +39,7 @@ pub struct Report {
     pub load_percent: f64,
     /// Number of pauses because the wire's timer was late.
     pub slips: u64,
-    /// Sum of these pauses.
+    /// Sum of the pauses, in ns.
     pub slip_ns: u64,
     /// The worst lateness of the wire's timer since the bus was created.
     pub late_ns_max: u64,
@@ -72,7 +72,7 @@ impl Summary {
         self.busy_ns += record.duration_ns() + self.interframe_ns();
     }
 
-    /// The interframe space.
+    /// The length of the interframe space, in ns.
     pub fn interframe_ns(&self) -> u64 {
         u64::from(INTERFRAME_BITS) * self.bit_ns
     }

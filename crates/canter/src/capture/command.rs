@@ -256,7 +256,7 @@ impl Session<'_> {
         Err(Failure::new(Exit::Lost, format!("{}: {}{remedy}", account.file, account.verdict)))
     }
 
-    /// The same when the disk may never answer: the process waits neither for the disk nor for its threads.
+    /// Writes the account when the disk may never answer. The process waits neither for the disk nor for its threads.
     fn give_up(&self, account: Account) -> failure::Result {
         if !self.common.quiet {
             eprintln!("{account}");
@@ -346,7 +346,7 @@ impl AbsentInterfaces {
 
 /// One line on a terminal that shows the progress.
 struct LiveLine {
-    on: bool,
+    visible: bool,
     shown: Instant,
     frames: u64,
     busy: Vec<Busy>,
@@ -358,12 +358,12 @@ impl LiveLine {
     }
 
     fn new(common: &Common) -> Self {
-        Self { on: Self::wanted(common), shown: Instant::now(), frames: 0, busy: Vec::new() }
+        Self { visible: Self::wanted(common), shown: Instant::now(), frames: 0, busy: Vec::new() }
     }
 
     fn show(&mut self, recording: &Recording) {
         let passed = self.shown.elapsed();
-        if !self.on || passed < LINE_PERIOD {
+        if !self.visible || passed < LINE_PERIOD {
             return;
         }
         let (frames, busy) = (recording.frames(), recording.busy());
@@ -380,7 +380,7 @@ impl LiveLine {
     }
 
     fn clear(&self) {
-        if self.on {
+        if self.visible {
             eprint!("\r\x1b[K");
         }
     }

@@ -8,7 +8,7 @@ use canter_cli::{
 use canter_io::file;
 use std::{fs::File, os::unix::fs::FileTypeExt, path::Path, time::Duration};
 
-/// Period at which it looks for a reader.
+/// Period at which the command looks for a reader.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Waits until a program reads from `path`, if that is a FIFO, or until a signal. While the file lives, the FIFO can be

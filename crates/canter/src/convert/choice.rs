@@ -30,9 +30,9 @@ impl FromStr for Rename {
 /// The decision on an interface of a recording.
 #[derive(Clone, Debug)]
 enum Decision {
-    /// Drop all its frames.
+    /// Drop all frames of the interface.
     Drop,
-    /// Keep the frames that pass the filters; the index of its name in `names`.
+    /// Keep the frames that pass the filters. The number is the index of the interface's new name in `names`.
     Keep(usize, Option<Filters>),
 }
 
@@ -46,7 +46,7 @@ pub struct Choice<'a> {
     zone: Zone,
     /// The stamps of `from` and `to`, once the first frame is known.
     range: Option<(u64, u64)>,
-    /// By recording and interface.
+    /// What was decided, by recording and interface.
     decisions: Vec<Vec<Option<Decision>>>,
     names: Vec<String>,
     /// The bus of each name; a bus gets its number with its first frame.
@@ -145,11 +145,11 @@ fn store(decisions: &mut Vec<Vec<Option<Decision>>>, input: usize, interface: us
     if decisions.len() <= input {
         decisions.resize(input + 1, Vec::new());
     }
-    let of_input = &mut decisions[input];
-    if of_input.len() <= interface {
-        of_input.resize(interface + 1, None);
+    let interfaces = &mut decisions[input];
+    if interfaces.len() <= interface {
+        interfaces.resize(interface + 1, None);
     }
-    of_input[interface] = Some(decision);
+    interfaces[interface] = Some(decision);
 }
 
 #[cfg(test)]

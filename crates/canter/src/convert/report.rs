@@ -11,11 +11,11 @@ use std::{collections::BTreeMap, fmt};
 #[derive(Debug, Default, Serialize)]
 pub struct Bus {
     pub name: String,
-    /// Its number in formats that have no names.
+    /// The bus's number, in formats that have no names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<u32>,
     pub frames: u64,
-    /// Of these, error frames.
+    /// The error frames among the frames.
     pub errors: u64,
     #[serde(skip)]
     range_ns: Option<(u64, u64)>,
@@ -43,9 +43,9 @@ pub struct Report {
     format: &'static str,
     files: u64,
     bytes: u64,
-    /// Frames of the inputs.
+    /// Frames that were read from the inputs.
     pub read: u64,
-    /// Frames of the output.
+    /// Frames that were written to the output.
     frames: u64,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Report {
     pub cut_off: Vec<String>,
     /// The zone of dates that name none, if it was given.
     pub zone: Option<String>,
-    /// What `--salvage` skipped of which input.
+    /// What `--salvage` skipped, a line for each input.
     salvaged: Vec<String>,
 }
 

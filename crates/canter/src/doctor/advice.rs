@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Beside the remedy of a check's findings; an empty text is not printed.
+/// Advice beside the remedy of a check's findings; an empty text is not printed.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Advice {
     /// What to do instead, if it is enough.
@@ -120,8 +120,8 @@ const TABLE: &[(&str, Advice)] = &[
     ),
 ];
 
-/// The advice of a check.
-pub fn of(check: &str) -> Advice {
+/// The advice of a check, by the check's name.
+pub fn find(check: &str) -> Advice {
     TABLE.iter().find(|(name, _)| *name == check).map_or(Advice::default(), |&(_, advice)| advice)
 }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_can_lock_a_machine_or_open_it_names_its_risk_and_a_safer_way() {
         for check in ["realtime-throttling", "capabilities"] {
-            assert!(!of(check).risk.is_empty() && !of(check).safer.is_empty(), "{check}");
+            assert!(!find(check).risk.is_empty() && !find(check).safer.is_empty(), "{check}");
         }
     }
 }

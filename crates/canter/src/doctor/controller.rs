@@ -179,14 +179,14 @@ fn modes(machine: &Machine) -> Vec<Symptom> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::examples::{machine_of, with_controller};
+    use crate::doctor::examples::{machine_with, with_controller};
     use canter_io::interface::Timing;
 
     #[test]
     fn the_kernel_s_own_sample_points_are_healthy() {
         for (point, healthy) in [(875, true), (750, true), (800, true), (500, false), (950, false)] {
             let timing = Timing { bitrate: 1_000_000, sample_point: point, ..Timing::default() };
-            let found = sample_point(&machine_of(with_controller(|controller| controller.timing = timing)));
+            let found = sample_point(&machine_with(with_controller(|controller| controller.timing = timing)));
             assert_eq!(found.is_empty(), healthy, "{found:?}");
         }
     }
@@ -194,11 +194,11 @@ mod tests {
     #[test]
     fn modes_and_states_that_lose_frames_are_found() {
         let one_shot = with_controller(|controller| controller.modes = Modes::ONE_SHOT);
-        assert_eq!(modes(&machine_of(one_shot))[0].evidence, "one-shot is on");
+        assert_eq!(modes(&machine_with(one_shot))[0].evidence, "one-shot is on");
         let off = with_controller(|controller| controller.state = Some(State::BusOff));
-        assert_eq!(state(&machine_of(off))[0].evidence, "BUS-OFF");
+        assert_eq!(state(&machine_with(off))[0].evidence, "BUS-OFF");
         let fine = with_controller(|controller| controller.state = Some(State::ErrorActive));
-        assert_eq!(state(&machine_of(fine)), []);
+        assert_eq!(state(&machine_with(fine)), []);
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         one.interface.driver = Some("mcp251x".into());
         one.counters.rx_over_errors = 3;
         one.counters.bus_off = 1;
-        let sick = machine_of(one);
+        let sick = machine_with(one);
         assert_eq!(
             depth(&sick)[0].evidence,
             "mcp251x holds 2 frames: 94 µs of the shortest frames at 1000000 bit/s"

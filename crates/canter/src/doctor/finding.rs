@@ -28,14 +28,14 @@ impl Cost {
 /// A setting or a loss that costs frames or latency.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The check that found it.
+    /// The name of the check.
     pub check: &'static str,
     pub cost: Cost,
     /// An interface, or "machine".
     pub thing: String,
     /// The value that was read or counted.
     pub evidence: String,
-    /// Why it matters.
+    /// Why the evidence matters.
     pub reason: String,
     /// The command to type, or what to change.
     pub remedy: String,
@@ -46,7 +46,7 @@ pub struct Finding {
 /// A row of the table of checks.
 pub struct Check {
     pub name: &'static str,
-    /// What it examines, in a few words.
+    /// What the check examines, in a few words.
     pub about: &'static str,
     pub cost: Cost,
     pub look: fn(&Machine) -> Vec<Symptom>,
@@ -69,7 +69,7 @@ impl Check {
         let (check, cost) = (self.name, self.cost);
         (self.look)(machine).into_iter().map(move |symptom| {
             let Symptom { thing, evidence, reason, remedy } = symptom;
-            Finding { check, cost, thing, evidence, reason, remedy, advice: advice::of(check) }
+            Finding { check, cost, thing, evidence, reason, remedy, advice: advice::find(check) }
         })
     }
 }

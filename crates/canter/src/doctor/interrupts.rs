@@ -48,24 +48,24 @@ impl Line {
     }
 }
 
-/// The line of an interface's controller. Older drivers on SPI ask for it by their own name: that tells which line it is
-/// only if there is one of that name.
+/// The interrupt line of an interface's controller, and the names by which it was found. Older drivers on SPI request the
+/// line under the driver's name, which identifies a line only if no other line has that name.
 fn line_of<'a>(machine: &Machine, lines: &'a [Line], patient: &Patient) -> Option<(&'a Line, Vec<String>)> {
     let names = machine.interrupt_names(patient);
     if let Some(line) = lines.iter().find(|line| line.serves(&names)) {
         return Some((line, names));
     }
     let driver = vec![patient.interface.driver.clone()?];
-    let mut of_driver = lines.iter().filter(|line| line.serves(&driver));
-    let line = of_driver.next().filter(|_| machine.is_on_spi(patient))?;
-    of_driver.next().is_none().then_some((line, driver))
+    let mut driver_lines = lines.iter().filter(|line| line.serves(&driver));
+    let line = driver_lines.next().filter(|_| machine.is_on_spi(patient))?;
+    driver_lines.next().is_none().then_some((line, driver))
 }
 
 fn lines(machine: &Machine) -> Vec<Line> {
     machine.text("proc/interrupts").unwrap_or_default().lines().filter_map(parse).collect()
 }
 
-/// ` 23:  10  4   IO-APIC  23-fasteoi   can0, eth0`
+/// Reads a line such as ` 23:  10  4   IO-APIC  23-fasteoi   can0, eth0`; `None` when the line has no number.
 fn parse(line: &str) -> Option<Line> {
     let (number, rest) = line.split_once(':')?;
     let number = number.trim().parse().ok()?;
@@ -132,9 +132,9 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
     let processors = processors.iter().filter(|name| name[3..].parse::<u32>().is_ok()).count();
     let lines = lines(machine);
     let served_by = |line: &Line| machine.text(&format!("proc/irq/{}/effective_affinity_list", line.number));
-    let own: Vec<String> = machine.interfaces.iter().map(|patient| patient.interface.name.clone()).collect();
+    let is_patient = |name: &String| machine.interfaces.iter().any(|one| one.interface.name == *name);
     let cards: Vec<String> =
-        machine.list("sys/class/net", "").into_iter().filter(|name| !own.contains(name)).collect();
+        machine.list("sys/class/net", "").into_iter().filter(|name| !is_patient(name)).collect();
     let symptom = |patient: &Patient| {
         let (line, _) = line_of(machine, &lines, patient)?;
         let processor = served_by(line)?;
@@ -164,10 +164,10 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
     if processors < 2 { Vec::new() } else { machine.interfaces.iter().filter_map(symptom).collect() }
 }
 
-/// An interrupt's thread on PREEMPT_RT.
+/// The thread of an interrupt on PREEMPT_RT.
 struct Thread {
     process: String,
-    /// `irq/23-can0`
+    /// The thread's name: `irq/23-can0`.
     name: String,
     priority: u32,
 }

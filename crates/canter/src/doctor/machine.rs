@@ -22,16 +22,16 @@ pub struct Machine {
 pub struct Patient {
     pub interface: Interface,
     pub counters: Counters,
-    /// `None` when the driver does not report it.
+    /// How the driver holds back interrupts; `None` when it does not report that.
     pub coalescing: Option<Coalescing>,
 }
 
 impl Machine {
-    /// This machine with the interfaces and devices of these names; without names, with all that are up.
-    pub fn here(names: &[String]) -> failure::Result<Self> {
+    /// This machine with the named interfaces and devices; without names, with all that are up.
+    pub fn read(names: &[String]) -> failure::Result<Self> {
         let interfaces = if names.is_empty() {
-            let all = Interface::list()?.into_iter().chain(Interface::devices());
-            all.filter(|interface| interface.up).collect()
+            let interfaces = Interface::list()?.into_iter().chain(Interface::devices());
+            interfaces.filter(|interface| interface.up).collect()
         } else {
             let find = |name: &String| -> failure::Result<Interface> {
                 let interface = Interface::find(name)?;
@@ -69,8 +69,8 @@ impl Machine {
         self.text(path)?.trim().parse().ok()
     }
 
-    /// The names that the interface's interrupt may have in /proc/interrupts: its own, as most drivers ask for it, or that
-    /// of its device. Drivers of controllers on SPI (mcp251x, mcp251xfd) ask for `spi0.0`.
+    /// The names that the interface's interrupt may have in /proc/interrupts. Most drivers request it under the interface's
+    /// name; drivers of controllers on SPI (mcp251x, mcp251xfd) under the device's name, `spi0.0`.
     pub fn interrupt_names(&self, patient: &Patient) -> Vec<String> {
         let name = &patient.interface.name;
         let link = self.root.join(format!("sys/class/net/{name}/device"));

@@ -13,7 +13,7 @@ const FRAME_BITS_MIN: i64 = 47;
 /// The stall of a reader, in ms, that must lose no frame on a full bus: one and a half ticks of a 250 Hz kernel, rounded
 /// up.
 const STALL_MS: i64 = 10;
-/// The kernel's default.
+/// The kernel's default of net.core.netdev_max_backlog.
 const BACKLOG_FRAMES: i64 = 1000;
 /// The receive buffer that a program without CAP_NET_ADMIN needs to survive a stall of a second on one full bus.
 const RECEIVE_BYTES_MAX: i64 = 4 << 20;
@@ -57,22 +57,19 @@ pub const CHECKS: &[Check] = &[
 fn transmit_queue(machine: &Machine) -> Vec<Symptom> {
     let Some(send_bytes) = machine.number("proc/sys/net/core/wmem_default") else { return Vec::new() };
     let fits = send_bytes / FRAME_BYTES;
-    let queued =
-        machine.interfaces.iter().map(|patient| &patient.interface).filter(|interface| has_queue(interface));
-    let short = queued.filter(|interface| i64::from(interface.tx_queue_len) <= fits);
-    let symptom = |interface: &Interface| {
-        Symptom {
+    let reason = "the queue fills before the buffer does: write() then fails with ENOBUFS instead of waiting, and a \
+                  sender that does not retry loses the frame (can-gw, most programs)";
+    let symptom = |interface: &Interface| Symptom {
         thing: interface.name.clone(),
         evidence: format!(
             "txqueuelen {}, but a socket's send buffer holds {fits} frames ({send_bytes} bytes)",
             interface.tx_queue_len
         ),
-        reason: "the queue fills before the buffer does: write() then fails with ENOBUFS instead of waiting, and a \
-                 sender that does not retry loses the frame (can-gw, most programs)"
-            .into(),
+        reason: reason.into(),
         remedy: format!("ip link set {} txqueuelen {}", interface.name, round_up(fits + 1, 100)),
-    }
     };
+    let interfaces = machine.interfaces.iter().map(|patient| &patient.interface);
+    let short = interfaces.filter(|one| has_queue(one) && i64::from(one.tx_queue_len) <= fits);
     short.map(symptom).collect()
 }
 
@@ -86,8 +83,8 @@ fn round_up(number: i64, step: i64) -> i64 {
 }
 
 fn discipline(machine: &Machine) -> Vec<Symptom> {
-    let all = machine.interfaces.iter().map(|patient| &patient.interface);
-    let unfaithful = all.filter(|interface| UNFAITHFUL.contains(&interface.qdisc.as_str()));
+    let interfaces = machine.interfaces.iter().map(|patient| &patient.interface);
+    let unfaithful = interfaces.filter(|interface| UNFAITHFUL.contains(&interface.qdisc.as_str()));
     let symptom = |interface: &Interface| Symptom {
         thing: interface.name.clone(),
         evidence: format!("its queueing discipline is {}", interface.qdisc),
@@ -126,7 +123,7 @@ fn receive_queue(machine: &Machine) -> Vec<Symptom> {
 }
 
 fn receive_limit(machine: &Machine) -> Vec<Symptom> {
-    let may_exceed = super::rights::has(machine, super::rights::NET_ADMIN);
+    let may_exceed = super::rights::has_capability(machine, super::rights::NET_ADMIN);
     let limit = machine.number("proc/sys/net/core/rmem_max");
     let Some(limit) = limit.filter(|&limit| !may_exceed && limit < RECEIVE_BYTES_MAX) else {
         return Vec::new();

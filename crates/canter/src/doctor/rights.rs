@@ -27,8 +27,8 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
-/// Whether this process has a capability; true when that cannot be read.
-pub fn has(machine: &Machine, capability: u32) -> bool {
+/// Whether this process has a capability; true when its capabilities cannot be read.
+pub fn has_capability(machine: &Machine, capability: u32) -> bool {
     let status = machine.text("proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_none_or(|set| set >> capability & 1 == 1)
@@ -40,7 +40,7 @@ fn capabilities(machine: &Machine) -> Vec<Symptom> {
         (SYS_NICE, "CAP_SYS_NICE", "--realtime is refused: busy processes delay the frames"),
         (IPC_LOCK, "CAP_IPC_LOCK", "--realtime is refused: memory that is paged out delays the frames"),
     ];
-    let missing = WANTED.into_iter().filter(|&(capability, ..)| !has(machine, capability));
+    let missing = WANTED.into_iter().filter(|&(capability, ..)| !has_capability(machine, capability));
     let symptom = |(_, name, reason): (u32, &str, &str)| Symptom {
         thing: MACHINE.into(),
         evidence: format!("this user has no {name}"),
@@ -76,7 +76,8 @@ mod tests {
     fn missing_capabilities_are_read_from_the_effective_set() {
         let root = folder(&[("proc/self/status", "Name:\tx\nCapEff:\t0000000000003000\n")]);
         let user = machine(&root, vec![]);
-        assert!(has(&user, NET_ADMIN) && has(&user, NET_RAW) && !has(&user, SYS_NICE));
+        let has = [NET_ADMIN, NET_RAW, SYS_NICE].map(|capability| has_capability(&user, capability));
+        assert_eq!(has, [true, true, false]);
         assert_eq!(capabilities(&user).len(), 2);
         let root = folder(&[("proc/self/status", "CapEff:\t000001ffffffffff\n")]);
         assert_eq!(capabilities(&machine(&root, vec![])), []);

@@ -49,8 +49,8 @@ impl Identifiers {
     pub fn request(&self, ping: usize) -> failure::Result<Identifier> {
         let last = self.plus(2 * u32::from(self.parallel) - 1);
         last.bits().map_err(|_| {
-            let what = format!("--id {self}: --parallel {} exceeds the last identifier", self.parallel);
-            Failure::new(Exit::Usage, what)
+            let message = format!("--id {self}: --parallel {} exceeds the last identifier", self.parallel);
+            Failure::new(Exit::Usage, message)
         })?;
         Ok(self.plus(2 * ping as u32))
     }

@@ -43,7 +43,7 @@ pub struct Arguments {
 struct Counts {
     received: u64,
     answered: u64,
-    /// Lost in the receiver's queue.
+    /// Frames lost in the receiver's queue.
     lost: u64,
 }
 

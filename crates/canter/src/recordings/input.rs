@@ -1,6 +1,6 @@
-//! Recordings, of which only some are open at a time: there may be more than file descriptors or memory for
-//! their buffers. Each is opened at first, for the stamp of its first frame, and stays open while there is room. Of those
-//! that are open, the one whose next frame is the latest makes room for another; it is opened again when its turn comes.
+//! Recordings, of which only some are open at a time: there may be more recordings than file descriptors, or than memory
+//! for their buffers. Each is opened at first, for the stamp of its first frame, and stays open while there is room. To
+//! make room, the open recording whose next frame is the latest is closed; it is opened again when its turn comes.
 
 use super::outcome::Outcome;
 use canter_cli::{
@@ -28,16 +28,17 @@ pub struct Opening {
 /// An input.
 struct Input {
     path: PathBuf,
-    /// Open, unless it has ended or had to make room.
+    /// The reader, while the input is open: it has not ended and did not have to make room.
     reader: Option<Reader>,
-    /// Its next frame; `None` at its end.
+    /// The next frame; `None` at the end.
     head: Option<Record>,
     /// Frames read so far, `head` included.
     frames: u64,
-    /// Of a reader that was closed.
+    /// The names of the buses, from a reader that was closed.
     names: Vec<String>,
+    /// The bytes read, from a reader that was closed.
     bytes: u64,
-    /// After its end.
+    /// What is known after the last frame.
     outcome: Option<Outcome>,
 }
 
@@ -45,19 +46,19 @@ struct Input {
 pub struct Inputs {
     opening: Opening,
     inputs: Vec<Input>,
-    /// Those that are open and can be opened again: no pipes.
+    /// The inputs that are open and can be opened again: no pipes.
     open: Vec<usize>,
     open_max: usize,
     size: u64,
-    /// Why one of them cannot be read any further: told after the frame before the damage.
+    /// Why an input cannot be read any further. [`Inputs::check`] returns it after the last frame before the damage.
     failure: Option<Failure>,
 }
 
-/// How many inputs may be open, by the limit of file descriptors: half of them are for all else.
+/// How many inputs may be open: they take at most half of the file descriptors that the process may have.
 fn open_max() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let of_files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let soft = of_files.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<usize>().ok());
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = files.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<usize>().ok());
     soft.map_or(OPEN_MAX, |soft| (soft / 2 / DESCRIPTORS).clamp(1, OPEN_MAX))
 }
 
@@ -182,7 +183,7 @@ impl Inputs {
         let input = &mut self.inputs[at];
         if let Some(reader) = input.reader.take() {
             (input.names, input.bytes) = (reader.names().to_vec(), reader.bytes());
-            input.outcome = Some(Outcome::of(&reader));
+            input.outcome = Some(Outcome::new(&reader));
         }
         self.open.retain(|&open| open != at);
     }
@@ -208,7 +209,7 @@ impl Inputs {
         self.inputs.iter().map(|input| input.reader.as_ref().map_or(input.bytes, Reader::bytes)).sum()
     }
 
-    /// What is known of each, after the end of all.
+    /// What is known of each input after all have ended.
     pub fn outcomes(self) -> Vec<Outcome> {
         self.inputs.into_iter().filter_map(|input| input.outcome).collect()
     }
@@ -230,8 +231,8 @@ mod tests {
         let mut inputs = Inputs::open(&[], Opening::default()).unwrap();
         inputs.open_max = 2;
         let paths: Vec<PathBuf> = (0..5).map(path).collect();
-        let all = Inputs::open(&paths, Opening::default()).unwrap();
-        let mut inputs = Inputs { inputs: all.inputs, open: all.open, ..inputs };
+        let opened = Inputs::open(&paths, Opening::default()).unwrap();
+        let mut inputs = Inputs { inputs: opened.inputs, open: opened.open, ..inputs };
         while inputs.open.len() > 2 {
             inputs.open_max = inputs.open.len();
             inputs.make_room();

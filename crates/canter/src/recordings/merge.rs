@@ -42,7 +42,7 @@ pub struct Merge {
     inputs: Inputs,
     /// The inputs by the stamp of their next frame; those with the same stamp in their order.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Sorting: frames are held back until a stamp is newer by this.
+    /// To sort, frames are held back until a stamp is newer by this, in ns; `None`: frames are not sorted.
     window_ns: Option<u64>,
     held: BinaryHeap<Reverse<Held>>,
     newest_ns: u64,

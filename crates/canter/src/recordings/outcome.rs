@@ -16,18 +16,18 @@ pub struct Outcome {
     pub flawed: BTreeMap<&'static str, u64>,
     /// Lost frames that the recording reports.
     pub lost: u64,
-    /// Whether its stamps count from a date without a time zone.
+    /// Whether the stamps count from a date without a time zone.
     pub zone_used: bool,
-    /// It ends in the middle of an entry, and where.
+    /// Where the recording ends, if it ends in the middle of an entry.
     #[serde(skip)]
     pub cut: Option<String>,
-    /// What was skipped of it.
+    /// What was skipped because it is damaged.
     #[serde(skip)]
     pub salvaged: Option<String>,
 }
 
 impl Outcome {
-    pub fn of(reader: &Reader) -> Self {
+    pub fn new(reader: &Reader) -> Self {
         Self {
             file: reader.path().to_owned(),
             format: reader.format().name,

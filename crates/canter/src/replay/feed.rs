@@ -36,9 +36,9 @@ pub struct Plan {
 /// A frame to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
-    /// In ns from the start; `None`: at once.
+    /// When the frame is due, in ns from the start; `None`: at once.
     pub at_ns: Option<u64>,
-    /// The index of its destination.
+    /// The index of the destination.
     pub destination: usize,
     pub frame: Frame,
 }
@@ -54,13 +54,13 @@ pub struct Chunk {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
     pub read: u64,
-    /// Passed on to the player.
+    /// Frames passed on to the player.
     pub passed: u64,
     /// Frames of buses without a destination.
     pub unassigned: u64,
     /// Frames that `--filter` excludes.
     pub filtered: u64,
-    /// Before `--from` or after `--to`.
+    /// Frames before `--from` or after `--to`.
     pub outside: u64,
     /// Error frames: a driver's reports, which cannot be sent.
     pub error_frames: u64,

@@ -24,7 +24,7 @@ pub struct Player {
 /// The player's results.
 pub struct Played {
     pub accounts: Vec<Account>,
-    /// Sent or refused.
+    /// Frames that were sent or refused.
     pub handled: u64,
     pub failure: Option<Failure>,
 }

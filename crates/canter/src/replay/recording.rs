@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub stamp_ns: u64,
-    /// The index of its bus in [`Recordings::buses`].
+    /// The index of the bus in [`Recordings::buses`].
     pub bus: usize,
     pub frame: Frame,
 }
@@ -23,7 +23,7 @@ pub struct Recordings {
 
 /// What is known of the files after their last frame.
 pub struct Remarks {
-    /// Where one is cut off, entries that are not frames, losses that it reports, dates without a zone.
+    /// Remarks: where a file is cut off, entries that are not frames, losses that a file reports, dates without a zone.
     pub notes: Vec<String>,
     /// Whether frames of a file are missing, because it is cut off or damaged, or may not be whole.
     pub incomplete: bool,

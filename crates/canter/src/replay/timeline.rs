@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// A stamp that goes backwards by more than this means that the clock was set; the timeline continues from the new stamp.
 const CLOCK_STEP_NS: u64 = 1_000_000_000;
 
-/// How much faster than recorded, in millionths.
+/// A multiple of the recorded speed, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(u64);
 
@@ -24,13 +24,13 @@ impl FromStr for Speed {
     fn from_str(text: &str) -> Result<Self, String> {
         let error = || format!("{text:?} is not a factor from 0.000001 to 1000000 (2, 0.5)");
         let number = text.strip_suffix('x').unwrap_or(text);
-        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let (integer, part) = number.split_once('.').unwrap_or((number, "0"));
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(whole) || !digits(part) || part.len() > 6 || whole.len() > 7 {
+        if !digits(integer) || !digits(part) || part.len() > 6 || integer.len() > 7 {
             return Err(error());
         }
         let millionths: u64 = format!("{part:0<6}").parse().map_err(|_| error())?;
-        let speed = whole.parse::<u64>().map_err(|_| error())? * MILLION + millionths;
+        let speed = integer.parse::<u64>().map_err(|_| error())? * MILLION + millionths;
         if (1..=MILLION * MILLION).contains(&speed) { Ok(Self(speed)) } else { Err(error()) }
     }
 }
@@ -38,7 +38,7 @@ impl FromStr for Speed {
 /// The rule for the time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// By its stamp. A pause longer than `pause_ns_max` is skipped.
+    /// Each frame by its stamp. A pause longer than `pause_ns_max` is skipped.
     Stamps { speed: Speed, pause_ns_max: Option<u64> },
     /// A constant time from frame to frame, in ns.
     Gap(u64),

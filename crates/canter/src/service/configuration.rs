@@ -54,11 +54,11 @@ impl<'p> Configuration<'p> {
     /// Reads a file. One that cannot be read is a wrong configuration: another start does not mend it.
     pub fn read(path: &Path, program: &Program<'p>) -> Result<Self> {
         let text = trouble::read_text(path).map_err(|failure| Failure::new(Exit::Usage, failure.message))?;
-        Ok(Self::of(path, text, program))
+        Ok(Self::new(path, text, program))
     }
 
     /// Takes a text; `path` is its name in errors.
-    pub fn of(path: &Path, text: String, program: &Program<'p>) -> Self {
+    pub fn new(path: &Path, text: String, program: &Program<'p>) -> Self {
         Self { program: *program, file: path.display().to_string(), text }
     }
 
@@ -132,8 +132,8 @@ impl<'p> Configuration<'p> {
 
     /// The command's error, in one line without the usage.
     fn check_command_line(&self, words: &[String]) -> std::result::Result<(), String> {
-        let all = ["canter"].into_iter().chain(words.iter().map(String::as_str));
-        let Err(error) = self.program.read(all) else { return Ok(()) };
+        let line = ["canter"].into_iter().chain(words.iter().map(String::as_str));
+        let Err(error) = self.program.read(line) else { return Ok(()) };
         let text = error.to_string();
         let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         Err(lines.join(" ").trim_start_matches("error: ").to_owned())
@@ -197,7 +197,7 @@ impl<'p> Configuration<'p> {
         Ok(())
     }
 
-    /// `[rules]`.
+    /// The part `[rules]`, if there is one.
     pub fn rules(&self) -> Result<Option<Rules>> {
         let root = self.root()?;
         let Some((key, value)) = root.get_key_value(RULES) else { return Ok(None) };

@@ -70,8 +70,8 @@ mod tests {
         for words in refused {
             let line = [&["canter", "gateway"], words].concat();
             let given = Program(COMMANDS).read(line).unwrap();
-            let (_, own) = given.subcommand().unwrap();
-            let methods = arguments::<gateway::Arguments>(own).unwrap().methods().unwrap();
+            let (_, options) = given.subcommand().unwrap();
+            let methods = arguments::<gateway::Arguments>(options).unwrap().methods().unwrap();
             let refusal = check("g", &methods, root.path()).unwrap_err();
             assert!(refusal.message.contains("which the unit does not have"), "{words:?}: {refusal}");
         }

@@ -75,7 +75,7 @@ struct Keeper {
     set: RuleSet,
     /// The file's jobs that are in the kernel, installed by this service or before it.
     installed: Vec<Job>,
-    /// One for each route.
+    /// A reminder for each route.
     reminders: Vec<Reminder>,
 }
 
@@ -87,7 +87,7 @@ impl Keeper {
         let mut usable_routes = RuleSet::default();
         let mut waiting = Vec::new();
         for (route, reminder) in self.set.routes.iter().zip(&mut self.reminders) {
-            match usable(&route.from).and_then(|()| Ok(Interface::find(&route.to).map(drop)?)) {
+            match check_usable(&route.from).and_then(|()| Ok(Interface::find(&route.to).map(drop)?)) {
                 Ok(()) => usable_routes.routes.push(route.clone()),
                 Err(failure) => {
                     if reminder.is_due(&failure.message) {
@@ -126,15 +126,15 @@ impl Keeper {
 
     /// Deletes this service's jobs; returns their number.
     fn clear(&self) -> failure::Result<usize> {
-        let all = install::installed()?;
-        let deletions: Vec<Step> =
-            all.into_iter().filter(|job| self.installed.contains(job)).map(Step::Delete).collect();
+        let mut jobs = install::installed()?;
+        jobs.retain(|job| self.installed.contains(job));
+        let deletions: Vec<Step> = jobs.into_iter().map(Step::Delete).collect();
         install::carry_out(&deletions)?;
         Ok(deletions.len())
     }
 }
 
-fn usable(name: &str) -> failure::Result<()> {
+fn check_usable(name: &str) -> failure::Result<()> {
     trouble::refuse_down(&Interface::find(name)?)
 }
 

@@ -11,10 +11,10 @@ use std::{collections::BTreeMap, fs, path::PathBuf, thread, time::Duration};
 
 /// The placeholder of the number.
 pub const RUN: &str = "{run}";
-/// How often the new run is searched for a frame.
-const LOOK: Duration = Duration::from_secs(1);
+/// Period at which the new run is checked for a frame.
+const CHECK_PERIOD: Duration = Duration::from_secs(1);
 
-/// The runs of a recording: all files that its output has named.
+/// The runs of a recording: all files whose names come from one template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Runs {
     folder: PathBuf,
@@ -26,9 +26,9 @@ struct Runs {
 /// A run that starts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its output.
+    /// The file to record to.
     pub output: String,
-    /// Its number among the runs of this name.
+    /// The run's number, and all runs of the same name; `None` when the name has no number.
     number: Option<(Runs, u32)>,
 }
 
@@ -38,7 +38,7 @@ impl Run {
     /// # Errors
     /// The folder cannot be read.
     pub fn next(template: &str) -> failure::Result<Self> {
-        let Some(runs) = Runs::of(template)? else {
+        let Some(runs) = Runs::parse(template)? else {
             return Ok(Self { output: template.to_owned(), number: None });
         };
         let number = runs.files()?.last_key_value().map_or(0, |(&newest, _)| newest) + 1;
@@ -52,7 +52,7 @@ impl Run {
         let Some((runs, number)) = self.number else { return };
         let work = move || {
             while !runs.files().is_ok_and(|files| files.get(&number).is_some_and(|run| has_frame(run))) {
-                thread::sleep(LOOK);
+                thread::sleep(CHECK_PERIOD);
             }
             if let Err(failure) = runs.delete_before(number, keep) {
                 eprintln!("service: {failure}");
@@ -65,8 +65,8 @@ impl Run {
 }
 
 impl Runs {
-    /// The runs of a template with a number.
-    fn of(template: &str) -> failure::Result<Option<Self>> {
+    /// The runs of a template; `None` when the template has no [`RUN`].
+    fn parse(template: &str) -> failure::Result<Option<Self>> {
         let (folder, name) = template.rsplit_once('/').unwrap_or((".", template));
         if folder.contains(RUN) {
             let message =
@@ -84,7 +84,7 @@ impl Runs {
         let mut runs: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
         for entry in fs::read_dir(&self.folder).map_err(unreadable)?.flatten() {
             let name = entry.file_name();
-            if let Some(run) = name.to_str().and_then(|name| run_of(name, &self.before, &self.after)) {
+            if let Some(run) = name.to_str().and_then(|name| run_number(name, &self.before, &self.after)) {
                 runs.entry(run).or_default().push(entry.path());
             }
         }
@@ -116,7 +116,8 @@ impl Runs {
     }
 }
 
-/// Whether one of these files has a frame. A recording that ended before its first frame is none, and so is a damaged file.
+/// Whether one of these files has a frame. A recording that ended before its first frame has none, and a damaged file counts
+/// as one without frames.
 fn has_frame(files: &[PathBuf]) -> bool {
     let mut recordings = files
         .iter()
@@ -127,8 +128,8 @@ fn has_frame(files: &[PathBuf]) -> bool {
     })
 }
 
-/// The run of a file: of a recording, of one of its rotated files (`-000001`), or of its account.
-fn run_of(name: &str, before: &str, after: &str) -> Option<u32> {
+/// The number of the run that a file belongs to: a recording, one of its rotated files (`-000001`), or its account.
+fn run_number(name: &str, before: &str, after: &str) -> Option<u32> {
     let rest = name.strip_prefix(before)?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, rest) = rest.split_at(digits);
@@ -230,7 +231,7 @@ mod tests {
         let run = drive.next();
         drive.put("drive-0002.log", "");
         run.keep(1);
-        thread::sleep(2 * LOOK); // the load: it looks twice
+        thread::sleep(2 * CHECK_PERIOD); // the load: two checks
         assert_eq!(drive.names(), ["drive-0001.log", "drive-0002.log"]);
         drive.put("drive-0002.log", "(1.000000) can0 123#11\n");
         let began = std::time::Instant::now();

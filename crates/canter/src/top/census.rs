@@ -56,7 +56,7 @@ pub struct Census {
 pub struct Key {
     /// The interface's index.
     pub interface: u32,
-    /// With [`EFF_FLAG`] and [`RTR_FLAG`].
+    /// The identifier with [`EFF_FLAG`] and [`RTR_FLAG`].
     pub id: u32,
 }
 
@@ -64,9 +64,9 @@ pub struct Key {
 #[derive(Clone)]
 pub struct Bus {
     pub interface: Interface,
-    /// The interface no longer exists.
+    /// Whether the interface no longer exists.
     pub gone: bool,
-    /// Which of its frames are counted.
+    /// Which frames are counted; `None`: all.
     filters: Option<Filters>,
     pub rate: Option<BitRate>,
     /// The interface's counters when counting began.
@@ -77,10 +77,11 @@ pub struct Bus {
     pub error_frames: u64,
     /// Frames of this interval.
     recent: Window,
-    /// Sum of their durations on the bus.
+    /// Time that the frames of this interval occupied the bus.
     busy_ns: Window,
-    /// Of the last interval.
+    /// Frames per second in the last interval.
     pub frames_per_s: f64,
+    /// Load in the last interval; `None` when the bit rate is unknown.
     pub load_percent: Option<f64>,
 }
 

@@ -134,7 +134,7 @@ pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Action
     Action::Redraw
 }
 
-/// No name or identifier is longer.
+/// The longest filter: no name and no identifier is longer.
 const FILTER_CHARACTERS_MAX: usize = 32;
 
 fn type_filter(view: &mut View, code: KeyCode) -> Action {

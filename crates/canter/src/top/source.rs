@@ -26,7 +26,7 @@ const POLLED_MAX: usize = 64;
 /// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// ns of CLOCK_REALTIME.
+    /// The stamp in ns of CLOCK_REALTIME.
     pub stamp_ns: u64,
     /// The interface's index.
     pub interface: u32,
@@ -34,7 +34,7 @@ pub struct Received {
 }
 
 impl Received {
-    fn of(record: &Captured<'_>) -> Self {
+    fn new(record: &Captured<'_>) -> Self {
         Self { stamp_ns: record.stamp_ns, interface: record.interface, frame: record.frame() }
     }
 }
@@ -45,7 +45,7 @@ enum Network {
     Ring(CaptureRing),
     /// A socket per interface, by the interface's index.
     Sockets(BTreeMap<u32, Box<dyn Receive>>, Batch),
-    /// None is received.
+    /// No interface.
     Nothing,
 }
 
@@ -91,22 +91,20 @@ impl Source {
     pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Received)) -> canter_io::Result<()> {
         let failed = |error| Error::new("top", "receive", error);
         self.wait(timeout_ns).map_err(failed)?;
-        let of_devices =
-            self.devices.next(|records| records.iter().for_each(|record| take(Received::of(record))));
-        of_devices.and_then(|()| self.network.next(take)).map_err(failed)
+        let devices = self.devices.next(|records| records.iter().map(Received::new).for_each(&mut take));
+        devices.and_then(|()| self.network.next(take)).map_err(failed)
     }
 
     fn wait(&self, timeout_ns: u64) -> io::Result<()> {
-        let of_network = self.network.descriptors();
-        let all = self.devices.descriptors().chain(of_network).take(POLLED_MAX);
-        poll::readable(&all.collect::<Vec<_>>(), Some(timeout_ns)).map(drop)
+        let descriptors = self.devices.descriptors().chain(self.network.descriptors());
+        let polled: Vec<_> = descriptors.take(POLLED_MAX).collect();
+        poll::readable(&polled, Some(timeout_ns)).map(drop)
     }
 
     /// Frames of all interfaces that were lost because a queue was full.
     pub fn lost(&mut self) -> u64 {
-        let of_devices: u64 =
-            self.devices.indexes().map(|index| self.devices.drops(index).unwrap_or(0)).sum();
-        self.lost + of_devices + self.network.lost()
+        let devices = self.devices.indexes().map(|index| self.devices.drops(index).unwrap_or(0));
+        self.lost + devices.sum::<u64>() + self.network.lost()
     }
 }
 
@@ -144,7 +142,7 @@ impl Network {
         match self {
             Self::Ring(ring) => {
                 let result =
-                    ring.next(0, |block| block.records().for_each(|record| take(Received::of(&record))));
+                    ring.next(0, |block| block.records().for_each(|record| take(Received::new(&record))));
                 result.map(drop).or_else(|error| is_down(&error).then_some(()).ok_or(error))
             }
             Self::Sockets(sockets, batch) => {

@@ -64,8 +64,8 @@ impl Sort {
 
     /// The next key.
     pub fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
-        Self::ALL[(at + 1) % Self::ALL.len()]
+        let place = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
+        Self::ALL[(place + 1) % Self::ALL.len()]
     }
 
     fn name(self) -> &'static str {
@@ -88,7 +88,7 @@ pub struct View {
     pub reverse: bool,
     /// Only rows whose bus or identifier contains this.
     pub filter: String,
-    /// The filter is being typed.
+    /// Whether the filter is being typed.
     pub typing: bool,
     pub paused: bool,
     pub buses: Buses,
@@ -222,7 +222,7 @@ fn identifier(key: &Key) -> String {
     if key.id & EFF_FLAG != 0 { format!("{id:08X}") } else { format!("{id:03X}") }
 }
 
-/// Columns that leave room for 8 bytes of data in 80 characters.
+/// The columns before the data, so narrow that 8 bytes of data fit into 80 characters.
 fn cells(cells: [impl AsRef<str>; 5]) -> String {
     let [len, rate, period, jitter, count] = cells.each_ref().map(AsRef::as_ref);
     format!("{len:>5} {rate:>7} {period:>7} {jitter:>7} {count:>8}")
@@ -253,7 +253,7 @@ fn row_line(census: &Census, key: &Key, row: &Row, width: usize) -> Line {
     line
 }
 
-/// Without styles, and without spaces at the ends.
+/// The text of lines, without styles and without spaces at their ends.
 pub fn plain(lines: &[Line]) -> String {
     let text = |line: &Line| {
         line.iter().map(|(_, text)| text.as_str()).collect::<String>().trim_end().to_owned() + "\n"
@@ -405,9 +405,9 @@ mod tests {
             (Sort::Last, "001"),
         ] {
             let rows = View { sort, ..View::default() }.rows(&census).len();
-            let of = |reverse| identifier(View { sort, reverse, ..View::default() }.rows(&census)[0].0);
-            assert_eq!((of(false).as_str(), rows), (first, 5), "{sort:?}");
-            assert_ne!(of(true), first, "{sort:?}");
+            let top = |reverse| identifier(View { sort, reverse, ..View::default() }.rows(&census)[0].0);
+            assert_eq!((top(false).as_str(), rows), (first, 5), "{sort:?}");
+            assert_ne!(top(true), first, "{sort:?}");
         }
     }
 }

@@ -65,7 +65,7 @@ struct BusRow {
     errors: u64,
     overruns: u64,
     busy_ns: u64,
-    /// `null`: the wire never slips.
+    /// The delay after which the wire slips, in ns; `null`: never.
     slip_limit_ns: Option<u64>,
     slips: u64,
     slip_ns: u64,

@@ -125,8 +125,8 @@ pub fn add(arguments: &AddArguments) -> failure::Result {
 }
 
 pub fn delete(arguments: &DeleteArguments) -> failure::Result {
-    let all = if arguments.all { wire::nodes()?.into_iter().map(|node| node.name).collect() } else { vec![] };
-    for name in arguments.names.iter().chain(&all) {
+    let existing = if arguments.all { wire::nodes()? } else { Vec::new() };
+    for name in arguments.names.iter().chain(existing.iter().map(|node| &node.name)) {
         wire::delete(name)?;
     }
     Ok(Exit::Done)

@@ -200,8 +200,8 @@ fn schedule(path: &Path, from: Option<&str>) -> failure::Result<Vec<(u64, Frame)
         frames.push((line.stamp_ns, line.frame));
     }
     let Some(&(first_ns, _)) = frames.first() else {
-        let of = from.map(|from| format!(" of {from}")).unwrap_or_default();
-        return Err(Failure::failed(format!("{}: contains no frames{of}", path.display())));
+        let interface = from.map(|from| format!(" of {from}")).unwrap_or_default();
+        return Err(Failure::failed(format!("{}: contains no frames{interface}", path.display())));
     };
     frames.sort_by_key(|(stamp_ns, _)| *stamp_ns);
     for (at_ns, _) in &mut frames {

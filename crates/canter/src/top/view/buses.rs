@@ -6,10 +6,10 @@ use crate::top::census::{Bus, Census};
 /// How buses are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buses {
-    /// As rows if they leave half of the screen, otherwise as cells.
+    /// Rows if they leave half of the screen, otherwise cells.
     #[default]
     Fit,
-    /// Always as rows.
+    /// Always rows.
     Rows,
     Hidden,
 }
@@ -24,7 +24,7 @@ impl Buses {
         }
     }
 
-    /// Their lines, with a head. `room`: lines of the screen for buses and identifiers together.
+    /// The lines of the buses, with a head. `room` is the number of lines for buses and identifiers together.
     pub fn lines(self, census: &Census, room: usize, columns: usize) -> Vec<Line> {
         match self {
             Self::Hidden => Vec::new(),
@@ -34,7 +34,7 @@ impl Buses {
     }
 }
 
-/// Existing buses first, then by name, can2 before can10.
+/// The buses as they are shown: existing ones first, then by name, can2 before can10.
 fn in_order(census: &Census) -> Vec<&Bus> {
     let mut buses: Vec<&Bus> = census.buses.values().collect();
     buses.sort_by_key(|bus| {
@@ -88,7 +88,8 @@ fn cell(bus: &Bus) -> (bool, String) {
     }
 }
 
-/// As many cells per line as fit, in `room` lines at most; the last cell has the number of buses that are not shown.
+/// The lines of cells, as many in a line as fit, `room` lines at most. The last cell has the number of buses that are not
+/// shown.
 fn cells(census: &Census, room: usize, columns: usize) -> Vec<Line> {
     let (buses, width) = (in_order(census), width(census));
     let in_line = ((columns + 2) / (width + 19)).max(1);
