@@ -59,7 +59,7 @@ mod tests {
             (Amount::AtMost(1000), "..1000", [400, 1000]),
         ] {
             assert_eq!((amount.to_string().as_str(), text.parse()), (text, Ok(amount)));
-            assert_eq!([amount.of(400), amount.of(10_000)], [few, many]);
+            assert_eq!([amount.frames(400), amount.frames(10_000)], [few, many]);
         }
         assert!("..".parse::<Amount>().is_err());
     }

@@ -27,7 +27,7 @@ struct Sample {
     direction: Option<Direction>,
 }
 
-/// The same 10 000 frames every time: classic, FD, RTR and error frames of three buses. Stamps are whole µs, or not.
+/// 10 000 frames, every time the same ones: classic, FD, RTR and error frames of three buses. Stamps are whole µs, or not.
 fn samples(ns: bool) -> Vec<Sample> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move |below: u64| {
@@ -589,9 +589,9 @@ fn lines_by_channel(log: &str) -> Vec<Seen> {
 
 /// What canter does otherwise than python-can with one of its files.
 enum Reads {
-    /// The same, every frame.
+    /// Every frame is equal in both.
     Same,
-    /// The same but for fields that are stated in the words of python-can's line and of ours.
+    /// Every frame is equal in both but for fields that are stated in the words of python-can's line and of ours.
     But(&'static [(&'static str, &'static str)]),
     /// Counts its entries as something else than frames.
     Skips(&'static str),

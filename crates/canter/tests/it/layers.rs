@@ -119,7 +119,7 @@ fn neighbours(folder: &str, files: &[(PathBuf, Vec<String>)]) -> Graph {
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Those that are left when whatever imports nobody who is left has been taken away again and again: circles, and what
+/// The modules that are left when whatever imports nobody who is left has been taken away again and again: circles, and what
 /// imports them.
 fn circles(mut graph: Graph) -> Vec<String> {
     loop {

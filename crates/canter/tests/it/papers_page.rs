@@ -86,7 +86,7 @@ fn claims_of_page(page: &str) -> Vec<(String, String)> {
     claims.collect()
 }
 
-/// The same of the verdicts that the program computes now.
+/// Compares with the verdicts that the program computes now.
 fn claims_now() -> Vec<(String, String)> {
     let printed = verdicts(&[RESULTS, "--json", "-"]);
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();

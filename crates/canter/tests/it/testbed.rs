@@ -412,7 +412,7 @@ impl Gateway {
         self.0.ended(PROMPT)
     }
 
-    /// Its end, which it comes to by itself, in time.
+    /// Waits for the end, to which the program comes by itself, in time.
     #[track_caller]
     pub fn ended(self) -> Ended {
         self.0.ended(PROMPT)

@@ -36,7 +36,7 @@ impl Random {
 /// Somebody who reads now and then, and what he should have got.
 struct Reader {
     device: Device,
-    /// Of four kinds of frames, those that he wants; 4: all.
+    /// The number of the kind of frames, of four, that the reader wants; 4: all.
     kind: u32,
     wanted: u64,
     received: u64,
@@ -115,7 +115,7 @@ fn last_reader(polls: bool, spin_ns: u64) -> Worker<()> {
     Worker::start("last reader", read).unwrap()
 }
 
-/// The same by the mapped ring.
+/// Reads by the mapped ring.
 fn last_ring_reader() -> Worker<()> {
     let method: ReceiveMethod = "canchar-ring".parse().unwrap();
     let mut receive = method.open(&Interface::find(CARD).unwrap(), &ReceiveOptions::default()).unwrap();
