@@ -84,7 +84,7 @@ pub(crate) fn summary(result: &ResultFile) -> String {
     summary::of(&Numbers::of(result), table::DRAWINGS, Ink::of_stdout())
 }
 
-/// The page that shows all of them, and what they say of the papers' claims, if they say anything.
+/// The page of all results, with the verdicts on the papers' claims, if there are any.
 pub(crate) fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<String> {
     let decided = verdicts.claims.iter().any(|claim| claim.verdict != Word::NotMeasurable);
     render(results, if decided { Beginning::Claims(verdicts) } else { Beginning::Results })

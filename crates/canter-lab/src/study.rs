@@ -182,7 +182,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     }
 }
 
-/// This program, for those parts of a study that are processes of their own.
+/// The path of this program, for the parts of a study that are subprocesses.
 fn program() -> failure::Result<PathBuf> {
     std::env::current_exe().map_err(|error| Failure::failed(format!("study: find canter: {error}")))
 }
@@ -210,7 +210,7 @@ impl RunArguments {
     }
 }
 
-/// Runs each and keeps its result as soon as it is there.
+/// Runs each unit and keeps its result as soon as it is complete.
 fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     if run.token_file.is_some() {
         return Err(replaced("--token-file"));
@@ -317,7 +317,7 @@ fn replaced(what: &str) -> Failure {
     Failure::new(Exit::Usage, format!("{what} {way}"))
 }
 
-/// Prints every ceiling beside its figure; whether all are kept.
+/// Prints every ceiling beside its statistic; returns whether all are kept.
 fn check_ceilings(results: &[ResultFile]) -> failure::Result<bool> {
     let ceilings = Ceiling::all()?;
     let mut kept = true;

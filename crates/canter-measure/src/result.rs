@@ -102,7 +102,8 @@ pub struct Environment {
     pub qemu: String,
     /// The version of this program.
     pub canter: String,
-    /// The commit that canter was built from, `+` behind it when sources differed; empty when canter was not built in its repository.
+    /// The commit that canter was built from, `+` behind it when sources differed; empty when canter was built outside of
+    /// its repository.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub commit: String,
     /// The time of the measurement, RFC 3339, UTC.

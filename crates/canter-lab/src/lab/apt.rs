@@ -41,14 +41,14 @@ impl Series {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pub series: Series,
-    /// As `uname -r` prints it.
+    /// The kernel's release, as `uname -r` prints it.
     pub release: String,
     /// All numbers of the version, to sort by.
     numbers: Vec<u64>,
 }
 
 impl Image {
-    /// Debian's `linux-image-6.12.117+deb12-rt-amd64`, Ubuntu's `linux-image-6.8.0-31-generic`. Meta packages
+    /// Reads `linux-image-6.12.117+deb12-rt-amd64` (Debian) or `linux-image-6.8.0-31-generic` (Ubuntu). Meta packages
     /// (`linux-image-6.12-amd64`), other flavours, debug symbols, unsigned images and templates are refused.
     pub fn parse(package: &str) -> Option<Self> {
         let release = package.strip_prefix("linux-image-")?;
@@ -74,7 +74,7 @@ impl Image {
         format!("linux-image-{}", self.release)
     }
 
-    /// The packages with its modules, in addition to the first: Ubuntu's may be without the second.
+    /// The additional packages with the kernel's modules. The second of Ubuntu's two may be missing.
     pub fn modules(&self) -> Vec<String> {
         if !UBUNTU.iter().any(|flavour| self.release.ends_with(flavour)) {
             return Vec::new();
@@ -106,7 +106,7 @@ pub fn select<'a>(packages: impl Iterator<Item = &'a str>, series: &Series) -> V
 #[derive(Debug)]
 pub struct Apt {
     configuration: Option<PathBuf>,
-    /// Where its state is: in use as long as this.
+    /// The cache's entry with apt's state, in use as long as this.
     _state: Option<Entry>,
 }
 
@@ -114,17 +114,17 @@ pub struct Apt {
 pub const HOST: Apt = Apt { configuration: None, _state: None };
 
 impl Apt {
-    /// With this configuration file instead of the host's.
+    /// An apt with this configuration file instead of the host's.
     pub fn of(configuration: PathBuf) -> Self {
         Self { configuration: Some(configuration), _state: None }
     }
 
-    /// The same, whose state is in the cache, and in use.
+    /// Adds the cache's entry with the configuration's state, which is in use as long as the configuration.
     pub fn with(self, state: Entry) -> Self {
         Self { _state: Some(state), ..self }
     }
 
-    /// Runs one of its programs to its end.
+    /// Runs one of apt's programs to its end.
     pub fn run(&self, program: &str, arguments: &[&str], folder: &Path) -> Result<Output> {
         let variables = self.configuration.as_deref().map(|file| ("APT_CONFIG", file));
         run_with(program, arguments, folder, variables)
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Of Ubuntu 24.04 and its kernels for newer hardware.
+    /// Packages of Ubuntu 24.04, with the kernels for newer hardware.
     const UBUNTU_NAMES: &str = "linux-image-6.8.0-31-generic\nlinux-image-unsigned-6.8.0-31-generic\n\
         linux-image-6.8.0-106-generic\nlinux-image-6.8.0-106-lowlatency\nlinux-image-generic\n\
         linux-image-generic-hwe-24.04\nlinux-image-6.11.0-29-generic\nlinux-image-6.14.0-1012-oem\n\

@@ -14,7 +14,7 @@ pub enum Arch {
 }
 
 impl Default for Arch {
-    /// The host's; where the lab does not run, a PC.
+    /// The host's architecture; where the lab does not run, a PC.
     fn default() -> Self {
         Self::host().unwrap_or(Self::Amd64)
     }
@@ -23,12 +23,12 @@ impl Default for Arch {
 impl Arch {
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
-    /// The host's; `None`: the lab has no machine for it.
+    /// The host's architecture; `None`: the lab has no machine for it.
     pub fn host() -> Option<Self> {
         Self::named(std::env::consts::ARCH)
     }
 
-    /// By Rust's name of a processor.
+    /// The architecture with this name in Rust.
     fn named(processor: &str) -> Option<Self> {
         match processor {
             "x86_64" => Some(Self::Amd64),
@@ -37,7 +37,7 @@ impl Arch {
         }
     }
 
-    /// Its name in Debian's packages.
+    /// The architecture's name in Debian's packages.
     pub fn debian(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -45,7 +45,7 @@ impl Arch {
         }
     }
 
-    /// The folder below `target` in which Cargo builds for it.
+    /// The folder below `target` in which Cargo builds for the architecture.
     pub fn target(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64-unknown-linux-gnu",
@@ -83,7 +83,7 @@ impl Arch {
         }
     }
 
-    /// The kernel in a build tree.
+    /// The path of the kernel in a build tree.
     pub fn built_image(self) -> &'static str {
         match self {
             Self::Amd64 => "arch/x86/boot/bzImage",
@@ -102,7 +102,7 @@ impl Arch {
     }
 }
 
-/// Why the lab does not run on this host.
+/// The reason why the lab does not run on this host.
 pub fn obstacle(processor: &str) -> Option<String> {
     match Arch::named(processor) {
         Some(_) => None,

@@ -18,9 +18,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often a lab that waits for another one looks again, and for a signal.
+/// The period at which a lab that waits for another one checks whether it may go on, and for a signal.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// An entry's temporary name, and the name of a damaged entry until it is removed: these before the entry's own.
+/// Prefixes of the names of an unfinished entry, and of a damaged one until it is removed.
 const TEMPORARY: [&str; 2] = [NEW, OLD];
 const NEW: &str = ".new-";
 const OLD: &str = ".old-";
@@ -28,7 +28,7 @@ const OLD: &str = ".old-";
 pub struct Cache<'a> {
     root: PathBuf,
     locks: Locks,
-    /// A signal ends a wait.
+    /// The signals that end a wait.
     signals: Option<&'a Signals>,
 }
 
@@ -59,7 +59,7 @@ impl Reservation<'_> {
         self.made.path()
     }
 
-    /// Gives the entry its name, in the place of a damaged one, and removes entries that nobody has used for long.
+    /// Gives the entry its name, in place of a damaged one, and removes entries that nobody has used for long.
     pub fn keep(self, progress: &Progress) -> Result<()> {
         let path = &self.cache.path(&self.name);
         let step = |name: &'static str| move |e: io::Error| failed(path, name, &e);
@@ -78,7 +78,7 @@ impl Reservation<'_> {
 }
 
 impl<'a> Cache<'a> {
-    /// `$CANTER_CACHE`, else `$XDG_CACHE_HOME/canter`, else `~/.cache/canter`.
+    /// Opens the cache in `$CANTER_CACHE`, else `$XDG_CACHE_HOME/canter`, else `~/.cache/canter`.
     pub fn open(signals: Option<&'a Signals>) -> Result<Self> {
         let root = folder(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))
             .ok_or_else(|| lab_failure("cache: no folder (set CANTER_CACHE, XDG_CACHE_HOME or HOME)"))?;
@@ -137,7 +137,7 @@ impl<'a> Cache<'a> {
         }
     }
 
-    /// The entry `name`, if it is there and nobody is making or removing it. Waits for nobody. An error says why the entry
+    /// The entry `name`, if it exists and nobody is making or removing it. Waits for nobody. An error says why the entry
     /// cannot be used.
     pub fn find(&self, name: &str) -> std::result::Result<Option<Entry>, String> {
         let path = self.root.join(name);
@@ -172,7 +172,7 @@ impl<'a> Cache<'a> {
         Ok(Reservation { cache: self, name: name.to_owned(), made, _lock: lock })
     }
 
-    /// The name of the entry `name` before it is whole, or while it is removed.
+    /// The temporary name of the entry `name`, before it is complete or while it is removed.
     fn temporary(&self, name: &str, prefix: &str) -> PathBuf {
         let (folder, entry) = name.rsplit_once('/').unwrap_or(("", name));
         self.root.join(folder).join(format!("{prefix}{entry}"))

@@ -5,7 +5,7 @@ use super::{
     topology,
 };
 
-/// Devices on one bus that `virtual` stands for.
+/// The number of devices on one bus that `virtual` makes.
 const VIRTUAL: u8 = 2;
 
 /// Every source file of the module.

@@ -20,7 +20,7 @@ impl Archive {
         self.entry(name, FOLDER, &[]);
     }
 
-    /// Every file is executable: init and busybox need it, and the others do no harm.
+    /// Adds a file. Every file is executable: init and busybox must be, and for the others it does no harm.
     pub fn file(&mut self, name: &str, content: &[u8]) {
         self.entry(name, PROGRAM, content);
     }
@@ -30,7 +30,7 @@ impl Archive {
         self.bytes
     }
 
-    /// Header: a magic and 13 fields of eight hexadecimal digits; name and content end on multiples of four.
+    /// Adds a header of a magic and 13 fields of eight hexadecimal digits; name and content end on multiples of four.
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.inode += 1;
         let size = u32::try_from(content.len()).expect("a file of an initramfs is below 4 GiB");

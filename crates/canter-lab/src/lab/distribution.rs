@@ -6,9 +6,9 @@ use std::fs;
 /// Distributions that install packages in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Debian, Ubuntu, Raspberry Pi OS: apt
+    /// Debian, Ubuntu and Raspberry Pi OS, which have apt.
     Debian,
-    /// Fedora and those made from it: dnf
+    /// Fedora and distributions made from it, which have dnf.
     Fedora,
     Other,
 }
@@ -21,7 +21,7 @@ pub struct Packages {
 }
 
 impl Family {
-    /// The host's, by os-release(5).
+    /// The family of the host, by os-release(5).
     pub fn host() -> Self {
         let read = |file: &str| fs::read_to_string(file).ok();
         Self::of(&read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default())
@@ -40,7 +40,7 @@ impl Family {
         values.flat_map(str::split_whitespace).find_map(family).unwrap_or(Self::Other)
     }
 
-    /// How to install these packages.
+    /// The command that installs these packages.
     pub fn install(self, packages: &[Packages]) -> String {
         let names =
             |name: fn(&Packages) -> &'static str| packages.iter().map(name).collect::<Vec<_>>().join(" ");

@@ -14,9 +14,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The driver of the cards.
+/// The driver of the FD cards.
 pub const MODULE: &str = "ctucanfd_pci";
-/// The modules to load for it, in order.
+/// The modules to load for the FD cards, in order.
 const MODULES: [&str; 2] = ["ctucanfd.ko", "ctucanfd_pci.ko"];
 const FOLDER: &str = "drivers/net/can/ctucanfd";
 const SETTINGS: [&str; 2] = ["CONFIG_CAN_CTUCANFD=m", "CONFIG_CAN_CTUCANFD_PCI=m"];

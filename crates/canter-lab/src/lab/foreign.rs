@@ -16,7 +16,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// With their dependencies about 60 packages.
+/// The packages of the root; with their dependencies, about 60.
 const PACKAGES: &[&str] = &[
     "base-files",
     "bash",
@@ -36,7 +36,7 @@ const PACKAGES: &[&str] = &[
 /// Folders that are links into /usr since Debian's usrmerge.
 const JOINED: &[&str] = &["bin", "lib", "sbin"];
 
-/// The apt of that architecture: separate state, the host's sources.
+/// The apt of another architecture, with a state of its own and the host's sources.
 pub fn apt(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Apt> {
     let name = format!("apt/{}", arch.debian());
     let state = cache.entry(&name, progress, |new| {
@@ -57,7 +57,7 @@ pub fn apt(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Apt> {
 
 const CONFIGURATION: &str = "apt.conf";
 
-/// Writes the configuration, which names its own folder, unless it is there.
+/// Writes the configuration, which names its own folder, unless it exists.
 fn configure(arch: Arch, folder: &Path) -> Result<PathBuf> {
     let (file, text) = (folder.join(CONFIGURATION), configuration(arch, folder));
     if fs::read_to_string(&file).ok().as_ref() != Some(&text) {
@@ -78,7 +78,7 @@ fn failed(path: &Path, step: &str, error: std::io::Error) -> canter_cli::failure
     lab_failure(format!("{}: {step}: {error}", path.display()))
 }
 
-/// The root, made once.
+/// The root of another architecture, made once.
 pub fn root(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Entry> {
     cache.entry(&format!("roots/{}", arch.debian()), progress, |new| {
         let apt = apt(arch, cache, progress)?;
@@ -117,7 +117,7 @@ fn download(apt: &Apt, folder: &Path, progress: &Progress) -> Result<Vec<PathBuf
     Ok(debs)
 }
 
-/// Unlike `dpkg-deb -x` it leaves links to folders as they are.
+/// Extracts a package; unlike `dpkg-deb -x`, leaves links to folders as they are.
 fn unpack(deb: &Path, root: &Path) -> Result<()> {
     let pack = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn();
     let mut pack = pack.map_err(|e| failed(deb, "dpkg-deb", e))?;
@@ -140,7 +140,7 @@ fn unpack(deb: &Path, root: &Path) -> Result<()> {
     )))
 }
 
-/// The folder of canter for that architecture, if Cargo has built it beside this program.
+/// The folder of canter for another architecture, if Cargo has built it beside this program.
 pub fn program_folder(arch: Arch) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let profile = own.parent()?;

@@ -29,12 +29,12 @@ use std::time::{Duration, Instant};
 
 /// How often the loop checks for signals, the deadline and QEMU's exit. Events of the guest wake it at once.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a restored machine may take to answer, which it does at once: longer than any host is that busy.
+/// Timeout of a restored machine's answer, which comes at once unless the host is very busy.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(60);
 /// The port by which a machine sends its symbols before it is saved.
 const SYMBOLS_PORT: &str = "symbols";
 const CONSOLE_LINES: usize = 15;
-/// How long the guest's kernel may hold processes that were killed when the command had ended: longer than any disk is busy.
+/// How long the guest's kernel may hold killed processes after the end of the command: longer than a disk is busy.
 const STUCK_LIMIT: Duration = Duration::from_secs(30);
 
 /// Inputs of a boot: the machine's description and the files of this run.
@@ -44,7 +44,7 @@ pub struct Boot<'a> {
     /// The kernel's image and its first files; a restored machine has them already.
     pub kernel: &'a Path,
     pub initramfs: &'a Path,
-    /// What the guest gets when it is ready: scripts and command.
+    /// The scripts and the command, which the guest gets when it is ready.
     pub session: &'a [u8],
     pub shares: &'a [PathBuf],
     pub root: &'a Path,
@@ -74,12 +74,12 @@ pub enum Outcome {
     Ended(Ended),
     /// The guest ended before the command began.
     NotBegun(Failure),
-    /// The saved machine could not be restored: why.
+    /// The saved machine could not be restored, for this reason.
     NotRestored(String),
     Failed(Failure),
 }
 
-/// Boots, runs, and leaves no process behind.
+/// Boots a guest, runs the command, and leaves no process behind.
 pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
     let paths = topology::Paths {
         kernel: boot.kernel,
@@ -119,7 +119,7 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
     }
 }
 
-/// Why nothing more is to be done with a guest.
+/// The reason why a guest has ended.
 enum End {
     Outcome(Outcome),
     Failure(Failure),
@@ -137,7 +137,7 @@ impl From<Failure> for End {
     }
 }
 
-/// The text of the port for symbols, as far as it has come.
+/// The text received so far from the port for symbols.
 #[derive(Clone, Default)]
 struct Symbols(Arc<Mutex<Vec<u8>>>);
 
@@ -205,7 +205,7 @@ fn restore(saved: &Saved, monitor: UnixStream, folder: &Path) -> Result<(), End>
 }
 
 impl Guest<'_> {
-    /// The guest's whole life.
+    /// Drives the guest from its start to its end.
     fn run(
         &mut self,
         listeners: &[UnixListener],
@@ -278,7 +278,7 @@ impl Guest<'_> {
         relay(port, from, to, self.boot.token.as_bytes().to_vec(), sender.clone())
     }
 
-    /// Carries the streams until the guest has come so far, or has ended.
+    /// Carries the streams until the guest has reached a state, or has ended.
     fn until(&mut self, link: &mut Link, reached: impl Fn(&State) -> bool) -> Result<(), End> {
         while !reached(&link.state) {
             link.state.take(&link.events, CHECK_INTERVAL);
@@ -299,7 +299,7 @@ impl Guest<'_> {
         Ok(())
     }
 
-    /// Saves the guest, which waits for its session, unless another lab does. A machine that cannot be saved goes on.
+    /// Saves the guest, which waits for its session, unless another lab saves it. A machine that cannot be saved continues.
     fn save(
         &mut self,
         link: &mut Link,
@@ -368,7 +368,7 @@ impl Guest<'_> {
         )
     }
 
-    /// The reason, with QEMU's messages and the last lines of the console.
+    /// The failure for a reason, with QEMU's messages and the last lines of the console.
     fn failure(&self, reason: &str) -> Failure {
         let mut message = reason.to_owned();
         let qemu = fs::read_to_string(&self.errors).unwrap_or_default();
@@ -390,16 +390,16 @@ fn exit_status(status: Option<ExitStatus>) -> String {
 /// The events so far of a running guest.
 #[derive(Default)]
 struct State {
-    /// The guest waits for a request. `yes`: another start of QEMU is noticed by its kernel's random numbers.
+    /// Set when the guest waits for a request. `yes`: its kernel's random numbers notice another start of QEMU.
     ready: Option<String>,
     symbols: bool,
-    /// The guest takes its session.
+    /// Set when the guest takes its session.
     arrived: bool,
     begun: bool,
     exit: Option<u8>,
     failed: Option<String>,
     complete: u32,
-    /// Processes that the kernel does not let go after the command has ended, and since when they are the same.
+    /// Processes that the kernel still holds after the end of the command, and since when these have not changed.
     stuck: Option<(Instant, String)>,
     output_failed: Option<io::Error>,
     input: Option<(UnixStream, Input)>,

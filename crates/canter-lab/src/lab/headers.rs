@@ -61,7 +61,7 @@ pub fn build(
     make(&build, source, settings)
 }
 
-/// The one absolute path in these packages: `include /usr/src/linux-headers-…-common/Makefile`. It becomes relative to
+/// Makes the packages' one absolute path, `include /usr/src/linux-headers-…-common/Makefile`, relative to
 /// the Makefile, so that a cache can be moved.
 fn relocate(makefile: &Path) -> Result<()> {
     let wrong = |e: std::io::Error| lab_failure(format!("{}: {e}", makefile.display()));

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the guest has a folder of its own, which hides the host's.
+/// Folders of the guest that hide the host's.
 const HIDING: &[&str] = &["/tmp", "/run"];
 
 /// The command's current folder, the folders whose changes the lab keeps, and what else the guest must not hide.
@@ -19,7 +19,7 @@ pub struct Here {
 }
 
 impl Here {
-    /// For a command: its program and the current folder may be below /tmp, as in a checkout there.
+    /// Finds the folders for a command. Its program and the current folder may be below /tmp, as in a checkout there.
     pub fn find(command: &[String], others: &[PathBuf], progress: &Progress) -> Result<Self> {
         let folder = std::env::current_dir().map_err(|e| lab_failure(format!("current directory: {e}")))?;
         shareable(&folder)?;

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Without these the guest cannot reach the host's files and streams.
+/// Modules without which the guest cannot reach the host's files and streams.
 const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
 /// The CAN modules. A kernel that lacks one boots anyway.
 const CAN: &[&str] =
@@ -35,7 +35,7 @@ const SYSTEM_FOLDERS: &[&str] =
 /// The guest's folder with the running binary, named `canter`.
 const OWN_FOLDER: &str = "/run/canter-lab/bin";
 
-/// What the scripts of a session need to know.
+/// The inputs of a session's scripts.
 pub struct Session<'a> {
     pub command: &'a [String],
     /// The current directory of the command.

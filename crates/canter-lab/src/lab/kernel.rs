@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 /// A kernel ready to boot.
 #[derive(Debug, Default)]
 pub struct Kernel {
-    /// As `uname -r` prints it in the guest.
+    /// The kernel's release, as `uname -r` prints it in the guest.
     pub release: String,
     /// The image that QEMU starts.
     pub image: PathBuf,
@@ -32,9 +32,9 @@ pub struct Kernel {
     pub extra_modules: Vec<Extra>,
     /// The kernel's build tree, if it has one.
     pub build_tree: Option<PathBuf>,
-    /// Identifies the build.
+    /// The key that identifies the build.
     pub key: String,
-    /// What the machine uses of the cache: nobody removes it before the machine has ended.
+    /// The cache's entries that the machine uses: nobody removes these before the machine has ended.
     pub in_use: Vec<Entry>,
 }
 
@@ -42,7 +42,7 @@ pub struct Kernel {
 #[derive(Clone, Debug)]
 pub struct Extra {
     pub file: PathBuf,
-    /// As insmod takes them: `name=value` words.
+    /// The module's parameters as insmod takes them: `name=value` words.
     pub parameters: String,
 }
 
@@ -106,7 +106,7 @@ fn cached(series: &Series, cache: &Cache) -> Option<Image> {
     apt::select(names.iter().map(String::as_str), series).into_iter().next()
 }
 
-/// Adds what a package lacks to be booted: the uncompressed kernel and the index of its modules.
+/// Adds the uncompressed kernel and the index of its modules, which a package lacks and a boot needs.
 fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     join_lib(tree).map_err(|e| lab_failure(format!("{}: lib: {e}", tree.display())))?;
     let packed = format!("vmlinuz-{release}");
@@ -119,7 +119,7 @@ fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     modprobe::index(&programs::path(programs::DEPMOD), tree, release)
 }
 
-/// Newer packages have usr/lib/modules; depmod and modprobe search below lib.
+/// Links lib to usr/lib in newer packages: depmod and modprobe search below lib.
 fn join_lib(tree: &Path) -> std::io::Result<()> {
     if !tree.join("lib").exists() && tree.join("usr/lib/modules").exists() {
         std::os::unix::fs::symlink("usr/lib", tree.join("lib"))?;
@@ -134,7 +134,7 @@ fn from_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> 
     from_package_tree(tree, cache, progress)
 }
 
-/// A tree made by `dpkg-deb -x linux-image-….deb TREE`.
+/// The kernel in a tree made by `dpkg-deb -x linux-image-….deb TREE`.
 fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     let wrong = |reason: &str| lab_failure(format!("kernel {}: {reason}", tree.display()));
     let bzimage = first_file(&tree.join("boot"), "vmlinuz").ok_or_else(|| {
@@ -166,7 +166,7 @@ struct Packed {
     release: String,
     image: PathBuf,
     config: PathBuf,
-    /// The folder lib/modules.
+    /// The path of the folder lib/modules.
     modules: PathBuf,
 }
 

@@ -15,13 +15,13 @@ use std::{
     time::Duration,
 };
 
-/// Far longer than a guest with a working KVM takes; emulation takes about 4 s.
+/// Timeout of the test guest, far longer than with a working KVM; emulation takes about 4 s.
 const DEADLINE: Duration = Duration::from_secs(5);
 const DEVICE: &str = "/dev/kvm";
 /// The cache's folder of verdicts.
 const FOLDER: &str = "kvm";
 
-/// What a verdict is about, besides the host.
+/// The subject of a verdict, besides the host.
 pub struct Key<'a> {
     pub qemu_version: &'a str,
     pub kernel: &'a Kernel,

@@ -31,24 +31,24 @@ impl Accel {
 /// A machine to run commands in.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// A series (`6.12-rt`) or the path of a tree.
+    /// The kernel: a series (`6.12-rt`) or the path of a tree.
     pub kernel: String,
     pub arch: Arch,
     pub clock: Clock,
-    /// In the virtual clock an instruction takes 2^shift ns.
+    /// The duration of an instruction in the virtual clock: 2^shift ns.
     pub shift: u8,
     pub cpus: u8,
-    /// As QEMU reads it: `2G`.
+    /// The size of the memory as QEMU reads it: `2G`.
     pub memory: String,
-    /// SJA1000 cards, 0…5.
+    /// The number of SJA1000 cards, 0…5.
     pub cards: u8,
-    /// CAN FD cards of two channels, 0…2.
+    /// The number of CAN FD cards of two channels, 0…2.
     pub fd_cards: u8,
     /// Our kernel modules, in the order to load them.
     pub modules: Vec<Chosen>,
-    /// Two network cards on one hub.
+    /// Whether the machine has two network cards on one hub.
     pub net: bool,
-    /// systemd is process 1.
+    /// Whether systemd is process 1.
     pub systemd: bool,
     /// Folders whose changes are kept, in addition to the current one.
     pub shares: Vec<PathBuf>,
@@ -58,7 +58,7 @@ pub struct Machine {
     pub saved: Option<u32>,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
-    /// Limit for one boot, from its start to the end of the command.
+    /// Timeout of one boot, from its start to the end of the command.
     pub timeout: Duration,
     pub console: Option<PathBuf>,
     pub quiet: bool,
@@ -94,7 +94,7 @@ impl Default for Machine {
 /// How a command in the lab ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With its exit code: 128 + N when signal N ended it.
+    /// The command ended with this exit code: 128 + N when signal N ended it.
     Exit(u8),
     /// The lab received this signal and ended the guest.
     Interrupted(i32),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// `modules.dep` and `modules.builtin` of one kernel.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Module name → its file and the files that it needs, in reverse order of loading.
+    /// The file of each module by the module's name, and the files that it needs, in reverse order of loading.
     files: HashMap<String, (String, Vec<String>)>,
     builtin: HashSet<String>,
 }
@@ -73,13 +73,13 @@ impl Index {
     }
 }
 
-/// `kernel/net/can/can-raw.ko.xz` is the module can_raw.
+/// The name of the module in a file: can_raw for `kernel/net/can/can-raw.ko.xz`.
 fn name_of(file: &str) -> String {
     let base = file.rsplit('/').next().unwrap_or(file);
     base.split(".ko").next().unwrap_or(base).replace('-', "_")
 }
 
-/// A module's content, uncompressed: busybox's insmod takes only that.
+/// A module's content, uncompressed, because busybox's insmod does not decompress.
 pub fn read_plain(path: &Path) -> Result<Vec<u8>> {
     let tool = match path.extension().and_then(|e| e.to_str()) {
         Some("xz") => "xz",

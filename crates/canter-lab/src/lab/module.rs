@@ -43,18 +43,18 @@ pub struct Module {
 /// How the command line asks for a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// `--bus NAME`.
+    /// A value of the option `--bus NAME`.
     Bus(&'static str),
-    /// `--NAME`.
+    /// An option without a value: `--NAME`.
     Flag(&'static str),
-    /// `--NAME VALUE`: the option's name, and the name of its value in the help.
+    /// An option with a value, `--NAME VALUE`: the option's name, and the value's name in the help.
     Value(&'static str, &'static str),
 }
 
 /// How a module is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loading {
-    /// As insmod takes them: `name=value` words.
+    /// The module's parameters as insmod takes them: `name=value` words.
     pub parameters: String,
     /// Numbers of the SJA1000 cards that the module's driver gets, in this order.
     pub cards: Vec<u8>,

@@ -18,7 +18,7 @@ use std::{
 
 /// Time for one answer of QEMU, which takes half a second to save a machine.
 const ANSWER: Duration = Duration::from_secs(60);
-/// QEMU's default of 128 MiB/s would make saving take as long as a boot. In bytes per second.
+/// The speed of saving, in bytes per second. With QEMU's default of 128 MiB/s, saving would take as long as a boot.
 const BANDWIDTH: u64 = 10_000_000_000;
 
 /// A connection to the monitor of a running QEMU.
@@ -37,7 +37,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Stops the machine, writes its state to `file`, and lets it continue. It continues after an error, too.
+    /// Stops the machine, writes its state to `file`, and lets the machine continue, even after an error.
     pub fn save(&mut self, file: &Path, socket: &Path) -> io::Result<()> {
         self.execute("stop", json!({}))?;
         let saved = self.write_state(file, socket);
@@ -113,7 +113,7 @@ fn uri(socket: &Path) -> String {
     format!("unix:{}", socket.display())
 }
 
-/// Takes QEMU's connection, for which QEMU does not report that it failed to make it.
+/// Takes QEMU's connection. QEMU does not report a failure to connect, so this has a timeout.
 fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
     let deadline = Instant::now() + ANSWER;
     loop {
@@ -144,7 +144,7 @@ impl Packer {
         Ok(Self(zstd))
     }
 
-    /// Waits for its end, and fails with its message.
+    /// Waits for the end of zstd, and fails with zstd's message.
     fn finish(mut self) -> io::Result<()> {
         let errors = self.0.stderr.take().map(io::read_to_string).transpose()?.unwrap_or_default();
         match self.0.wait()?.success() {

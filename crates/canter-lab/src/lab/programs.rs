@@ -30,10 +30,10 @@ pub const APT: Program = program("apt-cache", "apt", "apt");
 pub const MAKE: Program = program("make", "make", "make");
 pub const GCC: Program = program("gcc", "gcc", "gcc");
 
-/// What every lab needs in addition to QEMU.
+/// The programs that every lab needs in addition to QEMU.
 pub const ALWAYS: &[Program] = &[BUSYBOX, DEPMOD, XZ, ZSTD, SETPRIV];
 
-/// A program's path. Also searches folders that are often only in root's PATH.
+/// A program's path, also in folders that are often only in root's PATH.
 pub fn find(program: Program) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -63,7 +63,7 @@ fn complaint(programs: &[Program], family: Family, has: impl Fn(Program) -> bool
     Some(format!("missing programs: {} ({})", names.join(", "), family.install(&packages)))
 }
 
-/// Whether an ELF program has no interpreter (PT_INTERP): then it runs without libraries.
+/// Whether an ELF program has no interpreter (PT_INTERP), and so runs without libraries.
 pub fn is_static(program: &Path) -> bool {
     const PT_INTERP: u32 = 3;
     let Ok(bytes) = std::fs::read(program) else { return false };

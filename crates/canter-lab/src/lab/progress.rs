@@ -19,7 +19,7 @@ impl Progress {
         Self { quiet, verbose: false, terminal: std::io::stderr().is_terminal() }
     }
 
-    /// With details, as `-v` asks for.
+    /// Progress with details, for `-v`.
     pub fn verbose(self, verbose: bool) -> Self {
         Self { verbose, ..self }
     }

@@ -115,7 +115,7 @@ impl Machine {
     }
 }
 
-/// What all boots of one run share.
+/// The data that all boots of one run share.
 struct Run<'a> {
     cache: &'a Cache<'a>,
     kernel: &'a Kernel,
@@ -129,7 +129,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Restores the machine if it was saved, else boots it.
+    /// Restores the machine if it was saved; otherwise boots it.
     fn restore_or_boot(
         &self,
         machine: &Machine,
@@ -162,7 +162,8 @@ impl Run<'_> {
         self.boot_twice(machine, Start::Save(&description, self.cache), command, streams, progress)
     }
 
-    /// With several emulated processors about one boot in a hundred fails early (code patching): boot once more.
+    /// Boots, and boots once more after an early failure: with several emulated processors about one boot in a hundred
+    /// fails, by code patching.
     fn boot_twice(
         &self,
         machine: &Machine,
@@ -186,7 +187,7 @@ impl Run<'_> {
         }
     }
 
-    /// One boot with a separate folder.
+    /// Boots once, with a folder of its own.
     fn boot(
         &self,
         machine: &Machine,
@@ -242,8 +243,7 @@ impl Run<'_> {
 
 const RUN_FOLDER: &str = "canter-lab-";
 
-/// A folder for one run, for this user only, with a lock that the kernel releases when this process ends. Removes
-/// unlocked folders of this user's earlier runs.
+/// A folder for one run, for this user only, with a lock that the kernel releases when this process ends.
 fn run_folder() -> io::Result<(tempfile::TempDir, File)> {
     let temporary = std::env::temp_dir();
     remove_leftovers(&temporary)?;
@@ -256,13 +256,13 @@ fn run_folder() -> io::Result<(tempfile::TempDir, File)> {
     Ok((folder, lock))
 }
 
-/// Anybody may make entries of any name and kind in a temporary folder: only a folder of this user's counts, and opening
-/// the lock waits for nobody, as opening a FIFO would.
+/// Removes unlocked folders of this user's earlier runs. Anybody may make entries of any kind in a temporary folder, so
+/// opening a lock does not wait, as it would on a FIFO.
 fn remove_leftovers(temporary: &Path) -> io::Result<()> {
     let user = fs::metadata("/proc/self")?.uid();
     for entry in fs::read_dir(temporary)?.flatten() {
-        let own = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == user);
-        if !own || !entry.file_name().to_string_lossy().starts_with(RUN_FOLDER) {
+        let is_ours = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == user);
+        if !is_ours || !entry.file_name().to_string_lossy().starts_with(RUN_FOLDER) {
             continue;
         }
         let lock = file::open_at_once(&entry.path().join("lock"));

@@ -22,14 +22,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The first line of a description: the version of what the host and a restored guest say to each other.
+/// The first line of a description: the version of the protocol between the host and a restored guest.
 const VERSION: &str = "saved machine 1";
 const MEMORY: &str = "memory.zst";
 const DESCRIPTION: &str = "description";
-/// The guest's /proc/kallsyms: kernel and modules are at the same addresses after each restore.
+/// The file of the guest's /proc/kallsyms: after each restore, kernel and modules are at the same addresses.
 pub const SYMBOLS: &str = "kallsyms";
 
-/// All that a machine's boot depends on, a line for each part.
+/// The inputs of a machine's boot, a line for each.
 pub struct Description(String);
 
 impl Description {
@@ -78,7 +78,7 @@ impl Description {
     }
 }
 
-/// QEMU's arguments, but for the paths that differ between commands.
+/// QEMU's arguments without the paths that differ between commands.
 fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String> {
     let any = Path::new("any");
     let paths = Paths {
@@ -93,7 +93,7 @@ fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String
     topology::qemu_arguments(machine, &paths, qemu_version)
 }
 
-/// A file's path, and a number that is another one when the file changes.
+/// A file's path, and a number that changes with the file.
 fn identity(file: &Path) -> String {
     format!("{} {}", file.display(), kernel::key(file))
 }
@@ -114,7 +114,7 @@ impl Saved {
     }
 }
 
-/// Where a machine is saved. Dropping this leaves nothing.
+/// A place to save a machine in; dropping this leaves nothing.
 pub struct Place<'a>(Reservation<'a>);
 
 impl Place<'_> {

@@ -26,7 +26,7 @@ impl Signals {
         Ok(Self { caught, registered })
     }
 
-    /// As after this signal, for tests.
+    /// The state after this signal, for tests.
     #[cfg(test)]
     pub fn already(signal: i32) -> Self {
         Self { caught: Arc::new(AtomicUsize::new(signal as usize)), registered: Vec::new() }

@@ -14,13 +14,13 @@ const STREAM_BYTES: usize = 64 * 1024;
 /// The standard input of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Nothing.
+    /// The command's standard input is empty.
     Null,
     /// This process's standard input, to its end.
     Inherited,
 }
 
-/// Where the command's streams come from and go to.
+/// The source and the destinations of the command's streams.
 pub struct Streams {
     pub stdin: Input,
     pub stdout: Box<dyn Write + Send>,
@@ -49,12 +49,12 @@ impl<T: AsFd> AsFdObject for T {
     }
 }
 
-/// False for a background job, which the kernel would stop when it reads from its terminal (SIGTTIN).
+/// Whether this process may read from its terminal: the kernel stops a background job that does (SIGTTIN).
 fn reads_input() -> bool {
     !io::stdin().is_terminal() || in_foreground(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
 }
 
-/// Compares fields 5 and 8 of proc_pid_stat(5): this process group and the terminal's foreground group.
+/// Whether fields 5 and 8 of proc_pid_stat(5) are equal: this process group and the terminal's foreground group.
 fn in_foreground(stat: &str) -> bool {
     let behind_name = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<_> = behind_name.split(' ').collect();

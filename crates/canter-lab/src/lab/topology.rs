@@ -32,7 +32,7 @@ pub fn card_address(number: u8) -> String {
 pub const FD_CARDS: &[Card] =
     &[Card { slot: 0x08, buses: &["A", "A"] }, Card { slot: 0x09, buses: &["A", "B"] }];
 
-/// Behind a bridge in slot 0x19 the two network cards share no interrupt line with a CAN card (IO-APIC 17 and 18).
+/// The slot of the network cards' bridge, behind which they share no interrupt line with a CAN card (IO-APIC 17 and 18).
 const BRIDGE_SLOT: u8 = 0x19;
 const NETWORK_SLOTS: [u8; 2] = [1, 2];
 
@@ -134,7 +134,8 @@ fn cards(machine: &Machine, list: &mut Arguments) {
     }
 }
 
-/// Two network cards on one hub: Ethernet load inside the guest. Not virtio, which stalls in the virtual clock.
+/// The arguments for two network cards on one hub, for Ethernet load inside the guest. They are not virtio, which stalls
+/// in the virtual clock.
 fn network(list: &mut Arguments) {
     list.pair("-device", format!("pci-bridge,id=bridge,chassis_nr=1,addr={BRIDGE_SLOT:#x}"));
     for (number, slot) in NETWORK_SLOTS.iter().enumerate() {
@@ -173,7 +174,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// QEMU's option lists need every comma in a value twice.
+/// Doubles every comma in a value, as QEMU's option lists require.
 fn escaped(path: &Path) -> String {
     text(path).replace(',', ",,")
 }
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(arguments(&Machine::default()).matches("ctucan_pci").count(), 0);
     }
 
-    /// ICH9: slots 0…24 are wired to lines E…H in turn, slot 0x1a to A.
+    /// The interrupt line of a slot on ICH9: slots 0…24 are wired to lines E…H in turn, slot 0x1a to A.
     #[test]
     fn no_two_sja1000_cards_share_an_interrupt_line() {
         let line = |slot: u8| if slot < 25 { 20 + slot % 4 } else { 16 };

@@ -11,7 +11,7 @@ const SETUP_SECTS: usize = 0x1f1;
 const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
 const SECTOR_BYTES: usize = 512;
-/// The uncompressed size follows the payload; some decompressors report it as garbage.
+/// The length of the uncompressed size after the payload, which some decompressors report as garbage.
 const SIZE_BYTES: usize = 4;
 
 /// Writes the ELF image inside `bzimage` to `vmlinux`.

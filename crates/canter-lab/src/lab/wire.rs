@@ -3,7 +3,7 @@
 
 use super::module::{Choice, Loading, Module, Source, sources};
 
-/// The nodes and their buses: wired like can0…can4, which also exist.
+/// The nodes and their buses, wired like can0…can4, which also exist.
 const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
 
 /// Every source file of the module.

@@ -34,11 +34,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// bit/s of a card whose interface has no bit rate.
+/// The bit rate of a card whose interface has none, in bit/s.
 const BIT_RATE: u32 = 500_000;
-/// The quantity's name in the result.
+/// The name of the measured quantity in the result.
 const HANDLER_TIME: &str = "handler time";
-/// Records read by one call.
+/// The number of records that one call reads.
 const READ_RECORDS: usize = 256;
 /// The shortest period of the instrument.
 const PERIOD_NS_MIN: u64 = 1_000;
@@ -168,7 +168,7 @@ fn one(frame: &Frame, bitrate: u32) -> Plan {
 }
 
 impl Instrument for Cards {
-    /// None: the cards have no interfaces during the measurement.
+    /// No interfaces: the cards have none during the measurement.
     fn interfaces(&self) -> Vec<&Interface> {
         Vec::new()
     }
@@ -310,7 +310,7 @@ impl Receive for Side {
     }
 }
 
-/// Sends one frame per command.
+/// A sender that sends one frame per command.
 struct OneByOne {
     shared: Shared,
     bitrate: u32,
@@ -331,7 +331,7 @@ impl Transmit for OneByOne {
     }
 }
 
-/// Lets the instrument send on a schedule.
+/// A sender whose instrument sends on a schedule.
 struct Scheduled {
     shared: Shared,
     plan: Plan,

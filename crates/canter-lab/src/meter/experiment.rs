@@ -32,7 +32,7 @@ pub struct Machine;
 /// processors run, so that the meter's code for sleeping does not delay a gateway there.
 const PAUSES_BEFORE_SLEEP: u32 = 400;
 
-/// The meter spins for a wait shorter than this: sleeping and waking up takes as long.
+/// The shortest wait in which the meter sleeps; for a shorter one it spins, because sleeping and waking up takes as long.
 const SPIN_NS: u64 = 100_000;
 
 impl Surroundings for Machine {
@@ -59,7 +59,7 @@ impl Surroundings for Machine {
 /// The meter collects stamps at least once per this number of frames, also in dense traffic.
 const UNCOLLECTED_MAX: u64 = 4096;
 
-/// How long to wait when the interface's queue is full.
+/// The wait when the interface's queue is full.
 const QUEUE_FULL_NS: u64 = 50_000;
 
 /// After this time without a sent frame the bus counts as dead. Longer than [`LOST_NS`], so that the meter first
@@ -76,9 +76,9 @@ pub enum Port {
 
 /// The sender of the frames.
 pub enum Sending {
-    /// The meter, frame by frame.
+    /// The meter sends frame by frame.
     Frames(Box<dyn Transmit>),
-    /// A sender with a schedule.
+    /// A sender with a schedule sends.
     Schedule(Box<dyn Schedule>),
 }
 
@@ -97,13 +97,13 @@ pub struct Experiment {
     pub direct: Box<dyn Receive>,
     pub routed: Box<dyn Receive>,
     pub traffic: Traffic,
-    /// ns of the sender's bus per frame on average, with the interframe space: for loads in per cent.
+    /// The average duration of a frame on the sender's bus, with the interframe space, in ns: for loads in per cent.
     pub frame_ns: u64,
-    /// One at a time: ns to wait before the next frame.
+    /// The pause before the next frame, in ns, of frames one at a time.
     pub gap_ns: u64,
-    /// A random addition, up to this many ns.
+    /// The largest random addition to the pause, in ns.
     pub jitter_ns: u64,
-    /// Its seed.
+    /// The seed of the random additions.
     pub seed: u64,
     pub frame: Frame,
     pub count: u64,
@@ -128,11 +128,11 @@ pub struct Outcome {
     pub queue_drops: u64,
     /// Frames that the meter sent more than [`LATE_PART`] of their period after they were due.
     pub late: u64,
-    /// The experiment ended before all frames were sent.
+    /// Whether the experiment ended before all frames were sent.
     pub interrupted: bool,
 }
 
-/// A frame that is later than this part of its period, or of its duration on a wire, is late: its latency is not one of the
+/// A frame is late when it comes after this part of its period, or of its duration on a wire: its latency is not one of the
 /// traffic that was asked for.
 pub const LATE_PART: u64 = 10;
 
@@ -239,7 +239,7 @@ impl Experiment {
         }
     }
 
-    /// What to do next.
+    /// The next step of the meter.
     fn next(&self, running: &Running, now_ns: u64, stop: &AtomicBool) -> Next {
         let (tally, open) = (running.matcher.tally(), running.matcher.open());
         let hopeless = tally.received == 0 && tally.lost >= HOPELESS_FRAMES;
@@ -371,7 +371,7 @@ struct Running {
     collected_ns: u64,
     full_since_ns: Option<u64>,
     late: u64,
-    /// With a schedule, the meter learns that a frame was sent from the direct receiver.
+    /// Whether the sender has a schedule: then the meter learns from the direct receiver that a frame was sent.
     followed: bool,
 }
 

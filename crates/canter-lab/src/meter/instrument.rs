@@ -106,9 +106,9 @@ fn traffic(text: &str) -> Result<Traffic, String> {
 
 /// A side without a frame, and what the reason may be.
 pub enum Silence {
-    /// Nothing was sent or stamped: there is no measurement.
+    /// Nothing was sent or stamped, so that there is no measurement.
     Sender(String),
-    /// The gateway let nothing through: it lost every frame, and that is a result.
+    /// The gateway lost every frame, which is a result.
     Gateway(String),
 }
 
@@ -118,17 +118,17 @@ pub trait Instrument {
     fn interfaces(&self) -> Vec<&Interface>;
     /// The experiment, its sender and its condition.
     fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)>;
-    /// How the meter waits.
+    /// The clock and the waiting of the meter.
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings>;
     /// The error for a failed system call; names the side.
     fn failed(&self, port: Port, error: io::Error) -> Failure;
     /// The side on which no frame was seen, if none arrived.
     fn silence(&self, outcome: &Outcome) -> Option<Silence>;
-    /// Overruns of its controllers, which have no interface during the measurement.
+    /// Overruns of the instrument's controllers, which have no interface during the measurement.
     fn overruns(&self) -> failure::Result<u64> {
         Ok(0)
     }
-    /// Frames that its bus delivered late.
+    /// The number of frames that the instrument's bus delivered late.
     fn late(&self) -> u64 {
         0
     }

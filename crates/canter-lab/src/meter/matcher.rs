@@ -10,15 +10,15 @@ pub const LOST_NS: u64 = 1_000_000_000;
 /// A frame on its way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
-    /// When it was sent, by the meter's clock.
+    /// The time of sending, by the meter's clock.
     sent_ns: u64,
-    /// Its position in the order of sending.
+    /// The frame's position in the order of sending.
     order: u64,
     direct_ns: Option<u64>,
     routed_ns: Option<u64>,
-    /// Neither complete nor lost.
+    /// Whether the frame is neither complete nor lost.
     open: bool,
-    /// The number has been used at least once.
+    /// Whether the number has been used at least once.
     used: bool,
 }
 
@@ -26,9 +26,9 @@ struct Flight {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub sent: u64,
-    /// Both stamps came in time.
+    /// Frames whose two stamps came in time.
     pub received: u64,
-    /// One stamp or none after [`LOST_NS`].
+    /// Frames with one stamp or none after [`LOST_NS`].
     pub lost: u64,
     /// Lost frames with a direct stamp but no routed one.
     pub lost_after_direct: u64,
@@ -52,7 +52,7 @@ pub struct Matcher {
     flights: Box<[Flight]>,
     /// The oldest frame that may still be open.
     oldest: u64,
-    /// The routed frame so far that was sent last.
+    /// The position of the routed frame that was sent last.
     latest_routed: Option<u64>,
     open: usize,
     tally: Tally,
@@ -85,7 +85,7 @@ impl Matcher {
         if self.flights[number].open { None } else { Some(number as u16) }
     }
 
-    /// The frame with [`next_number`](Self::next_number) is about to be sent. Call it first: stamps may come while
+    /// Announces the frame with [`next_number`](Self::next_number). Call this before sending: stamps may come while
     /// the sending call runs.
     pub fn sending(&mut self, now_ns: u64) {
         let order = self.tally.sent;
@@ -102,7 +102,7 @@ impl Matcher {
         self.flights[self.tally.sent as usize % NUMBERS] = Flight::default();
     }
 
-    /// Frame `number` of a scheduled sender was seen on the direct bus. So it was sent, and so were the frames between
+    /// Notes that frame `number` of a scheduled sender was seen on the direct bus: it was sent, and so were the frames between
     /// the last known one and this one: the meter's queue has lost them.
     pub fn sent_up_to(&mut self, number: u16, now_ns: u64) {
         let ahead = number.wrapping_sub(self.tally.sent as u16);
@@ -119,7 +119,7 @@ impl Matcher {
         }
     }
 
-    /// A frame was stamped on the direct bus.
+    /// Notes a frame's stamp of the direct bus; returns both stamps when the other one is known.
     pub fn direct(&mut self, number: u16, stamp_ns: u64) -> Option<Passage> {
         let flight = &mut self.flights[usize::from(number)];
         if !flight.open || flight.direct_ns.is_some() {
@@ -130,7 +130,7 @@ impl Matcher {
         self.complete(number)
     }
 
-    /// A frame was stamped on the routed bus.
+    /// Notes a frame's stamp of the routed bus; returns both stamps when the other one is known.
     pub fn routed(&mut self, number: u16, stamp_ns: u64) -> Option<Passage> {
         let flight = &mut self.flights[usize::from(number)];
         if flight.used && flight.routed_ns.is_some() {

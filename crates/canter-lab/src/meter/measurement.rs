@@ -33,7 +33,7 @@ pub struct Measured {
     pub interrupted: bool,
     /// The counts behind the ledger, for callers with the gateway's counts.
     pub account: Account,
-    /// Nothing came through the gateway, with what the reason may be.
+    /// The possible reason why nothing came through the gateway; `None`: something did.
     pub silent: Option<String>,
 }
 
@@ -50,9 +50,9 @@ impl Measured {
 /// All loss counters.
 pub struct Account {
     pub tally: Tally,
-    /// Lost in the meter's own queues.
+    /// Frames lost in the meter's own queues.
     pub meter_drops: u64,
-    /// Frames that were late, of the instrument's traffic.
+    /// Frames of the instrument's traffic that were late.
     pub late: u64,
     pub losses: Losses,
 }
@@ -69,7 +69,7 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
     })
 }
 
-/// ns of the sender's bus per test frame on average: the shortest possible period.
+/// The average duration of a test frame on the sender's bus, in ns: the shortest possible period.
 pub fn frame_ns(setup: &Setup) -> failure::Result<u64> {
     let (experiment, ..) = instrument(setup)?.experiment(setup, setup.template.frame()?)?;
     Ok(experiment.frame_ns)
@@ -169,7 +169,7 @@ impl Account {
     }
 }
 
-/// Drawn only on a terminal, at most a few times a second.
+/// A progress bar, drawn only on a terminal, at most a few times a second.
 fn progress_bar(common: &Common, count: u64) -> ProgressBar {
     if common.quiet {
         return ProgressBar::hidden();

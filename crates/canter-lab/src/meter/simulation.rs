@@ -14,7 +14,7 @@ use testbed::{MEGABIT, Measured, Random, Service, Testbed};
 
 const MS: u64 = 1_000_000;
 
-/// Latency by number; the numbers must not have wrapped.
+/// The latencies by number; the numbers must not have wrapped.
 fn latencies(measured: &Measured) -> BTreeMap<u16, i64> {
     measured.arrivals.iter().map(|arrival| (arrival.number, arrival.latency_ns)).collect()
 }

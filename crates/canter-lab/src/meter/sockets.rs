@@ -26,7 +26,7 @@ use std::io;
 /// The interfaces of a measurement.
 pub struct Interfaces {
     send: Interface,
-    /// `None`: the sender's echo is the reference.
+    /// The interface of the first stamp; `None`: the sender's echo gives it.
     direct: Option<Interface>,
     routed: Interface,
 }
@@ -128,7 +128,7 @@ impl Instrument for Interfaces {
         })
     }
 
-    /// One run does not show the floor: a run without a gateway does (`--null`).
+    /// Adds nothing: a run without a gateway shows the floor (`--null`).
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()> {
         series.floor_ns = series.latency_ns.as_ref().filter(|_| setup.null).map(|latency| latency.p50);
         Ok(())
@@ -150,7 +150,7 @@ fn is_controller(interface: &Interface) -> bool {
     interface.kind == Kind::Can || interface.bitrate().is_some()
 }
 
-/// QEMU's cards deliver a frame at once, without bit timing.
+/// Whether the interface is one of QEMU's cards, which deliver a frame at once, without bit timing.
 fn emulated_without_time(interface: &Interface) -> bool {
     let chip = interface.controller.as_ref().map(|controller| controller.chip.as_str());
     let emulated = chip == Some("sja1000")

@@ -29,7 +29,7 @@ pub struct Sweep {
 /// The number of steps of a sweep without a step.
 const STEPS: u64 = 8;
 
-/// The limit of periods: more of them mean a wrong unit.
+/// The maximum number of periods: more mean a wrong unit.
 const PERIODS_MAX: u64 = 1000;
 
 impl FromStr for Sweep {
@@ -53,7 +53,7 @@ impl FromStr for Sweep {
 }
 
 impl Sweep {
-    /// Each period, in ns.
+    /// The periods of the sweep, in ns.
     fn periods(&self) -> Vec<u64> {
         let &Self { from_ns, to_ns, step_ns } = self;
         let steps = 0..=from_ns.abs_diff(to_ns) / step_ns;
@@ -206,7 +206,7 @@ fn search(
     Ok(vec![losing_ns, kept_ns])
 }
 
-/// The losses by place: `12 controller, 3 gateway`.
+/// The losses by place, in words: `12 controller, 3 gateway`.
 fn places(lost: &Lost) -> String {
     let Lost { controller, backlog, socket, qdisc, gateway, meter, unaccounted } = *lost;
     let places = [

@@ -38,7 +38,7 @@ use cost::{Bench, Run};
 /// Before each method, this number of frames passes that no figure includes: the first calls fill caches and free lists.
 const WARM_UP_FRAMES: u64 = 1000;
 
-/// A receiver that keeps up holds no more frames than this.
+/// The maximum number of frames that a receiver holds when it keeps up.
 const FEW_FRAMES: u64 = 64;
 
 /// Measure what sending and receiving a frame costs
@@ -149,7 +149,7 @@ fn wanted(setup: &Setup, name: &str, carriers: &[&Carrier]) -> bool {
     })
 }
 
-/// Whether these are the names of devices, `/dev/canchar0,/dev/canchar1`.
+/// Whether the names are those of devices, `/dev/canchar0,/dev/canchar1`.
 fn are_devices(names: &str) -> bool {
     carrier::table::carrier_of(names).access == Access::File
 }

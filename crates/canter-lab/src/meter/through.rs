@@ -103,7 +103,7 @@ impl Through {
         Ok(methods.into_iter().map(Some).collect())
     }
 
-    /// Measures one of them.
+    /// Measures one of [`Through::methods`].
     pub fn measure(&self, method: Option<&str>, setup: &Setup, common: &Common) -> failure::Result<Measured> {
         let (Some(ends), Some(method)) = (&self.through, method) else {
             return measurement::measure(setup, common, &[], &*interrupt_flag()?)?.refuse_silence();

@@ -33,16 +33,16 @@ use std::{
 pub struct Buses {
     direct: Bus,
     routed: Bus,
-    /// The named interfaces; a bus needs none.
+    /// The interfaces of the named nodes; a named bus has none.
     named: Vec<Interface>,
     deliveries: Arc<Mutex<Deliveries>>,
 }
 
-/// How the direct wire delivered the source's frames.
+/// The direct wire's delivery of the source's frames.
 struct Deliveries {
-    /// How long after their end.
+    /// The delays of deliveries after the ends of frames.
     behind: Histogram,
-    /// Those that came more than [`LATE_PART`] of their duration after it.
+    /// The number of frames that were delivered more than [`LATE_PART`] of their duration after their end.
     late: u64,
 }
 
@@ -230,7 +230,7 @@ impl Instrument for Buses {
     }
 }
 
-/// A node without FD would destroy every FD frame on its bus by error frames.
+/// Refuses FD frames on a bus with a node without FD, which would destroy them by error frames.
 fn refuse_classic(bus: &Bus) -> failure::Result<()> {
     for node in wire::nodes_of(&bus.name)?.iter().filter(|node| !node.fd_tolerant) {
         let name = &node.name;
@@ -245,14 +245,14 @@ fn refuse_classic(bus: &Bus) -> failure::Result<()> {
     Ok(())
 }
 
-/// The longest sleep: even with the shortest frames, a tap's ring is less than half full after it.
+/// The longest sleep: even with the shortest frames, a tap's ring is then less than half full.
 pub(super) const SLEEP_NS_MAX: u64 = 100_000_000;
 
 /// One at a time: the meter reads the stamps this long after the frame should have arrived, so that it does not wake up
 /// beside the gateway.
 pub(super) const SETTLE_NS: u64 = 20_000;
 
-/// The meter sleeps while frames are on their way: none of its code runs beside the gateway.
+/// Surroundings in which the meter sleeps while frames are on their way: no code of the meter runs beside the gateway.
 pub(super) struct Asleep {
     pub sleep_ns_max: u64,
 }
@@ -269,7 +269,7 @@ impl Surroundings for Asleep {
     }
 }
 
-/// Lets the source send one frame per command.
+/// A sender whose source sends one frame per command.
 struct OneByOne {
     bus: String,
     /// A random delay, up to this many ns.
@@ -277,7 +277,7 @@ struct OneByOne {
     random: Random,
 }
 
-/// From the command to the start of the frame: the meter is asleep again by then.
+/// The time from the command to the start of the frame, by which the meter is asleep again.
 pub(super) const AHEAD_NS: u64 = 30_000;
 
 /// The time from a command to the start of its first frame.
@@ -307,7 +307,7 @@ impl Transmit for OneByOne {
     }
 }
 
-/// Lets the source send on a schedule.
+/// A sender whose source sends on a schedule.
 struct Scheduled {
     bus: String,
     source: Source,

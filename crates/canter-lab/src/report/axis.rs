@@ -11,12 +11,12 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// `low` becomes pixel `from`, `high` pixel `to`.
+    /// A linear axis: `low` becomes pixel `from`, `high` pixel `to`.
     pub fn linear((low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
         Self { low, high: if high > low { high } else { low * 1.001 + 1.0 }, from, to, logarithmic: false }
     }
 
-    /// The same for values above 0.
+    /// A logarithmic axis for values above 0: `low` becomes pixel `from`, `high` pixel `to`.
     pub fn logarithmic((low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
         let low = low.max(1e-3);
         Self { low, high: if high > low { high } else { low * 10.0 }, from, to, logarithmic: true }

@@ -11,7 +11,7 @@ use canter_measure::result::Latency;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 26.0;
 const ROW: f64 = 24.0;
-/// Where the bars end, and the columns beside them.
+/// The ends of the bars, and the columns beside them.
 const RIGHT: f64 = WIDTH - 282.0;
 const MEDIAN: f64 = RIGHT + 78.0;
 const RATIO: f64 = RIGHT + 162.0;

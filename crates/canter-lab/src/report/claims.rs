@@ -13,7 +13,7 @@ pub struct ClaimsView {
     count: usize,
     counts: Vec<Count>,
     papers: Vec<Paper>,
-    /// The verdicts rest on other results than those of the page.
+    /// Whether the verdicts rest on other results than those of the page.
     stale: bool,
 }
 
@@ -26,9 +26,9 @@ struct Count {
 #[derive(Serialize)]
 struct WordView {
     name: &'static str,
-    /// The class of its colour, and the name of its filter.
+    /// The class of the verdict's colour, and the name of its filter.
     class: &'static str,
-    /// Tells it apart without colours.
+    /// A sign that identifies the verdict without colours.
     sign: &'static str,
 }
 
@@ -47,7 +47,7 @@ struct Claim {
     /// The id of the section with the study's results, if the page has it.
     section: String,
     word: WordView,
-    /// What was found, or why nothing was.
+    /// The numbers that decided, in words, or why there are none.
     found: String,
     boots: String,
     plot: String,

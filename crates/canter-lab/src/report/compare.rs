@@ -26,7 +26,7 @@ pub struct Bound(pub f64);
 impl std::str::FromStr for Bound {
     type Err = String;
 
-    /// `5%`, `0.5%`.
+    /// Reads `5%` or `0.5%`.
     fn from_str(text: &str) -> Result<Self, String> {
         let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
         let number = number.filter(|number| (0.0..=1000.0).contains(number));
@@ -39,7 +39,7 @@ impl std::str::FromStr for Bound {
 pub enum Decision {
     Regression,
     Improvement,
-    /// Not worse by more than the bound.
+    /// The series is not worse by more than the bound.
     Same,
     /// The interval crosses the bound: worse or not cannot be decided.
     Undecided,
@@ -47,7 +47,7 @@ pub enum Decision {
     OnlyInB,
     /// The numbers of one side or both contradict each other.
     Invalid,
-    /// Measured on neither side.
+    /// The series was measured on neither side.
     Nothing,
 }
 
@@ -57,7 +57,7 @@ pub struct ComparedStatistic {
     pub kind: StatisticKind,
     pub a: f64,
     pub b: f64,
-    /// B over A for times, B minus A for shares.
+    /// The change: B over A for times, B minus A for shares.
     pub change: Estimate,
     pub verdict: Decision,
 }
@@ -67,7 +67,7 @@ pub struct ComparedStatistic {
 pub enum StatisticKind {
     Ns,
     Share,
-    /// Of a curve: only the ratio has a meaning.
+    /// The statistic of a curve, of which only the ratio has a meaning.
     Ratio,
 }
 
@@ -77,7 +77,7 @@ pub struct Compared {
     pub label: String,
     pub verdict: Decision,
     pub statistics: Vec<ComparedStatistic>,
-    /// Repeats of A and of B.
+    /// The numbers of repeats of A and of B.
     pub repeats: [usize; 2],
     /// The reason, where the verdict needs one.
     pub note: String,
@@ -91,7 +91,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Refuses runs that cannot be compared.
+    /// Compares two runs; refuses those that cannot be compared.
     pub fn of(a: &[ResultFile], b: &[ResultFile], bound: Bound, across: &[Across]) -> failure::Result<Self> {
         let refuse = |why: String| Failure::new(Exit::Usage, format!("report: not comparable: {why}"));
         let obstacles = pairing::obstacles(a, b, across);
@@ -113,8 +113,8 @@ impl Comparison {
         self.series.iter().filter(|series| series.verdict == verdict).count()
     }
 
-    /// 1 when a series got worse by more than the bound; else 2 when one is invalid; else 5 when one is undecided or was
-    /// not measured in B.
+    /// The exit code: 1 when a series got worse by more than the bound; else 2 when one is invalid; else 5 when one is
+    /// undecided or was not measured in B.
     pub fn exit(&self) -> Exit {
         let any = |verdict| self.count(verdict) > 0;
         if any(Decision::Regression) {
@@ -129,11 +129,11 @@ impl Comparison {
     }
 }
 
-/// What a change must exceed to count.
+/// The limits that a change must exceed to count.
 #[derive(Clone, Copy)]
 struct Limits {
     bound: Bound,
-    /// Of every interval, so that many comparisons of equal runs give no false alarm.
+    /// The confidence of each interval, such that many comparisons of equal runs give no false alarm.
     confidence: Confidence,
 }
 
@@ -169,7 +169,7 @@ fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
     compared
 }
 
-/// The worst of its statistics; if none is worse, the best.
+/// The verdict of the worst statistic; if none is worse, of the best.
 fn overall(statistics: &[ComparedStatistic]) -> Decision {
     let order = [Decision::Regression, Decision::Undecided, Decision::Improvement, Decision::Same];
     let first =

@@ -44,7 +44,7 @@ struct CostRow {
     batch: String,
     call: String,
     ratio: String,
-    /// delivery with all frames of the run held, with few held, total.
+    /// The costs of delivery with all frames of the run held, of delivery with few held, and in total.
     kernel: [String; 3],
     paper: String,
     paper_ratio: String,
@@ -84,7 +84,7 @@ fn few(cost: &Cost, unit: Unit) -> String {
     cost.delivery_few.map(|ns| unit.signed(ns)).unwrap_or_default()
 }
 
-/// Empty when no series kept its points.
+/// The chart of the points; empty when no series kept its points.
 fn draw(group: &Costs<'_>) -> String {
     let points = || group.rows.iter().flat_map(|row| &row.measured.points);
     let Some(frames) = points().map(|point| point[0]).max() else { return String::new() };

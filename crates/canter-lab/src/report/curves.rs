@@ -15,7 +15,7 @@ use canter_measure::result::{Curve, ResultFile, Series};
 pub const DRAWING: Drawing =
     Drawing { text, ..Drawing::new("curves", include_str!("curves.html"), Views::EachResult(views)) };
 
-/// Points of a curve that the terminal shows.
+/// The number of points of a curve that the terminal shows.
 const POINTS_MAX: usize = 8;
 
 const HEIGHT: f64 = 380.0;
@@ -110,7 +110,7 @@ impl<'a> Curves<'a> {
         svg.finish()
     }
 
-    /// `12.5 %`.
+    /// A value with its unit: `12.5 %`.
     fn value(&self, value: u64) -> String {
         units::measured(value, self.first.decimals, &self.first.unit)
     }

@@ -13,7 +13,7 @@ pub struct Field {
 
 pub const KERNEL: &str = "Kernel";
 pub const INTERFACES: &str = "Interfaces";
-/// Always differs, so the page does not mark it.
+/// The field that always differs, so that the page does not mark it.
 const DATE: &str = "Date";
 
 /// The fields in which results differ.
@@ -46,7 +46,7 @@ impl Differing {
         Self((0..fields).filter_map(varying).collect())
     }
 
-    /// Their names.
+    /// The names of all fields.
     pub fn all(&self) -> Vec<&'static str> {
         self.0.iter().map(|field| field.name).collect()
     }

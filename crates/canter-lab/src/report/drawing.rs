@@ -8,23 +8,23 @@ use serde::Serialize;
 /// A kind of drawing.
 #[derive(Clone, Copy)]
 pub struct Drawing {
-    /// The name of its template: `sweep`.
+    /// The name of the drawing's template: `sweep`.
     pub name: &'static str,
     /// The template that lays out a view. Its variables: `view`, and `macros` (macros.html).
     pub template: &'static str,
     pub views: Views,
-    /// For the terminal; empty when the result has no such drawing, or shows it only on the page.
+    /// Draws for the terminal; empty when the result has no such drawing, or shows it only on the page.
     pub text: fn(&Numbers<'_>, Ink) -> String,
 }
 
 /// The drawing's views and their place on the page; none when no result has such a drawing.
 #[derive(Clone, Copy)]
 pub enum Views {
-    /// One for all results: at the top of the page.
+    /// One view of all results, at the top of the page.
     WholePage(fn(&[Numbers<'_>]) -> Vec<View>),
-    /// One for a result across its conditions: first in its section, and last in the terminal, next to the prompt.
+    /// One view of a result across its conditions: first in its section, and last in the terminal, next to the prompt.
     EachResult(fn(&Numbers<'_>) -> Vec<View>),
-    /// One for each condition of a result.
+    /// One view of each condition of a result.
     EachCondition(fn(&Numbers<'_>) -> Vec<View>),
 }
 

@@ -3,10 +3,10 @@
 use canter_io::method::{Wait, table::RECEIVERS};
 use canter_route::gateway::kind::{Method, Place};
 
-/// Receivers in result files for which canter has no row; they block.
+/// Receivers of earlier result files, for which canter has no row; they block.
 const OTHERS: [&str; 1] = ["lincan"];
 
-/// How a method waits for a frame, or where it runs: what explains most of its latency.
+/// The way in which a method waits for a frame, or the place where it runs: this explains most of its latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     BareMetal,
@@ -41,7 +41,7 @@ impl Family {
         }
     }
 
-    /// The class of its colours.
+    /// The class of the family's colours.
     pub fn class(self) -> &'static str {
         match self {
             Self::BareMetal => "bare",

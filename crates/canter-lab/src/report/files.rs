@@ -35,7 +35,7 @@ impl FoundResults {
         Ok(found)
     }
 
-    /// Why one of the files, named or in a folder, cannot be read.
+    /// The reason why one of the files, named or in a folder, cannot be read.
     pub fn unreadable(&self) -> Option<&str> {
         self.refused.iter().chain(&self.skipped).map(String::as_str).next()
     }

@@ -10,24 +10,24 @@ use serde::Serialize;
 
 pub const DRAWING: Drawing = Drawing::new("heat", include_str!("heat.html"), Views::WholePage(views));
 
-/// All maps are one view, so that the page explains them once.
+/// The view of all maps, which the page explains once.
 fn views(all: &[Numbers<'_>]) -> Vec<View> {
     let maps = maps(all);
     if maps.is_empty() { Vec::new() } else { vec![View::of(&maps)] }
 }
 
-/// Colours from the shortest to the longest.
+/// The number of colours from the shortest median to the longest.
 const LEVELS: f64 = 8.0;
-/// With more columns than this a cell has no room for its median.
+/// The maximum number of columns of a map whose cells have room for their medians.
 const COLUMNS_WITH_MEDIANS: usize = 12;
 
 #[derive(Serialize)]
 struct Map {
     study: String,
     quantity: String,
-    /// What the columns share, and the meaning of each level of headings: `kernel, load, traffic`.
+    /// The condition that the columns share, and the meaning of each level of headings: `kernel, load, traffic`.
     about: String,
-    /// Outermost first; a heading spans columns.
+    /// The levels of headings, outermost first; a heading spans columns.
     heads: Vec<Vec<Head>>,
     rows: Vec<MapRow>,
     compact: bool,
@@ -48,9 +48,9 @@ struct MapRow {
 #[derive(Clone, Default, Serialize)]
 struct Cell {
     id: usize,
-    /// `full`, `invalid`, `missing` or empty.
+    /// The state of the cell: `full`, `invalid`, `missing` or empty.
     state: &'static str,
-    /// The median's level.
+    /// The level of the median's colour.
     level: u32,
     text: String,
     /// The tooltip.
@@ -202,13 +202,13 @@ fn level(entries: &[Entry<'_>], dimension: usize, columns: &[Vec<usize>], depth:
     columns.chunk_by(|a, b| a[..=depth] == b[..=depth]).map(head).collect()
 }
 
-/// Its latencies, unless they contradict each other.
+/// The latencies of a series, unless its numbers contradict each other.
 fn sound(series: &Series) -> Option<&Latency> {
     let latency = series.latency_ns.as_ref().filter(|latency| latency.count > 0)?;
     (series.unavailable.is_empty() && series.fault().is_none()).then_some(latency)
 }
 
-/// From the shortest median to the longest, by logarithm.
+/// The colours' scale, from the shortest median to the longest, by logarithm.
 struct Scale {
     low: f64,
     high: f64,

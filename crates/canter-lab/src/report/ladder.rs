@@ -13,14 +13,14 @@ use canter_measure::result::{Condition, ResultFile, Series};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// All others are compared with it.
+/// The method with which all others are compared.
 const REFERENCE: &str = "can-gw";
-/// Fewer gateways make no ladder.
+/// The minimum number of gateways of a ladder.
 const RUNGS_MIN: usize = 3;
-/// More panels do not fit on a screen.
+/// The maximum number of panels, as many as fit on a screen.
 const PANELS_MAX: usize = 2;
 
-/// What a panel's medians have in common.
+/// The condition that a panel's medians share.
 #[derive(Clone, PartialEq)]
 struct Setting<'a> {
     study: &'a str,
@@ -42,7 +42,7 @@ struct Panel<'a> {
 /// A gateway.
 struct Rung {
     gateway: String,
-    /// By kernel: the marks of every boot.
+    /// The marks of every boot, by kernel.
     marks: BTreeMap<String, Vec<Mark>>,
 }
 
@@ -79,7 +79,7 @@ impl Measurement {
 }
 
 impl Rung {
-    /// A kernel's mark: that of the boot without a median, if there is one, or of the boot in the middle.
+    /// The mark of several boots: that of the boot without a median, if there is one, or of the boot in the middle.
     fn mark(&self, kernel: &str) -> Option<Mark> {
         let boots = self.marks.get(kernel)?;
         if let Some(nothing) = boots.iter().find(|mark| matches!(mark, Mark::Nothing(_))) {
@@ -162,7 +162,7 @@ impl<'a> Panel<'a> {
         self.rungs.iter().filter(|rung| !known(rung)).count()
     }
 
-    /// By the median on `kernel`; without one, by that of the newest other kernel.
+    /// Sorts by the median on `kernel`; without one, by that of the newest other kernel.
     fn sort(&mut self, kernel: &str) {
         let key = |rung: &Rung| {
             let on_others = || rung.marks.keys().rev().find_map(|other| rung.measurement(other));
@@ -202,7 +202,7 @@ fn setting<'a>(result: &'a ResultFile, condition: &'a Condition) -> Setting<'a> 
     }
 }
 
-/// Latencies of gateways, one frame at a time, with nothing else going on.
+/// Whether a series has the latencies of a gateway, one frame at a time, on an idle machine.
 fn is_plain(group: &Latencies<'_>) -> bool {
     let condition = group.condition;
     group.quantity.is_empty()
@@ -272,7 +272,7 @@ pub struct LadderView {
     kernels: Vec<Key>,
     sorted_by: String,
     panels: Vec<PanelView>,
-    /// Some frames were lost, or a series is invalid.
+    /// Whether some frames were lost, or a series is invalid.
     troubled: bool,
     has_floor: bool,
     virtual_clock: bool,

@@ -14,11 +14,11 @@ use serde::Serialize;
 pub const DRAWING: Drawing =
     Drawing { text, ..Drawing::new("latency", include_str!("latency.html"), Views::EachCondition(views)) };
 
-/// Groups of a section that are open at first; only one if a drawing across the conditions precedes them.
+/// The number of groups of a section that are open at first; only one if a drawing across the conditions precedes them.
 const GROUPS_OPEN: usize = 3;
-/// Time charts drawn per group: those with the longest latencies.
+/// The number of time charts per group: those with the longest latencies.
 const TIME_CHARTS_MAX: usize = 12;
-/// Conditions shown in full in the terminal; the page shows the others.
+/// The number of conditions shown in full in the terminal; the page shows the others.
 const CONDITIONS_MAX: usize = 6;
 
 fn views(numbers: &Numbers<'_>) -> Vec<View> {
@@ -40,15 +40,15 @@ struct LatencyView {
     quantity: &'static str,
     /// The text of a closed group.
     summary: String,
-    /// Whether it is open at first.
+    /// Whether the group is open at first.
     open: bool,
-    /// Whether it can be closed: there are others.
+    /// Whether the group can be closed, because there are others.
     closable: bool,
     bars: String,
     profiles: String,
     families: Vec<(&'static str, &'static str)>,
     unit: &'static str,
-    /// Empty without a reference.
+    /// The name of the reference; empty without one.
     reference: String,
     has_paper: bool,
     has_scaled_paper: bool,
@@ -74,9 +74,9 @@ struct TimeChart {
 #[derive(Serialize)]
 struct LedgerRow {
     name: Name,
-    /// In the order of the columns that are shown.
+    /// The cells, in the order of the columns that are shown.
     counts: Vec<String>,
-    /// The contradiction in its numbers; empty when there is none.
+    /// The contradiction in the series' numbers; empty when there is none.
     fault: String,
 }
 
@@ -143,7 +143,7 @@ fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
 #[derive(Serialize)]
 struct LatencyRow {
     name: Name,
-    /// min, p50, p90, p99, p99.9, max.
+    /// The values of min, p50, p90, p99, p99.9 and max.
     statistics: [String; 6],
     ratio: String,
     paper: String,
@@ -188,7 +188,7 @@ const LEDGER: [(&str, Count); 14] = [
     ("late", |series| series.ledger.late),
     ("negative", |series| series.latency_ns.as_ref().map_or(0, |latency| latency.negative)),
 ];
-/// Sent, received and lost are shown even when they are 0.
+/// The number of columns that are shown even when they are 0: sent, received and lost.
 const ALWAYS: usize = 3;
 
 fn shown_columns(group: &Latencies<'_>) -> Vec<usize> {

@@ -17,7 +17,7 @@ pub fn shape(n: usize) -> &'static str {
     SHAPES[n % SHAPES.len()]
 }
 
-/// The class of its colour.
+/// The class of the mark's colour.
 pub fn class(n: usize) -> String {
     format!("hue-{}", n % 7)
 }

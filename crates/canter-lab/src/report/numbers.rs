@@ -6,7 +6,7 @@ use canter_measure::result::ResultFile;
 
 pub struct Numbers<'a> {
     pub result: &'a ResultFile,
-    /// The number of its first series among all series of the page.
+    /// The number of the result's first series among all series of the page.
     pub base: usize,
     pub latencies: Vec<Latencies<'a>>,
     pub costs: Vec<Costs<'a>>,

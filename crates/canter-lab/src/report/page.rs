@@ -16,17 +16,17 @@ use minijinja::{
 };
 use serde::Serialize;
 
-/// With what a page begins.
+/// The beginning of a page.
 #[derive(Clone, Copy)]
 pub enum Beginning<'a> {
-    /// The results' own sentences.
+    /// A page begins with the verdicts of its results.
     Results,
     Comparison(&'a Comparison),
-    /// How many claims became what, the ladder of gateways, and each claim.
+    /// A page begins with the counts of the claims' verdicts, the ladder of gateways, and each claim.
     Claims(&'a Verdicts),
 }
 
-/// Templates beside those of the drawings.
+/// The templates beside those of the drawings.
 const TEMPLATES: [(&str, &str); 6] = [
     ("page.html", include_str!("page.html")),
     ("contents.html", include_str!("contents.html")),
@@ -83,13 +83,13 @@ struct Page {
     sections: Vec<Section>,
     /// The fields that differ between the results.
     differing: Vec<&'static str>,
-    /// The results have different clocks and cannot be compared.
+    /// Whether the results have different clocks and cannot be compared.
     clocks: bool,
     /// Drawings for all results together.
     overview: Vec<Part>,
     comparison: Option<ComparisonView>,
     claims: Option<ClaimsView>,
-    /// Above the claims.
+    /// The ladder above the claims.
     ladder: Option<LadderView>,
 }
 
@@ -109,7 +109,7 @@ struct Section {
     title: String,
     verdict: String,
     invalid: bool,
-    /// Frames were lost, and all are accounted for.
+    /// Whether frames were lost, and all are accounted for.
     lossy: bool,
     clock: &'static str,
     command: String,
@@ -125,7 +125,7 @@ struct Section {
 struct Experiment {
     study: String,
     title: String,
-    /// Indices of their sections.
+    /// The indices of the verdicts' sections.
     sections: Vec<usize>,
 }
 

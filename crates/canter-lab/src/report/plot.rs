@@ -6,12 +6,12 @@ use canter_cli::units;
 /// The width of a drawing. The style sheet scales it to the screen; a narrow screen scrolls it.
 pub const WIDTH: f64 = 960.0;
 
-/// About the number of labels that fit on a horizontal axis of `pixels`.
+/// The approximate number of labels that fit on a horizontal axis of `pixels`.
 pub fn labels_max(pixels: f64) -> usize {
     (pixels / 75.0).max(2.0) as usize
 }
 
-/// A character of the drawings' monospaced font, in pixels.
+/// The width of a character of the drawings' monospaced font, in pixels.
 pub const CHARACTER: f64 = 7.3;
 
 /// The number of items that a description lists.
@@ -29,7 +29,7 @@ pub fn spread_too_wide(least: u64, most: u64) -> bool {
     most / least.max(1) >= 25
 }
 
-/// From 0, or from a round value below the minimum, to a little above the maximum.
+/// The range of an axis: from 0, or from a round value below the minimum, to a little above the maximum.
 pub fn time_scale((least, most): (u64, u64), pixels: (f64, f64), logarithmic: bool) -> Scale {
     let (least, most) = (least as f64, most as f64);
     if logarithmic {

@@ -17,7 +17,7 @@ const BOTTOM: f64 = 62.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 24.0;
 
-/// The end of the axis: a profile without losses ends just below one frame, so that the last frame's step can be seen.
+/// The end of the axis, just below one frame, so that the last frame's step of a profile without losses is visible.
 const LEAST_FRAMES: f64 = 0.7;
 /// The floor and the paper's points extend the axis by at most this factor; points farther away are left out.
 const NEAR: u64 = 3;
@@ -100,7 +100,7 @@ fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
     }
 }
 
-/// From the left edge to the outline; lost frames are a plateau from its end to the right edge.
+/// The path from the left edge along the outline; lost frames are a plateau from the outline's end to the right edge.
 fn ends_of(svg: &mut Svg, row: &Ranked<'_, Latency>, plot: &Plot) {
     let lost = row.series.ledger.lost.total();
     let [start, end] = [row.measured.min, row.measured.max].map(|ns| plot.x.at(ns.max(1) as f64));

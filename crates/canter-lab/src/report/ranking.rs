@@ -13,9 +13,9 @@ pub struct Ranked<'a, Measured> {
     pub series: &'a Series,
     pub measured: &'a Measured,
     pub family: Family,
-    /// How many of the same family precede it: selects the line's shade and dashes.
+    /// The number of series of the same family before this one, which selects the line's shade and dashes.
     pub nth: usize,
-    /// Its index among all series of the page.
+    /// The index among all series of the page.
     pub id: usize,
     /// The number of the repeat, from 1; 0 without repeats.
     pub repeat: usize,
@@ -30,7 +30,7 @@ impl<Measured> Ranked<'_, Measured> {
         }
     }
 
-    /// The class of its line, bar and badge.
+    /// The class of the line, bar and badge.
     pub fn class(&self) -> String {
         format!("{} shade-{} dash-{}", self.family.class(), self.nth % 3, self.nth / 3 % 4)
     }
@@ -43,11 +43,11 @@ impl<Measured> Ranked<'_, Measured> {
 /// The latencies, or other times, under one condition.
 pub struct Latencies<'a> {
     pub condition: &'a Condition,
-    /// Empty: the latency of a gateway.
+    /// The measured quantity; empty: the latency of a gateway.
     pub quantity: &'a str,
-    /// Ascending by median; without series whose numbers contradict each other.
+    /// The series, ascending by median; without those whose numbers contradict each other.
     pub rows: Vec<Ranked<'a, Latency>>,
-    /// Nothing arrived.
+    /// Series of which no frame arrived.
     pub silent: Vec<&'a Series>,
     /// Series whose numbers contradict each other.
     pub faulty: Vec<&'a Series>,
@@ -95,17 +95,17 @@ impl<'a> Latencies<'a> {
         Self { condition, quantity, rows: Vec::new(), silent: Vec::new(), faulty: Vec::new() }
     }
 
-    /// `latency`, `round-trip`.
+    /// The name of the quantity: `latency`, `round-trip`.
     pub fn quantity(&self) -> &'a str {
         if self.quantity.is_empty() { "latency" } else { self.quantity }
     }
 
-    /// The unit of all its times.
+    /// The unit of all times of the group.
     pub fn unit(&self) -> Unit {
         Unit::of_smallest(self.rows.iter().map(|row| row.measured.p50))
     }
 
-    /// Everything that has a ledger, rows first.
+    /// Every series that has a ledger, rows first.
     pub fn series(&self) -> impl Iterator<Item = &'a Series> {
         let others = self.silent.iter().chain(&self.faulty).copied();
         self.rows.iter().map(|row| row.series).chain(others)
@@ -116,7 +116,7 @@ impl<'a> Latencies<'a> {
         LATENCY_REFERENCES.iter().find_map(of_name)
     }
 
-    /// `can-gw`; empty without a reference.
+    /// The label of the reference, `can-gw`; empty without one.
     pub fn reference_name(&self) -> &'a str {
         self.reference().map_or("", |row| row.series.method.as_str())
     }
@@ -140,14 +140,14 @@ impl<'a> Latencies<'a> {
 
 /// The costs of system calls in one direction.
 pub struct Costs<'a> {
-    /// `receive` or `send`.
+    /// The direction: `receive` or `send`.
     pub direction: &'a str,
-    /// Ascending by the cost of the call, as in the 2014 paper.
+    /// The series, ascending by the cost of the call, as in the 2014 paper.
     pub rows: Vec<Ranked<'a, Cost>>,
 }
 
 impl<'a> Costs<'a> {
-    /// In the order in which the directions occur.
+    /// The costs of each direction, in the order in which the directions occur.
     pub fn of(result: &'a ResultFile) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         let sound = |series: &&Series| series.unavailable.is_empty() && series.fault().is_none();
@@ -169,7 +169,7 @@ impl<'a> Costs<'a> {
         groups
     }
 
-    /// The unit of all its times.
+    /// The unit of all times of the group.
     pub fn unit(&self) -> Unit {
         Unit::of_smallest_call(self.rows.iter().map(|row| row.measured.per_frame))
     }
@@ -186,7 +186,7 @@ impl<'a> Costs<'a> {
         units::ratio(row.paper_ns()?, self.reference()?.paper_ns()?)
     }
 
-    /// Colours by rank, because the way of waiting hardly matters here.
+    /// The class of a series: colours by rank, because the way of waiting hardly matters here.
     pub fn class(row: &Ranked<'_, Cost>) -> String {
         format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
     }
@@ -301,7 +301,7 @@ pub fn full(group: &Latencies<'_>) -> String {
     if group.quantity.is_empty() { condition } else { format!("{}: {condition}", group.quantity) }
 }
 
-/// `one frame at a time, 2 bytes`.
+/// The condition in words: `one frame at a time, 2 bytes`.
 pub fn describe(condition: &Condition) -> String {
     parts(condition).join(", ")
 }
@@ -336,7 +336,7 @@ fn parts(condition: &Condition) -> Vec<String> {
     parts
 }
 
-/// `2 048 filters`, `rate 10 000 frames/s`.
+/// The varied number in words: `2 048 filters`, `rate 10 000 frames/s`.
 pub fn varied(varied: &Varied) -> String {
     let value = units::grouped(varied.value);
     match varied.unit.as_str() {

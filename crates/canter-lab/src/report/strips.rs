@@ -11,7 +11,7 @@ use canter_measure::profile::Profile;
 use canter_measure::result::Latency;
 
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Rows of the plot of a single method.
+/// The number of rows of the plot of a single method.
 const ROWS: usize = 8;
 const NAMES_MAX: usize = 25;
 
@@ -26,7 +26,7 @@ pub fn of(group: &Latencies<'_>, ink: Ink) -> String {
 
 struct Plot {
     x: Scale,
-    /// Columns for the names or numbers at the left.
+    /// The number of columns for the names or numbers at the left.
     left: usize,
     width: usize,
 }
@@ -42,7 +42,7 @@ impl Plot {
         Some(Self { x, left, width })
     }
 
-    /// For each column the number of frames that took longer than its right edge; the last column has the worst frame.
+    /// The number of frames that took longer than the right edge, for each column; the last column has the worst frame.
     fn columns(&self, latency: &Latency, lost: u64) -> Vec<u64> {
         let profile = Profile::new(latency, lost);
         let mut slower = vec![profile.count; self.width];

@@ -7,7 +7,7 @@ use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
 use canter_cli::terminal::{BOLD, FAINT, Ink, RED, paragraph};
 
-/// One result: title, drawings, unavailable methods, verdict.
+/// The summary of a result: title, drawings, unavailable methods, verdict.
 pub fn of(numbers: &Numbers<'_>, drawings: &[Drawing], ink: Ink) -> String {
     let (result, mut out) = (numbers.result, String::new());
     let heading = [result.study.as_str(), result.title.as_str()];

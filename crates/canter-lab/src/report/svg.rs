@@ -15,7 +15,7 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// `title` is read by screen readers.
+    /// Begins a drawing; screen readers read `title`.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         Self { body: String::new(), width, height, title: escape(title), description: String::new() }
     }
@@ -25,12 +25,12 @@ impl Svg {
         self.description = format!("<desc>{}</desc>", escape(description));
     }
 
-    /// As a path: half the bytes of a `<line>`, of which a large page has thousands.
+    /// Draws a line as a path: half the bytes of a `<line>`, of which a large page has thousands.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         self.plain_path(class, &Path::through([from, to]));
     }
 
-    /// Parallel lines as one path: vertical ones at each `x`.
+    /// Draws vertical lines at each `x` as one path.
     pub fn uprights(&mut self, class: &str, xs: impl IntoIterator<Item = f64>, (top, bottom): (f64, f64)) {
         let mut path = Path::default();
         for x in xs {
@@ -40,7 +40,7 @@ impl Svg {
         self.plain_path(class, &path);
     }
 
-    /// Parallel lines as one path: horizontal ones at each `y`.
+    /// Draws horizontal lines at each `y` as one path.
     pub fn levels(&mut self, class: &str, ys: impl IntoIterator<Item = f64>, (left, right): (f64, f64)) {
         let mut path = Path::default();
         for y in ys {
@@ -190,7 +190,7 @@ fn number(value: f64) -> String {
     if tenth == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{tenth}") }
 }
 
-/// For element content and attributes in double quotes. Control characters are not allowed in XML at all.
+/// Escapes a text for element content and attributes in double quotes. Control characters are not allowed in XML at all.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

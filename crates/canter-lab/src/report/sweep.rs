@@ -32,10 +32,10 @@ fn view(sweep: &Sweep) -> Lines {
     }
 }
 
-/// Up to this number of values, each value gets a label.
+/// The maximum number of values that get a label each.
 const VALUES_LABELLED: usize = 14;
 const LABEL: f64 = 46.0;
-/// With a gap above this share of the range, the axis is not to scale.
+/// The largest gap, as a share of the range, of an axis that is to scale.
 const UNEVEN: f64 = 0.5;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 34.0;
@@ -50,7 +50,7 @@ struct Axis {
     scale: Scale,
     /// The measured values, ascending.
     values: Vec<u64>,
-    /// A gap takes most of the range (120…160 µs, and 500 µs), so the values stand side by side, as in the paper.
+    /// Whether a gap takes most of the range (120…160 µs, and 500 µs), so that the values stand side by side, as in the paper.
     even: bool,
 }
 
@@ -111,7 +111,7 @@ impl Sweep {
         ticks
     }
 
-    /// Counts need no unit at every tick.
+    /// The unit in the labels of ticks; counts need none.
     fn shown_unit(&self) -> &str {
         if self.unit == "ns" { "ns" } else { "" }
     }
@@ -190,7 +190,7 @@ impl Sweep {
     }
 }
 
-/// As for system calls, every line has a different hue.
+/// The class of a line: every line has a different hue, as for system calls.
 fn class(n: usize) -> String {
     format!("hue-{} dash-{}", n % 7, n / 7 % 4)
 }

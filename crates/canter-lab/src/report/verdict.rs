@@ -7,9 +7,9 @@ use canter_cli::units::{self, counted, grouped, span};
 use canter_measure::result::{ClockKind, Cost, Latency, ResultFile, Series};
 use std::collections::BTreeMap;
 
-/// Medians that differ by less than 1/20 are given without their conditions.
+/// Medians that differ by less than one part in this number are given without their conditions.
 const CLOSE: u64 = 20;
-/// Up to this number of conditions, each gets a sentence.
+/// The maximum number of conditions that get a sentence each.
 const CONDITIONS_LISTED: usize = 3;
 
 pub fn of(numbers: &Numbers<'_>) -> String {

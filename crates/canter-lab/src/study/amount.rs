@@ -2,10 +2,10 @@
 
 use std::{fmt, num::ParseIntError, str::FromStr};
 
-/// What `--quick` measures at most.
+/// The maximum number of frames of `--quick`.
 pub const QUICK_FRAMES: u64 = 1000;
 
-/// Frames per series: those of the study, or others.
+/// The number of frames per series: the study's, or another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Amount {
     #[default]
@@ -15,12 +15,12 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// The frames of a series of which the study wants `own`.
-    pub fn of(self, own: u64) -> u64 {
+    /// The number of frames of a series for which the study has `planned`.
+    pub fn frames(self, planned: u64) -> u64 {
         match self {
-            Self::Own => own,
+            Self::Own => planned,
             Self::Exactly(count) => count,
-            Self::AtMost(most) => own.min(most),
+            Self::AtMost(most) => planned.min(most),
         }
     }
 }
@@ -59,7 +59,7 @@ mod tests {
             (Amount::AtMost(1000), "..1000", [400, 1000]),
         ] {
             assert_eq!((amount.to_string().as_str(), text.parse()), (text, Ok(amount)));
-            assert_eq!([amount.of(400), amount.of(10_000)], [few, many]);
+            assert_eq!([amount.frames(400), amount.frames(10_000)], [few, many]);
         }
         assert!("..".parse::<Amount>().is_err());
     }

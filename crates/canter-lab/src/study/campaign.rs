@@ -31,7 +31,7 @@ use std::{
 pub struct Campaign {
     folder: PathBuf,
     quiet: bool,
-    /// What is measured, each once.
+    /// The units to measure, each once.
     studies: Vec<Study>,
     state: Arc<Mutex<State>>,
 }
@@ -52,7 +52,7 @@ struct State {
 struct Running {
     unit: Unit,
     environment: Option<Environment>,
-    /// A case failed: the unit is not complete.
+    /// Whether a case failed, so that the unit is not complete.
     failed: bool,
 }
 
@@ -61,7 +61,7 @@ impl State {
         self.units.iter_mut().find(|running| running.unit.study.name == study)
     }
 
-    /// A case or a study failed: the unit is not complete.
+    /// Notes that a case or a study failed, so that the unit is not complete.
     fn fail(&mut self, study: &str, why: String) {
         eprintln!("canter: {why}");
         self.failures.push(why);
@@ -75,13 +75,13 @@ impl State {
 struct Progress {
     total: u64,
     done: u64,
-    /// Done before this run began.
+    /// The work that was done before this run began.
     before: u64,
     start_ns: u64,
 }
 
 impl Progress {
-    /// `[12 %, 40 min left]`; without a time until enough work is done for an estimate.
+    /// The progress in words, `[12 %, 40 min left]`; without a time until enough work is done for an estimate.
     fn text(&self) -> String {
         const ENOUGH: u64 = 20;
         let percent = 100 * self.done / self.total.max(1);

@@ -8,7 +8,7 @@ use canter_io::{
 };
 use canter_route::gateway::kind::Method;
 
-/// bit/s, part of the name of a card that has no driver.
+/// The bit rate in the name of a card that has no driver, in bit/s.
 const BITRATE: u32 = 1_000_000;
 
 /// A card bound to the driver of a method; dropping this restores the kernel's driver.

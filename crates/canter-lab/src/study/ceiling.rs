@@ -17,14 +17,14 @@ pub struct Ceiling {
     statistic: Statistic,
     /// The series with these rules; unless given, the method's first series.
     rules: Option<Rules>,
-    /// The statistic is divided by this method's; unless given, the ceiling is in ns.
+    /// The method whose statistic divides this one; unless given, the ceiling is in ns.
     over: Option<String>,
-    /// The statistic is divided by the same method's with these rules.
+    /// The rules with which the method's own statistic divides this one.
     over_rules: Option<Rules>,
-    /// The same method's statistic with these rules is subtracted.
+    /// The rules with which the method's own statistic is subtracted from this one.
     above_rules: Option<Rules>,
     at_most: f64,
-    /// The kernels to which it applies, as `6.12` or `6.12-rt`; all unless given.
+    /// The kernels to which the ceiling applies, as `6.12` or `6.12-rt`; all unless given.
     #[serde(default)]
     kernels: Vec<String>,
 }
@@ -32,12 +32,12 @@ pub struct Ceiling {
 /// A ceiling with the measured statistic.
 pub struct Check {
     ceiling: Ceiling,
-    /// Or why it is missing, which counts as exceeded.
+    /// The statistic, or the reason why it is missing, which counts as exceeded.
     measured: Result<f64, String>,
 }
 
 impl Ceiling {
-    /// The table.
+    /// The table of ceilings.
     pub fn all() -> failure::Result<Vec<Self>> {
         #[derive(Deserialize)]
         struct Table {
@@ -48,7 +48,7 @@ impl Ceiling {
         Ok(table.ceiling)
     }
 
-    /// Whether it applies to this kernel, in the words of [`Environment`](canter_measure::result::Environment).
+    /// Whether the ceiling applies to this kernel, in the words of [`Environment`](canter_measure::result::Environment).
     pub fn is_for(&self, kernel: &str) -> bool {
         let is = |wanted: &String| {
             let series = wanted.strip_suffix("-rt");
@@ -58,7 +58,7 @@ impl Ceiling {
         self.kernels.is_empty() || self.kernels.iter().any(is)
     }
 
-    /// Checks it against a result. For a method that receives and sends, it reads the receiving series.
+    /// Checks the ceiling against a result. Of a method that receives and sends, the receiving series counts.
     pub fn check(&self, result: &ResultFile) -> Check {
         Check { ceiling: self.clone(), measured: self.measured(result) }
     }

@@ -22,7 +22,7 @@ use serde::Deserialize;
 struct File {
     name: String,
     says: String,
-    /// Where the paper says it: `2011, figure 13`; unless given, the study's source.
+    /// The place in the paper: `2011, figure 13`; unless given, the study's source.
     at: Option<String>,
     ratio: Option<criterion::Ratio>,
     order: Option<criterion::Order>,
@@ -30,7 +30,7 @@ struct File {
     line: Option<criterion::Line>,
     knee: Option<criterion::Knee>,
     lost: Option<criterion::LostShare>,
-    /// Why no series here can decide it.
+    /// The reason why no series here can decide the claim.
     cannot: Option<String>,
 }
 
@@ -38,7 +38,7 @@ struct File {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "File")]
 pub struct Claim {
-    /// Its name within the study: letters, digits and hyphens.
+    /// The claim's name within the study: letters, digits and hyphens.
     pub name: String,
     pub says: String,
     pub at: Option<String>,

@@ -23,15 +23,15 @@ use std::{collections::BTreeMap, path::Path};
 #[derive(Clone)]
 pub struct Study {
     pub name: String,
-    /// The name or file by which it was found.
+    /// The name or file by which the study was found.
     pub file: String,
     pub title: String,
     pub set: Set,
     pub lab: Lab,
     pub kind: Kind,
-    /// What the paper says of it, and how to decide it.
+    /// The paper's claims, and how to decide them.
     pub claims: Vec<Claim>,
-    /// A number of its text: another one for another text.
+    /// A number that identifies the text of the study.
     pub text_number: u64,
     source: String,
     paper: PaperFigures,
@@ -46,13 +46,13 @@ pub enum Kind {
     Latency(LatencyPlan),
     /// Round-trip times.
     Ping(PingPlan),
-    /// What recorders lose of full buses.
+    /// The losses of recorders on full buses.
     Recording(RecordingPlan),
-    /// None, with the reason: a figure of the papers that this version cannot measure.
+    /// No measurement, with the reason: a figure of the papers that this version cannot measure.
     Missing(String),
 }
 
-/// The set of studies with which it is run.
+/// The set of studies that a study belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Set {
@@ -74,7 +74,7 @@ pub enum Bus {
     Sja1000,
     /// canwire's buses: bits, arbitration, hardware stamps.
     Wire,
-    /// As sja1000; canprobe measures.
+    /// QEMU's CAN bus as in sja1000, with canprobe as the instrument.
     Probe,
 }
 
@@ -95,13 +95,13 @@ impl Bus {
 pub struct Lab {
     /// The kernels; one run and one result file for each.
     pub kernels: Vec<String>,
-    /// `real` or `virtual`.
+    /// The clock: `real` or `virtual`.
     pub clock: ClockName,
     pub cpus: u8,
     /// Runs of each kernel, each with another seed of the jitter and a result file of its own.
     #[serde(default = "one_boot")]
     pub boots: u32,
-    /// Virtual clock: an instruction takes 2^shift ns.
+    /// The duration of an instruction in the virtual clock: 2^shift ns.
     #[serde(default)]
     pub shift: u8,
     /// The bus of the testbed's interfaces.
@@ -135,13 +135,13 @@ pub struct PingPlan {
     /// The largest random addition to the time between two pings, ns.
     #[serde(default, deserialize_with = "duration::deserialize")]
     pub jitter: u64,
-    /// Its seed: another one for each boot.
+    /// The seed of the random additions: another one for each boot.
     #[serde(skip, default = "seed")]
     pub seed: u64,
-    /// Names of [`super::load::Load`].
+    /// The names of loads, as in [`super::load::Load`].
     #[serde(default = "super::plan::no_load")]
     pub loads: Vec<String>,
-    /// [`super::tuning::Tuning`]s.
+    /// The tunings, as in [`super::tuning::Tuning`].
     #[serde(default = "usual")]
     pub tuning: Vec<String>,
     pub pairs: Vec<PingPair>,
@@ -168,7 +168,7 @@ struct File {
     source: String,
     #[serde(default)]
     set: Set,
-    /// The reason why it cannot be measured.
+    /// The reason why the study cannot be measured.
     missing: Option<String>,
     #[serde(default)]
     lab: Lab,
@@ -178,7 +178,7 @@ struct File {
     recording: Option<RecordingPlan>,
     #[serde(default)]
     paper: PaperFigures,
-    /// An earlier version had ceilings in study files.
+    /// The ceilings that an earlier version had in study files.
     ceiling: Option<toml::Value>,
     #[serde(default)]
     claim: Vec<Claim>,
@@ -199,7 +199,7 @@ struct SyscallsPlan {
 #[serde(deny_unknown_fields)]
 struct PaperFigures {
     machine: String,
-    /// Median or cost by canter's name of the method, under the study's first condition.
+    /// The median or cost of each method, by canter's name, under the study's first condition.
     #[serde(default)]
     ns: BTreeMap<String, u64>,
     /// The paper's figures for other conditions, or more of a distribution.
@@ -310,19 +310,19 @@ impl Study {
         })
     }
 
-    /// The same study with another number of frames; the frames of [syscalls] stay.
+    /// This study with another number of frames; the frames of [syscalls] stay.
     #[must_use]
     pub fn with_frames(mut self, amount: Amount) -> Self {
         match &mut self.kind {
-            Kind::Latency(plan) => plan.count = amount.of(plan.count),
-            Kind::Ping(plan) => plan.count = amount.of(plan.count),
-            Kind::Recording(plan) => plan.frames = amount.of(plan.frames),
+            Kind::Latency(plan) => plan.count = amount.frames(plan.count),
+            Kind::Ping(plan) => plan.count = amount.frames(plan.count),
+            Kind::Recording(plan) => plan.frames = amount.frames(plan.frames),
             Kind::Syscalls(_) | Kind::Missing(_) => {}
         }
         self
     }
 
-    /// The same study in its boot of this number, counted from 1: with its own seed of the jitter.
+    /// This study in the boot of this number, counted from 1, with another seed of the jitter for each boot.
     #[must_use]
     pub fn in_boot(mut self, number: u32) -> Self {
         match &mut self.kind {
@@ -384,13 +384,13 @@ impl PingPlan {
         Ok(self)
     }
 
-    /// The number of its series.
+    /// The number of series of the plan.
     pub fn cases(&self) -> usize {
         self.loads.len() * self.tuning.len() * self.pairs.len()
     }
 }
 
-/// Fowler, Noll and Vo's hash, 1a, 64 bits: the same in every version of the compiler.
+/// A number that identifies a text, in every version of the compiler: the hash of Fowler, Noll and Vo, 1a, 64 bits.
 fn number_of(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |number, byte| (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

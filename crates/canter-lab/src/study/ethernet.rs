@@ -8,11 +8,11 @@ const NAMESPACE: &str = "canter-pc";
 const OTHER: &str = "eth0";
 const GATEWAY: &str = "eth1";
 
-/// Both cards, up, with addresses.
+/// The network of an Ethernet load: two cards that are up and have addresses.
 pub struct Ethernet {
     pub gateway_address: String,
     pub other_address: String,
-    /// Set when the other side is a namespace of this machine.
+    /// The namespace of the other side, if that is on this machine.
     namespace: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ impl Ethernet {
         all
     }
 
-    /// The gateway's card, for its interrupts, and the other one.
+    /// The names of the gateway's card, for its interrupts, and of the other one.
     pub const CARDS: [&str; 2] = [GATEWAY, OTHER];
 }
 

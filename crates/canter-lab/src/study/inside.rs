@@ -24,7 +24,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 pub enum Event {
     /// A study begins on this machine.
     Begin { study: String, environment: Box<Environment> },
-    /// A case has its figures, or the reason why it has none.
+    /// A case has its series, or the reason why it has none.
     Case { study: String, case: Box<Case> },
     /// All cases of a study were tried.
     End { study: String },
@@ -35,15 +35,15 @@ pub enum Event {
 /// A case of a study: one combination of its conditions; all system calls together.
 #[derive(Serialize, Deserialize)]
 pub struct Case {
-    /// Its number within the study.
+    /// The case's number within the study.
     pub number: usize,
-    /// What was done, for the progress line.
+    /// The description of the case, for the progress line.
     pub what: String,
     pub weight: u64,
     pub series: Vec<Series>,
 }
 
-/// Which cases a run has already: `2011-fig8=0,1,5`.
+/// The cases that a run has already: `2011-fig8=0,1,5`.
 #[derive(Clone, Debug)]
 pub struct Skip {
     study: String,
@@ -86,7 +86,7 @@ pub fn in_guest(studies: &[Study], skip: &[Skip]) -> failure::Result {
     Ok(Exit::Done)
 }
 
-/// Measures one study here, but for the cases that are `known`. What fails is reported; only an interruption is an error.
+/// Measures one study here, but for the cases that are `known`. A failure is reported; only an interruption is an error.
 pub fn measure(
     study: &Study,
     bed: &Bed,

@@ -20,13 +20,13 @@ use std::{
 
 const NAME: &str = "unfinished.jsonl";
 
-/// A line.
+/// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
-    /// The first one: what is measured, and by what.
+    /// The first line: the plan of the run.
     Plan(Vec<String>),
-    /// A unit's machine: its cases follow, those before it are void if they are of another machine.
+    /// The machine of a unit: the unit's cases follow, and those of another machine before this line are void.
     Begin {
         unit: String,
         environment: Box<Environment>,
@@ -36,7 +36,7 @@ enum Line {
         number: usize,
         series: Vec<Series>,
     },
-    /// A unit's result is complete.
+    /// The result of a unit is complete.
     Done {
         unit: String,
     },
@@ -73,7 +73,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Takes over what an unfinished run has measured. A last line without its end, or damaged, was being written.
+    /// Reads what an unfinished run has measured. A last line without its end is ignored, because it was being written.
     fn replay(&mut self, text: &str, plan: &[String]) -> failure::Result<()> {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let read = |line: &str| serde_json::from_str::<Line>(line).ok();
@@ -95,7 +95,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads any text as a journal, with the plan that it has itself.
+    /// Reads any text as a journal, with the plan in its first line.
     pub fn of_text(path: &Path, text: &str) -> failure::Result<Self> {
         let plan = match serde_json::from_str(text.lines().next().unwrap_or_default()) {
             Ok(Line::Plan(plan)) => plan,
@@ -137,7 +137,7 @@ impl Journal {
         cases.flatten().cloned().collect()
     }
 
-    /// A unit begins on a machine. Whether cases of another one were thrown away.
+    /// Begins a unit on a machine; returns whether cases of another machine were dropped.
     pub fn begin(&mut self, unit: &str, environment: &Environment) -> bool {
         let progress = self.units.entry(unit.to_owned()).or_default();
         let same = progress.environment.as_ref().is_none_or(|before| is_same_machine(before, environment));
@@ -164,12 +164,12 @@ impl Journal {
         self.append(&Line::Done { unit: unit.to_owned() })
     }
 
-    /// The run is complete: the next run starts from the beginning.
+    /// Removes the journal of a complete run: the next run starts from the beginning.
     pub fn finish(&self) -> failure::Result<()> {
         fs::remove_file(&self.path).map_err(|error| trouble::of_file(&self.path, "delete", error))
     }
 
-    /// Writes all of it anew.
+    /// Writes the whole journal anew.
     fn write(&mut self, plan: &[String]) -> failure::Result<()> {
         let mut lines = vec![Line::Plan(plan.to_vec())];
         for (unit, progress) in &self.units {
@@ -200,7 +200,7 @@ fn in_json(line: &Line) -> String {
     serde_json::to_string(line).unwrap_or_default() + "\n" // numbers and strings only
 }
 
-/// What a run is made of; a journal with another plan is not continued.
+/// The inputs of a run; a journal with another plan is not continued.
 fn plan(units: &[Unit], amount: Amount) -> Vec<String> {
     let mut plan = vec![
         format!(
@@ -214,7 +214,7 @@ fn plan(units: &[Unit], amount: Amount) -> Vec<String> {
     plan
 }
 
-/// Kernel, clock, processors and emulator; the date and the interfaces may differ.
+/// Whether kernel, clock, processors and emulator are equal; the date and the interfaces may differ.
 fn is_same_machine(a: &Environment, b: &Environment) -> bool {
     let date = String::new();
     let bare = |environment: &Environment| Environment {

@@ -17,7 +17,7 @@ pub fn print() -> failure::Result {
     Ok(Exit::Done)
 }
 
-/// `6.12, 6.12-rt; 12 series; --all`, or why it cannot run.
+/// The description of a study, `6.12, 6.12-rt; 12 series; --all`, or the reason why it cannot run.
 fn state(study: &Study) -> String {
     let why = match &study.kind {
         Kind::Missing(why) => Some(why.clone()),

@@ -39,7 +39,7 @@ impl Load {
 }
 
 impl Default for Load {
-    /// None.
+    /// No load.
     fn default() -> Self {
         Self(&LOADS[0])
     }
@@ -94,7 +94,7 @@ impl Drop for Running {
     }
 }
 
-/// Which lines of a load run on this machine.
+/// The part of a load that runs on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     #[default]
@@ -103,9 +103,9 @@ pub enum Part {
     Other,
 }
 
-/// A load counts as running when each of its processes has used this much processor time, in ticks of 10 ms.
+/// The processor time that each process of a running load has used at least, in ticks of 10 ms.
 const SETTLED_TICKS: u64 = 5;
-/// Timeout for a load to run.
+/// Timeout of starting a load.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Starts a load on a processor of the gateway.

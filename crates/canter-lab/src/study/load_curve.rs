@@ -24,7 +24,7 @@ pub fn of(series: &[Series]) -> Vec<Series> {
     curves
 }
 
-/// The points of the curve of this method and condition, which is added unless it is there.
+/// The points of the curve of this method and condition, which is added unless it exists.
 pub fn points_of<'a>(
     curves: &'a mut Vec<Series>,
     one: &Series,

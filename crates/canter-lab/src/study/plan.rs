@@ -11,39 +11,39 @@ use serde::Deserialize;
 /// is the time from an interrupt's cause to its handler.
 pub const NO_GATEWAY: &str = "interrupt";
 
-/// `[latency]` in a study file.
+/// The part `[latency]` of a study file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyFile {
-    /// Methods, as for `canter gateway --method`.
+    /// The methods, as for `canter gateway --method`.
     methods: Vec<String>,
     #[serde(default = "one_at_a_time")]
     traffic: Vec<String>,
     #[serde(default = "no_load")]
     loads: Vec<String>,
-    /// `all`, `eff=80`, `sff=2048`, `masked=80`, `hops=3`, `and`, …
+    /// The rules, such as `all`, `eff=80`, `sff=2048`, `masked=80`, `hops=3` or `and`.
     #[serde(default = "all_frames")]
     rules: Vec<String>,
     lens: Vec<u8>,
     count: u64,
     #[serde(default)]
     fd: bool,
-    /// One at a time: from the arrival of a frame to the sending of the next.
+    /// The pause between the arrival of a frame and the sending of the next, of frames one at a time.
     #[serde(default = "gap")]
     gap: String,
-    /// A random addition to the gap, up to this time.
+    /// The largest random addition to the gap.
     #[serde(default = "nothing")]
     jitter: String,
-    /// Priority of user-space gateways under SCHED_FIFO; 0: none.
+    /// The priority of user-space gateways under SCHED_FIFO; 0: none.
     #[serde(default)]
     realtime: u8,
-    /// Priorities of the gateway's interrupt threads on RT kernels; 0: unchanged.
+    /// The priorities of the gateway's interrupt threads on RT kernels; 0: unchanged.
     #[serde(default = "as_they_are")]
     irq_priorities: Vec<u8>,
     /// Whether the latencies are also stored in order of time.
     #[serde(default)]
     timeline: bool,
-    /// Instead of latencies: the run times of the interrupt handler of the card at this end.
+    /// The card whose interrupt handler's run times are measured instead of latencies.
     handler: Option<End>,
 }
 
@@ -99,7 +99,7 @@ pub struct LatencyPlan {
     pub handler: Option<End>,
 }
 
-/// One combination.
+/// One combination of the conditions.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub method: String,
@@ -188,7 +188,7 @@ impl Case {
         }
     }
 
-    /// `can-gw, flood, load cpu, eff=80`: for the progress line.
+    /// The case in words for the progress line: `can-gw, flood, load cpu, eff=80`.
     pub fn label(&self) -> String {
         let mut words = vec![self.method.clone(), self.traffic.to_string()];
         if !self.load.is_none() {
@@ -204,7 +204,7 @@ impl Case {
         words.join(", ")
     }
 
-    /// The duration relative to the simplest case, by experience: for the estimate of the remaining time.
+    /// The duration relative to the simplest case, by experience, for the estimate of the remaining time.
     pub fn weight(&self) -> u64 {
         let work = if self.load.is_none() { 2 } else { 8 };
         work + self.rules.jobs() / 128

@@ -15,20 +15,20 @@ use recorder::{Assignment, Recorder};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// How many buses, how fast, and who records them.
+/// The plan of a study of recorders: the buses, their bit rates, and the recorders.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordingPlan {
     pub buses: u32,
-    /// In bit/s, of all buses.
+    /// The bit rates of all buses, in bit/s.
     pub bitrates: Vec<u32>,
-    /// Frames on each bus.
+    /// The number of frames on each bus.
     pub frames: u64,
-    /// Bytes of random data in each.
+    /// The number of bytes of random data in each frame.
     pub len: u8,
-    /// MiB in which frames may wait for the recorder, in the kernel and in its own queues together.
+    /// The memory in which frames may wait for the recorder, in the kernel and in its own queues together, in MiB.
     pub memory: u32,
-    /// Names of recorders.
+    /// The names of the recorders.
     pub recorders: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl RecordingPlan {
         Ok(self)
     }
 
-    /// The number of its series.
+    /// The number of series of the plan.
     pub fn cases(&self) -> usize {
         self.bitrates.len() * self.recorders.len()
     }
@@ -134,7 +134,7 @@ fn record(plan: &RecordingPlan, case: &Case) -> failure::Result<Series> {
     })
 }
 
-/// What a controller's FIFO lost no recorder could receive; the rest was lost in sockets and rings.
+/// The losses by place: no recorder could receive what a controller's FIFO lost; the rest was lost in sockets and rings.
 fn ledger(sent: &Sent, received: u64) -> Ledger {
     let missing = sent.frames.saturating_sub(received);
     let controller = missing.min(sent.wire.overruns);

@@ -36,11 +36,11 @@ pub const GREETING_TIMEOUT: Duration = Duration::from_secs(60);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the far side may take to end, before the near side kills the command that carries it.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the near side checks whether that command has ended.
+/// The period at which the near side checks whether that command has ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// How long to wait for another line of standard error after the end.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(200);
-/// How often the far side checks for a signal.
+/// The period at which the far side checks for a signal.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The first line of the far side.
@@ -62,12 +62,12 @@ type Answer = Result<Counts, Refusal>;
 
 #[derive(Serialize, Deserialize)]
 enum Refusal {
-    /// The far machine cannot.
+    /// The far machine cannot do this, for this reason.
     Unable(String),
     Failed(String),
 }
 
-/// What must be the same on both sides.
+/// The version that must be equal on both sides.
 fn build() -> String {
     let Build { commit, sources } = Build::current();
     format!("{} (commit {commit:?}, sources {sources})", env!("CARGO_PKG_VERSION"))
@@ -75,18 +75,18 @@ fn build() -> String {
 
 /// A gateway on another machine.
 pub struct Remote {
-    /// The command that starts programs there.
+    /// The command that starts programs on the other machine.
     by: String,
     process: Child,
-    /// `None`: the far side is lost.
+    /// The input of the far side; `None`: the far side is lost.
     orders: Option<ChildStdin>,
     answers: Receiver<String>,
-    /// Lines of standard error.
+    /// The lines of the far side's standard error.
     complaints: Receiver<String>,
     addresses: Option<[String; 2]>,
     load: Option<Running>,
     stop: Arc<AtomicBool>,
-    /// Ctrl-C, which also ends ssh.
+    /// The flag that Ctrl-C sets, which also ends ssh.
     interrupted: Arc<AtomicBool>,
 }
 

@@ -9,7 +9,7 @@ use std::{fmt, fmt::Write, str::FromStr};
 const SFF_ALL: u32 = 2048;
 /// The papers' largest number of jobs.
 const FILTERS_MAX: u32 = 2048;
-/// can-gw forwards a frame at most six times, including the last interface.
+/// The maximum number of virtual interfaces on the way: can-gw forwards a frame at most six times.
 const HOPS_MAX: u32 = 5;
 /// The identifier of the test frame for extended filters.
 const EFF_ID: &str = "12345678";
@@ -20,13 +20,13 @@ const VIA: &str = "canterhop";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Rules {
-    /// Every frame, unchanged.
+    /// One rule for every frame, which changes nothing.
     All,
-    /// This number of rules with a filter each; the one that the kernel checks last matches.
+    /// A number of rules with a filter each, of which the one that the kernel checks last matches.
     Filters(Filter, u32),
     /// One rule that changes each frame.
     Change(Change),
-    /// This number of virtual interfaces on the way.
+    /// A number of virtual interfaces on the way.
     Hops(u32),
 }
 
@@ -81,7 +81,7 @@ impl Change {
         }
     }
 
-    /// The line of a rule file. It changes the last payload bytes, never the frame's number in the first two.
+    /// The line of a rule file, which changes the last payload bytes, never the frame's number in the first two.
     fn line(self) -> &'static str {
         match self {
             Self::And => "and = { data = \"FFFF00FFFFFFFFFF\" }",
@@ -178,7 +178,7 @@ impl Rules {
         Some(Varied { name: name.to_owned(), unit: String::new(), value: value.into() })
     }
 
-    /// How many rules.
+    /// The number of rules.
     pub fn jobs(&self) -> u64 {
         if let Self::Filters(_, count) = self { u64::from(*count) } else { 1 }
     }

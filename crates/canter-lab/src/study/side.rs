@@ -41,11 +41,11 @@ pub struct Order {
     /// The rules, as in a study file.
     pub rules: String,
     pub load: Load,
-    /// Priority of user-space gateways under SCHED_FIFO; 0: none.
+    /// The priority of user-space gateways under SCHED_FIFO; 0: none.
     pub realtime: u8,
-    /// Priority of the threads of the gateway's interrupts; 0: unchanged.
+    /// The priority of the threads of the gateway's interrupts; 0: unchanged.
     pub irq_priority: u8,
-    /// The gateway forwards FD frames.
+    /// Whether the gateway forwards FD frames.
     pub fd: bool,
 }
 
@@ -59,7 +59,7 @@ pub trait Side {
     fn end(&mut self) -> failure::Result<Counts>;
     /// The gateway's interfaces, if they are on this machine.
     fn interfaces(&self) -> failure::Result<Vec<Interface>>;
-    /// Set by Ctrl-C, and when the gateway's machine is lost: it ends a measurement.
+    /// The flag that ends a measurement, set by Ctrl-C and when the gateway's machine is lost.
     fn stop(&self) -> &AtomicBool;
     /// Whether no order reaches the gateway's machine any more.
     fn is_lost(&self) -> bool {
@@ -84,7 +84,7 @@ pub struct Place {
     pub addresses: Option<[String; 2]>,
 }
 
-/// This machine.
+/// The side of the gateway on this machine.
 pub struct Local {
     place: Place,
     ethernet: Option<Ethernet>,
@@ -106,19 +106,19 @@ struct Started {
 /// The running gateway.
 enum Gateway {
     Process(child::Gateway),
-    /// No gateway.
+    /// There is no gateway.
     Nothing,
-    /// Jobs of can-gw, made by `canter rules apply --keep`: these, and none of those that were there before.
+    /// The jobs of can-gw that `canter rules apply --keep` has made, without earlier ones.
     Jobs(Vec<Job>),
 }
 
 impl Local {
-    /// Does not bring up any interface.
+    /// The side with these interfaces, none of which is brought up.
     pub fn new(place: Place) -> failure::Result<Self> {
         Ok(Self { place, ethernet: None, running: None, fitted: Vec::new(), stop: interrupt_flag()? })
     }
 
-    /// Brings its two interfaces up.
+    /// Brings the side's two interfaces up.
     pub fn set_up(&self, rate: Rate) -> failure::Result<()> {
         [&self.place.input, &self.place.output].into_iter().try_for_each(|name| set_up(name, rate).map(drop))
     }
@@ -310,7 +310,7 @@ impl Gateway {
     }
 }
 
-/// The jobs that were not there before. A job may be there twice.
+/// The jobs that did not exist before. A job may exist twice.
 fn added(after: Vec<Job>, before: &[Job]) -> Vec<Job> {
     let mut before: Vec<&Job> = before.iter().collect();
     let mut is_new = |job: &Job| match before.iter().position(|old| *old == job) {

@@ -110,11 +110,11 @@ fn exact() -> Bed {
 
 /// A step of a measurement.
 pub enum Step<'a> {
-    /// All interfaces are up.
+    /// A step: all interfaces are up.
     Begun(&'a [Interface]),
-    /// The case of this number has its figures, or the reason why it has none.
+    /// A step: the case of this number has its series, or the reason why it has none.
     Measured(usize, &'a Case, Box<Series>),
-    /// A case failed, for this reason; the others go on.
+    /// A step: a case failed, for this reason; the others continue.
     Failed(&'a Case, String),
 }
 
@@ -162,7 +162,8 @@ impl Bed {
         place_interrupts(&names, GATEWAY_CPU)
     }
 
-    /// With a load, the meter has the highest priority, as in the papers; also with a gateway under SCHED_FIFO, which
+    /// The meter's options. With a load, the meter has the highest priority, as in the papers; also with a gateway under
+    /// SCHED_FIFO, which
     /// may never sleep. No progress bar: nobody watches this process.
     fn meter(&self, load: Load, gateways: u8) -> Common {
         const PRIORITY: u8 = 95;

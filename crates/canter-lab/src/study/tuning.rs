@@ -7,14 +7,14 @@ use std::{fs, path::PathBuf, str::FromStr};
 
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
-/// Frames that the network's soft interrupt handles before it yields the processor.
+/// The number of frames that the network's soft interrupt handles before it yields the processor.
 const NETDEV_BUDGET: &str = "/proc/sys/net/core/netdev_budget";
 
-/// `irq-priority=90`, `netdev-budget=30`, or empty: no change.
+/// A change of a kernel setting: `irq-priority=90`, `netdev-budget=30`, or empty: no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuning {
     Usual,
-    /// 1…99; only where interrupts are threads (PREEMPT_RT).
+    /// The priority of interrupt threads, 1…99; only where interrupts are threads (PREEMPT_RT).
     InterruptPriority(u8),
     NetdevBudget(u32),
 }
@@ -101,7 +101,7 @@ fn handlers_are_threads() -> bool {
     has("/sys/kernel/realtime", "1") || has("/proc/cmdline", "threadirqs")
 }
 
-/// On PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
+/// The threads of interrupts: on PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
 fn interrupt_threads(interfaces: &[&str]) -> Vec<String> {
     let is_theirs = |folder: &PathBuf| {
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();

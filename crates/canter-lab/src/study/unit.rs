@@ -13,9 +13,9 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Unit {
     pub study: Study,
-    /// `None`: the kernel of this machine.
+    /// The kernel of the lab; `None`: the kernel of this machine.
     pub kernel: Option<String>,
-    /// Its boot, counted from 1.
+    /// The number of the unit's boot, counted from 1.
     pub boot: u32,
 }
 
@@ -23,14 +23,15 @@ pub struct Unit {
 const TIMEOUT: Duration = Duration::from_secs(12 * 3600);
 /// The duration of a boot, in units of [`Case::weight`].
 pub const BOOT_WEIGHT: u64 = 20;
-/// The durations of all system calls, and of a series of round-trip times.
+/// The duration of all system calls.
 pub const SYSCALLS_WEIGHT: u64 = 30;
+/// The duration of a series of round-trip times.
 pub const PING_WEIGHT: u64 = 4;
 /// The duration of recording many buses once.
 pub const RECORDING_WEIGHT: u64 = 40;
 
 impl Unit {
-    /// The name of its result file without the extension.
+    /// The name of the unit's result file without the extension.
     pub fn name(&self) -> String {
         let kernel = self.kernel.as_ref().filter(|_| self.study.lab.kernels.len() > 1);
         let kernel = kernel.map_or(String::new(), |kernel| format!(".{kernel}"));
@@ -38,7 +39,7 @@ impl Unit {
         format!("{}{kernel}{boot}", self.study.name)
     }
 
-    /// Its duration, in units of [`Case::weight`].
+    /// The unit's duration, in units of [`Case::weight`].
     pub fn weight(&self) -> u64 {
         match &self.study.kind {
             Kind::Latency(plan) => {
@@ -53,7 +54,7 @@ impl Unit {
     }
 }
 
-/// A study's units: on its kernels, on the kernel `on`, or on this machine. A study that cannot be measured has none.
+/// A study's units: on its kernels, on the given kernel, or on this machine. A study that cannot be measured has none.
 pub fn of(study: &Study, on: Option<&str>, here: bool, boots: Option<u32>) -> Vec<Unit> {
     if let Kind::Missing(_) = study.kind {
         return Vec::new();
@@ -81,7 +82,7 @@ pub fn names_of(set: Set) -> failure::Result<Vec<String>> {
 
 /// Units that are measured in one boot.
 pub struct Boot {
-    /// Which boot of its studies it is, counted from 1.
+    /// The number of the boot, counted from 1.
     pub number: u32,
     pub machine: Machine,
     pub units: Vec<Unit>,

@@ -8,9 +8,9 @@ use std::{
     path::Path,
 };
 
-/// The list's name in the entry.
+/// The name of an entry's list of files.
 const NAME: &str = ".canter";
-/// The list's first line: the version of the cache.
+/// The first line of an entry's list: the version of the cache.
 const VERSION: &str = "canter cache 1";
 
 /// Writes the list of the files in `folder`: size, time in seconds and path of each.

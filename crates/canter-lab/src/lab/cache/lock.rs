@@ -11,7 +11,7 @@ use std::{
     time::SystemTime,
 };
 
-/// Whether others may hold the lock, too.
+/// Whether others may hold a lock too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holders {
     One,
@@ -68,7 +68,7 @@ impl Locks {
         Path::new(&format!("/proc/{process}")).exists().then_some(process)
     }
 
-    /// When the lock was taken last.
+    /// The time at which the lock was last taken.
     pub fn last_taken(&self, name: &str) -> Option<SystemTime> {
         fs::metadata(self.path(name)).ok()?.modified().ok()
     }

@@ -15,7 +15,7 @@ use std::{
 const UNBOUNDED: [&str; 5] = ["apt", "headers", "kernels", "roots", "sources"];
 /// The folder of saved machines.
 pub const MACHINES: &str = "machines";
-/// Those with an entry for each change of a source or a kernel: without a bound they would grow for ever.
+/// Folders with an entry for each change of a source or a kernel, which would grow without bound.
 const BOUNDED: [Bounded; 4] = [
     Bounded { folder: "builds", noun: "module build", most: 64, reports: Progress::say },
     Bounded { folder: "drivers", noun: "module build", most: 64, reports: Progress::say },
@@ -31,15 +31,15 @@ const UNUSED_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Clone, Copy)]
 struct Bounded {
     folder: &'static str,
-    /// What an entry is.
+    /// The noun for an entry, in messages.
     noun: &'static str,
-    /// The number of entries that stay, those used last.
+    /// The maximum number of entries; those used last stay.
     most: usize,
-    /// How a user learns of removals: of what nobody has asked for, such as a saved machine, with -v only.
+    /// Reports a removal; of what nobody has asked for, such as a saved machine, only with -v.
     reports: fn(&Progress, &str),
 }
 
-/// What was removed.
+/// The number and size of removed entries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Removed {
     entries: usize,
@@ -164,7 +164,7 @@ pub fn clean(cache: &Cache) -> Vec<String> {
     [vec![done], kept].concat()
 }
 
-/// `1 entry`, `2 entries`.
+/// A number with its noun: `1 entry`, `2 entries`.
 fn counted(number: usize, noun: &str) -> String {
     match (number, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
@@ -173,7 +173,7 @@ fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// `12 MB`.
+/// A size for messages: `12 MB`.
 fn size(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::lab::arch::Arch;
 
-    /// As a Fedora has them in /lib/modules.
+    /// Releases as Fedora has them in /lib/modules.
     const FEDORA: [&str; 5] = [
         "6.11.4-301.fc41.x86_64",
         "6.12.9-200.fc41.x86_64",
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(series_of(&releases), "6.11 or 6.12 or 6.12-rt");
     }
 
-    /// /lib/modules of a Fedora: without PVH in its configuration, so that nothing is unpacked.
+    /// Makes the /lib/modules of a Fedora whose configuration lacks PVH, so that nothing is unpacked.
     fn host() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for release in FEDORA {

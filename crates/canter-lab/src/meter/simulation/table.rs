@@ -73,7 +73,7 @@ impl Row {
         latencies[(latencies.len() * percent).div_ceil(100) - 1]
     }
 
-    /// Frames received per second.
+    /// The number of frames received per second.
     fn throughput(&self) -> u64 {
         let last_ns = self.measured.arrivals.iter().map(|arrival| arrival.passage.routed_ns).max();
         self.measured.tally.received * 1_000_000_000 / last_ns.unwrap()

@@ -36,29 +36,29 @@ use std::{
 
 pub const MEGABIT: BitRate = BitRate::classic(1_000_000);
 
-/// As good as dead: a frame takes a minute.
+/// The bit rate of a dead bus: a frame takes a minute.
 const DEAD: BitRate = BitRate::classic(1);
 
 /// The gateway's processing time for a batch, between receiving and sending.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// ns for the first frame.
+    /// The time for the first frame, in ns.
     pub first_ns: u64,
-    /// ns for each further one.
+    /// The time for each further frame, in ns.
     pub further_ns: u64,
-    /// A random addition, up to this many ns.
+    /// The largest random addition to a time, in ns.
     pub jitter_ns: u64,
     /// Frames per batch.
     pub batch_frames: usize,
 }
 
 impl Service {
-    /// Like read+write: every frame takes the same time.
+    /// A gateway like read+write: every frame takes the same time.
     pub fn one_at_a_time(first_ns: u64) -> Self {
         Self { first_ns, further_ns: 0, jitter_ns: 0, batch_frames: 1 }
     }
 
-    /// Like recvmmsg+sendmmsg: each further frame of a batch takes a tenth of the time.
+    /// A gateway like recvmmsg+sendmmsg: each further frame of a batch takes a tenth of the time.
     pub fn batching(first_ns: u64) -> Self {
         Self { further_ns: first_ns / 10, batch_frames: BATCH_FRAMES, ..Self::one_at_a_time(first_ns) }
     }
@@ -75,23 +75,23 @@ pub struct Testbed {
     pub name: String,
     pub service: Service,
     pub gather: bool,
-    /// Frames that fit into the gateway's receive queue.
+    /// The number of frames that fit into the gateway's receive queue.
     pub queue_frames: u32,
     pub traffic: Traffic,
     pub count: u64,
     pub frame: Frame,
     /// The bit rates of the sender's and the routed bus.
     pub rates: [BitRate; 2],
-    /// The gateway hangs after this number of received frames.
+    /// The number of received frames after which the gateway hangs.
     pub hangs_after: u64,
     /// The bus that stops carrying frames, and the time.
     pub dies: (&'static str, u64),
-    /// The meter wakes up late by up to this many ns.
+    /// The largest delay of the meter's waking up, in ns.
     pub oversleep_ns: u64,
     pub seed: u64,
 }
 
-/// The outcome.
+/// The outcome of a simulation.
 #[derive(Debug)]
 pub struct Measured {
     pub tally: Tally,
@@ -203,7 +203,7 @@ impl Testbed {
     }
 }
 
-/// Returns received frames after the gateway's processing time.
+/// A receiver that returns frames after the gateway's processing time.
 struct Served {
     inner: Box<dyn Receive>,
     world: World,
@@ -247,13 +247,13 @@ struct Gateway {
     route: Route,
     /// The time at which the received frames are processed.
     ready_ns: Arc<AtomicU64>,
-    /// The time at which it retries a full output.
+    /// The time at which the gateway retries a full output.
     again_ns: u64,
     hangs_after: u64,
 }
 
 impl Gateway {
-    /// Runs until `now_ns`; returns the time of the next event.
+    /// Runs the route until `now_ns`; returns the time of the next event.
     fn advance(&mut self, now_ns: u64) -> Option<u64> {
         if now_ns < self.again_ns {
             return Some(self.again_ns);
@@ -281,7 +281,7 @@ impl Gateway {
     }
 }
 
-/// Moves the clock from one event to the next.
+/// Surroundings that move the clock from one event to the next.
 struct Simulation {
     world: World,
     gateway: Gateway,

@@ -24,7 +24,7 @@ use std::{
 /// The most frames a run may queue: 960 bytes each in the kernel.
 pub const FRAMES_MAX: u64 = 200_000;
 
-/// Created when no interface is given.
+/// The name of the temporary interface that is created when none is given.
 const VCAN: &str = "canter-v";
 const VXCAN: [&str; 2] = ["canter-x0", "canter-x1"];
 
@@ -36,11 +36,11 @@ const DELIVERY_WAIT_NS: u64 = 1_000_000;
 /// Interfaces to measure on.
 pub struct Bench {
     sockets: Links,
-    /// Two character devices of one bus.
+    /// The two character devices of one bus, if they are given.
     devices: Option<Links>,
     made: Vec<Made>,
     frame: Frame,
-    /// When set, the remaining runs are skipped.
+    /// The flag that skips the remaining runs.
     interrupted: Arc<AtomicBool>,
     /// The time that two clock readings add to a timed call.
     clock_ns: u64,
@@ -49,16 +49,16 @@ pub struct Bench {
 /// The pairs of interfaces that frames pass.
 #[derive(Clone)]
 struct Links {
-    /// Receivers are measured on the second, while the first sends.
+    /// A pair of interfaces for receivers, which are measured on the second while the first sends.
     receiving: [Interface; 2],
-    /// Senders are measured on the first, while the second receives.
+    /// A pair of interfaces for senders, which are measured on the first while the second receives.
     sending: [Interface; 2],
     sender: &'static str,
     reader: &'static str,
 }
 
 impl Links {
-    /// Of the devices `/dev/canchar0,/dev/canchar1`.
+    /// The links of the devices `/dev/canchar0,/dev/canchar1`.
     fn of_devices(names: &str) -> failure::Result<Self> {
         let Some((near, far)) = names.split_once(',') else {
             let why = format!("{names}: expected two devices of one bus: /dev/canchar0,/dev/canchar1");
@@ -69,7 +69,7 @@ impl Links {
         Ok(Self::between(found.clone(), found))
     }
 
-    /// With the methods that fit the interfaces' carriers.
+    /// Links with the methods that fit the interfaces' carriers.
     fn between(receiving: [Interface; 2], sending: [Interface; 2]) -> Self {
         let usual = sending[0].carrier.usual;
         Self { receiving, sending, sender: usual.transmit, reader: usual.receive_spinning }
@@ -277,7 +277,7 @@ fn by(name: &str) -> Result<TransmitMethod> {
     name.parse()
 }
 
-/// A receive queue that holds all these frames.
+/// The options of a receive queue that holds all these frames.
 fn whole_queue(frames: u64) -> ReceiveOptions {
     ReceiveOptions { queue_frames: Some(frames as u32 + 1), whole_queue: true, ..ReceiveOptions::default() }
 }

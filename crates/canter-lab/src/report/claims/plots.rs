@@ -10,12 +10,12 @@ use canter_measure::verdicts::{Allowed, Labelled, Plot, PlotLine, Quantity, Verd
 const WIDTH: f64 = 340.0;
 const LEFT: f64 = 10.0;
 const RIGHT: f64 = 330.0;
-/// Ranges wider than this factor have a logarithmic axis.
+/// The factor above which a range has a logarithmic axis.
 const WIDE: f64 = 25.0;
 /// A gap to the values on either side, as a share of the range.
 const MARGIN: f64 = 0.12;
 
-/// Empty when the verdict rests on no numbers.
+/// The drawing of a verdict; empty when it rests on no numbers.
 pub fn of(verdict: &Verdict) -> String {
     match &verdict.plot {
         None => String::new(),
@@ -37,7 +37,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Around all of `values`. A share begins at 0.
+    /// An axis around all of `values`. The axis of a share begins at 0.
     fn around(values: impl Iterator<Item = f64>, quantity: Quantity, pixels: (f64, f64)) -> Self {
         let values = values.filter(|value| value.is_finite()).map(|value| quantity.shown(value));
         let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)));
@@ -172,7 +172,7 @@ struct Axes<'a> {
     allowed: &'a [Allowed],
 }
 
-/// Space for the vertical axis's labels.
+/// The space for the vertical axis's labels.
 const LABELS: f64 = 62.0;
 
 /// Lines over the number that was varied.
@@ -235,7 +235,7 @@ fn shade(svg: &mut Svg, allowed: &[Allowed], (x, y): (&Scale, &Axis), (top, bott
     svg.plain_path("allowed", &Path::through(upper.chain(lower)));
 }
 
-/// A single line has the verdict's colour; several have their own.
+/// The class of a line: a single line has the verdict's colour; several have their own.
 fn draw_line(svg: &mut Svg, n: usize, line: &PlotLine, (x, y): (&Scale, &Axis), several: bool) {
     let class = if several { marks::class(n) } else { String::new() };
     svg.group(&class, |svg| {
@@ -263,7 +263,7 @@ mod tests {
     use canter_measure::verdicts::Word;
     use proptest::prelude::*;
 
-    /// A number as a file may have it: any but infinite ones.
+    /// A number as a file may have it: any finite one.
     fn value() -> impl Strategy<Value = f64> {
         prop_oneof![-2.0..9.0_f64, 0.0..90_000.0_f64, prop::num::f64::NORMAL | prop::num::f64::ZERO]
     }

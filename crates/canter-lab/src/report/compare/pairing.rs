@@ -13,9 +13,9 @@ pub enum Across {
     Machine,
 }
 
-/// The same series of both sides, every repeat of it.
+/// A series that both sides may have, with every repeat.
 pub struct Pair<'a> {
-    /// Study, kernel and quantity: the heading above the method.
+    /// The heading above the method: study, kernel and quantity.
     pub heading: String,
     pub label: String,
     pub a: Vec<&'a Series>,

@@ -19,7 +19,7 @@ impl Decision {
         }
     }
 
-    /// The class of its style on the page.
+    /// The class of the verdict's style on the page.
     pub fn class(self) -> &'static str {
         match self {
             Self::Regression | Self::Invalid => "bad",
@@ -82,7 +82,7 @@ fn table(out: &mut String, group: &[&Compared], ink: Ink) {
     table.print(out, ink);
 }
 
-/// A, B, the change and its interval, formatted.
+/// The formatted cells of a statistic: A, B, the change and its interval.
 pub fn numbers(statistic: &ComparedStatistic) -> [String; 4] {
     let change = &statistic.change;
     let exact = change.low == change.high;
@@ -156,7 +156,7 @@ fn worst(comparison: &Comparison) -> String {
     format!("{}{more}", named.join(", "))
 }
 
-/// The test, and what it ignores.
+/// The sentence about the test and what it ignores.
 pub fn method(comparison: &Comparison) -> String {
     let both: Vec<&Compared> =
         comparison.series.iter().filter(|series| !series.statistics.is_empty()).collect();

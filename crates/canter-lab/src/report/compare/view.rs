@@ -16,7 +16,7 @@ struct ComparedRow {
     heading: String,
     label: String,
     statistic: &'static str,
-    /// A, B, the change, its interval.
+    /// The cells of a statistic: A, B, the change, its interval.
     numbers: [String; 4],
     verdict: &'static str,
     class: &'static str,

@@ -8,18 +8,18 @@ use crate::report::plot::{self, CHARACTER, WIDTH};
 use crate::report::svg::Svg;
 use canter_cli::{terminal::clip, units};
 
-/// Between the marks of two kernels.
+/// The distance between the marks of two kernels.
 const LANE: f64 = 5.0;
 const NAMES_MAX: usize = 36;
 
-/// Above the rows of a panel.
+/// The space above the rows of a panel.
 const HEADING: f64 = 26.0;
-/// Below all rows.
+/// The space below all rows.
 const AXIS: f64 = 24.0;
-/// Where the marks end.
+/// The right end of the marks.
 const RIGHT: f64 = WIDTH - 138.0;
 
-/// The height of a row; one with marks of a single kernel has that of its text.
+/// The height of a row; a row with marks of a single kernel has that of its text.
 fn row_height(panel: &Panel<'_>) -> f64 {
     let kernels = panel.rungs.iter().map(|rung| rung.marks.len()).max().unwrap_or(1);
     (LANE * kernels as f64 + 6.0).max(17.0)

@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 #[derive(Clone, Debug)]
 pub enum Criterion {
-    /// One statistic is so many times another.
+    /// The ratio of one statistic to another.
     Ratio(Box<Ratio>),
     /// Statistics of several series ascend.
     Order(Order),
@@ -34,7 +34,7 @@ pub enum Criterion {
     Knee(Box<Knee>),
     /// The share of lost frames.
     Lost(LostShare),
-    /// Nothing here can decide it, for this reason.
+    /// No series can decide the claim, for this reason.
     Cannot(String),
 }
 
@@ -42,7 +42,7 @@ pub enum Criterion {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundSide {
-    /// Between the paper's number divided and multiplied by the factor.
+    /// The statistic is between the paper's number divided and multiplied by the factor.
     #[default]
     About,
     AtLeast,
@@ -77,7 +77,7 @@ impl Bounds {
 }
 
 impl Criterion {
-    /// What the results say of it.
+    /// The outcome of the criterion with these results.
     pub fn decide(&self, evidence: &Evidence<'_>) -> Outcome {
         let outcome = match self {
             Self::Ratio(ratio) => ratio.decide(evidence),
@@ -106,10 +106,10 @@ impl Criterion {
     }
 }
 
-/// Points that a line needs to be one.
+/// The minimum number of points of a line.
 const POINTS: usize = 3;
 
-/// Refuses a factor within which nothing could lie.
+/// Refuses a factor that allows no value.
 fn check_factor(criterion: &str, within: f64) -> Result<(), String> {
     match within > 1.0 {
         true => Ok(()),

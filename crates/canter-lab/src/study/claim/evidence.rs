@@ -11,7 +11,7 @@ use canter_measure::{
     statistics::Estimate,
 };
 
-/// Boots that a worst case needs.
+/// The minimum number of boots for a worst case.
 pub const BOOTS: usize = 5;
 
 /// The results that were given, and the claim's own study.
@@ -30,10 +30,10 @@ pub struct FoundSeries<'a> {
     pub series: &'a Series,
 }
 
-/// One statistic: of each boot, with the file it is from.
+/// The estimates of a statistic.
 pub struct Sample {
     pub boots: Vec<(usize, Estimate)>,
-    /// The same statistic under the same condition, in other studies.
+    /// The values of the statistic under an equal condition in other studies.
     pub elsewhere: Vec<f64>,
 }
 
@@ -144,15 +144,15 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The same but for the number of frames.
+/// Whether two conditions are equal but for the number of frames.
 fn same_condition(a: &Condition, b: &Condition) -> bool {
     *a == Condition { frames: a.frames, ..b.clone() }
 }
 
 impl Sample {
-    /// The middle of all boots. From [`BOOTS`] boots on, the interval is that of the boots themselves (with five, it
-    /// contains the median of all possible boots with 94 %); with fewer, the union of their own intervals. What other
-    /// studies found widens it.
+    /// The median of all boots. From [`BOOTS`] boots on, the interval is that of the boots themselves (with five, it
+    /// contains the median of all possible boots with 94 %); with fewer, the union of their own intervals. The values of
+    /// other studies widen the interval.
     pub fn estimate(&self) -> Estimate {
         let estimates: Vec<_> = self.boots.iter().map(|(_, estimate)| *estimate).collect();
         widened(together(&estimates), &self.elsewhere)

@@ -7,16 +7,16 @@ use canter_measure::{statistics::Estimate, verdicts::Plot};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub word: Word,
-    /// In words, or why nothing was found.
+    /// The numbers in words, or the reason why there are none.
     pub found: String,
     /// The statistic that the bounds apply to, if it is one number.
     pub estimate: Option<Estimate>,
     pub bounds: Option<[f64; 2]>,
     /// The paper's own number.
     pub paper: Option<f64>,
-    /// How many boots it rests on.
+    /// The number of boots that the verdict rests on.
     pub boots: usize,
-    /// In a box, so that an outcome stays small.
+    /// The drawing, in a box, so that an outcome stays small.
     pub plot: Option<Box<Plot>>,
 }
 

@@ -10,30 +10,30 @@ use std::fmt;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
-    /// Unless given, the claim's own study.
+    /// The study; unless given, the claim's own.
     pub study: Option<String>,
-    /// `6.12-rt`; unless given, the first kernel of the claim's study.
+    /// The kernel, as `6.12-rt`; unless given, the first kernel of the claim's study.
     pub kernel: Option<String>,
     pub method: Option<String>,
     /// Other work on the machine: `cpu`.
     pub load: Option<String>,
-    /// `one-at-a-time`, `flood`, `period`, …
+    /// The kind of traffic, such as `one-at-a-time`, `flood` or `period`.
     pub traffic: Option<String>,
-    /// `120us`, of traffic `period`.
+    /// The period of traffic `period`: `120us`.
     pub period: Option<Period>,
-    /// Share of the bus in per cent, of traffic `load`.
+    /// The share of the bus in per cent of traffic `load`.
     pub percent: Option<u32>,
     pub rules: Option<Rules>,
     /// The kind of the varied rules, or a tuning: `masked EFF`, `irq-priority=90`; empty: none.
     pub variant: Option<String>,
-    /// System calls: `send` or `receive`.
+    /// The direction of system calls: `send` or `receive`.
     pub direction: Option<String>,
-    /// System calls: frames at once.
+    /// The frames per system call.
     pub batch: Option<u32>,
     pub len: Option<u32>,
     /// The number that was varied: filters, virtual interfaces.
     pub varied: Option<u64>,
-    /// A curve's point: frames/s.
+    /// The point of a curve, in frames/s.
     pub rate: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl TryFrom<String> for Period {
 }
 
 impl Selector {
-    /// Itself, with the properties of `base` where it names none.
+    /// This selector with the properties of `base` where it names none.
     pub fn on(&self, base: &Self) -> Self {
         let own = self.clone();
         Self {
@@ -72,7 +72,7 @@ impl Selector {
         }
     }
 
-    /// Itself, but only this one of the series that it names: with its varied rules and its period.
+    /// This selector narrowed to one of the series that it names, by varied rules and period.
     pub fn at(&self, series: &Series) -> Self {
         let condition = &series.condition;
         Self {
@@ -82,7 +82,7 @@ impl Selector {
         }
     }
 
-    /// Whether a result file is of its study and kernel.
+    /// Whether a result file is of the selector's study and kernel.
     pub fn is_of(&self, result: &ResultFile) -> bool {
         self.study.as_ref().is_none_or(|study| *study == result.study)
             && self.kernel.as_ref().is_none_or(|kernel| *kernel == result.environment.flavour())
@@ -107,7 +107,7 @@ impl Selector {
 }
 
 impl fmt::Display for Selector {
-    /// `2011-fig8, kernel 6.12, can-gw, load cpu`.
+    /// Lists the properties: `2011-fig8, kernel 6.12, can-gw, load cpu`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}{value}"));
         let words = [

@@ -22,7 +22,7 @@ pub enum Statistic {
     Call,
     /// The cost of the kernel's delivery per frame.
     Delivery,
-    /// Both together.
+    /// The costs of the system call and of delivery together.
     Total,
     /// The processor's load, of a curve at the selector's rate.
     Load,

@@ -17,7 +17,7 @@ pub const LOAD: LoadRow = LoadRow {
 
 const FILE_BYTES: usize = 1 << 20;
 
-/// Writes to the fastest place that keeps a file: in the lab a file system on a loop device in memory.
+/// Writes to a disk without end; in the lab, to a file system on a loop device in memory.
 fn disk() -> io::Result<()> {
     let folder = if canter_measure::environment::in_lab() { loop_device()? } else { std::env::temp_dir() };
     let path = folder.join(format!("canter-load-{}", std::process::id()));
@@ -31,7 +31,8 @@ fn disk() -> io::Result<()> {
     }
 }
 
-/// The lab has no disk. ext4 on a loop device on a file in memory does the same work without the disk's interrupts.
+/// Mounts ext4 on a loop device on a file in memory. The lab has no disk, and this does the same work without the disk's
+/// interrupts.
 fn loop_device() -> io::Result<PathBuf> {
     let folder = Path::new("/tmp/canter-disk");
     if folder.exists() {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// `ping -f -s 60000` to the gateway's network card.
+/// The load by `ping -f -s 60000` to the gateway's network card.
 pub const RECEIVE: LoadRow = LoadRow {
     name: "ethernet-receive",
     ethernet: true,
@@ -21,7 +21,7 @@ pub const RECEIVE: LoadRow = LoadRow {
     work: &[],
 };
 
-/// `ping -f -s 60000` from the gateway's network card.
+/// The load by `ping -f -s 60000` from the gateway's network card.
 pub const SEND: LoadRow = LoadRow {
     name: "ethernet-send",
     ethernet: true,
@@ -34,7 +34,7 @@ pub const SEND: LoadRow = LoadRow {
     work: &[],
 };
 
-/// A TCP stream to the gateway at full speed.
+/// The load by a TCP stream to the gateway at full speed.
 pub const TCP: LoadRow = LoadRow {
     name: "ethernet-tcp",
     ethernet: true,
@@ -56,7 +56,7 @@ fn address(to: Option<&str>) -> io::Result<&str> {
     to.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "needs --to ADDRESS"))
 }
 
-/// Reads what comes to this address of the gateway's machine, and to no other.
+/// Reads a stream to this address of the gateway's machine, and to no other.
 fn tcp_sink(address: &str) -> io::Result<()> {
     let mut bytes = vec![0; 1 << 16];
     for stream in TcpListener::bind((address, PORT))?.incoming() {

@@ -3,11 +3,11 @@
 use super::super::ethernet::Ethernet;
 use std::io;
 
-/// A load.
+/// A load of the machine, as a row.
 pub struct LoadRow {
     /// The name in study files and results.
     pub name: &'static str,
-    /// Needs two network cards.
+    /// Whether the load needs two network cards.
     pub ethernet: bool,
     /// The commands that make the load; they get the Ethernet, if the load needs one.
     pub lines: fn(Option<&Ethernet>) -> Vec<LoadCommand>,
@@ -20,7 +20,7 @@ pub type Work = fn(to: Option<&str>) -> io::Result<()>;
 /// A command of a load.
 pub struct LoadCommand {
     pub words: Vec<String>,
-    /// Runs on the gateway's machine, not on the other one.
+    /// Whether the command runs on the gateway's machine, not on the other one.
     pub on_gateway: bool,
 }
 
@@ -32,7 +32,7 @@ impl LoadCommand {
         Self { words: words.iter().map(|&word| word.to_owned()).collect(), on_gateway: true }
     }
 
-    /// This program doing one of the load's works.
+    /// The command of this program that does the work of a load.
     pub fn own(work: &str) -> Self {
         Self::beside_gateway(&[CANTER, "study", "load", work])
     }

@@ -8,14 +8,14 @@ use canter_io::{
 };
 use canter_measure::result::WireKept;
 
-/// Period at which it is checked whether the sources have ended.
+/// The period at which canter checks whether the sources have ended.
 const CHECK_PERIOD_NS: u64 = 20_000_000;
 
 pub struct Buses {
     nodes: Vec<String>,
 }
 
-/// What the sources sent, and how the wires kept their time.
+/// The number of frames that the sources sent, and how the wires kept their time.
 pub struct Sent {
     pub frames: u64,
     pub wire: WireKept,
@@ -72,7 +72,7 @@ impl Buses {
     }
 }
 
-/// A frame of this length; its data will be random.
+/// A frame of this length, whose data will be random.
 fn frame(len: u8) -> failure::Result<Frame> {
     let text = format!("123#{}", "00".repeat(len.into()));
     text.parse().map_err(|error| Failure::failed(format!("study: {text}: {error}")))

@@ -11,13 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A recorder that uses less of a processor than [`BUSY_SHARE`] for so long has nothing left to do.
+/// The time after which a recorder that uses less of a processor than [`BUSY_SHARE`] has nothing left to do.
 const IDLE: Duration = Duration::from_millis(1500);
 const BUSY_SHARE: f64 = 0.05;
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
-/// How long it may take to begin, to write what waits, or to end.
+/// Timeout of a recorder's beginning, of its writing, and of its end.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What it prints, in its folder.
+/// The file with the recorder's output, in its folder.
 const LOG: &str = "said";
 
 pub struct RunningRecorder {
@@ -55,7 +55,7 @@ impl RunningRecorder {
         Ok(running)
     }
 
-    /// Waits until it has written what waits for it.
+    /// Waits until the recorder has written all received frames.
     pub fn wait_until_idle(&mut self) -> failure::Result<()> {
         let begun = Instant::now();
         let (mut since, mut before) = (Instant::now(), self.busy());
@@ -76,7 +76,7 @@ impl RunningRecorder {
         Ok(())
     }
 
-    /// Ends it as Ctrl-C would, and returns its exit code.
+    /// Ends the recorder as Ctrl-C would, and returns its exit code.
     pub fn end(mut self) -> failure::Result<i32> {
         process::terminate(&self.child).map_err(|error| failed(self.name, format!("end: {error}")))?;
         let begun = Instant::now();
@@ -97,7 +97,7 @@ impl RunningRecorder {
         Ok(ended.is_some())
     }
 
-    /// The time that all its threads have run.
+    /// The processor time of all threads of the recorder.
     fn busy(&self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
         let of_thread = |thread: fs::DirEntry| {

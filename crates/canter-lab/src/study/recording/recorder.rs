@@ -7,20 +7,20 @@ use canter_measure::result::Ledger;
 use std::path::Path;
 
 pub struct Recorder {
-    /// Its name in study files and results.
+    /// The recorder's name in study files and results.
     pub name: &'static str,
-    /// The name of its file; a `*` at the end stands for what the program appends.
+    /// The name of the recorder's file; a `*` at the end stands for what the program appends.
     pub file: &'static str,
     words: fn(&Assignment<'_>) -> Vec<String>,
-    /// Whether what it says of its own losses, by its exit code, is true.
+    /// Checks the losses that the exit code reports against the truth.
     pub agrees: fn(i32, &Ledger) -> Result<(), String>,
 }
 
-/// What it is to record.
+/// The buses, the file and the memory of a recorder.
 pub struct Assignment<'a> {
     pub nodes: &'a [String],
     pub file: &'a Path,
-    /// The memory in which frames may wait.
+    /// The memory in which frames may wait, in MiB.
     pub mebibytes: u32,
 }
 
@@ -39,7 +39,7 @@ pub fn find(name: &str) -> Result<&'static Recorder, String> {
 }
 
 impl Recorder {
-    /// The command.
+    /// The recorder's command.
     pub fn words(&self, assignment: &Assignment<'_>) -> failure::Result<Vec<String>> {
         let mut words = (self.words)(assignment);
         if words[0] == "canter" {
@@ -53,7 +53,7 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// Four fifths for the kernel's ring, the rest for its own queue.
+/// canter's command, with four fifths of the memory for the kernel's ring and the rest for canter's queue.
 fn canter(assignment: &Assignment<'_>) -> Vec<String> {
     let own = assignment.mebibytes / 5;
     let mut all = words(["canter", "capture"]);
@@ -63,12 +63,12 @@ fn canter(assignment: &Assignment<'_>) -> Vec<String> {
     all
 }
 
-/// It takes at most 16 interfaces by name, so `any` of them; one socket then has all of the memory.
+/// candump's command for `any` interface, because it takes at most 16 by name; one socket has all of the memory.
 fn candump(assignment: &Assignment<'_>) -> Vec<String> {
     words(["candump", "-l", "-r", &(u64::from(assignment.mebibytes) << 20).to_string(), "any"])
 }
 
-/// A thread and a ring for each interface.
+/// dumpcap's command, with a thread and a ring for each interface.
 fn dumpcap(assignment: &Assignment<'_>) -> Vec<String> {
     let each = (assignment.mebibytes / assignment.nodes.len() as u32).max(1).to_string();
     let mut all = words(["dumpcap", "-q", "-n", "-B", &each]);
@@ -77,7 +77,7 @@ fn dumpcap(assignment: &Assignment<'_>) -> Vec<String> {
     all
 }
 
-/// It takes one interface, or `any`.
+/// tcpdump's command for `any` interface, because it takes only one by name.
 fn tcpdump(assignment: &Assignment<'_>) -> Vec<String> {
     let kibibytes = (assignment.mebibytes << 10).to_string();
     words([
@@ -98,7 +98,7 @@ fn says_nothing(_: i32, _: &Ledger) -> Result<(), String> {
     Ok(())
 }
 
-/// 0: complete; 3: a frame is missing.
+/// Whether canter's exit code is true: 0: complete; 3: a frame is missing.
 fn canters_account_is_true(code: i32, ledger: &Ledger) -> Result<(), String> {
     match (code, ledger.lost.total()) {
         (0, 0) | (3, 1..) => Ok(()),
@@ -108,7 +108,7 @@ fn canters_account_is_true(code: i32, ledger: &Ledger) -> Result<(), String> {
     }
 }
 
-/// The frames in its file in this folder.
+/// The number of frames in a recorder's file in this folder.
 pub fn frames_in(folder: &Path, recorder: &Recorder) -> failure::Result<u64> {
     let wrong = |why: String| Failure::failed(format!("study: {}: {why}", recorder.name));
     let beginning = recorder.file.trim_end_matches('*');

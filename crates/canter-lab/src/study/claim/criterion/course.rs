@@ -23,8 +23,9 @@ pub struct Course {
     statistic: Statistic,
     of: Selector,
     shape: Shape,
-    /// Flat: the highest value is at most so many times the lowest. Straight: no value is farther from the line than
-    /// this factor. Rising: the last is at least so many times the first, and none is below the one before.
+    /// The factor of the shape. Flat: the largest allowed ratio of the highest to the lowest value. Straight: no value is
+    /// farther from the line than this factor. Rising: the smallest allowed ratio of the last to the first value, and no
+    /// value is below the one before.
     within: f64,
     #[serde(default)]
     less_floor: bool,
@@ -132,7 +133,7 @@ impl Course {
         steps.chain([whole]).collect()
     }
 
-    /// Against the line from the first point to the last.
+    /// The verdict on the line from the first point to the last.
     fn straight(&self, points: &[(u64, Estimate)]) -> Word {
         let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
         let on_line = straight((x0, first.value), (x1, last.value));

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub struct Knee {
     of: Selector,
-    /// Names what differs from `of`.
+    /// The properties in which this series differs from `of`.
     over: Selector,
     /// The share of lost frames up to which a gateway keeps up.
     lost: f64,

@@ -9,7 +9,7 @@ use crate::study::claim::{
 use canter_measure::verdicts;
 use serde::Deserialize;
 
-/// No measured time is farther from the line through all of them than the factor `within`.
+/// A criterion: no measured time is farther from the line through all of them than the factor `within`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {

@@ -9,18 +9,18 @@ use crate::study::claim::{
 use canter_measure::verdicts::{Labelled, Plot};
 use serde::Deserialize;
 
-/// The statistic of each series is below that of the next.
+/// A criterion: the statistic of each series is below that of the next.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
     #[serde(rename = "figure")]
     statistic: Statistic,
-    /// What all have in common.
+    /// The properties that all series share.
     #[serde(default)]
     of: Selector,
-    /// The lowest first. Each names what differs from `of`.
+    /// The series, the lowest first. Each has the properties in which it differs from `of`.
     ascending: Vec<Selector>,
-    /// Each is at least so many times the one before.
+    /// The smallest allowed ratio of a series to the one before.
     #[serde(default = "above")]
     apart: f64,
     #[serde(default)]

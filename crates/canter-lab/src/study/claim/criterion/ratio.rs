@@ -13,7 +13,7 @@ use canter_measure::{
 };
 use serde::Deserialize;
 
-/// `of` divided by `over`, or what `of` is above `less`, divided by `over`.
+/// The ratio of `of`, or of its excess over `less`, to `over`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
@@ -23,15 +23,15 @@ pub struct Ratio {
     #[serde(rename = "over_figure")]
     over_statistic: Option<Statistic>,
     of: Selector,
-    /// Names what differs from `of`.
+    /// The properties in which this series differs from `of`.
     over: Selector,
-    /// Names what differs from `of`.
+    /// The properties in which this series differs from `of`.
     less: Option<Selector>,
     paper: f64,
     within: f64,
     #[serde(default)]
     side: BoundSide,
-    /// Take the instrument's own time off every statistic.
+    /// Whether the instrument's floor is subtracted from every statistic.
     #[serde(default)]
     less_floor: bool,
 }
@@ -92,7 +92,7 @@ impl Ratio {
 }
 
 impl Sample {
-    /// What was measured in the same boot as `file`; all boots, if that one has it not.
+    /// The estimate of the same boot as `file`; of all boots, if that boot has none.
     fn beside(&self, file: usize) -> Vec<Estimate> {
         let same = self.boots.iter().find(|(other, _)| *other == file);
         same.map_or_else(|| self.boots.iter().map(|(_, one)| *one).collect(), |(_, one)| vec![*one])
