@@ -36,7 +36,7 @@ fn every_frame_is_routed_and_accounted_for_and_the_cards_come_back() {
             _ => format!("{number:03X}#R"),
         })
         .collect();
-    let routed = Candump::on("can2");
+    let routed = Candump::start("can2");
     play(&frames, "can0", 300);
     assert_eq!(routed.frames(frames.len()), frames);
     let ended = gateway.stop("TERM");

@@ -30,15 +30,15 @@ use std::{
 
 pub const NEAR: &str = "/dev/canchar0";
 pub const FAR: &str = "/dev/canchar1";
-/// Cards 3 and 4.
+/// The device of the card can3.
 pub const CARD: &str = "/dev/canchar2";
 const ADDRESS: &str = "0000:00:07.0";
 const OTHER_CARD: &str = "/dev/canchar3";
-/// Longer than a study of this file takes.
+/// Timeout of a study of this file.
 const STUDY_DEADLINE: Duration = Duration::from_secs(120);
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The virtual devices as they are at first, and a kernel that must not complain.
+/// Resets the virtual devices, and fails the test at its end if the kernel logged a warning.
 pub struct Bench {
     _watched: Watched,
 }
@@ -85,21 +85,21 @@ fn send(device: &Device, ids: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// What comes until there are `count` frames.
+/// Receives frames until there are `count`.
 fn receive(device: &Device, count: usize) -> Vec<RawFrame> {
-    let (mut all, since) = (Vec::new(), Instant::now());
-    while all.len() < count {
-        assert!(since.elapsed() < DEADLINE, "{} of {count} frames came", all.len());
+    let (mut frames, since) = (Vec::new(), Instant::now());
+    while frames.len() < count {
+        assert!(since.elapsed() < DEADLINE, "{} of {count} frames came", frames.len());
         let mut some = [RawFrame::default(); 32];
         match device.read(&mut some) {
-            Ok(came) => all.extend_from_slice(&some[..came]),
+            Ok(came) => frames.extend_from_slice(&some[..came]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 std::thread::sleep(Duration::from_millis(1))
             }
             Err(error) => panic!("{error}"),
         }
     }
-    all
+    frames
 }
 
 fn ids(frames: &[RawFrame]) -> Vec<u32> {
@@ -167,10 +167,10 @@ fn of_what_waits_the_higher_priority_goes_first_and_equals_take_turns() {
     set_rate(20_000); // a frame takes more than 3 ms
     let (far, [first, second, urgent]) = (open(FAR), [(); 3].map(|()| open(NEAR)));
     urgent.change(|options| options.priority = 2).unwrap();
-    let of = |base: u32| (0..3).map(|n| frame(base + n)).collect::<Vec<_>>();
-    assert_eq!(first.write(&of(0x100)).unwrap(), 3);
-    assert_eq!(second.write(&of(0x200)).unwrap(), 3);
-    assert_eq!(urgent.write(&of(0x300)).unwrap(), 3);
+    let three_from = |base: u32| [0, 1, 2].map(|n| frame(base + n));
+    assert_eq!(first.write(&three_from(0x100)).unwrap(), 3);
+    assert_eq!(second.write(&three_from(0x200)).unwrap(), 3);
+    assert_eq!(urgent.write(&three_from(0x300)).unwrap(), 3);
     let order = ids(&receive(&far, 9));
     assert_eq!(order[..4], [0x100, 0x300, 0x301, 0x302], "{order:x?}");
     let turns: Vec<_> = order[4..].iter().map(|id| id >> 8).collect();
@@ -568,7 +568,7 @@ fn a_handler_that_cannot_be_watched_is_refused_in_a_line() {
     assert!(ended.stderr.contains("needs --instrument probe"), "{}", ended.stderr);
 }
 
-/// The case of the 2010 paper: a controller's FIFO holds five frames of 8 bytes, and six come before anybody looks.
+/// The case of the 2010 paper: a controller's FIFO holds five frames of 8 bytes, and six come before a program reads.
 #[test]
 #[ignore = "needs the lab: make test ONLY=canchar"]
 fn of_a_burst_of_six_frames_a_fifo_of_five_loses_the_sixth() {
@@ -584,8 +584,8 @@ fn of_a_burst_of_six_frames_a_fifo_of_five_loses_the_sixth() {
         let more = ["--traffic", &traffic, "--count", &count, "--json", "-"];
         let result = canter(&[&words[..], &more].concat()).ended(STUDY_DEADLINE).json();
         let ledger = &result["series"][0]["ledger"];
-        let all: u64 = ledger["lost"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
-        assert_eq!((all, &ledger["sent"]), (lost, &(10 * burst).into()), "{ledger}");
+        let lost_frames: u64 = ledger["lost"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!((lost_frames, &ledger["sent"]), (lost, &(10 * burst).into()), "{ledger}");
     }
     gateway.signal("TERM");
     gateway.ended(DEADLINE);

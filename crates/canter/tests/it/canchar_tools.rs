@@ -25,7 +25,7 @@ struct Place {
 const SOCKETS: Place = Place { near: "can0", far: "can1" };
 const DEVICES: Place = Place { near: NEAR, far: FAR };
 
-/// What a tool did there, but for names and times.
+/// Runs a tool in a place; returns what the tool did, without names and times.
 type Tool = fn(Place) -> Vec<String>;
 
 const TOOLS: &[(&str, Tool)] = &[
@@ -53,24 +53,24 @@ fn every_tool_works_on_a_device_as_on_an_interface() {
 }
 
 fn captured(Place { near, far }: Place) -> Vec<String> {
-    let capture = Capture::of(&[far], &[]);
+    let capture = Capture::to_log(&[far], &[]);
     let words = ["generate", near, "-n", "20", "-g", "1", "-I", "i", "-L", "2", "-D", "i", "--quiet"];
     let sent = canter(&words).ended(DEADLINE);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     capture.frames(far)
 }
 
-/// What this machine sent, and what came from the other side.
+/// Records what this machine sends and what comes from the other side.
 fn captured_with_direction(Place { near, far }: Place) -> Vec<String> {
-    let capture = Capture::of(&[&format!("{near},002:7FE")], &["--direction"]);
+    let capture = Capture::to_log(&[&format!("{near},002:7FE")], &["--direction"]);
     send_twenty(near);
     send_twenty(far);
     capture.frames(near)
 }
 
-/// Where it came from, by the name that a recording has for it.
+/// Replays a recording to the interface that it came from, by the name in the recording.
 fn replayed(Place { near, far }: Place) -> Vec<String> {
-    let mut ear = Ear::on(far);
+    let mut ear = Ear::open(far);
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("two.log");
     let name = short(near);
@@ -80,18 +80,18 @@ fn replayed(Place { near, far }: Place) -> Vec<String> {
     ear.hears(2)
 }
 
-/// Hears what comes from a bus, in this process.
+/// A receiver of a bus's frames, in this process.
 struct Ear(Box<dyn Receive>, Batch);
 
 impl Ear {
-    fn on(name: &str) -> Self {
+    fn open(name: &str) -> Self {
         let method = if name.starts_with("/dev/") { "canchar/spin" } else { "recvmmsg/spin" };
         let method: ReceiveMethod = method.parse().unwrap();
         let receive = method.open(&Interface::find(name).unwrap(), &ReceiveOptions::default()).unwrap();
         Self(receive, Batch::new(64))
     }
 
-    /// So many frames, and no more than those.
+    /// Waits for `count` frames; returns them and those that follow within 20 ms.
     fn hears(&mut self, count: usize) -> Vec<String> {
         eventually("they come", || {
             self.0.receive(&mut self.1).unwrap();
@@ -103,7 +103,7 @@ impl Ear {
     }
 }
 
-/// Several intervals, until the frames are in one.
+/// Runs top until an interval has the frames.
 fn looked_at(Place { near, far }: Place) -> Vec<String> {
     let top = canter(&["top", far, "--interval", "300ms", "--json", "-"]);
     eventually("top shows the identifier", || {
@@ -131,22 +131,22 @@ fn pinged(Place { near, far }: Place) -> Vec<String> {
     vec![counts, format!("{:?} {:?}", pinged.code, ponged.code)]
 }
 
-/// What it sends one way does not come back the other.
+/// Routes both ways: frames that the gateway sends one way do not come back the other.
 fn routed_both_ways(Place { near, far }: Place) -> Vec<String> {
     let _out = Virtual::vcan(&["vcan0"], 16);
     let mut gateway = canter(&["gateway", near, "vcan0", "--both", "--json", "-"]);
     gateway.until_it_says("Ctrl-C ends it");
-    let mut there = Ear::on("vcan0");
+    let mut ear = Ear::open("vcan0");
     send_twenty(far);
-    let mut all = there.hears(20);
-    let mut here = Ear::on(far);
+    let mut seen = ear.hears(20);
+    let mut ear = Ear::open(far);
     send_twenty("vcan0");
-    all.extend(here.hears(20));
+    seen.extend(ear.hears(20));
     gateway.signal("TERM");
     let ended = gateway.ended(DEADLINE);
     let counts = &ended.json()["counts"];
-    all.push(format!("{:?} {} {}", ended.code, counts["received"], counts["transmitted"]));
-    all
+    seen.push(format!("{:?} {} {}", ended.code, counts["received"], counts["transmitted"]));
+    seen
 }
 
 fn ledger(words: &[&str]) -> Vec<String> {
@@ -168,33 +168,33 @@ fn examined(Place { far, .. }: Place) -> Vec<String> {
     let ended = canter(&["doctor", far, "--json", "-"]).ended(DEADLINE);
     let report = ended.json();
     assert_eq!(report["interfaces"], serde_json::json!([far]));
-    let mut all: Vec<_> = vec![format!("{} checks", report["checks"])];
     // A device has no network queue, which the interface's finding is about.
     let findings =
         report["findings"].as_array().unwrap().iter().filter(|one| one["check"] != "transmit-queue");
-    all.extend(findings.filter(|one| one["thing"] == "machine").map(|one| one["check"].to_string()));
-    all.sort();
-    all
+    let checks = findings.filter(|one| one["thing"] == "machine").map(|one| one["check"].to_string());
+    let mut seen: Vec<_> = checks.chain([format!("{} checks", report["checks"])]).collect();
+    seen.sort();
+    seen
 }
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=canchar_tools"]
 fn the_doctor_finds_what_is_wrong_with_a_device_and_says_what_to_type() {
     let _bench = Bench::new();
-    let of = |report: &Value| -> Vec<Value> {
+    let device_findings = |report: &Value| -> Vec<Value> {
         let findings = report["findings"].as_array().unwrap().clone();
         findings.into_iter().filter(|one| one["thing"] == FAR).collect()
     };
     fs::write(attribute(FAR, "report"), "bus-off").unwrap();
     let sick = canter(&["doctor", "--json", "-"]).ended(DEADLINE).json();
-    let found = of(&sick);
+    let found = device_findings(&sick);
     let checks: Vec<_> = found.iter().map(|one| one["check"].as_str().unwrap()).collect();
     assert_eq!(checks, ["bus-state", "restart"], "{sick}");
     assert!(found[0]["remedy"].as_str().unwrap().starts_with("echo 1 > /sys/class/canchar/canchar1/running"));
     fs::write(attribute(FAR, "running"), "1").unwrap();
     fs::write(attribute(FAR, "restart_ms"), "100").unwrap();
     let healthy = canter(&["doctor", FAR, "--json", "-"]).ended(DEADLINE).json();
-    assert_eq!(of(&healthy), Vec::<Value>::new());
+    assert_eq!(device_findings(&healthy), Vec::<Value>::new());
 }
 
 #[test]

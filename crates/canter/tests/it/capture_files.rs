@@ -29,27 +29,27 @@ mod a_row_of_files_has_every_frame_once_and_each_file_is_complete {
     use super::*;
 
     #[test]
-    fn of_logs() {
+    fn logs() {
         row("log", "200K");
     }
 
     #[test]
-    fn of_pcapng() {
+    fn pcapng() {
         row("pcapng", "400K");
     }
 
     #[test]
-    fn of_compressed_logs() {
+    fn compressed_logs() {
         row("log.zst", "40K");
     }
 
     #[test]
-    fn of_compressed_pcapng() {
+    fn compressed_pcapng() {
         row("pcapng.zst", "60K");
     }
 }
 
-/// A row of files whose names end so, of which each is at most so large.
+/// Records to a row of files whose names end with `end`, each of at most `size`.
 #[track_caller]
 fn row(end: &str, size: &str) {
     if ran_in_namespaces() {
@@ -118,8 +118,8 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
     assert_eq!(ended.code, Some(0), "{}", ended.said);
     let account = account(&file);
     let names = files(&account);
-    let there = sh(&format!("ls {}/a-*.log", disk.0.display()));
-    assert_eq!(there.split_whitespace().collect::<Vec<_>>(), names);
+    let existing = sh(&format!("ls {}/a-*.log", disk.0.display()));
+    assert_eq!(existing.split_whitespace().collect::<Vec<_>>(), names);
     assert_eq!((names.len(), account["frames"].as_u64()), (2, Some(800)), "{account}");
     let kept: u64 = names.iter().map(|name| fs::read_to_string(name).unwrap().lines().count() as u64).sum();
     assert_eq!(account["deleted"]["frames"], 800 - kept, "{account}");
@@ -139,7 +139,7 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
     }
 }
 
-/// Takes all room of a disk; returns the file that has it.
+/// Fills a disk; returns the file that takes all its space.
 fn fill(disk: &Disk) -> String {
     let filler = disk.file("filler");
     fs::write(&filler, vec![0; 64 << 20]).unwrap_err();
@@ -234,7 +234,7 @@ fn a_row_of_files_that_keeps_only_the_last_makes_room_on_a_full_disk() {
     send(&mut senders, sent + 30_000, sent + 30_100);
     let ended = capture.stop();
     let account = account(&file);
-    let number = |of: &Value| of.as_u64().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
     let (frames, lost) = (number(&account["frames"]), number(&account["lost"]["disk"]));
     assert_eq!((ended.code, frames + lost), (Some(3), u64::from(sent) + 30_100), "{}", ended.said);
     let kept: u64 =

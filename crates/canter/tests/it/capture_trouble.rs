@@ -39,11 +39,11 @@ fn without_the_permission_for_rings_sockets_record_and_count_their_losses_by_bus
         std::thread::sleep(Duration::from_millis(20));
     }
     let ended = capture.stop();
-    let told = account(&file);
-    is_complete(&ended, &told);
+    let document = account(&file);
+    is_complete(&ended, &document);
     assert_all(&file, &names, 1000);
-    assert_eq!(told["method"], "sockets");
-    assert!(events(&told).contains("without CAP_NET_RAW"), "{told}");
+    assert_eq!(document["method"], "sockets");
+    assert!(events(&document).contains("without CAP_NET_RAW"), "{document}");
 
     // While it is stopped, each bus has its own queue, as long as the system permits, and its own count.
     let file = disk.file("b.log");
@@ -53,13 +53,13 @@ fn without_the_permission_for_rings_sockets_record_and_count_their_losses_by_bus
     send(&mut senders, 1000, 1100);
     capture.signal("CONT");
     let ended = capture.stop();
-    let told = account(&file);
-    let [one, other] = [0, 1].map(|at| told["buses"][at]["ring_lost"].as_u64().unwrap());
+    let document = account(&file);
+    let [one, other] = [0, 1].map(|at| document["buses"][at]["ring_lost"].as_u64().unwrap());
     assert_eq!((ended.code, other), (Some(3), 0), "{}", ended.said);
-    assert!(one > 100, "{told}");
-    assert_eq!(told["verdict"], format!("{one} frames lost at the sockets ({one})"));
-    assert_eq!(told["buses"][0]["in_file"], 1100 - one, "{told}");
-    assert_eq!(told["buses"][1]["in_file"], 100, "{told}");
+    assert!(one > 100, "{document}");
+    assert_eq!(document["verdict"], format!("{one} frames lost at the sockets ({one})"));
+    assert_eq!(document["buses"][0]["in_file"], 1100 - one, "{document}");
+    assert_eq!(document["buses"][1]["in_file"], 100, "{document}");
 }
 
 #[test]

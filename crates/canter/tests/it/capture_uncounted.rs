@@ -44,11 +44,11 @@ fn error_frames_that_no_counter_counts_are_recorded_and_leave_no_doubt() {
 struct Loss {
     lost: u64,
     errors: u64,
-    /// How the verdict begins.
+    /// The beginning of the verdict.
     verdict: &'static str,
-    /// Lost for certain.
+    /// Frames that are lost for certain.
     unaccounted: u64,
-    /// As many more may be.
+    /// Frames that may be lost, too.
     doubtful: u64,
 }
 
@@ -91,8 +91,11 @@ fn a_loss_that_uncounted_frames_may_hide_is_told_as_a_doubt_and_never_as_complet
         (0..error_frames).for_each(|_| errors.send(&error_frame()));
         let ended = capture.stop();
         let account = account(&file);
-        let told = account["verdict"].as_str().unwrap();
-        assert!(told.starts_with(verdict), "{lost} lost, {error_frames} error frames: {told}");
+        let verdict_text = account["verdict"].as_str().unwrap();
+        assert!(
+            verdict_text.starts_with(verdict),
+            "{lost} lost, {error_frames} error frames: {verdict_text}"
+        );
         assert_eq!(account["complete"], false, "{account}");
         let code = if unaccounted > 0 { 3 } else { 0 }; // a doubt is no loss
         assert_eq!(ended.code, Some(code), "{}", ended.said);

@@ -51,17 +51,17 @@ fn a_controller_that_overruns_is_told_of_by_events_and_not_by_a_number_of_frames
             wait_for_packets(&file, 6)
         }
         let ended = capture.stop();
-        let told = account(&file);
-        let bus = &told["buses"][0];
-        assert_eq!((ended.code, &bus["in_file"]), (Some(3), &6.into()), "5 frames, 1 error: {told}");
+        let document = account(&file);
+        let bus = &document["buses"][0];
+        assert_eq!((ended.code, &bus["in_file"]), (Some(3), &6.into()), "5 frames, 1 error: {document}");
         assert_eq!(
-            (&told["lost"]["overrun_events"], &bus["overrun_events"]),
+            (&document["lost"]["overrun_events"], &bus["overrun_events"]),
             (&1.into(), &1.into()),
-            "{told}"
+            "{document}"
         );
-        assert_eq!((&bus["errors"]["rx-overflow"], &bus["ring_lost"]), (&1.into(), &0.into()), "{told}");
+        assert_eq!((&bus["errors"]["rx-overflow"], &bus["ring_lost"]), (&1.into(), &0.into()), "{document}");
         let verdict = "incomplete: at least 1 overrun events, number of frames unknown";
-        assert_eq!(told["verdict"], verdict);
+        assert_eq!(document["verdict"], verdict);
         assert!(ended.said.ends_with(&format!("a.{}: {verdict}\n", &name[2..])), "{}", ended.said);
     }
 }
@@ -83,16 +83,16 @@ fn a_controller_that_goes_off_the_bus_and_comes_back_is_recorded_on_both_sides()
     sh("cansend tp1 104#04; cansend tp1 105#05");
     eventually("tp0 has heard the last", || fs::read_to_string(&file).unwrap().contains("105#05"));
     let ended = capture.stop();
-    let told = account(&file);
-    assert_eq!((ended.code, &told["verdict"]), (Some(0), &"complete".into()), "{told}");
-    assert_eq!(told["buses"][0]["errors"]["bus-off"], 1, "{told}");
+    let document = account(&file);
+    assert_eq!((ended.code, &document["verdict"]), (Some(0), &"complete".into()), "{document}");
+    assert_eq!(document["buses"][0]["errors"]["bus-off"], 1, "{document}");
     let text = fs::read_to_string(&file).unwrap();
     let frames: Vec<Frame> = text.lines().map(|line| LogLine::parse(line).unwrap().unwrap().frame).collect();
     let data: Vec<String> = frames.iter().filter(|frame| !frame.is_error()).map(Frame::to_string).collect();
     assert_eq!(data, ["101#01", "102#02", "104#04", "105#05"]);
     // Bus off and restarted: 0x040 and 0x100 of linux/can/error.h.
-    let told = |class: u32| frames.iter().position(|frame| frame.is_error() && frame.can_id & class != 0);
-    assert!(told(0x40).unwrap() < told(0x100).unwrap(), "{text}");
+    let place = |class: u32| frames.iter().position(|frame| frame.is_error() && frame.can_id & class != 0);
+    assert!(place(0x40).unwrap() < place(0x100).unwrap(), "{text}");
 }
 
 #[test]
@@ -110,13 +110,13 @@ fn the_controllers_stamp_is_kept_beside_the_kernels_and_the_order_is_the_kernels
     ["Q", "R"].into_iter().for_each(wait_for_source);
     wait_for_packets(&file, 100); // the last frame is on the wire when its source has ended
     let ended = capture.stop();
-    let told = account(&file);
+    let document = account(&file);
     assert_eq!(
-        (ended.code, &told["verdict"], &told["late"]),
+        (ended.code, &document["verdict"], &document["late"]),
         (Some(0), &"complete".into(), &0.into()),
-        "{told}"
+        "{document}"
     );
-    assert_eq!(told["frames"], 100);
+    assert_eq!(document["frames"], 100);
     let read = sh(&format!(
         "tshark -r {file} -T fields -e frame.interface_name -e frame.time_epoch -e frame.comment"
     ));
@@ -125,9 +125,9 @@ fn the_controllers_stamp_is_kept_beside_the_kernels_and_the_order_is_the_kernels
     let kernel: Vec<u64> = rows.iter().map(|row| ns(row[1])).collect();
     assert!(kernel.is_sorted() && kernel.len() == 100, "{read}");
     for bus in ["tq0", "tr0"] {
-        let own = rows.iter().filter(|row| row[0] == bus);
+        let bus_rows = rows.iter().filter(|row| row[0] == bus);
         let hardware: Vec<u64> =
-            own.map(|row| ns(row[2].strip_prefix("hardware stamp ").expect("a second stamp"))).collect();
+            bus_rows.map(|row| ns(row[2].strip_prefix("hardware stamp ").expect("a second stamp"))).collect();
         // The wire keeps its time to the ns, whatever the machine does.
         assert!(hardware.windows(2).all(|pair| pair[1] - pair[0] == PERIOD_NS), "{bus}: {hardware:?}");
         assert_eq!(hardware.len(), 50);

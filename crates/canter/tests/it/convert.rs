@@ -208,9 +208,9 @@ fn an_empty_file_is_no_recording_to_any_command() {
     for arguments in commands {
         let output = canter(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", said(&output));
-        let told = said(&output);
-        assert!(told.contains("empty.log: read: is empty: not a recording"), "{arguments:?}: {told}");
-        assert_eq!((told.lines().count(), output.stdout.len()), (1, 0), "{arguments:?}: {told}");
+        let message = said(&output);
+        assert!(message.contains("empty.log: read: is empty: not a recording"), "{arguments:?}: {message}");
+        assert_eq!((message.lines().count(), output.stdout.len()), (1, 0), "{arguments:?}: {message}");
     }
     assert_eq!(place.names(), ["empty.log", "rules.toml"]);
 }
@@ -225,33 +225,33 @@ fn rules_are_checked_against_recordings_of_every_format() {
         (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), said(&output))
     };
     let input = place.file("in.log", two_days());
-    let (code, want, told) = check(&rules, &input);
-    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let (code, want, message) = check(&rules, &input);
+    assert_eq!((code, message.as_str()), (Some(0), ""));
     assert!(want.lines().count() > 3, "{want}");
     let without_directions = |text: &str| text.replace(" R\n", "\n").replace(" T\n", "\n");
     for name in ["a.pcapng", "a.blf", "a.mf4", "a.csv.zst"] {
         let path = place.name(name);
         converted(&[&input, "-o", &path]);
-        let (code, frames, told) = check(&rules, &path);
+        let (code, frames, message) = check(&rules, &path);
         assert_eq!(
             (code, without_directions(&frames)),
             (Some(0), without_directions(&want)),
-            "{name}: {told}"
+            "{name}: {message}"
         );
     }
     let whole = fs::read(place.path("a.pcapng")).unwrap();
     let cut = place.file("cut.pcapng", &whole[..whole.len() - 300]);
-    let (code, _, told) = check(&rules, &cut);
+    let (code, _, message) = check(&rules, &cut);
     assert!(
-        code == Some(3) && told.contains("cut.pcapng: byte ") && told.contains("cut off after"),
-        "{told}"
+        code == Some(3) && message.contains("cut.pcapng: byte ") && message.contains("cut off after"),
+        "{message}"
     );
     // A recording in the place of the rules.
-    let (code, _, told) = check(&cut, &cut);
+    let (code, _, message) = check(&cut, &cut);
     assert_eq!(code, Some(1));
     assert!(
-        told.contains("is not UTF-8 text (is it the right file? canter convert reads recordings)"),
-        "{told}"
+        message.contains("is not UTF-8 text (is it the right file? canter convert reads recordings)"),
+        "{message}"
     );
 }
 
@@ -375,9 +375,9 @@ fn a_fleet_is_read_a_vehicle_or_a_bus_or_a_part_at_a_time() {
     let lost = log_lines(&whole);
     assert_eq!(rest.status.code(), Some(3));
     assert_eq!(String::from_utf8(rest.stdout.clone()).unwrap().lines().count(), 12 - lost, "{}", said(&rest));
-    let told =
+    let message =
         format!("{}: row 0: cut off after {} frames", part.canonicalize().unwrap().display(), 12 - lost);
-    assert!(said(&rest).contains(&told), "{}", said(&rest));
+    assert!(said(&rest).contains(&message), "{}", said(&rest));
 }
 
 #[test]
@@ -397,11 +397,11 @@ fn a_blf_that_was_cut_between_two_containers_is_told_by_its_head() {
         let output = convert(&[&place.file(name, content), "-o", "-", "--format", "log"]);
         (output.status.code(), output.stdout.split(|&byte| byte == b'\n').count() as u64 - 1, said(&output))
     };
-    let (code, frames, told) = read("cut.blf", &whole[..second]);
-    assert_eq!(code, Some(3), "{told}");
+    let (code, frames, message) = read("cut.blf", &whole[..second]);
+    assert_eq!(code, Some(3), "{message}");
     assert!(
-        frames > 1000 && frames < 20_000 && told.contains(&format!("cut off after {frames} frames")),
-        "{told}"
+        frames > 1000 && frames < 20_000 && message.contains(&format!("cut off after {frames} frames")),
+        "{message}"
     );
     // By the count of objects, of a writer that does not tell the size.
     let mut no_size = whole[..second].to_vec();

@@ -1,7 +1,7 @@
 //@ machine: host --ignored
 //@ needs: target/python target/python-can target/vblf
-//! What `canter convert` writes, read by others, and what others write, read by it: every frame compared. Needs no CAN,
-//! but tshark, can-utils and what the second line lists.
+//! Other programs read every frame that `canter convert` writes, and it reads every frame that they write. Needs no CAN, but
+//! tshark, can-utils and what the second line lists.
 
 use canter_io::{
     Direction, Frame, Identifier, LogLine,
@@ -27,7 +27,7 @@ struct Sample {
     direction: Option<Direction>,
 }
 
-/// 10 000 frames, every time the same ones: classic, FD, RTR and error frames of three buses. Stamps are whole µs, or not.
+/// 10 000 frames, equal each time: classic, FD, RTR and error frames of three buses. Without `ns`, stamps are whole µs.
 fn samples(ns: bool) -> Vec<Sample> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move |below: u64| {
@@ -92,11 +92,11 @@ impl Place {
         to
     }
 
-    /// The samples as lines; `None` for one that a reader is known not to see.
+    /// The samples as lines. `line` changes each to what a reader sees; false: the reader is known not to see it.
     fn lines(&self, line: impl Fn(&Sample, &mut Seen) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
         for sample in &self.samples {
-            let mut seen = Seen::of(sample);
+            let mut seen = Seen::new(sample);
             if line(sample, &mut seen) {
                 lines.push(seen.to_string());
             }
@@ -131,7 +131,7 @@ fn hex(data: &[u8]) -> String {
 }
 
 impl Seen {
-    fn of(sample: &Sample) -> Self {
+    fn new(sample: &Sample) -> Self {
         let frame = &sample.frame;
         Self {
             stamp_ns: sample.stamp_ns,
@@ -152,7 +152,7 @@ impl Seen {
         }
     }
 
-    /// An error frame of which a reader or format keeps nothing but that it is one.
+    /// Makes it an error frame of which a reader or format keeps nothing but its presence.
     fn bare_error(&mut self) {
         (self.id, self.extended, self.len, self.data, self.direction) = (0, true, 0, "-".to_owned(), 'R');
     }
@@ -201,7 +201,7 @@ fn assert_same(reader: &str, got: &[String], want: &[String]) {
     assert_eq!(got.len(), want.len(), "{reader}");
 }
 
-/// What tshark sees, with the fields of our lines; what it has none of is blank.
+/// The frames that tshark reads, with the fields of our lines; a field that tshark does not have is blank.
 fn tshark(file: &Path) -> Vec<[String; 11]> {
     let fields = "frame.time_epoch frame.interface_name can.id can.flags.xtd can.flags.rtr can.flags.err can.len \
                   canfd.flags.brs canfd.flags.esi data.data frame.packet_flags_direction";
@@ -249,7 +249,7 @@ fn tshark_lines(file: &Path) -> Vec<String> {
     tshark(file).iter().map(line_of_tshark).collect()
 }
 
-/// What tshark does not show of error frames.
+/// Removes what tshark does not show of error frames.
 fn as_tshark(seen: &mut Seen) {
     if seen.kind == 'e' {
         (seen.id, seen.data) = (0, "-".to_owned());
@@ -386,12 +386,12 @@ fn lines_of_log(file: &Path) -> Vec<String> {
     let line = |line: &str| {
         let LogLine { stamp_ns, interface, frame, direction } = LogLine::parse(line).unwrap().unwrap();
         let bus = BUSES.iter().position(|name| *name == interface).unwrap();
-        Seen::of(&Sample { stamp_ns, bus, frame, direction }).to_string()
+        Seen::new(&Sample { stamp_ns, bus, frame, direction }).to_string()
     };
     text.lines().map(line).collect()
 }
 
-/// Frames without their stamps, for tools that do not keep the date, and without what an ASC's error frame has not.
+/// Frames without their stamps, for tools that do not keep the date, and error frames without the fields that an ASC lacks.
 fn without_stamps(lines: &[String]) -> Vec<String> {
     let frame = |line: &String| {
         let frame = line.split_once(' ').unwrap().1;
@@ -401,7 +401,7 @@ fn without_stamps(lines: &[String]) -> Vec<String> {
     lines.iter().map(frame).collect()
 }
 
-/// How far each stamp is from the first.
+/// The time of each stamp since the first one, in ns.
 fn steps(lines: &[String]) -> Vec<u64> {
     let stamps: Vec<u64> =
         lines.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
@@ -456,7 +456,7 @@ fn we_read_every_frame_of_an_asc_and_a_blf_of_python_can() {
         python("write.py", &[&log, &place.path(name)]);
         let back = lines_of_log(&place.converted(name, "back.log", &["--direction", "--ns", "--overwrite"]));
         // Its floating stamps are off by parts of a µs.
-        let back = to_the_us(&back);
+        let back = rounded_to_us(&back);
         assert_same(name, &without_stamps(&back), &without_stamps(&want));
         assert_eq!(steps(&back), steps(&want), "{name}");
         // In an ASC it cuts the first stamp off to the ms.
@@ -465,7 +465,7 @@ fn we_read_every_frame_of_an_asc_and_a_blf_of_python_can() {
 }
 
 /// Lines with stamps of whole µs, as floating numbers of others have them.
-fn to_the_us(lines: &[String]) -> Vec<String> {
+fn rounded_to_us(lines: &[String]) -> Vec<String> {
     let line = |line: &String| {
         let (stamp, rest) = line.split_once(' ').unwrap();
         format!("{} {rest}", (stamp.parse::<u64>().unwrap() + 500) / 1000 * 1000)
@@ -481,7 +481,7 @@ fn we_read_every_frame_of_an_mf4_of_python_can_and_of_asammdf() {
     let names = "channel0=can0,can0=can1,can1=can2";
     python("write.py", &[&log, &place.path("theirs.mf4")]);
     let theirs = place.converted("theirs.mf4", "theirs.log", &["--direction", "--ns", "--interfaces", names]);
-    assert_same("python-can", &to_the_us(&lines_of_log(&theirs)), &want);
+    assert_same("python-can", &rounded_to_us(&lines_of_log(&theirs)), &want);
 
     let ours = place.converted("in.log", "ours.mf4", &[]);
     python("rewrite.py", &[&ours, &place.path("anew.mf4")]);
@@ -507,7 +507,7 @@ fn we_read_an_mf4_whose_payloads_are_of_variable_length_and_apart() {
     fs::write(place.path("plain.log"), text).unwrap();
     python("write_mdf.py", &[&place.path("plain.log"), &place.path("apart.mf4")]);
     let back = place.converted("apart.mf4", "apart.log", &["--direction", "--ns"]);
-    assert_same("asammdf", &to_the_us(&lines_of_log(&back)), &place.lines(|_, _| true));
+    assert_same("asammdf", &rounded_to_us(&lines_of_log(&back)), &place.lines(|_, _| true));
 }
 
 #[test]
@@ -523,7 +523,7 @@ fn we_read_a_part_of_a_data_set_that_pyarrow_has_written_anew() {
     assert_same("pyarrow", &back, &place.lines(|sample, _| sample.bus == 1));
 }
 
-/// The question of docs/formats.md, on drives whose losses are known.
+/// Asks the question of docs/formats.md, on drives whose losses are known.
 #[test]
 #[ignore = "needs other programs: make test ONLY=convert_peers"]
 fn the_documented_question_finds_the_lost_periods_of_a_fleet() {
@@ -568,7 +568,7 @@ fn the_documented_question_finds_the_lost_periods_of_a_fleet() {
     assert!((39.0..41.0).contains(&longest), "{answer}");
 }
 
-/// Converts a recording that canter may find fault with; returns the exit code, the log and what it said.
+/// Converts a recording that may have faults; returns the exit code, the log and the standard error.
 fn converted_with_code(from: &Path, to: &Path) -> (Option<i32>, String, String) {
     let mut canter = Command::new(env!("CARGO_BIN_EXE_canter"));
     let done =
@@ -582,20 +582,20 @@ fn lines_by_channel(log: &str) -> Vec<Seen> {
     let line = |line: &str| {
         let LogLine { stamp_ns, interface, frame, direction } = LogLine::parse(line).unwrap().unwrap();
         let bus = interface.strip_prefix("can").unwrap().to_owned();
-        Seen { bus, ..Seen::of(&Sample { stamp_ns, bus: 0, frame, direction }) }
+        Seen { bus, ..Seen::new(&Sample { stamp_ns, bus: 0, frame, direction }) }
     };
     log.lines().map(line).collect()
 }
 
-/// What canter does otherwise than python-can with one of its files.
+/// How canter reads a file of python-can's tests, compared with python-can.
 enum Reads {
-    /// Every frame is equal in both.
+    /// Every frame as python-can reads it.
     Same,
-    /// Every frame is equal in both but for fields that are stated in the words of python-can's line and of ours.
+    /// Every frame as python-can reads it, but for fields: as python-can has them, and as canter does.
     But(&'static [(&'static str, &'static str)]),
-    /// Counts its entries as something else than frames.
+    /// No frame: canter counts the entries as something else.
     Skips(&'static str),
-    /// Refuses it with this message.
+    /// No frame: canter refuses the file with this message.
     Refuses(&'static str),
 }
 
@@ -671,11 +671,11 @@ fn we_read_the_recordings_of_python_cans_tests_like_python_can() {
         };
         let theirs: Vec<String> = theirs.iter().map(|line| stated(line, but)).collect();
         assert!(!theirs.is_empty(), "{name}");
-        assert_same(name, &to_the_us(&frames), &to_the_us(&theirs));
+        assert_same(name, &rounded_to_us(&frames), &rounded_to_us(&theirs));
     }
 }
 
-/// A line of python-can as canter reads it: of an error frame only that it is one.
+/// A line of python-can as canter reads it; an error frame keeps nothing but its presence.
 fn stated(line: &str, but: &[(&str, &str)]) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     if words[4] == "e" {

@@ -37,13 +37,14 @@ impl Drop for Setting {
 pub fn findings(ended: &Ended) -> Vec<(String, String, String)> {
     let report = ended.json();
     let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
-    let all = report["findings"].as_array().unwrap();
-    for finding in all {
+    let findings = report["findings"].as_array().unwrap();
+    for finding in findings {
         for key in ["evidence", "reason", "remedy"] {
             assert!(!text(finding, key).is_empty(), "{finding}");
         }
     }
-    all.iter()
+    findings
+        .iter()
         .map(|finding| (text(finding, "check"), text(finding, "thing"), text(finding, "cost")))
         .collect()
 }

@@ -13,8 +13,8 @@ use canter_io::{
 
 /// The pairs that work on a driver without NAPI, by their names in the 2014 paper and by ours; and one of today's.
 fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let here = |(_, ours): &(&str, &str)| !ours.contains("busy-poll") && !ours.contains("canchar");
-    PAPER_PAIRS.iter().copied().filter(here).chain([("io-uring+io-uring", "io-uring+io-uring")])
+    let works_here = |(_, ours): &(&str, &str)| !ours.contains("busy-poll") && !ours.contains("canchar");
+    PAPER_PAIRS.iter().copied().filter(works_here).chain([("io-uring+io-uring", "io-uring+io-uring")])
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn every_pair_hands_on_every_frame_once_in_order_and_unchanged() {
     let signals = ["INT", "TERM"].into_iter().cycle();
     for ((paper, ours), signal) in pairs().chain([("kernel", "can-gw")]).zip(signals) {
         let gateway = Gateway::start("can3", "can4", paper, &[]);
-        let (sent, routed) = (Candump::on("can1"), Candump::on("can2"));
+        let (sent, routed) = (Candump::start("can1"), Candump::start("can2"));
         let generate = ["-g", "1", "-n", "100", "-I", "i", "-L", "i", "-D", "r"];
         output("cangen", &[&["can0"], &generate[..]].concat());
         output("cangen", &[&["can0", "-e"], &generate[..]].concat());
@@ -85,7 +85,8 @@ fn a_filter_lets_through_what_candump_lets_through() {
                 _ => (format!("can1,{filter}"), vec!["--filter", filter]),
             };
             let gateway = Gateway::start("can3", "can4", method, &options);
-            let (all, wanted, routed) = (Candump::on("can1"), Candump::on(&wanted), Candump::on("can2"));
+            let (all, wanted, routed) =
+                (Candump::start("can1"), Candump::start(&wanted), Candump::start("can2"));
             play(&frames, "can0", 1000);
             assert_eq!(all.frames(frames.len()), frames);
             let wanted = wanted.frames(0);
@@ -134,7 +135,7 @@ fn fd_and_remote_frames_keep_their_flags_and_their_order() {
         ["read+write", "recvmmsg+sendmmsg", "ring+ring", "ring/spin+write", "read/spin+ring", "can-gw"];
     for method in methods {
         let gateway = Gateway::start("vx1", "vx2", method, &[]);
-        let (sent, routed) = (Candump::on("vx1"), Candump::on("vx3"));
+        let (sent, routed) = (Candump::start("vx1"), Candump::start("vx3"));
         play(&frames, "vx0", 500);
         let (sent, routed) = (sent.frames(frames.len()), routed.frames(frames.len()));
         let ended = gateway.stop("INT");
@@ -156,7 +157,7 @@ fn an_fd_frame_that_the_output_cannot_carry_is_dropped_and_the_others_pass() {
     let methods = ["read+write", "read/poll+write", "recvmmsg+sendmmsg", "ring+ring", "can-gw"];
     for method in methods {
         let gateway = Gateway::start("vx1", "vx2", method, &[]);
-        let routed = Candump::on("vx3");
+        let routed = Candump::start("vx3");
         play(&["100#01", "101##102030405", "102#0304", "103##0", "104#"], "vx0", 500);
         assert_eq!(routed.frames(3), ["100#01", "102#0304", "104#"], "{method}");
         let ended = gateway.stop("INT");
@@ -177,7 +178,7 @@ fn a_vcan_routes_to_a_vcan_whose_local_sockets_hear_it() {
     let frames = ["123#11", "12345678#R", "124##3AABB"];
     for method in ["read+write", "recvmmsg/spin+sendmmsg", "ring+write", "can-gw"] {
         let gateway = Gateway::start("vcan7", "vcan8", method, &[]);
-        let (sent, routed) = (Candump::on("vcan7"), Candump::on("vcan8"));
+        let (sent, routed) = (Candump::start("vcan7"), Candump::start("vcan8"));
         play(&frames, "vcan7", 1000);
         let (sent, routed) = (sent.frames(3), routed.frames(3));
         assert_eq!(sent.len(), 3);
@@ -192,7 +193,7 @@ fn a_vcan_routes_to_a_vcan_whose_local_sockets_hear_it() {
     );
 }
 
-/// Whatever looks at controllers, rules and counts would keep a frame waiting that comes meanwhile.
+/// A thread that reads controllers, rules and counts must not delay a frame.
 #[test]
 #[ignore = "needs the lab: make test ONLY=gateway"]
 fn under_a_realtime_priority_only_what_is_in_a_frames_way_has_it() {
@@ -247,7 +248,7 @@ fn can_gw_has_its_jobs_in_the_kernel_while_it_runs_and_no_longer() {
     }
 }
 
-/// How many frames come at once.
+/// The number of frames that come at once.
 const BURST: u16 = 64;
 
 fn burst() -> Vec<Frame> {
@@ -259,7 +260,7 @@ fn burst_text() -> Vec<String> {
     (0..BURST).map(|at| format!("{:03X}#{at:04X}", 0x100 + at)).collect()
 }
 
-/// Everything in one system call.
+/// Sends all frames in one system call.
 fn send_at_once(interface: &str, frames: &[Frame]) {
     let sender: TransmitMethod = "sendmmsg".parse().unwrap();
     let interface = Interface::find(interface).unwrap();
@@ -283,7 +284,7 @@ fn a_burst_into_a_slow_output_waits_in_the_gateway_and_nothing_is_lost() {
     let _cables = slow_output();
     for (_, method) in pairs() {
         let gateway = Gateway::start("vx1", "vx2", method, &[]);
-        let routed = Candump::on("vx3");
+        let routed = Candump::start("vx3");
         send_at_once("vx0", &burst());
         assert_eq!(routed.frames(BURST.into()), burst_text(), "{method}");
         let ended = gateway.stop("INT");
@@ -298,7 +299,7 @@ fn can_gw_cannot_wait_for_a_slow_output_and_counts_what_it_drops() {
     let _alone = alone();
     let _cables = slow_output();
     let gateway = Gateway::start("vx1", "vx2", "can-gw", &[]);
-    let routed = Candump::on("vx3");
+    let routed = Candump::start("vx3");
     send_at_once("vx0", &burst());
     let passed = routed.frames(1).len() as u64;
     let ended = gateway.stop("INT");
@@ -336,7 +337,7 @@ fn frames_that_the_gateways_own_queue_lost_are_counted() {
     let _cables = slow_output();
     for method in ["read+write", "recvmmsg+sendmmsg", "ring+write"] {
         let gateway = Gateway::start("vx1", "vx2", method, &["--queue", "8", "--batch", "8"]);
-        let routed = Candump::on("vx3");
+        let routed = Candump::start("vx3");
         for _ in 0..4 {
             send_at_once("vx0", &burst());
         }
@@ -359,7 +360,7 @@ fn error_frames_go_to_virtual_buses_and_never_onto_a_real_one() {
     let refused = start(program(), &["gateway", "vx1", "can4", "--filter", "#1FFFFFFF"]).ended(DEADLINE);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.complaint().starts_with("can4: error frames cannot be sent on a bus"), "{refused:?}");
-    let candump = Candump::on("vx3,0:0,#FFFFFFFF");
+    let candump = Candump::start("vx3,0:0,#FFFFFFFF");
     let gateway = Gateway::start("vx1", "vx2", "read+write", &["--filter", "#1FFFFFFF"]);
     output("cansend", &["vx0", "20000004#0004000000000000"]);
     assert_eq!(candump.frames(1), ["20000004#0004000000000000"]);

@@ -15,7 +15,7 @@ use canter_io::{
 };
 use std::{collections::BTreeSet, time::Duration};
 
-/// The gateway's two interfaces, and those of the two that are joined by it.
+/// The two interfaces of a gateway, and those of the two sides that it joins.
 struct Link {
     gateway: [&'static str; 2],
     sides: [&'static str; 2],
@@ -29,10 +29,10 @@ const LINKS: [Link; 4] = [
     Link { gateway: ["t0", "t1"], sides: ["t3", "t2"] },
 ];
 
-/// Frames each way.
+/// The number of frames each way.
 const ROUNDS: u16 = 3;
 
-/// A node that sends, and hears all but itself.
+/// A node that sends, and receives all frames but its own.
 struct Side {
     node: Node,
     inbox: Inbox,
@@ -40,8 +40,8 @@ struct Side {
 }
 
 impl Side {
-    /// FD frames too, where it can.
-    fn on(name: &str) -> Self {
+    /// Opens an interface, for FD frames too if it supports them.
+    fn open(name: &str) -> Self {
         let interface = Interface::find(name).unwrap();
         let options = NodeOptions { fd: interface.supports_fd(), ..NodeOptions::default() };
         let node = Node::open(Some(&interface), &options).unwrap();
@@ -84,7 +84,7 @@ fn links_of(receive: &ReceiveMethod, transmit: &TransmitMethod) -> Vec<usize> {
 /// A gateway's method, and the links on which it works both ways.
 type Pair = (String, Vec<usize>);
 
-/// Every pair with its links, and can-gw, which is at home on all.
+/// Every pair with its links, and can-gw, which works on all.
 fn pairs() -> Vec<Pair> {
     let mut pairs = vec![("can-gw".to_owned(), (0..LINKS.len()).collect())];
     for receive in ReceiveMethod::all() {
@@ -103,7 +103,7 @@ fn ends((pair, links): &Pair) -> impl Iterator<Item = (usize, &str)> {
     links.iter().flat_map(move |&link| [(link, receiver), (link, transmitter)])
 }
 
-/// Few of the pairs, in which each receiver and each transmitter is once at least on each link where it works.
+/// A few of the pairs, with each receiver and each transmitter at least once on each link where it works.
 fn covering(pairs: Vec<Pair>) -> Vec<Pair> {
     let mut missing: BTreeSet<_> = pairs.iter().flat_map(ends).collect();
     let mut few = Vec::new();
@@ -127,7 +127,7 @@ pub fn hand_on_both_ways(choose: fn(Vec<Pair>) -> Vec<Pair>) {
     let megabit = BitTiming::classic(1_000_000);
     let _from = Nodes::up(&["t0", "t3"], "T", &megabit);
     let _to = Nodes::up(&["t1", "t2"], "U", &megabit);
-    let mut sides: Vec<[Side; 2]> = LINKS.iter().map(|link| link.sides.map(Side::on)).collect();
+    let mut sides: Vec<[Side; 2]> = LINKS.iter().map(|link| link.sides.map(Side::open)).collect();
     let pairs = pairs();
     // No card has NAPI, which busy polling needs; and what a ring sends reaches nobody on a vcan.
     let excused = |link: usize, method: &str| method == "read/busy-poll" || (method == "+ring" && link == 2);
@@ -224,7 +224,7 @@ fn an_output_without_acknowledgement_drops_after_a_second_and_sends_nothing_old_
     let _alone = alone();
     for method in ["read+write", "recvmmsg+sendmmsg", "ring+ring", "ring/spin+write", "io-uring+io-uring"] {
         let _wires = wires();
-        let (near, mut far) = (Side::on("t3"), Side::on("t2"));
+        let (near, mut far) = (Side::open("t3"), Side::open("t2"));
         let numbered = |number: u32| Frame::classic(Identifier::Sff(0x100), &number.to_be_bytes()).unwrap();
         let mut gateway =
             canter(&["gateway", "t0", "t1", "--method", method, "--stats", "100ms", "--json", "-"]);
@@ -267,7 +267,7 @@ fn a_gateway_whose_node_is_deleted_ends_and_names_it() {
     for method in WAITS.iter().chain(&["read/busy-poll+write", "io-uring+io-uring", "io-uring/spin+ring"]) {
         for gone in ["t0", "t1"] {
             let _wires = wires();
-            let sender = Side::on("t3");
+            let sender = Side::open("t3");
             let gateway = Gateway::start("t0", "t1", method, &[]);
             if *method == "can-gw" {
                 std::thread::sleep(Duration::from_millis(1500)); // its counters go with it, so it looks every second
@@ -299,7 +299,7 @@ fn a_node_that_comes_back_is_routed_again_and_the_counts_go_on() {
         for round in 1..=2 {
             let wires = wires();
             eventually("it routes", || gateway.said().matches("t0 → t1: routing").count() == round);
-            let (near, mut far) = (Side::on("t3"), Side::on("t2"));
+            let (near, mut far) = (Side::open("t3"), Side::open("t2"));
             for number in 0..ROUNDS {
                 near.node.send(&frame(3, 0, number), 0).unwrap();
                 eventually("it has come", || far.listen() > usize::from(number));
@@ -309,8 +309,12 @@ fn a_node_that_comes_back_is_routed_again_and_the_counts_go_on() {
         }
         gateway.signal("TERM");
         let ended = gateway.ended(DEADLINE);
-        let all = 2 * u64::from(ROUNDS);
-        assert_eq!((counts(&ended), ended.code), ([all, all, 0, 0], Some(0)), "{method}: {ended:?}");
+        let forwarded = 2 * u64::from(ROUNDS);
+        assert_eq!(
+            (counts(&ended), ended.code),
+            ([forwarded, forwarded, 0, 0], Some(0)),
+            "{method}: {ended:?}"
+        );
     }
 }
 

@@ -42,7 +42,7 @@ pub fn processes(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark) && line.contains("qemu-system")).collect()
 }
 
-/// Starts a lab with a command that goes on, and waits until it has said `up`.
+/// Starts a lab with a command that does not end, and waits until the command has printed `up`.
 pub fn running(folder: &Path, temporary: &Path, mark: &str) -> Child {
     let append = format!("canter.test={mark}");
     let mut command = lab(folder, &["--append", &append], &["echo up; sleep 1000"]);
@@ -76,7 +76,7 @@ echo "links=$(ip -br link | awk '{ print $1 ":" $2 }' | xargs)"
 echo "modprobe=$(modprobe can-isotp && grep -c ^can_isotp /proc/modules)"
 echo "modules=$([ "$(ls /lib/modules)" = "$(uname -r)" ] && echo of the kernel that runs)"
 echo "version=$(canter --version)"
-echo "program=$(cp "$(command -v canter)" ./own && ./own --version)"
+echo "program=$(cp "$(command -v canter)" ./cache && ./cache --version)"
 for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 echo "lines=$(awk '/can[0-9]/ { print $1 $NF }' /proc/interrupts | xargs)"
 for each in 1 2 3; do timeout 20 candump -n 1 can$each > /tmp/seen$each & done
@@ -92,7 +92,7 @@ exit 7
 #[test]
 #[ignore = "boots guests: make test ONLY=lab"]
 fn the_machine_is_what_the_documentation_says() {
-    // Below /tmp, which is the guest's own, and with characters that QEMU and shells take for theirs.
+    // Below /tmp, which is the guest's cache, and with characters that QEMU and shells take for theirs.
     let folder = tempfile::Builder::new().prefix("canter lab,test'").tempdir_in("/tmp").unwrap();
     fs::write(folder.path().join("inspect"), INSPECT).unwrap();
     let shared = tempfile::tempdir().unwrap();
@@ -206,31 +206,31 @@ fn a_program_below_tmp_runs_from_a_folder_below_tmp_and_its_other_changes_are_lo
     assert!(folder.join("here").exists() && !clone.path().join("there").exists());
 }
 
-/// The user's cache.
-fn cache() -> PathBuf {
+/// The folder of the user's cache.
+fn user_cache() -> PathBuf {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     variable("CANTER_CACHE")
         .or_else(|| variable("XDG_CACHE_HOME").map(|path| path.join("canter")))
         .unwrap_or_else(|| variable("HOME").unwrap().join(".cache/canter"))
 }
 
-/// A cache with the same newest 6.12 and its headers, by links to the same files. Beside the user's: not below /tmp, which the
-/// guest hides, nor below this folder, whose path may have spaces, which the kernel's build does not take.
+/// A cache with links to the newest 6.12 and its headers in the user's cache. It is beside that one, because the guest hides
+/// /tmp, and because the path of this folder may have spaces, which break the kernel's build.
 pub fn cache_with_a_kernel() -> tempfile::TempDir {
     ended(lab(Path::new("/"), &[], &["true"]).output().unwrap(), 0); // now the user's cache has a kernel
-    let own = tempfile::tempdir_in(cache().parent().unwrap()).unwrap();
+    let cache = tempfile::tempdir_in(user_cache().parent().unwrap()).unwrap();
     for folder in ["kernels", "headers"] {
-        let to = own.path().join(folder);
-        fs::create_dir(&to).unwrap();
-        for entry in fs::read_dir(cache().join(folder)).into_iter().flatten().flatten() {
+        let copy = cache.path().join(folder);
+        fs::create_dir(&copy).unwrap();
+        for entry in fs::read_dir(user_cache().join(folder)).into_iter().flatten().flatten() {
             let name = text(entry.file_name().as_encoded_bytes());
             if name.contains("6.12.") && !name.contains("-rt-") && !name.starts_with('.') {
-                let copied = Command::new("cp").arg("-al").args([&entry.path(), &to]).status().unwrap();
+                let copied = Command::new("cp").arg("-al").args([&entry.path(), &copy]).status().unwrap();
                 assert!(copied.success());
             }
         }
     }
-    own
+    cache
 }
 
 /// The path of a file below a folder.
@@ -239,13 +239,13 @@ pub fn find(folder: &Path, name: &str) -> PathBuf {
     PathBuf::from(text(&found.stdout).trim_end())
 }
 
-/// Runs a command on a machine of this cache; returns its output, and what the lab said of saved machines.
+/// Runs a command on a machine of this cache; returns its output, and the lab's lines about saved machines.
 fn restored(cache: &Path, folder: &Path, command: &str) -> (String, String) {
     let mut lab = lab(folder, &["-v"], &[command]);
     let (stdout, stderr) = ended(lab.env("CANTER_CACHE", cache).output().unwrap(), 0);
-    let is_told = |line: &&str| line.contains("restoring") || line.ends_with("the machine boots");
-    let told: Vec<_> = stderr.lines().filter(is_told).collect();
-    (stdout, told.join("\n"))
+    let is_report = |line: &&str| line.contains("restoring") || line.ends_with("the machine boots");
+    let reported: Vec<_> = stderr.lines().filter(is_report).collect();
+    (stdout, reported.join("\n"))
 }
 
 fn seconds() -> u64 {
@@ -255,15 +255,18 @@ fn seconds() -> u64 {
 #[test]
 #[ignore = "boots a guest: make test runs it"]
 fn a_saved_machine_is_restored_with_another_time_and_other_random_numbers() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
     let boot = "cat /proc/sys/kernel/random/uuid; dmesg | tail -1 | cut -d] -f1; date +%s; ip -br link | grep -c can";
-    let (first, told) = restored(own.path(), folder.path(), boot);
-    assert_eq!(told, "");
+    let (first, reported) = restored(cache.path(), folder.path(), boot);
+    assert_eq!(reported, "");
     let mut outputs = vec![first];
     for _ in 0..2 {
         let before = seconds();
-        let (output, told) = restored(own.path(), folder.path(), boot);
-        assert!(told.starts_with("lab: restoring machines/") && told.lines().count() == 1, "{told}");
+        let (output, reported) = restored(cache.path(), folder.path(), boot);
+        assert!(
+            reported.starts_with("lab: restoring machines/") && reported.lines().count() == 1,
+            "{reported}"
+        );
         let guest: u64 = output.lines().nth(2).unwrap().parse().unwrap();
         // The clock is set in whole seconds.
         assert!(before <= guest + 1 && guest <= seconds() + 1, "{output}");
@@ -275,21 +278,21 @@ fn a_saved_machine_is_restored_with_another_time_and_other_random_numbers() {
     random.dedup();
     assert_eq!(random.len(), 3, "{outputs:?}");
     assert!(outputs.iter().all(|output| line(output, 3) == "5"), "{outputs:?}");
-    let symbols = fs::read_to_string(find(&own.path().join("machines"), "kallsyms")).unwrap();
+    let symbols = fs::read_to_string(find(&cache.path().join("machines"), "kallsyms")).unwrap();
     assert!(symbols.contains(" can_send\t[can]\n") && symbols.ends_with('\n'));
-    let output = lab(folder.path(), &["-v", "--boot"], &["true"]).env("CANTER_CACHE", own.path()).output();
+    let output = lab(folder.path(), &["-v", "--boot"], &["true"]).env("CANTER_CACHE", cache.path()).output();
     assert!(!ended(output.unwrap(), 0).1.contains("restoring"), "--boot boots");
 }
 
 #[test]
 #[ignore = "boots a guest: make test runs it"]
 fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_again() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
-    let memory = || find(&own.path().join("machines"), "memory.zst");
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let memory = || find(&cache.path().join("machines"), "memory.zst");
     let run = || {
-        let (output, told) = restored(own.path(), folder.path(), "echo here");
+        let (output, reported) = restored(cache.path(), folder.path(), "echo here");
         assert_eq!(output, "here\n");
-        told
+        reported
     };
     assert_eq!(run(), "");
     // The list of the cache's files has sizes and times, so only its content differs.
@@ -299,25 +302,25 @@ fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_agai
     bytes[middle..middle + 4].iter_mut().for_each(|byte| *byte = !*byte);
     fs::write(&file, bytes).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
-    let told = run();
-    assert!(told.lines().count() == 2 && told.ends_with(": the machine boots"), "{told}");
+    let reported = run();
+    assert!(reported.lines().count() == 2 && reported.ends_with(": the machine boots"), "{reported}");
     assert!(run().starts_with("lab: restoring "));
     // Cut short.
     let file = fs::File::options().write(true).open(memory()).unwrap();
     file.set_len(100_000).unwrap();
-    let told = run();
+    let reported = run();
     assert!(
-        told.ends_with("memory.zst has changed: the machine boots") && told.lines().count() == 1,
-        "{told}"
+        reported.ends_with("memory.zst has changed: the machine boots") && reported.lines().count() == 1,
+        "{reported}"
     );
     assert!(run().starts_with("lab: restoring "));
     // Of another version, or of another machine whose name is the same by chance.
-    let description = find(&own.path().join("machines"), "description");
+    let description = find(&cache.path().join("machines"), "description");
     let (text, time) =
         (fs::read_to_string(&description).unwrap(), fs::metadata(&description).unwrap().modified().unwrap());
     fs::write(&description, text.replacen("machine 1", "machine 0", 1)).unwrap();
     fs::File::options().write(true).open(&description).unwrap().set_modified(time).unwrap();
-    let told = run();
-    assert!(told.ends_with("it is another machine: the machine boots"), "{told}");
+    let reported = run();
+    assert!(reported.ends_with("it is another machine: the machine boots"), "{reported}");
     assert!(run().starts_with("lab: restoring "));
 }

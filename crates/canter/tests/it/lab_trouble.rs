@@ -57,8 +57,8 @@ fn a_process_that_the_kernel_does_not_let_go_is_named_and_does_not_keep_the_mach
     let output = lab(folder.path(), &["--timeout", "30m"], &[command]).output().unwrap();
     let (stdout, stderr) = ended(output, 125);
     assert_eq!(stdout, "frozen\n", "{stderr}");
-    let told = "lab: the command ended, but the guest's kernel does not let go of ";
-    let named = stderr.lines().find_map(|line| line.split_once(told)).map(|(_, named)| named);
+    let message = "lab: the command ended, but the guest's kernel does not let go of ";
+    let named = stderr.lines().find_map(|line| line.split_once(message)).map(|(_, named)| named);
     assert!(named.is_some_and(|named| named.ends_with("(python3)")), "{stderr}");
 }
 
@@ -164,10 +164,10 @@ fn the_fd_cards_carry_fd_frames_on_every_kernel() {
 #[test]
 #[ignore = "boots guests: make test ONLY=lab"]
 fn a_damaged_module_of_the_cache_is_built_again_with_one_line() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
     let wire = || {
         let output = lab(folder.path(), &["--bus", "wire"], &["cat /sys/class/net/wcan0/type"])
-            .env("CANTER_CACHE", own.path())
+            .env("CANTER_CACHE", cache.path())
             .output();
         let (stdout, stderr) = ended(output.unwrap(), 0);
         assert_eq!(stdout, "280\n");
@@ -175,7 +175,7 @@ fn a_damaged_module_of_the_cache_is_built_again_with_one_line() {
     };
     assert!(wire().contains("lab: building modules for 6.12."));
     assert!(!wire().contains("building"), "the module is in the cache");
-    fs::remove_file(find(&own.path().join("drivers"), "canwire.ko")).unwrap();
+    fs::remove_file(find(&cache.path().join("drivers"), "canwire.ko")).unwrap();
     let stderr = wire();
     let wanted = "canwire/canwire.ko is missing: making it again\n";
     assert_eq!(stderr.matches(wanted).count(), 1, "{stderr}");
@@ -184,19 +184,19 @@ fn a_damaged_module_of_the_cache_is_built_again_with_one_line() {
 #[test]
 #[ignore = "boots a guest: make test runs it"]
 fn two_labs_that_would_save_a_machine_at_once_both_run_and_one_is_kept() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
-    let start = || lab(folder.path(), &[], &["echo here"]).env("CANTER_CACHE", own.path()).spawn().unwrap();
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let start = || lab(folder.path(), &[], &["echo here"]).env("CANTER_CACHE", cache.path()).spawn().unwrap();
     for child in [start(), start()] {
         assert_eq!(ended(child.wait_with_output().unwrap(), 0).0, "here\n");
     }
-    assert_eq!(fs::read_dir(own.path().join("machines")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(cache.path().join("machines")).unwrap().count(), 1);
 }
 
 #[test]
 #[ignore = "boots a guest: make test runs it"]
 fn without_room_for_the_saved_machine_the_command_runs_all_the_same() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
-    let machines = own.path().join("machines");
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let machines = cache.path().join("machines");
     fs::create_dir(&machines).unwrap();
     let canter = env!("CARGO_BIN_EXE_canter");
     let script = format!(
@@ -206,7 +206,9 @@ fn without_room_for_the_saved_machine_the_command_runs_all_the_same() {
         folder.path().display(),
     );
     let mut small = Command::new("unshare");
-    small.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]).env("CANTER_CACHE", own.path());
+    small
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .env("CANTER_CACHE", cache.path());
     let (stdout, stderr) = ended(small.stdin(Stdio::null()).output().unwrap(), 0);
     assert_eq!(stdout, "here\n");
     let lines: Vec<_> = stderr.lines().filter(|line| line.contains("machine is not saved")).collect();
@@ -217,14 +219,14 @@ fn without_room_for_the_saved_machine_the_command_runs_all_the_same() {
 #[test]
 #[ignore = "boots guests: make test ONLY=lab"]
 fn clean_removes_what_no_lab_uses_and_a_running_guest_goes_on() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
     let clean = || {
         let mut clean = Command::new(env!("CARGO_BIN_EXE_canter"));
-        let output = clean.args(["lab", "--clean"]).env("CANTER_CACHE", own.path()).output().unwrap();
+        let output = clean.args(["lab", "--clean"]).env("CANTER_CACHE", cache.path()).output().unwrap();
         ended(output, 0).0
     };
     let mut guest = lab(folder.path(), &[], &["echo up; read go; modprobe can-isotp && echo went on"])
-        .env("CANTER_CACHE", own.path())
+        .env("CANTER_CACHE", cache.path())
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
@@ -234,38 +236,38 @@ fn clean_removes_what_no_lab_uses_and_a_running_guest_goes_on() {
     assert!(said.starts_with("removed ") && said.contains(" MB: "), "{said}");
     let kept = format!(": the lab of process {} uses it\n", guest.id());
     assert!(said.contains("kept kernels/linux-image-6.12.") && said.contains(&kept), "{said}");
-    assert!(!own.path().join("headers").exists() && own.path().join("kernels").exists());
+    assert!(!cache.path().join("headers").exists() && cache.path().join("kernels").exists());
     guest.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let (stdout, _) = ended(guest.wait_with_output().unwrap(), 0);
     assert_eq!(stdout, "went on\n");
     assert!(clean().starts_with("removed 1 entry, "));
-    assert_eq!(left_behind(own.path()), ["locks"]);
+    assert_eq!(left_behind(cache.path()), ["locks"]);
 }
 
 #[test]
 #[ignore = "boots guests: make test ONLY=lab"]
 fn a_lab_that_waits_for_another_one_names_it_and_can_be_interrupted() {
-    let (folder, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     const KERNEL: &str = "linux-image-6.12.1+deb12-amd64";
-    fs::create_dir_all(own.path().join("kernels").join(KERNEL)).unwrap();
-    fs::create_dir(own.path().join("locks")).unwrap();
-    let lock = own.path().join("locks").join(format!("kernels-{KERNEL}"));
+    fs::create_dir_all(cache.path().join("kernels").join(KERNEL)).unwrap();
+    fs::create_dir(cache.path().join("locks")).unwrap();
+    let lock = cache.path().join("locks").join(format!("kernels-{KERNEL}"));
     let mut flock = Command::new("flock");
     flock.arg(&lock).args(["-c", "echo held; read go"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut other = flock.spawn().unwrap();
-    std::io::Read::read_exact(other.stdout.as_mut().unwrap(), &mut [0; 5]).unwrap();
-    fs::write(&lock, other.id().to_string()).unwrap();
-    let mut waiting = lab(folder.path(), &[], &["true"]).env("CANTER_CACHE", own.path()).spawn().unwrap();
+    let mut holder = flock.spawn().unwrap();
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut [0; 5]).unwrap();
+    fs::write(&lock, holder.id().to_string()).unwrap();
+    let mut waiting = lab(folder.path(), &[], &["true"]).env("CANTER_CACHE", cache.path()).spawn().unwrap();
     let mut line = String::new();
     let mut stderr = std::io::BufReader::new(waiting.stderr.take().unwrap());
     std::io::BufRead::read_line(&mut stderr, &mut line).unwrap();
     let wanted =
-        format!("lab: waiting for the lab of process {}, which makes kernels/{KERNEL}\n", other.id());
+        format!("lab: waiting for the lab of process {}, which makes kernels/{KERNEL}\n", holder.id());
     assert_eq!(line, wanted);
     signal(&waiting, "INT");
     assert_eq!(waiting.wait().unwrap().code(), Some(130));
-    drop(other.stdin.take());
-    other.wait().unwrap();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
 }
 
 #[test]

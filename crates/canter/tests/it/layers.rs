@@ -1,8 +1,8 @@
 //@ machine: host
 //! Who may import whom inside the crates of the program: ARCHITECTURE.md has the order of their modules from the ground up,
-//! a numbered line for each step; between crates Cargo enforces it. A module imports modules of earlier lines only, none of its own line and none of a later one; so there are
-//! no circles, and commands do not import each other. Files of one folder may import each other, but in no circle. What
-//! a file has for its tests alone may look anywhere.
+//! a numbered line for each step; between crates Cargo enforces it. A module imports modules of earlier lines only, so there
+//! are no circles, and commands do not import each other. Files of one folder may import each other, but in no circle. The
+//! unit tests of a file may import anything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -119,8 +119,8 @@ fn neighbours(folder: &str, files: &[(PathBuf, Vec<String>)]) -> Graph {
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The modules that are left when whatever imports nobody who is left has been taken away again and again: circles, and what
-/// imports them.
+/// The modules that are left after modules without an import from the graph are removed until there are none: circles, and
+/// modules that import them.
 fn circles(mut graph: Graph) -> Vec<String> {
     loop {
         let left: BTreeSet<String> = graph.keys().cloned().collect();
@@ -137,10 +137,10 @@ fn rank(order: &[Vec<String>], name: &str) -> Option<usize> {
 
 /// Why these imports of a module are wrong.
 fn faults(order: &[Vec<String>], module: &str, imports: &BTreeSet<String>) -> Vec<String> {
-    let Some(own) = rank(order, module) else { return vec![format!("{module} has no place in the list")] };
+    let Some(line) = rank(order, module) else { return vec![format!("{module} has no place in the list")] };
     let wrong = imports.iter().filter_map(|other| match rank(order, other) {
-        Some(below) if below < own => None,
-        Some(same) if same == own => Some(format!("{module} → {other}, which stands beside it")),
+        Some(other_line) if other_line < line => None,
+        Some(other_line) if other_line == line => Some(format!("{module} → {other}, which stands beside it")),
         Some(_) => Some(format!("{module} → {other}, which stands above it")),
         None => None, // a name that is no module: `crate::Failure`, a macro
     });

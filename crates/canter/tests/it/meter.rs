@@ -16,7 +16,7 @@ use canter_io::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// A measurement may take this long.
+/// Timeout of a measurement.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// An interrupted one ends within this: it waits a second for what is on its way, and sums up.
@@ -230,7 +230,7 @@ fn an_interrupted_measurement_keeps_what_it_has() {
     let gateway = Gateway::start("vcan7", "vcan8", "read+write", &[]);
     let options = ["latency", "--send", "vcan7", "--routed", "vcan8", "--count", "1000000", "--json", "-"];
     for signal in ["INT", "TERM"] {
-        let routed = Candump::on("vcan8");
+        let routed = Candump::start("vcan8");
         let meter = canter(&options);
         assert!(!routed.frames(1).is_empty(), "it measures");
         meter.signal(signal);
@@ -257,9 +257,9 @@ fn the_table_is_for_people_and_the_json_for_programs() {
     let options = ["latency", "--send", "vcan7", "--routed", "vcan8", "--count", "5"];
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result.json");
-    let both = canter(&[&options[..], &["--json", file.to_str().unwrap()]].concat()).ended(LIMIT);
-    assert_eq!((both.code, both.stderr.as_str()), (Some(0), ""), "{both:?}");
-    assert!(both.stdout.contains("gateway"), "{both:?}");
+    let ended = canter(&[&options[..], &["--json", file.to_str().unwrap()]].concat()).ended(LIMIT);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.contains("gateway"), "{ended:?}");
     let written: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(written["series"][0]["latency_ns"]["count"], 5);
     let quiet = canter(&[&options[..], &["--quiet"]].concat()).ended(LIMIT);
@@ -399,8 +399,8 @@ fn every_method_is_listed_with_the_reason_why_not() {
         };
         for row in rows {
             let reason = row["unavailable"].as_str().unwrap();
-            let here = |(kind, name, _): &&(&str, &str, &str)| row["kind"] == *kind && row["name"] == *name;
-            match refused.iter().find(here) {
+            let is_row = |(kind, name, _): &&(&str, &str, &str)| row["kind"] == *kind && row["name"] == *name;
+            match refused.iter().find(is_row) {
                 Some((.., part)) => assert!(!reason.is_empty() && reason.contains(part), "{row}"),
                 None if row["name"].as_str().unwrap().starts_with("canchar") => {
                     assert!(reason.contains("only on devices of the module canchar"), "{row}");

@@ -43,7 +43,7 @@ fn is_lab() -> bool {
     fs::read_to_string("/proc/cmdline").is_ok_and(|words| words.contains("canter.lab=1"))
 }
 
-/// The first way that leads to a TUN device; else why the last does not.
+/// The first way that leads to a TUN device; otherwise the reason against the last way.
 fn way() -> Result<&'static [&'static str], String> {
     if is_lab() && !Path::new(canter_io::tun::DEVICE).exists() {
         Command::new("modprobe").arg("tun").status().unwrap();
@@ -59,12 +59,12 @@ fn way() -> Result<&'static [&'static str], String> {
     Err(why)
 }
 
-/// Runs the current test, and it alone, by this command.
+/// Runs the current test, and no other, by a command that starts programs in namespaces.
 #[track_caller]
-fn run(by: &mut Command) {
+fn run(command: &mut Command) {
     let test = thread::current().name().unwrap().to_owned();
     let only = ["--exact", &test, "--include-ignored", "--nocapture", "--test-threads=1"];
-    let ended = by.arg(env::current_exe().unwrap()).args(only).output().unwrap();
+    let ended = command.arg(env::current_exe().unwrap()).args(only).output().unwrap();
     let [printed, said] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     said.lines().filter(|line| line.starts_with("SKIP ")).for_each(skip::print);
     printed.lines().chain(said.lines()).for_each(|line| println!("inside: {line}"));

@@ -86,16 +86,16 @@ fn claims_of_page(page: &str) -> Vec<(String, String)> {
     claims.collect()
 }
 
-/// Compares with the verdicts that the program computes now.
+/// `study, claim` and the class of its verdict, of each claim that the program judges now.
 fn claims_now() -> Vec<(String, String)> {
     let printed = verdicts(&[RESULTS, "--json", "-"]);
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     let text = |claim: &serde_json::Value, key: &str| claim[key].as_str().unwrap().to_owned();
-    let of = |claim: &serde_json::Value| {
+    let claim = |claim: &serde_json::Value| {
         let class = text(claim, "verdict").replace(" here", "").replace(' ', "-");
         (format!("{}-{}", text(claim, "study"), text(claim, "claim")), class)
     };
-    document["claims"].as_array().unwrap().iter().map(of).collect()
+    document["claims"].as_array().unwrap().iter().map(claim).collect()
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// No child lives longer than this.
+/// The longest life of a child.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How long a program may take at most, for timeout(1). In the virtual clock without a limit: there hours pass in a second while
@@ -81,13 +81,13 @@ impl Drop for Disk {
 
 /// Buses whose frames can be recorded.
 pub trait Buses {
-    /// As many, with interfaces of these names and numbers from 0 on, which are up and have FD.
+    /// Creates `count` buses. Their interfaces are named by the prefix and a number from 0 on; they are up and have FD.
     fn new(prefix: &str, count: usize) -> Self;
 
     /// The names of the interfaces.
     fn names(&self) -> Vec<String>;
 
-    /// Somebody on each bus who sends.
+    /// A sender on each bus.
     fn senders(&self) -> Vec<Box<dyn Transmit>>;
 }
 
@@ -162,11 +162,11 @@ pub fn send(senders: &mut [Box<dyn Transmit>], from: u32, to: u32) {
 pub struct Capture {
     pub child: Child,
     pub stderr: BufReader<ChildStderr>,
-    /// What it has said since it started, as far as it was read.
+    /// The lines that the capture has printed since its start, as far as they were read.
     said: String,
 }
 
-/// A capture that has ended, and all that it said after its start.
+/// A capture that has ended, and the lines that it printed after its start.
 pub struct Ended {
     pub code: Option<i32>,
     pub said: String,
@@ -177,7 +177,7 @@ impl Capture {
         Self::start_by(&[], arguments)
     }
 
-    /// `before` is a command that runs it.
+    /// Starts a capture by the command `before`.
     pub fn start_by(before: &[&str], arguments: &[&str]) -> Self {
         let mut child = Command::new("timeout")
             .args(["--foreground", "--signal=KILL", &life()])
@@ -197,7 +197,7 @@ impl Capture {
         Self { child, stderr, said: String::new() }
     }
 
-    /// The next line that it says.
+    /// The next line that the capture prints.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stderr.read_line(&mut line).unwrap();
@@ -205,7 +205,7 @@ impl Capture {
         line
     }
 
-    /// Waits for lines with these texts, in any order; it is killed before that takes for ever.
+    /// Waits for lines with these texts, in any order; the capture is killed before that takes too long.
     #[track_caller]
     pub fn until_it_says(&mut self, texts: &[&str]) {
         let mut missing = texts.to_vec();
@@ -216,7 +216,7 @@ impl Capture {
         }
     }
 
-    /// The process behind `timeout`.
+    /// The process that `timeout` started.
     pub fn id(&self) -> String {
         let id = self.child.id();
         sh(&format!("cat /proc/{id}/task/{id}/children")).trim().to_owned()
@@ -243,10 +243,10 @@ pub fn is_complete(ended: &Ended, account: &Value) {
     assert_eq!((ended.code, account["verdict"].as_str()), (Some(0), Some("complete")), "{}", ended.said);
 }
 
-/// What happened according to an account, an event a line.
+/// The events of an account, a line each.
 pub fn events(account: &Value) -> String {
-    let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
-    account["events"].as_array().unwrap().iter().map(what).collect::<Vec<_>>().join("\n")
+    let text = |event: &Value| event["what"].as_str().unwrap().to_owned();
+    account["events"].as_array().unwrap().iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
 pub fn account(file: &str) -> Value {

@@ -49,7 +49,7 @@ fn compare(name: &str, now: &str) {
     assert!(kept == now, "{}: not what was kept; first difference: {first:#?}", path.display());
 }
 
-/// One of every kind of drawing; written anew with the golden files.
+/// The golden result has one drawing of every kind. `UPDATE=1` writes it again, with the other golden files.
 #[test]
 fn the_result_of_all_kinds_is_the_generator_s() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -208,7 +208,7 @@ fn without_a_page_it_prints_and_in_80_columns() {
     }
 }
 
-/// A folder with runs of one method, one a repeat, each `n` frames of about so many ns.
+/// A folder with runs of one method, one a repeat, each of `n` frames with a latency of about so many ns.
 fn runs(medians: &[f64], change: impl Fn(&mut serde_json::Value)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = synthetic::Random(0x2545_f491_4f6c_dd1d);

@@ -13,11 +13,11 @@ use canter_io::{
 
 /// The pairs that work on a driver without NAPI.
 fn pairs() -> impl Iterator<Item = &'static str> {
-    let here = |ours: &&str| !ours.contains("busy-poll") && !ours.contains("canchar");
-    PAPER_PAIRS.iter().map(|(_, ours)| *ours).filter(here)
+    let works_here = |ours: &&str| !ours.contains("busy-poll") && !ours.contains("canchar");
+    PAPER_PAIRS.iter().map(|(_, ours)| *ours).filter(works_here)
 }
 
-/// How many frames come at once.
+/// The number of frames that come at once.
 const BURST: u16 = 64;
 
 fn burst() -> Vec<Frame> {
@@ -25,7 +25,7 @@ fn burst() -> Vec<Frame> {
     (0..BURST).map(numbered).collect()
 }
 
-/// Everything in one system call.
+/// Sends all frames in one system call.
 fn send_at_once(interface: &str, frames: &[Frame]) {
     let sender: TransmitMethod = "sendmmsg".parse().unwrap();
     let interface = Interface::find(interface).unwrap();
@@ -33,7 +33,7 @@ fn send_at_once(interface: &str, frames: &[Frame]) {
     assert_eq!(sender.transmit(frames).unwrap(), frames.len());
 }
 
-/// Frames of both directions, each side's of its own.
+/// Frames of both directions, those of each side with identifiers of its own.
 fn two_sides(count: u16) -> [Vec<Frame>; 2] {
     [0x100u16, 0x200].map(|base| {
         let numbered = |at: u16| Frame::classic(Identifier::Sff(base + at), &at.to_be_bytes()).unwrap();
@@ -60,25 +60,25 @@ fn two_directions_hand_on_each_frame_once_and_never_echo() {
             }
             let gateway = Gateway::start(a, b, method, &["--both"]);
             let [there, back] = two_sides(10);
-            let (at_far, at_near) = (Candump::on(far), Candump::on(near));
-            let both = |frames: &[Frame], interface: &str| {
+            let (at_far, at_near) = (Candump::start(far), Candump::start(near));
+            let send_each = |frames: &[Frame], interface: &str| {
                 frames.iter().for_each(|frame| {
                     send_at_once(interface, std::slice::from_ref(frame));
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 });
             };
-            both(&there, near);
-            both(&back, far);
+            send_each(&there, near);
+            send_each(&back, far);
             let texts = |frames: &[Frame]| frames.iter().map(Frame::to_string).collect::<Vec<_>>();
             // On a vcan the far side also hears what it sends itself.
-            let own = if a == "vcan7" { 20 } else { 10 };
-            let heard_of = |heard: &[String], side: char| {
+            let expected = if a == "vcan7" { 20 } else { 10 };
+            let frames_from = |heard: &[String], side: char| {
                 heard.iter().filter(|frame| frame.starts_with(side)).cloned().collect::<Vec<_>>()
             };
-            let (at_far, at_near) = (at_far.frames(own), at_near.frames(own));
-            assert_eq!((at_far.len(), at_near.len()), (own, own), "{method} {a} ↔ {b}: an echo");
-            assert_eq!(heard_of(&at_far, '1'), texts(&there), "{method} {a} → {b}");
-            assert_eq!(heard_of(&at_near, '2'), texts(&back), "{method} {b} → {a}");
+            let (at_far, at_near) = (at_far.frames(expected), at_near.frames(expected));
+            assert_eq!((at_far.len(), at_near.len()), (expected, expected), "{method} {a} ↔ {b}: an echo");
+            assert_eq!(frames_from(&at_far, '1'), texts(&there), "{method} {a} → {b}");
+            assert_eq!(frames_from(&at_near, '2'), texts(&back), "{method} {b} → {a}");
             let ended = gateway.stop("TERM");
             // On a vcan each job of can-gw hears what the other has sent, and its hop limit stops it.
             let stopped = if a == "vcan7" && method == "can-gw" { 20 } else { 0 };
@@ -88,8 +88,8 @@ fn two_directions_hand_on_each_frame_once_and_never_echo() {
     }
 }
 
-/// A rule file with these routes, each with the same line of its rule.
-fn chain_of(interfaces: &[(String, String)], line: &str) -> tempfile::NamedTempFile {
+/// A rule file with routes between pairs of interfaces, each with the same line.
+fn rule_file(interfaces: &[(String, String)], line: &str) -> tempfile::NamedTempFile {
     let route =
         |(from, to): &(String, String)| format!("[[route]]\nfrom = \"{from}\"\nto = \"{to}\"\n{line}\n");
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -97,8 +97,8 @@ fn chain_of(interfaces: &[(String, String)], line: &str) -> tempfile::NamedTempF
     file
 }
 
-/// A gateway of all routes of a file.
-fn by_rules(file: &tempfile::NamedTempFile, options: &[&str]) -> testbed::Running {
+/// Starts a gateway with all routes of a file.
+fn start_by_rules(file: &tempfile::NamedTempFile, options: &[&str]) -> testbed::Running {
     let path = file.path().to_str().unwrap();
     let mut gateway = canter(&[&["gateway", "--json", "-", "--rules", path], options].concat());
     gateway.until_it_says("gateway: ");
@@ -116,10 +116,10 @@ fn a_chain_of_eight_routes_in_one_process_hands_on_every_frame() {
     let _alone = alone();
     let _cables: Vec<_> = (0..9).map(|at| testbed::cable(&format!("in{at}"), &format!("out{at}"))).collect();
     let hops: Vec<_> = (0..8).map(|at| (format!("out{at}"), format!("in{}", at + 1))).collect();
-    let file = chain_of(&hops, "");
+    let file = rule_file(&hops, "");
     for method in ["read+write", "ring+ring", "can-gw"] {
-        let gateway = by_rules(&file, &["--method", method]);
-        let (routed, [frames, _]) = (Candump::on("out8"), two_sides(20));
+        let gateway = start_by_rules(&file, &["--method", method]);
+        let (routed, [frames, _]) = (Candump::start("out8"), two_sides(20));
         send_at_once("in0", &frames);
         assert_eq!(routed.frames(20), frames.iter().map(Frame::to_string).collect::<Vec<_>>(), "{method}");
         let ended = ended(gateway);
@@ -138,10 +138,10 @@ fn can_gw_hands_a_frame_on_as_often_as_its_hop_limit_says() {
     for limit in 1..=6 {
         output("rmmod", &["can-gw"]);
         output("modprobe", &["can-gw", "max_hops=6"]);
-        let file = chain_of(&hops, &format!("frames = \"classic\"\nhops = {limit}\necho = true"));
-        let gateway = by_rules(&file, &["--method", "can-gw"]);
-        let last = Candump::on(&names[limit]);
-        let beyond = Candump::on(&names[limit + 1]);
+        let file = rule_file(&hops, &format!("frames = \"classic\"\nhops = {limit}\necho = true"));
+        let gateway = start_by_rules(&file, &["--method", "can-gw"]);
+        let last = Candump::start(&names[limit]);
+        let beyond = Candump::start(&names[limit + 1]);
         send_at_once(&names[0], &two_sides(3)[0]);
         assert_eq!((last.frames(3).len(), beyond.frames(0).len()), (3, 0), "hops = {limit}");
         ended(gateway);
@@ -167,7 +167,7 @@ fn a_full_output_costs_the_frames_that_its_policy_says() {
             let options = ["--backlog", "8", "--when-full", policy, "--priority"];
             let options = if priority { &options[..] } else { &options[..4] };
             let gateway = Gateway::start("vx1", "vx2", method, options);
-            let routed = Candump::on("vx3");
+            let routed = Candump::start("vx3");
             send_at_once("vx0", &frames);
             gateway.until_idle();
             let ended = gateway.stop("TERM");
@@ -214,7 +214,7 @@ fn interfaces_that_are_missing_are_waited_for_and_their_loss_is_survived() {
         for round in 1..=2 {
             let cables = Virtual::cables(16);
             eventually("it routes", || gateway.said().matches("vx1 → vx2: routing").count() == round);
-            let routed = Candump::on("vx3");
+            let routed = Candump::start("vx3");
             send_at_once("vx0", &two_sides(5)[0]);
             assert_eq!(routed.frames(5).len(), 5, "{method}");
             drop(cables);

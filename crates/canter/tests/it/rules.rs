@@ -18,7 +18,7 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// Nothing more comes after this long.
+/// Time without a frame after which no more frames come.
 const QUIET: Duration = Duration::from_millis(150);
 
 pub fn file(text: &str) -> NamedTempFile {
@@ -36,24 +36,24 @@ fn apply(text: &str) -> Ended {
     rules(&["apply", file.path().to_str().unwrap()])
 }
 
-/// What can-gw has, as a file, without the counters.
+/// The jobs of can-gw as a rule file, without the counters.
 fn listed() -> String {
     let ended = rules(&["list"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended.stdout.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
-/// Hears an interface.
+/// A receiver of an interface's frames.
 struct Listener(Box<dyn Receive>);
 
 impl Listener {
-    fn on(interface: &str) -> Self {
+    fn open(interface: &str) -> Self {
         let method: ReceiveMethod = "recvmmsg/spin".parse().unwrap();
         let options = ReceiveOptions { queue_frames: Some(20_000), ..ReceiveOptions::default() };
         Self(method.open(&Interface::find(interface).unwrap(), &options).unwrap())
     }
 
-    /// Everything that came, once nothing more does.
+    /// All frames, after no more come.
     fn frames(&mut self) -> Vec<Frame> {
         let mut batch = Batch::new(256);
         let (mut frames, mut last) = (Vec::new(), Instant::now());
@@ -71,11 +71,11 @@ impl Listener {
     }
 }
 
-/// Sends to an interface.
+/// A sender to an interface.
 struct Sender(Box<dyn Transmit>);
 
 impl Sender {
-    fn to(interface: &str) -> Self {
+    fn open(interface: &str) -> Self {
         let method: TransmitMethod = "write".parse().unwrap();
         Self(method.open(&Interface::find(interface).unwrap(), &TransmitOptions::default()).unwrap())
     }
@@ -90,10 +90,10 @@ impl Sender {
 }
 
 fn send(interface: &str, frames: &[Frame]) {
-    Sender::to(interface).send(frames);
+    Sender::open(interface).send(frames);
 }
 
-/// How many rule files are tried.
+/// The number of rule files to try.
 fn cases() -> u64 {
     std::env::var("CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(24)
 }
@@ -115,12 +115,12 @@ fn the_kernel_and_the_engine_make_the_same_frames_of_the_same_rules() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ ((seed << 32) | (case + 1)));
         let (text, ordered) = random.route();
         let frames: Vec<_> = (0..100).map(|_| random.frame()).collect();
-        let mut listener = Listener::on("vx3");
+        let mut listener = Listener::open("vx3");
 
         let applied = apply(&text);
         assert_eq!(applied.code, Some(0), "case {case}: {applied:?}\n{text}");
         send("vx0", &frames);
-        let mut by_kernel: Vec<_> = listener.frames().iter().map(visible).collect();
+        let mut kernel_frames: Vec<_> = listener.frames().iter().map(visible).collect();
         assert_eq!(rules(&["clear"]).code, Some(0));
 
         let rule_file = file(&text);
@@ -128,16 +128,16 @@ fn the_kernel_and_the_engine_make_the_same_frames_of_the_same_rules() {
             Gateway::start("vx1", "vx2", "read+write", &["--rules", rule_file.path().to_str().unwrap()]);
         send("vx0", &frames);
         let ended = gateway.stop("TERM"); // which sends what has come before it ends
-        let mut by_engine: Vec<_> = listener.frames().iter().map(visible).collect();
+        let mut engine_frames: Vec<_> = listener.frames().iter().map(visible).collect();
         assert_eq!(ended.json()["counts"]["received"], frames.len(), "{ended:?}");
 
         if !ordered {
             // The kernel has an order of its own among the copies of a frame.
-            by_kernel.sort();
-            by_engine.sort();
+            kernel_frames.sort();
+            engine_frames.sort();
         }
-        compared += by_kernel.len();
-        assert_eq!(by_engine, by_kernel, "case {case} of seed {seed}:\n{text}");
+        compared += kernel_frames.len();
+        assert_eq!(engine_frames, kernel_frames, "case {case} of seed {seed}:\n{text}");
     }
     println!("{compared} forwarded frames compared");
     assert!(compared as u64 > 30 * cases(), "{compared}: the rules let too little through to prove anything");
@@ -175,8 +175,8 @@ fn what_is_listed_is_what_was_applied_and_applies_without_a_change() {
     assert!(list.stdout.contains("# fd: 1 handled, 0 dropped, 0 deleted\n"), "{list:?}");
     let again = file(&list.stdout);
     let path = again.path().to_str().unwrap();
-    let same = rules(&["diff", path]);
-    assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{same:?}");
+    let unchanged = rules(&["diff", path]);
+    assert_eq!((unchanged.code, unchanged.stdout.as_str()), (Some(0), ""), "{unchanged:?}");
     assert!(rules(&["apply", path]).stderr.contains("3 jobs unchanged, 0 to add"), "nothing to do");
 
     // One rule less, one changed in place.
@@ -244,17 +244,17 @@ fn what_cangw_prints_is_imported_as_the_same_jobs() {
     let imported = rules(&["import", printed.path().to_str().unwrap()]);
     assert_eq!(imported.code, Some(0), "{imported:?}");
     let imported = file(&imported.stdout);
-    let same = rules(&["diff", imported.path().to_str().unwrap()]);
-    assert_eq!(same.code, Some(0), "{same:?}\n{}", listed());
+    let unchanged = rules(&["diff", imported.path().to_str().unwrap()]);
+    assert_eq!(unchanged.code, Some(0), "{unchanged:?}\n{}", listed());
 }
 
-/// Numbered frames, one after the other, while `during` runs; answers the numbers that came out.
+/// Sends numbered frames while `during` runs; returns how many were sent, and the numbers that came out.
 fn numbers_during(during: impl FnOnce()) -> (u32, Vec<u32>) {
-    let mut listener = Listener::on("vx3");
+    let mut listener = Listener::open("vx3");
     let stop = AtomicBool::new(false);
     let sent = std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            let (mut sender, mut number) = (Sender::to("vx0"), 0u32);
+            let (mut sender, mut number) = (Sender::open("vx0"), 0u32);
             while !stop.load(Ordering::Acquire) {
                 sender.send(&[format!("123#{number:08X}").parse().unwrap()]);
                 number += 1;
@@ -348,8 +348,8 @@ fn a_long_run_both_ways_accounts_for_every_frame_and_needs_no_more_memory() {
     let path = rule_file.path().to_str().unwrap();
     let mut gateway = canter(&["gateway", "--rules", path, "--queue", "2000", "--json", "-"]);
     gateway.until_it_says("gateway: vx1");
-    let (mut far, mut near) = (Listener::on("vx3"), Listener::on("vx0"));
-    let (mut to_near, mut to_far) = (Sender::to("vx0"), Sender::to("vx3"));
+    let (mut far, mut near) = (Listener::open("vx3"), Listener::open("vx0"));
+    let (mut to_near, mut to_far) = (Sender::open("vx0"), Sender::open("vx3"));
     let (mut sent, mut came, mut early_kib) = (0, 0, 0);
     let rounds = soak_frames().div_ceil(500);
     for round in 0..rounds {

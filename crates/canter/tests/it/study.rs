@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// Longer than a study of this file takes.
+/// Timeout of a study of this file.
 const STUDY_DEADLINE: Duration = Duration::from_secs(300);
 
 /// A study file with this `[latency]`, on wires or cards, in a folder that the guest has.
@@ -71,14 +71,15 @@ fn every_condition_is_measured_and_told() {
         }
     }
     let worst = |load: &str| {
-        let of = series.iter().filter(|one| one["condition"]["load"] == load && one["method"] == "can-gw");
-        of.map(|one| one["latency_ns"]["max"].as_u64().unwrap()).max().unwrap()
+        let loaded =
+            series.iter().filter(|one| one["condition"]["load"] == load && one["method"] == "can-gw");
+        loaded.map(|one| one["latency_ns"]["max"].as_u64().unwrap()).max().unwrap()
     };
     // can-gw works in the interrupt, before any thread: only a load of interrupts is felt for certain.
     assert!(worst("ethernet-receive") > worst("none"), "a load that nobody feels is none: {series:#?}");
 }
 
-/// At its end it says more than a pipe holds.
+/// The gateway prints more at its end than a pipe holds.
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
 fn a_gateway_with_2048_rules_comes_to_its_end() {
@@ -137,9 +138,9 @@ fn what_a_study_tunes_is_so_while_it_measures_and_put_back() {
     assert!(tuned, "the budget was never another one");
     assert_eq!(fs::read_to_string(BUDGET).unwrap(), before);
     let series = &series(&events);
-    let told: Vec<_> =
+    let variants: Vec<_> =
         series.iter().map(|one| one["condition"]["variant"].as_str().unwrap_or_default()).collect();
-    assert_eq!(told, ["", "netdev-budget=7", "irq-priority=90"]);
+    assert_eq!(variants, ["", "netdev-budget=7", "irq-priority=90"]);
     for one in &series[..2] {
         assert_eq!(one["ledger"]["received"], 20, "{one}");
         let [median, most] = ["p50", "max"].map(|name| one["latency_ns"][name].as_u64().unwrap());
@@ -180,7 +181,7 @@ impl Elsewhere {
     }
 
     /// The prefix that starts programs there: `canter` is the program that is tested.
-    fn by() -> String {
+    fn prefix() -> String {
         let (folder, _) = testbed::program().rsplit_once('/').unwrap();
         format!("env PATH={folder}:{} ip netns exec elsewhere", env::var("PATH").unwrap())
     }
@@ -195,11 +196,11 @@ impl Elsewhere {
     }
 
     /// Starts a long measurement there by this prefix, and waits until a gateway and a load run.
-    fn measure_by(&self, folder: &tempfile::TempDir, by: &str) -> testbed::Running {
+    fn measure_by(&self, folder: &tempfile::TempDir, prefix: &str) -> testbed::Running {
         let latency = "methods = [\"can-gw\"]\nrules = [\"xor\"]\nloads = [\"cpu\"]\nlens = [4]\ngap = \"5ms\"\ncount = 1000000\n";
         let file = study(folder, "long", "sja1000", latency);
         let run =
-            canter(&[&run_words(&file, by, folder.path().to_str().unwrap())[..], &["--quiet"]].concat());
+            canter(&[&run_words(&file, prefix, folder.path().to_str().unwrap())[..], &["--quiet"]].concat());
         testbed::eventually("a load and a gateway run", || {
             Self::processes().len() >= 2 && Self::cangw("-L").contains("can3")
         });
@@ -225,9 +226,9 @@ impl Drop for Elsewhere {
     }
 }
 
-fn run_words<'a>(file: &'a str, by: &'a str, out: &'a str) -> Vec<&'a str> {
+fn run_words<'a>(file: &'a str, prefix: &'a str, out: &'a str) -> Vec<&'a str> {
     let interfaces = ["--interfaces", "can0,can1,can2", "--gateway", "can3,can4"];
-    [&["study", "run", file][..], &interfaces, &["--gateway-by", by, "--out", out]].concat()
+    [&["study", "run", file][..], &interfaces, &["--gateway-by", prefix, "--out", out]].concat()
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn a_gateway_elsewhere_is_ordered_through_a_command() {
     Elsewhere::cangw("-A -s mine0 -d mine1");
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
-    let run = canter(&run_words(&file, &Elsewhere::by(), out)).ended(STUDY_DEADLINE);
+    let run = canter(&run_words(&file, &Elsewhere::prefix(), out)).ended(STUDY_DEADLINE);
     assert!(matches!(run.code, Some(0 | 3)), "{}", run.stderr);
     let result: Value = serde_json::from_slice(&fs::read(format!("{out}/remote.json")).unwrap()).unwrap();
     let series = result["series"].as_array().unwrap();
@@ -271,7 +272,7 @@ fn a_gateway_elsewhere_ends_with_the_run_that_is_killed() {
     let _alone = alone();
     let elsewhere = Elsewhere::new();
     let folder = tempfile::tempdir().unwrap();
-    let run = elsewhere.measure_by(&folder, &Elsewhere::by());
+    let run = elsewhere.measure_by(&folder, &Elsewhere::prefix());
     run.signal("KILL");
     run.ended(testbed::DEADLINE);
     elsewhere.everything_has_ended();
@@ -283,17 +284,17 @@ fn a_gateway_elsewhere_ends_with_the_run_that_is_killed() {
 fn a_run_ends_in_one_line_when_the_gateway_s_side_does() {
     let _alone = alone();
     let elsewhere = Elsewhere::new();
-    let relay = format!("sh -c 'sed -u b | {} \"$@\"' --", Elsewhere::by());
+    let relay = format!("sh -c 'sed -u b | {} \"$@\"' --", Elsewhere::prefix());
     let far_side = || Elsewhere::processes().remove(0);
     let carrier = || output("pgrep", &["-x", "sed"]).trim().to_owned();
     type Victim<'a> = &'a dyn Fn() -> String;
     let cases: [(&str, Victim<'_>, &str); 2] = [
-        (&Elsewhere::by(), &far_side, "study gateway: interrupted"),
+        (&Elsewhere::prefix(), &far_side, "study gateway: interrupted"),
         (&relay, &carrier, "ended, exit status: 0"),
     ];
-    for (by, victim, why) in cases {
+    for (prefix, victim, why) in cases {
         let folder = tempfile::tempdir().unwrap();
-        let run = elsewhere.measure_by(&folder, by);
+        let run = elsewhere.measure_by(&folder, prefix);
         output("kill", &[&victim()]);
         let run = run.ended(STUDY_DEADLINE);
         assert_eq!(run.code, Some(1), "{run:?}");
@@ -325,12 +326,11 @@ fn a_killed_run_continues_after_its_last_case_and_never_with_another_study() {
     run.ended(STUDY_DEADLINE);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("count = 20", "count = 21")).unwrap();
-    let other = canter(&words).ended(STUDY_DEADLINE);
-    assert_eq!(other.code, Some(2), "{}", other.stderr);
+    let refused = canter(&words).ended(STUDY_DEADLINE);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
-        other.stderr.contains("is of another run") && other.stderr.contains("--again"),
-        "{}",
-        other.stderr
+        refused.stderr.contains("is of another run") && refused.stderr.contains("--again"),
+        "{refused:?}"
     );
     fs::write(&file, text).unwrap();
     let run = canter(&words).ended(STUDY_DEADLINE);
@@ -341,9 +341,9 @@ fn a_killed_run_continues_after_its_last_case_and_never_with_another_study() {
         assert_eq!(run.stderr.contains(&format!("{case}: median")), again, "{case}: {}", run.stderr);
     }
     let result: Value = serde_json::from_slice(&fs::read(format!("{out}/killed.json")).unwrap()).unwrap();
-    let told: Vec<_> =
+    let lens: Vec<_> =
         result["series"].as_array().unwrap().iter().map(|one| one["condition"]["len"].clone()).collect();
-    assert_eq!(told, [2, 2, 2, 4, 4, 4, 6, 6, 6, 8, 8, 8], "in the order of the plan");
+    assert_eq!(lens, [2, 2, 2, 4, 4, 4, 6, 6, 6, 8, 8, 8], "in the order of the plan");
     assert!(!fs::exists(format!("{out}/unfinished.jsonl")).unwrap(), "a complete run leaves no journal");
 }
 
@@ -353,12 +353,12 @@ fn a_gateway_that_cannot_be_ordered_is_one_line() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    for (by, why) in [
+    for (prefix, why) in [
         ("ip netns exec nowhere", "\"nowhere\": No such file or directory (needs this build of canter there"),
         ("sh -c 'exec no-such-canter' --", "no-such-canter: not found"),
         ("sh -c 'sleep 1000'", "no answer within 60 s"),
     ] {
-        let run = canter(&run_words("2014-fig4.2", by, out)).ended(STUDY_DEADLINE);
+        let run = canter(&run_words("2014-fig4.2", prefix, out)).ended(STUDY_DEADLINE);
         assert_eq!(run.code, Some(1), "{run:?}");
         assert!(run.complaint().contains(why), "{run:?}");
     }

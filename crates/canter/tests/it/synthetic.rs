@@ -51,14 +51,16 @@ impl Random {
 }
 
 /// A distribution as docs/result.md has it.
-pub fn distribution(mut all: Vec<u64>) -> Value {
-    all.sort_unstable();
-    let n = all.len();
-    let at = |per_mille: usize| if n == 0 { 0 } else { all[(n * per_mille).div_ceil(1000).max(1) - 1] };
+pub fn distribution(mut sample: Vec<u64>) -> Value {
+    sample.sort_unstable();
+    let n = sample.len();
+    let rank = |per_mille: usize| (n * per_mille).div_ceil(1000).max(1) - 1;
+    let quantile = |per_mille: usize| sample.get(rank(per_mille)).copied().unwrap_or(0);
     let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
-    all.iter().for_each(|ns| *buckets.entry(*ns).or_default() += 1);
+    sample.iter().for_each(|ns| *buckets.entry(*ns).or_default() += 1);
     json!({
-        "count": n, "min": at(0), "p50": at(500), "p90": at(900), "p99": at(990), "p999": at(999), "max": at(1000),
+        "count": n, "min": quantile(0), "p50": quantile(500), "p90": quantile(900), "p99": quantile(990),
+        "p999": quantile(999), "max": quantile(1000),
         "negative": 0, "buckets": buckets.into_iter().collect::<Vec<_>>(),
     })
 }
@@ -126,7 +128,7 @@ pub fn matrix(folder: &Path, frames: usize) {
     assert_eq!(left, 0);
 }
 
-/// One of every kind of figure.
+/// Result files with every kind of drawing.
 pub fn showcase(folder: &Path) {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let files = [
@@ -185,27 +187,27 @@ fn filters(random: &mut Random) -> Value {
 /// The 2011 paper's figure 6: a frame late every second, and a burst of losses under load.
 fn timeline(random: &mut Random) -> Value {
     let (slot_ns, slots) = (10_000_000_u64, 800_u64);
-    let mut all = Vec::new();
+    let mut drawn = Vec::new();
     let mut latencies = Vec::new();
     for slot in 0..slots {
         let burst = (400..430).contains(&slot);
-        let mut here: Vec<u64> = (0..5).map(|_| random.latency(35_000.0)).collect();
+        let mut arrived: Vec<u64> = (0..5).map(|_| random.latency(35_000.0)).collect();
         if slot % 100 == 40 {
-            here.push(random.latency(115_000.0));
+            arrived.push(random.latency(115_000.0));
         }
         if burst {
-            here.truncate(2);
+            arrived.truncate(2);
         }
-        let (min, max) = (here.iter().min().copied(), here.iter().max().copied());
+        let (min, max) = (arrived.iter().min().copied(), arrived.iter().max().copied());
         let lost = if burst { 3 } else { 0 };
-        all.push([slot, here.len() as u64, min.unwrap_or(0), max.unwrap_or(0), lost]);
-        latencies.append(&mut here);
+        drawn.push([slot, arrived.len() as u64, min.unwrap_or(0), max.unwrap_or(0), lost]);
+        latencies.append(&mut arrived);
     }
     let busy: Vec<[u64; 2]> =
         (1..=80).map(|n| [n * 100_000_000, if (38..48).contains(&n) { 940 } else { 120 }]).collect();
     let mut one = series("can-gw", condition("period", "cpu"), latencies, 90);
     one["condition"]["period_ns"] = 2_000_000.into();
-    one["timeline"] = json!({"slot_ns": slot_ns, "slots": all, "load": busy});
+    one["timeline"] = json!({"slot_ns": slot_ns, "slots": drawn, "load": busy});
     one["paper"] = json!({"source": "2011, figure 6", "machine": "MPC5200", "ns": 40_000, "min": 35_000, "max": 140_000});
     file("2011-fig6", "The simple gateway in time", "6.12.1-amd64", vec![one])
 }
@@ -239,6 +241,6 @@ fn load() -> Value {
             "ledger": ledger(0, 0),
         })
     };
-    let all = vec![curve("read", 460), curve("canchar", 210), curve("canchar-ring", 120)];
-    file("wccd-fig3", "What receiving costs a processor", "6.12.1-amd64", all)
+    let curves = vec![curve("read", 460), curve("canchar", 210), curve("canchar-ring", 120)];
+    file("wccd-fig3", "What receiving costs a processor", "6.12.1-amd64", curves)
 }

@@ -1,5 +1,5 @@
-//! What the lab tests of the command line share: children that a deadline ends, the guest's cards and virtual
-//! interfaces, a gateway as a process of its own, and candump as the witness of what comes out.
+//! What the lab tests of the command line share: children that end by a deadline, the guest's cards and virtual
+//! interfaces, a gateway as a subprocess, and candump, which records the gateway's output.
 //!
 //! There is one kernel for all tests of a file, so each begins with [`alone`].
 
@@ -23,13 +23,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A program may take this long: in the virtual clock a large one takes minutes to start, while a busy host reads its files.
+/// Timeout of a program. In the virtual clock a large program takes minutes to start while a busy host reads its files.
 const PROGRAM: Duration = Duration::from_secs(600);
 
-/// What "at once" means for whoever stops a gateway or pulls an interface from under it.
+/// Timeout of a gateway that was stopped, or whose interface was deleted.
 pub const PROMPT: Duration = Duration::from_secs(2);
 
-/// Longer than a frame takes through any gateway of the lab.
+/// A time longer than a frame takes through any gateway of the lab.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// Every way to wait, and the kernel's gateway.
@@ -48,7 +48,7 @@ pub const WAITS: &[&str] = &[
 /// Bus A is can0, can1, can3; bus B is can2, can4.
 pub const CARDS: [&str; 5] = ["can0", "can1", "can2", "can3", "can4"];
 
-/// One test at a time, whatever the runner's threads; none finds jobs of can-gw that a failed one has left.
+/// Lets one test run at a time, on any number of threads, and deletes the jobs of can-gw that a failed test has left.
 pub fn alone() -> MutexGuard<'static, ()> {
     static KERNEL: Mutex<()> = Mutex::new(());
     let alone = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
-/// Alone; and at the end, a kernel that complains fails the test: a warning, an oops, a report of KASAN or lockdep.
+/// Lets one test run at a time, and fails it at its end if the kernel logged a warning, an oops, or a report of KASAN or
+/// lockdep.
 pub struct Watched {
     _alone: MutexGuard<'static, ()>,
 }
@@ -70,10 +71,10 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         let log = output("dmesg", &[]);
-        let bad = ["WARNING:", "BUG:", "Oops", "Call Trace", "nobody cared", "detected stall"];
+        let alarms = ["WARNING:", "BUG:", "Oops", "Call Trace", "nobody cared", "detected stall"];
         // A kernel with KCSAN reports its own data races, too; those of our modules name one.
         let ours = |line: &str| !line.contains("BUG: KCSAN") || line.contains("[can");
-        let complaint = log.lines().find(|line| ours(line) && bad.iter().any(|bad| line.contains(bad)));
+        let complaint = log.lines().find(|line| ours(line) && alarms.iter().any(|word| line.contains(word)));
         assert!(std::thread::panicking() || complaint.is_none(), "{complaint:?}");
     }
 }
@@ -100,7 +101,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn of(mut source: impl Read + Send + 'static) -> Self {
+    fn new(mut source: impl Read + Send + 'static) -> Self {
         let text = Arc::new(Mutex::new(Vec::new()));
         let collected = Arc::clone(&text);
         let reader = std::thread::spawn(move || {
@@ -116,7 +117,7 @@ impl Stream {
         String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
     }
 
-    fn all(self) -> String {
+    fn into_text(self) -> String {
         self.reader.join().unwrap();
         String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
     }
@@ -127,8 +128,8 @@ pub fn start(program: &str, arguments: &[&str]) -> Running {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
-    let stdout = Stream::of(child.stdout.take().unwrap());
-    let stderr = Stream::of(child.stderr.take().unwrap());
+    let stdout = Stream::new(child.stdout.take().unwrap());
+    let stderr = Stream::new(child.stderr.take().unwrap());
     let name = program.rsplit('/').next().unwrap();
     Running { child, words: format!("{name} {}", arguments.join(" ")), stdout, stderr }
 }
@@ -138,20 +139,21 @@ pub fn canter(arguments: &[&str]) -> Running {
     start(program(), arguments)
 }
 
-/// The program; in the virtual clock a copy in the guest's memory, for there reading a page of it from the host for the
-/// first time may take milliseconds, whenever that is. Who must be punctual there runs with --realtime too, which locks all
-/// of its memory.
+/// The program. In the virtual clock it is a copy in the guest's memory, because reading a page of the program from the
+/// host takes milliseconds at any time. A test of punctual programs also gives --realtime, which locks their memory.
 pub fn program() -> &'static str {
-    const OF_HOST: &str = env!("CARGO_BIN_EXE_canter");
+    const HOST_PATH: &str = env!("CARGO_BIN_EXE_canter");
     const COPY: &str = "/tmp/canter";
     static PLACE: OnceLock<&str> = OnceLock::new();
     PLACE.get_or_init(|| match fs::read_to_string("/proc/cmdline") {
-        Ok(words) if words.contains("canter.clock=virtual") => fs::copy(OF_HOST, COPY).map(|_| COPY).unwrap(),
-        _ => OF_HOST,
+        Ok(words) if words.contains("canter.clock=virtual") => {
+            fs::copy(HOST_PATH, COPY).map(|_| COPY).unwrap()
+        }
+        _ => HOST_PATH,
     })
 }
 
-/// What a program prints that must succeed.
+/// The standard output of a program, which must succeed.
 #[track_caller]
 pub fn output(program: &str, arguments: &[&str]) -> String {
     let ended = start(program, arguments).ended(PROGRAM);
@@ -159,7 +161,7 @@ pub fn output(program: &str, arguments: &[&str]) -> String {
     ended.stdout
 }
 
-/// `ip` with a line of arguments.
+/// Runs `ip` with a line of arguments.
 #[track_caller]
 pub fn ip(line: &str) {
     output("ip", &line.split_whitespace().collect::<Vec<_>>());
@@ -170,33 +172,33 @@ impl Running {
         output("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
     }
 
-    /// Memory that it has in use, in KiB.
+    /// The memory that the child has in use, in KiB.
     pub fn resident_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// For how long its threads have had a processor, in ns (proc_pid_schedstat in Documentation/scheduler).
+    /// The time that the child's threads have had a processor, in ns (Documentation/scheduler/sched-stats.rst).
     pub fn processor_ns(&self) -> u64 {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
         let text = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
         text.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     }
 
-    /// Whether each of its threads sleeps.
+    /// Whether all threads of the child sleep.
     pub fn is_asleep(&self) -> bool {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
         threads.into_iter().all(|thread| wait::state(&thread.path()) == 'S')
     }
 
-    /// Whether it has mapped a file whose path ends so: the tap of a bus.
+    /// Whether the child has mapped a file whose path ends with `end`, such as the tap of a bus.
     pub fn has_mapped(&self, end: &str) -> bool {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap_or_default();
         maps.lines().any(|line| line.ends_with(end))
     }
 
-    /// The priority of each of its threads under SCHED_FIFO, by the thread's name; 0: not under it (proc_pid_stat(5)).
+    /// The priority of each thread under SCHED_FIFO, by the thread's name; 0: another policy (proc_pid_stat(5)).
     pub fn priorities(&self) -> Vec<(String, u8)> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
         let text = threads.map(|thread| fs::read_to_string(thread.path().join("stat")).unwrap());
@@ -208,12 +210,12 @@ impl Running {
         .collect()
     }
 
-    /// What standard error has so far.
+    /// The text on standard error so far.
     pub fn said(&self) -> String {
         self.stderr.so_far()
     }
 
-    /// What standard output has so far.
+    /// The text on standard output so far.
     pub fn printed(&self) -> String {
         self.stdout.so_far()
     }
@@ -229,7 +231,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end; one that takes longer than `limit` is killed and fails the test.
+    /// Waits for the child's end. After `limit` the child is killed and the test fails.
     #[track_caller]
     pub fn ended(mut self, limit: Duration) -> Ended {
         let since = Moment::now();
@@ -243,9 +245,9 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let empty = || Stream::of(std::io::empty());
-        let stdout = std::mem::replace(&mut self.stdout, empty()).all();
-        let stderr = std::mem::replace(&mut self.stderr, empty()).all();
+        let empty = || Stream::new(std::io::empty());
+        let stdout = std::mem::replace(&mut self.stdout, empty()).into_text();
+        let stderr = std::mem::replace(&mut self.stderr, empty()).into_text();
         Ended { code, stdout, stderr, words: self.words.clone() }
     }
 }
@@ -276,13 +278,13 @@ impl fmt::Debug for Ended {
 }
 
 impl Ended {
-    /// The document that `--json -` wrote, and nothing else may be there.
+    /// The document that `--json -` wrote. Standard output must have nothing else.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The one error line, without `canter: `; lines of the gateway's own are passed over.
+    /// The only error line, without `canter: `. Lines that begin with `gateway: ` do not count.
     #[track_caller]
     pub fn complaint(&self) -> &str {
         let lines: Vec<_> = self.stderr.lines().filter(|line| !line.starts_with("gateway: ")).collect();
@@ -291,12 +293,12 @@ impl Ended {
     }
 }
 
-/// The five cards, up at 1 Mbit/s. cangen and canplayer give up where a queue is full, so theirs is long.
+/// Brings up the five cards at 1 Mbit/s. can0 has a long queue, because cangen and canplayer give up when it is full.
 pub fn cards() {
     cards_up(&CARDS);
 }
 
-/// These of them.
+/// Brings up some of the cards, as [`cards`] does.
 pub fn cards_up(names: &[&str]) {
     for &name in names {
         let mut card = Interface::find(name).unwrap();
@@ -318,7 +320,7 @@ impl Virtual {
         Self(made.collect())
     }
 
-    /// vx0=vx1 and vx2=vx3, two cables: a gateway goes from vx1 to vx2.
+    /// Two cables, vx0=vx1 and vx2=vx3: a gateway goes from vx1 to vx2.
     pub fn cables(mtu: u32) -> Self {
         let cable = |near, far| {
             let near = up(Interface::create_vxcan(near, far).unwrap(), mtu);
@@ -329,7 +331,7 @@ impl Virtual {
     }
 }
 
-/// One cable more; deleted when it is dropped.
+/// Creates another cable, which is deleted when this is dropped.
 pub fn cable(near: &str, far: &str) -> Virtual {
     let made = up(Interface::create_vxcan(near, far).unwrap(), 16);
     up(Interface::find(far).unwrap(), 16);
@@ -350,15 +352,16 @@ impl Drop for Virtual {
     }
 }
 
-/// Nodes of a virtual wire of their own, up at a rate, deleted when this is dropped.
+/// Nodes of a virtual wire, deleted when this is dropped.
 pub struct Nodes(Vec<String>);
 
 impl Nodes {
-    /// Somebody else's, to be deleted too.
+    /// Nodes that the test itself adds.
     pub fn named(names: &[&str]) -> Self {
         Self(names.iter().map(|&name| name.to_owned()).collect())
     }
 
+    /// Adds nodes to a bus and brings them up.
     pub fn up(names: &[&str], bus: &str, timing: &BitTiming) -> Self {
         let nodes = Self::named(names);
         for name in names {
@@ -378,12 +381,12 @@ impl Drop for Nodes {
     }
 }
 
-/// Whether there is such an interface.
+/// Whether an interface exists.
 pub fn exists(interface: &str) -> bool {
     std::path::Path::new("/sys/class/net").join(interface).exists()
 }
 
-/// `canter gateway` as a process of its own; it routes when this is there.
+/// `canter gateway` as a subprocess, which routes as soon as [`Gateway::start`] returns.
 pub struct Gateway(Running);
 
 impl Gateway {
@@ -395,7 +398,7 @@ impl Gateway {
         Self(running)
     }
 
-    /// Waits until it has worked off what there was: its threads sleep, and have had no processor since the last look.
+    /// Waits until the gateway has handled all frames: its threads sleep, and had no processor since the last check.
     #[track_caller]
     pub fn until_idle(&self) {
         let mut worked_ns = 0;
@@ -405,21 +408,21 @@ impl Gateway {
         });
     }
 
-    /// Ends it by a signal, in time.
+    /// Ends the gateway by a signal, within [`PROMPT`].
     #[track_caller]
     pub fn stop(self, signal: &str) -> Ended {
         self.0.signal(signal);
         self.0.ended(PROMPT)
     }
 
-    /// Waits for the end, to which the program comes by itself, in time.
+    /// Waits until the gateway ends without a signal, within [`PROMPT`].
     #[track_caller]
     pub fn ended(self) -> Ended {
         self.0.ended(PROMPT)
     }
 }
 
-/// A number of a gateway's account, which must balance.
+/// Received, transmitted, filtered and dropped frames of a gateway's account, which must balance.
 #[track_caller]
 pub fn counts(ended: &Ended) -> [u64; 4] {
     let account = ended.json();
@@ -429,11 +432,12 @@ pub fn counts(ended: &Ended) -> [u64; 4] {
     [received, transmitted, filtered, dropped]
 }
 
-/// candump on an interface, with filters as it takes them: `can1,123:7FF`.
+/// A running candump.
 pub struct Candump(Running);
 
 impl Candump {
-    pub fn on(interface_and_filters: &str) -> Self {
+    /// Starts candump on an interface, with filters in its notation: `can1,123:7FF`.
+    pub fn start(interface_and_filters: &str) -> Self {
         let mut parts = interface_and_filters.split(',');
         let interface = parts.next().unwrap();
         let filters = parts.filter(|part| *part != "J").count();
@@ -443,12 +447,12 @@ impl Candump {
         Self(running)
     }
 
-    /// What it has printed so far.
+    /// The text that candump has printed so far.
     pub fn so_far(&self) -> String {
         self.0.stdout.so_far()
     }
 
-    /// The frames in cansend's notation, once `count` are there and no more come.
+    /// The frames in cansend's notation, after `count` of them have come and no more follow.
     #[track_caller]
     pub fn frames(self, count: usize) -> Vec<String> {
         let lines = || self.0.stdout.so_far().lines().count();
@@ -463,15 +467,15 @@ impl Candump {
     }
 }
 
-/// How many receivers the kernel has on an interface.
+/// The number of receivers that the kernel has on an interface.
 pub fn listeners(interface: &str) -> usize {
     let list = |kind| fs::read_to_string(format!("/proc/net/can/rcvlist_{kind}")).unwrap_or_default();
-    let on =
+    let count =
         |text: String| text.lines().filter(|line| line.split_whitespace().next() == Some(interface)).count();
-    ["all", "fil", "inv", "sff", "eff", "err"].into_iter().map(|kind| on(list(kind))).sum()
+    ["all", "fil", "inv", "sff", "eff", "err"].into_iter().map(|kind| count(list(kind))).sum()
 }
 
-/// canplayer sends `frames` on `interface`, `gap_us` apart.
+/// Sends `frames` to `interface` by canplayer, `gap_us` apart.
 #[track_caller]
 pub fn play(frames: &[impl AsRef<str>], interface: &str, gap_us: usize) {
     let mut log = tempfile::NamedTempFile::new().unwrap();

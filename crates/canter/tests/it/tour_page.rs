@@ -48,15 +48,15 @@ fn without_figures(line: &str) -> String {
     words.join(" ")
 }
 
-/// Whether the printed lines are the page's.
-pub fn same(page: &[String], printed: &[String]) -> bool {
+/// Whether the printed lines match those of the page.
+pub fn matches_page(page: &[String], printed: &[String]) -> bool {
     match (page.first(), printed.first()) {
         (None, None) => true,
         (Some(line), _) if line == "…" => {
-            (0..=printed.len()).any(|from| same(&page[1..], &printed[from..]))
+            (0..=printed.len()).any(|from| matches_page(&page[1..], &printed[from..]))
         }
         (Some(line), Some(other)) => {
-            without_figures(line) == without_figures(other) && same(&page[1..], &printed[1..])
+            without_figures(line) == without_figures(other) && matches_page(&page[1..], &printed[1..])
         }
         _ => false,
     }
@@ -80,7 +80,7 @@ fn a_block_is_commands_with_their_output() {
 fn figures_may_differ_and_nothing_else() {
     let page =
         lines("wcan1 0C9  8  96.0  10.0 ms  FA 00\nmedian 13.9 µs, 1.12× can-gw\n  read  ███▂▁\n…\nlast");
-    let printed = |text: &str| same(&page, &lines(text));
+    let printed = |text: &str| matches_page(&page, &lines(text));
     assert!(printed("wcan1 1F5  7  –  895 µs  DD\nmedian 9 ms, 1× can-gw\n  read  █\na\nb\nlast"));
     assert!(printed("wcan1 1\nmedian 2 1× can-gw\nread █\nlast"));
     assert!(!printed("wcan2 1\nmedian 2 1× can-gw\nread █\nlast"), "another name");

@@ -12,27 +12,27 @@ use std::{collections::BTreeMap, fs};
 
 const MS: u64 = 1_000_000;
 
-/// Later than this no thread of an idle machine wakes up in the virtual clock, where an instruction takes 1 ns. A program that
-/// the guest reads from the host for the first time may keep its only processor for longer; so a test that judges times runs once
-/// without judging before.
+/// The latest that a thread of an idle machine wakes up in the virtual clock, where an instruction takes 1 ns. Reading a
+/// program from the host for the first time may keep the guest's only processor for longer, so a test of times first runs
+/// everything once without asserting.
 const PUNCTUAL_NS: u64 = 200_000;
 
 fn in_virtual_clock() -> bool {
-    let is = fs::read_to_string("/proc/cmdline").unwrap().contains("canter.clock=virtual");
-    if !is {
+    let is_virtual = fs::read_to_string("/proc/cmdline").unwrap().contains("canter.clock=virtual");
+    if !is_virtual {
         testbed::skip("times are asserted in the virtual clock only");
     }
-    is
+    is_virtual
 }
 
 /// A frame that candump has seen: stamp in ns, interface, text.
 type Seen = (u64, String, String);
 
-/// candump on interfaces, until it has seen so many frames.
+/// A candump that ends when it has seen a number of frames.
 struct Witness(Running);
 
 impl Witness {
-    fn of(interfaces: &[&str], count: usize) -> Self {
+    fn start(interfaces: &[&str], count: usize) -> Self {
         let before: Vec<usize> = interfaces.iter().map(|name| listeners(name)).collect();
         // 8 MB of queue: nothing is lost while it cannot run.
         let options = ["-L", "-r", "8388608", "-n", &count.to_string()].map(str::to_owned);
@@ -64,7 +64,7 @@ fn texts(seen: &[Seen]) -> Vec<&str> {
     seen.iter().map(|(.., text)| text.as_str()).collect()
 }
 
-/// What a command writes to `--json -`, when it ends with this code.
+/// The document that a command writes to `--json -`; the command must end with `code`.
 #[track_caller]
 fn json(arguments: &[&str], code: i32) -> Value {
     let ended = canter(&[arguments, &["--json", "-"]].concat()).ended(DEADLINE);
@@ -92,10 +92,10 @@ fn frames_that_need_no_chance_are_those_that_cangen_sends() {
         &["-e", "-I", "i", "-L", "0", "-c", "3"],
     ] {
         let arguments = [&["tra0", "-g", "1", "-n", "20"], options].concat();
-        let witness = Witness::of(&["tra0"], 20);
+        let witness = Witness::start(&["tra0"], 20);
         output("cangen", &arguments);
         let theirs = witness.seen();
-        let witness = Witness::of(&["tra0"], 20);
+        let witness = Witness::start(&["tra0"], 20);
         output(program(), &[&["generate"], &arguments[..]].concat());
         assert_eq!(texts(&witness.seen()), texts(&theirs), "{options:?}");
     }
@@ -107,14 +107,14 @@ fn every_frame_comes_at_its_time_by_every_method_and_pattern() {
     let _alone = alone();
     let _cables = Virtual::cables(72);
     let timed = in_virtual_clock();
-    let due_of = |traffic: &str, n: u64| match traffic {
+    let due_ns = |traffic: &str, n: u64| match traffic {
         "period=1ms" => n * MS,
         "burst=20/100ms" => n / 20 * 100 * MS,
         "ramp=0..1000/1s" => ((2.0 * n as f64 / 1000.0).sqrt() * 1e9) as u64,
         _ => unreachable!(),
     };
     let late = |traffic: &str, method: &str| {
-        let witness = Witness::of(&["vx1"], 400);
+        let witness = Witness::start(&["vx1"], 400);
         let options = ["-n", "400", "-L", "8", "--traffic", traffic, "--method", method, "--realtime", "50"];
         let account = json(&[&["generate", "vx0"], &options[..]].concat(), 0);
         let one = &account["interfaces"][0];
@@ -122,7 +122,7 @@ fn every_frame_comes_at_its_time_by_every_method_and_pattern() {
         assert_eq!(counts, [400, 0, 400], "{traffic} {method}: {one}");
         let seen = witness.seen();
         assert_eq!(seen.len(), 400);
-        let off = |(n, seen_ns): (u64, u64)| (seen_ns - seen[0].0).abs_diff(due_of(traffic, n));
+        let off = |(n, seen_ns): (u64, u64)| (seen_ns - seen[0].0).abs_diff(due_ns(traffic, n));
         let most = (0..).zip(seen.iter().map(|(stamp_ns, ..)| *stamp_ns)).map(off).max().unwrap();
         (most, number(&one["late_ns"]["p99"]))
     };
@@ -158,7 +158,7 @@ fn every_identifier_of_a_car_keeps_its_period() {
     let car = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/car.toml");
     // In 2 s: 200 and 200 and 80 and at least 1 on the first bus, 20 and 4 and 10 and at least 1 on the second.
     let most_off = || {
-        let witness = Witness::of(&["tra0", "tra1"], 515);
+        let witness = Witness::start(&["tra0", "tra1"], 515);
         let arguments =
             ["generate", "--car", car, "--duration", "2s", "tra0=can0", "tra1=can2", "--realtime", "50"];
         let account = json(&arguments, 0);
@@ -218,7 +218,7 @@ fn two_buses_are_replayed_frame_for_frame_in_order_as_canplayer_does_and_in_time
         .map(|(_, bus, text)| (if bus == "can0" { "tra0" } else { "tra1" }, text.as_str()))
         .collect();
     let replayed = || {
-        let witness = Witness::of(&["tra0", "tra1"], 1000);
+        let witness = Witness::start(&["tra0", "tra1"], 1000);
         let account = json(&["replay", &path, "tra0=can0", "tra1=can1", "--realtime", "50"], 0);
         (account, witness.seen())
     };
@@ -229,15 +229,15 @@ fn two_buses_are_replayed_frame_for_frame_in_order_as_canplayer_does_and_in_time
     replayed(); // warms up
     let (account, seen) = replayed();
     assert!(!in_virtual_clock() || off(&seen) < PUNCTUAL_NS, "{} ns off at worst", off(&seen));
-    let of = |seen: &'_ [Seen]| -> Vec<(String, String)> {
+    let frames = |seen: &'_ [Seen]| -> Vec<(String, String)> {
         seen.iter().map(|(_, bus, text)| (bus.clone(), text.clone())).collect()
     };
-    assert!(of(&seen).iter().map(|(bus, text)| (bus.as_str(), text.as_str())).eq(assigned));
+    assert!(frames(&seen).iter().map(|(bus, text)| (bus.as_str(), text.as_str())).eq(assigned));
     assert_eq!([&account["read"], &account["passed"], &account["unsent"]].map(number), [1000, 1000, 0]);
 
-    let witness = Witness::of(&["tra0", "tra1"], 1000);
+    let witness = Witness::start(&["tra0", "tra1"], 1000);
     output("canplayer", &["-I", &path, "tra0=can0", "tra1=can1"]);
-    assert_eq!(of(&witness.seen()), of(&seen), "canplayer sends the same");
+    assert_eq!(frames(&witness.seen()), frames(&seen), "canplayer sends the same");
 
     if in_virtual_clock() {
         let worst =
@@ -251,9 +251,9 @@ fn two_buses_are_replayed_frame_for_frame_in_order_as_canplayer_does_and_in_time
         format!("({}.{:06}) {bus} {text}\n", stamp_ns / 1_000_000_000, stamp_ns / 1000 % 1_000_000)
     };
     fs::write(&again, seen.iter().map(lines).collect::<String>()).unwrap();
-    let witness = Witness::of(&["tra0", "tra1"], 1000);
+    let witness = Witness::start(&["tra0", "tra1"], 1000);
     json(&["replay", &again, "--speed", "4"], 0);
-    assert_eq!(of(&witness.seen()), of(&seen));
+    assert_eq!(frames(&witness.seen()), frames(&seen));
 }
 
 /// Recordings of other programs' kinds, of the same frames: each is replayed as the log is.
@@ -263,27 +263,27 @@ fn recordings_of_every_format_are_replayed_frame_for_frame() {
     let _alone = alone();
     let _buses = Virtual::vcan(&["tra0", "tra1"], 72);
     let path = log("formats", 300);
-    let of = |seen: Vec<Seen>| -> Vec<(String, String)> {
+    let frames = |seen: Vec<Seen>| -> Vec<(String, String)> {
         seen.into_iter().map(|(_, bus, text)| (bus, text)).collect()
     };
     let assigned = |bus: &str| bus.replace("can", "tra");
-    let want = of(parse(&fs::read_to_string(&path).unwrap()));
+    let want = frames(parse(&fs::read_to_string(&path).unwrap()));
     for end in ["asc", "blf", "pcapng", "pcapng.zst", "mf4", "csv", "parquet"] {
         let file = format!("{path}.{end}");
         output(program(), &["convert", &path, "-o", &file, "-q"]);
-        let witness = Witness::of(&["tra0", "tra1"], 300);
+        let witness = Witness::start(&["tra0", "tra1"], 300);
         json(&["replay", &file, "tra0=can0", "tra1=can1", "--speed", "4"], 0);
         let want = want.iter().map(|(bus, text)| (assigned(bus), text.clone()));
-        assert!(of(witness.seen()).into_iter().eq(want), "{end}");
+        assert!(frames(witness.seen()).into_iter().eq(want), "{end}");
     }
     // What tcpdump -i any recorded beside candump; its interfaces are numbers.
     let recordings = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings");
     let candump = parse(&fs::read_to_string(format!("{recordings}/candump.log")).unwrap());
-    let witness = Witness::of(&["tra0", "tra1"], candump.len());
+    let witness = Witness::start(&["tra0", "tra1"], candump.len());
     let pcap = format!("{recordings}/tcpdump-any.pcap");
     json(&["replay", &pcap, "tra0=if8", "tra1=if7", "--speed", "100"], 0);
     let want = candump.into_iter().map(|(_, bus, text)| (bus.replace("vx", "tra"), text));
-    assert!(of(witness.seen()).into_iter().eq(want), "pcap");
+    assert!(frames(witness.seen()).into_iter().eq(want), "pcap");
 }
 
 #[test]
@@ -300,10 +300,10 @@ fn only_what_is_asked_for_is_replayed_and_the_rest_is_counted() {
         assert_eq!(read, sent + unassigned + filtered + outside, "{account}");
         [sent, unassigned, filtered, outside]
     };
-    let both = ["replay", &path, "can8=can0", "can9=can1", "-t"];
-    assert_eq!(frames(&json(&both, 0)), [1000, 0, 0, 0]);
+    let both_buses = ["replay", &path, "can8=can0", "can9=can1", "-t"];
+    assert_eq!(frames(&json(&both_buses, 0)), [1000, 0, 0, 0]);
     assert_eq!(frames(&json(&["replay", &path, "can8=can0", "-t"], 0)), [429, 571, 0, 0]);
-    let rtr = [&both[..], &["--filter", "040000123:C00007FF", "--loop", "3"]].concat();
+    let rtr = [&both_buses[..], &["--filter", "040000123:C00007FF", "--loop", "3"]].concat();
     assert_eq!(frames(&json(&rtr, 0)), [600, 0, 2400, 0]);
     let part = ["replay", &path, "can8=can0", "can9=can1", "--from", "100ms", "--to", "200ms"];
     let [sent, .., outside] = frames(&json(&part, 0));
@@ -378,7 +378,7 @@ fn a_bus_that_goes_down_is_waited_for_once_and_the_other_goes_on() {
     let path = log("down", 3000);
     let recorded = parse(&fs::read_to_string(&path).unwrap());
     let (first, other): (Vec<Seen>, Vec<Seen>) = recorded.into_iter().partition(|(_, bus, _)| bus == "can0");
-    let witness = Witness::of(&["tra1"], other.len());
+    let witness = Witness::start(&["tra1"], other.len());
     let arguments = ["replay", &path, "tra0=can0", "tra1=can1", "--wait", "100ms", "--json", "-"];
     let mut running = canter(&arguments);
     let sent =
@@ -390,11 +390,11 @@ fn a_bus_that_goes_down_is_waited_for_once_and_the_other_goes_on() {
     let ended = running.ended(DEADLINE);
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let account = ended.json();
-    let of = |at: usize, name: &str| number(&account["interfaces"][at][name]);
+    let count = |at: usize, name: &str| number(&account["interfaces"][at][name]);
     let [down, up] = if account["interfaces"][0]["interface"] == "tra0" { [0, 1] } else { [1, 0] };
-    assert_eq!(of(down, "sent") + of(down, "refused"), first.len() as u64);
-    assert_eq!((of(up, "sent"), of(up, "refused")), (other.len() as u64, 0));
-    assert!(of(down, "refused") > 0 && of(down, "sent") > 100);
+    assert_eq!(count(down, "sent") + count(down, "refused"), first.len() as u64);
+    assert_eq!((count(up, "sent"), count(up, "refused")), (other.len() as u64, 0));
+    assert!(count(down, "refused") > 0 && count(down, "sent") > 100);
     assert_eq!(texts(&witness.seen()), texts(&other), "the other bus has them all, in order");
 }
 

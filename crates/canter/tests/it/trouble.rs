@@ -140,7 +140,7 @@ fn a_card_that_is_down_is_named_with_its_bit_rate() {
     );
 }
 
-/// canter as somebody who may do nothing.
+/// Runs canter as a user without any rights.
 fn as_nobody(command: &str) -> Running {
     let nobody = "--reuid 65534 --regid 65534 --clear-groups --bounding-set -all --inh-caps -all";
     start("setpriv", &[&words(nobody), &[env!("CARGO_BIN_EXE_canter")][..], &words(command)].concat())
@@ -163,7 +163,7 @@ fn whoever_lacks_a_permission_is_told_which() {
     // Raw sockets are everybody's.
     let mut gateway = as_nobody("gateway can3 can4 --method recvmmsg+sendmmsg --json -");
     gateway.until_it_says("gateway: ");
-    let routed = Candump::on("can2");
+    let routed = Candump::start("can2");
     output("cansend", &["can0", "123#11"]);
     assert_eq!(routed.frames(1), ["123#11"]);
     gateway.signal("INT");
@@ -190,7 +190,7 @@ fn a_kernel_without_can_gw_is_told_how_to_get_it() {
     assert!(row["unavailable"].as_str().unwrap().contains("modprobe can-gw"), "{row}");
 }
 
-/// The gateway has ended by itself: announced, counted, and one line that says why.
+/// Asserts that the gateway has ended without a signal: it began, its counts balance, and one line has the reason.
 #[track_caller]
 fn broken(gateway: Gateway, parts: &[&str]) {
     let ended = gateway.ended();
@@ -205,7 +205,7 @@ fn broken(gateway: Gateway, parts: &[&str]) {
 
 #[track_caller]
 fn routes(from: &str, to: &str) {
-    let routed = Candump::on(to);
+    let routed = Candump::start(to);
     output("cansend", &[from, "123#1122"]);
     assert_eq!(routed.frames(1), ["123#1122"]);
 }

@@ -48,7 +48,7 @@ impl Buses for TunBuses {
     }
 }
 
-/// Somebody on a bus.
+/// A sender on a bus.
 struct Sender(Arc<Tun>);
 
 impl Transmit for Sender {

@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Nothing that a test waits for takes so long, on the slowest machine.
+/// The longest wait of a test, on the slowest machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A time that something may take; `SLOWNESS` times as long where the kernel checks each access of its own.
+/// A timeout, `SLOWNESS` times as long on a kernel that checks each of its memory accesses.
 pub fn patience(limit: Duration) -> Duration {
     static SLOWNESS: OnceLock<u32> = OnceLock::new();
     limit * *SLOWNESS.get_or_init(|| std::env::var("SLOWNESS").map_or(1, |times| times.parse().unwrap()))
@@ -20,13 +20,13 @@ pub fn patience(limit: Duration) -> Duration {
 /// A moment, by the clock of this machine and by that of the host. In the lab's virtual clock hours pass in a second while
 /// the guest waits for the host's files, so that its own clock says nothing about patience; its real-time clock is the host's.
 pub struct Moment {
-    own: Instant,
+    guest: Instant,
     host: Option<Duration>,
 }
 
 impl Moment {
     pub fn now() -> Self {
-        Self { own: Instant::now(), host: Self::host() }
+        Self { guest: Instant::now(), host: Self::host() }
     }
 
     fn host() -> Option<Duration> {
@@ -36,10 +36,10 @@ impl Moment {
 
     /// Whether `limit` has passed by both clocks.
     pub fn is_over(&self, limit: Duration) -> bool {
-        // The host's has whole seconds.
-        let of_host =
+        // The host's clock has whole seconds.
+        let is_over_on_host =
             || self.host.zip(Self::host()).is_none_or(|(then, now)| now.saturating_sub(then) > limit);
-        self.own.elapsed() > limit && of_host()
+        self.guest.elapsed() > limit && is_over_on_host()
     }
 }
 
@@ -49,7 +49,7 @@ pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
     assert!(holds_in_time(Duration::from_millis(5), holds), "still not: {what}");
 }
 
-/// Waits until `holds`, with a pause after each look; false after [`DEADLINE`].
+/// Waits until `holds`, with a pause after each check; false after [`DEADLINE`].
 pub fn holds_in_time(pause: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let since = Moment::now();
     while !holds() {
@@ -61,8 +61,8 @@ pub fn holds_in_time(pause: Duration, mut holds: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// What a thread does: `R` runs, `S` sleeps in a call (proc_pid_stat(5), the field behind the name in brackets). `task` is
-/// its folder in /proc; one that has ended is `X`.
+/// The state of a thread, whose folder in /proc is `task`: `R` runs, `S` sleeps in a call, `X` has ended (proc_pid_stat(5),
+/// the field behind the name in brackets).
 pub fn state(task: &Path) -> char {
     let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, fields)| fields.chars().next()).unwrap_or('X')
@@ -71,12 +71,12 @@ pub fn state(task: &Path) -> char {
 /// Runs `call` in a thread, and waits until that thread sleeps in it, or has ended.
 #[track_caller]
 pub fn asleep_in<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
-        tell.send(fs::read_link("/proc/thread-self").unwrap()).unwrap();
+        sender.send(fs::read_link("/proc/thread-self").unwrap()).unwrap();
         call()
     });
-    let task = Path::new("/proc").join(told.recv().unwrap());
+    let task = Path::new("/proc").join(receiver.recv().unwrap());
     eventually("the thread sleeps in its call", || matches!(state(&task), 'S' | 'X'));
     thread
 }

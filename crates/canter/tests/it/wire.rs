@@ -25,7 +25,7 @@ fn method(name: &str) -> ReceiveMethod {
 }
 
 #[track_caller]
-fn done(arguments: &[&str]) -> Ended {
+fn run(arguments: &[&str]) -> Ended {
     let ended = canter(arguments).ended(DEADLINE);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
@@ -52,7 +52,7 @@ fn records_until_end(tap: &mut Tap) -> Vec<Record> {
 #[ignore = "needs the lab: make test ONLY=wire"]
 fn nodes_are_added_listed_and_deleted() {
     let _alone = alone();
-    done(&[
+    run(&[
         "wire",
         "add",
         "t0",
@@ -66,8 +66,8 @@ fn nodes_are_added_listed_and_deleted() {
         "500000",
     ]);
     let _others = Nodes::up(&["t1"], "T", &BitTiming::classic(500_000));
-    done(&["wire", "add", "t2", "--bus", "T"]);
-    let list = done(&["wire", "list", "T", "--json", "-"]).json();
+    run(&["wire", "add", "t2", "--bus", "T"]);
+    let list = run(&["wire", "list", "T", "--json", "-"]).json();
     let nodes: Vec<_> =
         list["nodes"].as_array().unwrap().iter().map(|node| node["name"].as_str().unwrap()).collect();
     assert_eq!(nodes, ["t0", "t1", "t2"]);
@@ -77,15 +77,15 @@ fn nodes_are_added_listed_and_deleted() {
         (&5.into(), &3.into(), &"ERROR-ACTIVE".into())
     );
     assert_eq!((&list["nodes"][2]["state"], &list["buses"][0]["bitrate"]), (&"DOWN".into(), &500_000.into()));
-    let table = done(&["wire", "list", "T"]).stdout;
+    let table = run(&["wire", "list", "T"]).stdout;
     let widths: Vec<_> = table.lines().take(4).map(|line| line.find(" T ").unwrap_or(0)).collect();
     assert!(widths[1..].iter().all(|&at| at == widths[1] && at > 0), "{table}");
     assert!(output("ip", &["-details", "link", "show", "t0"]).contains("bitrate 500000"));
 
-    done(&["wire", "delete", "t0", "t2"]);
+    run(&["wire", "delete", "t0", "t2"]);
     assert!(!exists("t0") && exists("t1"));
     ip("link set t1 down");
-    done(&["wire", "delete", "t1"]);
+    run(&["wire", "delete", "t1"]);
     assert!(!wire::buses().unwrap().iter().any(|bus| bus.name == "T"));
 }
 
@@ -131,7 +131,7 @@ fn what_cannot_be_is_one_line_and_an_exit_code() {
     assert!(!exists("t1"));
 }
 
-/// 10 000 frames by chance at 100 % load: what the tap says of each against [`Frame::bits`].
+/// 10 000 random frames at 100 % load: compares the tap's record of each with [`Frame::bits`].
 #[test]
 #[ignore = "needs the lab: make test ONLY=wire"]
 fn every_frame_takes_exactly_its_bits_and_the_next_follows_three_bits_later() {
@@ -168,7 +168,7 @@ fn every_frame_takes_exactly_its_bits_and_the_next_follows_three_bits_later() {
             free_ns = record.end_ns + space_ns;
         }
         let kinds = [Frame::is_eff, Frame::is_rtr, Frame::is_fd]
-            .map(|is| records.iter().filter(|record| is(&record.frame)).count());
+            .map(|has_kind| records.iter().filter(|record| has_kind(&record.frame)).count());
         assert!(
             kinds[0] > 100 && (data.is_some() || kinds[1] > 50) && (kinds[2] > 0) == data.is_some(),
             "{kinds:?}"
@@ -178,7 +178,7 @@ fn every_frame_takes_exactly_its_bits_and_the_next_follows_three_bits_later() {
     }
 }
 
-/// The one series of a result, all of whose frames came through.
+/// The only series of a result, all of whose frames came through.
 #[track_caller]
 fn series(ended: &Ended, sent: u64) -> Value {
     let result = ended.json();
@@ -232,19 +232,19 @@ fn through(options: &[&str]) -> Ended {
     canter(&[&fixed, options, &["--json", "-"]].concat()).ended(LIMIT)
 }
 
-/// Period, frames lost, and those of them that the gateway says it dropped, of each series; accounts must close.
+/// Each series' period in ns, frames lost, and frames that the gateway dropped. Each account must balance.
 #[track_caller]
 fn losses(ended: &Ended) -> Vec<(u64, u64, u64)> {
     let result = ended.json();
-    let of = |one: &Value| {
+    let losses = |one: &Value| {
         let (ledger, lost) = (&one["ledger"], &one["ledger"]["lost"]);
         let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{one}"));
-        let all: u64 = lost.as_object().unwrap().values().map(number).sum();
-        assert_eq!(number(&ledger["sent"]), number(&ledger["received"]) + all, "{ledger}");
+        let frames: u64 = lost.as_object().unwrap().values().map(number).sum();
+        assert_eq!(number(&ledger["sent"]), number(&ledger["received"]) + frames, "{ledger}");
         assert_eq!((number(&lost["unaccounted"]), &one["unavailable"]), (0, &"".into()), "{one}");
-        (number(&one["condition"]["period_ns"]), all, number(&lost["gateway"]))
+        (number(&one["condition"]["period_ns"]), frames, number(&lost["gateway"]))
     };
-    result["series"].as_array().unwrap().iter().map(of).collect()
+    result["series"].as_array().unwrap().iter().map(losses).collect()
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn just_above_the_wires_own_limit_no_batching_pair_loses_a_frame() {
     assert_eq!(found.iter().filter(|(_, lost, _)| *lost == 0).count(), 3, "{found:?}");
 }
 
-/// Puts t1 off the bus, by a frame that is destroyed as often as that takes.
+/// Puts t1 off the bus: a fault destroys its frame until it is bus-off.
 fn put_off_the_bus(sender: &mut dyn Transmit) {
     let injection =
         Injection { fault: Fault::Bit, probability: None, count: Some(32), node: Some("t1".to_owned()) };
@@ -344,7 +344,7 @@ fn a_gateway_whose_output_is_off_the_bus_says_so_rests_and_goes_on_when_it_is_ba
         eventually("all is sent", || !wire::bus("T").unwrap().source.running);
         let (spent_ns, passed) = (gateway.processor_ns() - before_ns, begun.elapsed());
         assert!(u128::from(spent_ns) * 10 < passed.as_nanos(), "{method}: {spent_ns} ns of {passed:?}");
-        let routed = Candump::on("t2");
+        let routed = Candump::start("t2");
         ip("link set t1 type can restart");
         gateway.until_it_says("gateway: t1: recovered from bus-off");
         let mut sent = 601;
@@ -377,7 +377,7 @@ fn a_gateway_goes_on_when_its_output_restarts_by_itself() {
     for method in ["can-gw", "read+write", "ring/spin+write"] {
         let gateway = Gateway::start("t0", "t1", method, &[]);
         put_off_the_bus(&mut *sender);
-        let routed = Candump::on("t2");
+        let routed = Candump::start("t2");
         eventually("it routes again", || {
             assert_eq!(sender.transmit(&["7F0#11".parse().unwrap()]).unwrap(), 1);
             routed.so_far().contains("7F0#11")
@@ -432,7 +432,7 @@ fn busy_polling_works_on_a_virtual_wire_and_is_faster_than_sleeping() {
     let _from = Nodes::up(&["t0", "t3"], "T", &megabit);
     let _to = Nodes::up(&["t1", "t2"], "U", &megabit);
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let rows = done(&["methods", "-i", "t0", "--json", "-"]).json();
+    let rows = run(&["methods", "-i", "t0", "--json", "-"]).json();
     let row = rows.as_array().unwrap().iter().find(|row| row["name"] == "read/busy-poll").unwrap().clone();
     if wire::node("t0").unwrap().napi_id == 0 {
         assert_ne!(row["unavailable"], "", "{kernel}");
@@ -462,7 +462,7 @@ fn an_analysis_shows_and_records_what_candump_hears() {
     let count = frames.len().to_string();
 
     for file in ["x.log", "x.pcapng"] {
-        let candump = Candump::on("t1");
+        let candump = Candump::start("t1");
         let mut analysis =
             canter(&["analyze", "t0", "--count", &count, "-o", &path(file), "--json", "-", "-v"]);
         let shown = canter(&["analyze", "T", "--count", &count]);
@@ -509,7 +509,7 @@ fn injected_errors_are_seen_by_the_analyzer_and_by_candump_and_the_frames_go_thr
         let filters = Filters { error_mask: EFF_MASK, ..Filters::default() };
         let options = ReceiveOptions { filters, ..ReceiveOptions::default() };
         let mut receiver = method("read/spin").open(&Interface::find("t1").unwrap(), &options).unwrap();
-        done(&["wire", "fault", "inject", "T", "--error", error, "--count", "2"]);
+        run(&["wire", "fault", "inject", "T", "--error", error, "--count", "2"]);
         output("cansend", &["t0", "123#11"]);
         let mut records = Vec::new();
         eventually("the tap has three tries", || {
@@ -528,14 +528,14 @@ fn injected_errors_are_seen_by_the_analyzer_and_by_candump_and_the_frames_go_thr
         assert_eq!(frames, ["123#11".parse().unwrap()], "{error}");
         assert!(error == "ack" || !errors.is_empty(), "{error}: t1 has seen no error frame");
     }
-    let list = done(&["wire", "list", "T", "--json", "-"]).json();
+    let list = run(&["wire", "list", "T", "--json", "-"]).json();
     assert_eq!((&list["buses"][0]["frames"], &list["buses"][0]["errors"]), (&5.into(), &10.into()), "{list}");
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.pcapng").to_str().unwrap().to_owned();
     let analysis = canter(&["analyze", "T", "--count", "2", "-o", &path]);
     eventually("it reads the tap", || analysis.has_mapped("/dev/canwire-T") && analysis.is_asleep());
-    done(&["wire", "fault", "inject", "T", "--error", "crc", "--count", "1"]);
+    run(&["wire", "fault", "inject", "T", "--error", "crc", "--count", "1"]);
     output("cansend", &["t0", "123#11"]);
     assert_eq!(analysis.ended(DEADLINE).code, Some(0));
     let shown =
@@ -553,12 +553,12 @@ fn injected_errors_are_seen_by_the_analyzer_and_by_candump_and_the_frames_go_thr
 fn a_node_whose_wire_is_cut_gets_its_frame_through_when_it_is_joined() {
     let _alone = alone();
     let _nodes = Nodes::up(&["t0", "t1"], "T", &BitTiming::classic(500_000));
-    let candump = Candump::on("t1");
-    done(&["wire", "fault", "disconnect", "t0"]);
+    let candump = Candump::start("t1");
+    run(&["wire", "fault", "disconnect", "t0"]);
     output("cansend", &["t0", "123#11"]);
     eventually("t0 is error-passive", || wire::node("t0").unwrap().stats.tx_errors >= 128);
     assert_eq!(wire::node("t1").unwrap().stats.received, 0);
-    done(&["wire", "fault", "connect", "t0"]);
+    run(&["wire", "fault", "connect", "t0"]);
     assert_eq!(candump.frames(1), ["123#11"]);
 }
 
@@ -567,12 +567,12 @@ fn a_node_whose_wire_is_cut_gets_its_frame_through_when_it_is_joined() {
 fn a_babbling_node_takes_the_bus_until_it_is_told_to_stop() {
     let _alone = alone();
     let _nodes = Nodes::up(&["t0", "t1"], "T", &BitTiming::classic(500_000));
-    done(&["wire", "fault", "babble", "t0", "--frame", "001#"]);
-    let candump = Candump::on("t0,123:7FF");
+    run(&["wire", "fault", "babble", "t0", "--frame", "001#"]);
+    let candump = Candump::start("t0,123:7FF");
     output("cansend", &["t1", "123#11"]);
     eventually("t1 loses against 001", || wire::node("t1").unwrap().stats.arbitration_lost > 10);
     assert_eq!(wire::node("t1").unwrap().stats.sent, 0);
-    done(&["wire", "fault", "babble", "t0", "--stop"]);
+    run(&["wire", "fault", "babble", "t0", "--stop"]);
     assert_eq!(candump.frames(1), ["123#11"]);
 }
 
@@ -592,7 +592,7 @@ fn a_recorded_log_is_sent_at_its_times_and_a_source_says_when_it_has_ended() {
     let lines = gaps_us.iter().map(|us| format!("(1700000000.{:06}) can7 123#{us:08}\n", 5 + us));
     std::fs::write(&path, lines.collect::<String>()).unwrap();
     let mut tap = Tap::open("T").unwrap();
-    let ended = done(&["wire", "source", "start", "T", "--log", path.to_str().unwrap(), "--wait"]);
+    let ended = run(&["wire", "source", "start", "T", "--log", path.to_str().unwrap(), "--wait"]);
     assert!(ended.stdout.starts_with("5 frames sent, 0 attempts failed"), "{ended:?}");
     let records: Vec<_> = std::iter::from_fn(|| tap.next_record()).collect();
     for round in records.chunks(5) {

@@ -11,7 +11,7 @@ use canter_io::{
 use serde_json::Value;
 use std::{fs, path::Path};
 
-/// What is behind the last slash.
+/// The part of a name behind the last slash.
 pub fn short(name: &str) -> &str {
     name.rsplit('/').next().unwrap()
 }
@@ -24,11 +24,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    pub fn of(interfaces: &[&str], options: &[&str]) -> Self {
-        Self::to("x.log", interfaces, options)
+    pub fn to_log(interfaces: &[&str], options: &[&str]) -> Self {
+        Self::start("x.log", interfaces, options)
     }
 
-    pub fn to(name: &str, interfaces: &[&str], options: &[&str]) -> Self {
+    pub fn start(name: &str, interfaces: &[&str], options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name).display().to_string();
         let words = [&["capture"], interfaces, &["-o", &file, "--json", "-"], options].concat();
@@ -37,7 +37,7 @@ impl Capture {
         Self { running, folder, name: name.to_owned() }
     }
 
-    /// Ends it: the file's bytes, and the account with its exit code.
+    /// Ends the recording; returns the file's bytes, the account, and the ended process.
     pub fn finish(self) -> (Vec<u8>, Value, Ended) {
         self.running.signal("INT");
         let ended = self.running.ended(DEADLINE);
@@ -45,7 +45,7 @@ impl Capture {
         (fs::read(self.folder.path().join(&self.name)).unwrap(), account, ended)
     }
 
-    /// Ends one that must be complete: name, and frame with what is behind it, of each line.
+    /// Ends the recording, which must be complete; returns each line's interface and its text from the frame on.
     pub fn lines(self) -> Vec<(String, String)> {
         let (file, account, ended) = self.finish();
         assert_eq!((ended.code, &account["verdict"]), (Some(0), &"complete".into()), "{ended:?}");
@@ -58,7 +58,7 @@ impl Capture {
         text.lines().map(split).collect()
     }
 
-    /// The frames alone, all of one interface.
+    /// Ends the recording, which must be complete; returns its frames, which must be from one interface.
     pub fn frames(self, interface: &str) -> Vec<String> {
         let lines = self.lines();
         assert!(lines.iter().all(|(name, _)| name == short(interface)), "{lines:?}");
@@ -66,11 +66,11 @@ impl Capture {
     }
 }
 
-/// Sends frames, identifiers and bytes from 0 on, as a program of this machine does; gone when it returns.
-pub fn send_some(on: &str, count: u32) {
-    let interface = Interface::find(on).unwrap();
+/// Sends frames with identifiers and bytes from 0 on, as a program of this machine does; returns when all were sent.
+pub fn send_some(name: &str, count: u32) {
+    let interface = Interface::find(name).unwrap();
     let options = TransmitOptions { echo: Echo::On, ..TransmitOptions::default() };
-    let mut transmit = TransmitMethod::usual(on).unwrap().open(&interface, &options).unwrap();
+    let mut transmit = TransmitMethod::usual(name).unwrap().open(&interface, &options).unwrap();
     let frames: Vec<Frame> = (0..count).map(|n| format!("{n:03X}#{n:02X}").parse().unwrap()).collect();
     let mut taken = 0;
     eventually("all are taken", || {
@@ -80,9 +80,9 @@ pub fn send_some(on: &str, count: u32) {
     });
 }
 
-/// Twenty of them.
-pub fn send_twenty(on: &str) {
-    send_some(on, 20);
+/// Sends twenty frames as [`send_some`] does.
+pub fn send_twenty(name: &str) {
+    send_some(name, 20);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn interfaces_and_devices_are_recorded_in_one_file_in_the_order_of_their_stamps(
         [("x.log", "ring+devices"), ("x.pcapng", "ring+devices"), ("x.log", "sockets+devices")]
     {
         let options = if method.starts_with("sockets") { &["--direction"][..] } else { &[] };
-        let capture = Capture::to(name, &["can1", FAR], options);
+        let capture = Capture::start(name, &["can1", FAR], options);
         for _ in 0..3 {
             send_twenty("can0");
             send_twenty(NEAR);
@@ -115,7 +115,7 @@ fn interfaces_and_devices_are_recorded_in_one_file_in_the_order_of_their_stamps(
     }
 }
 
-/// Name, counted, in the file, lost in its own queue.
+/// A bus of an account: its name, the frames counted, in the file, and lost in the device's queue.
 fn summary(bus: &Value) -> String {
     format!("{} {} {} {}", bus["name"].as_str().unwrap(), bus["counted"], bus["in_file"], bus["ring_lost"])
 }
@@ -124,7 +124,7 @@ fn summary(bus: &Value) -> String {
 #[ignore = "needs the lab: make test ONLY=canchar"]
 fn what_a_device_s_queue_loses_while_the_recorder_stands_still_is_told_by_place() {
     let _bench = Bench::new();
-    let capture = Capture::of(&[FAR], &[]);
+    let capture = Capture::to_log(&[FAR], &[]);
     capture.running.signal("STOP");
     let near = open(NEAR);
     for id in 0..5000 {
@@ -145,8 +145,8 @@ fn what_a_device_s_queue_loses_while_the_recorder_stands_still_is_told_by_place(
 #[ignore = "needs the lab: make test ONLY=canchar"]
 fn what_a_device_s_controller_reports_is_recorded_and_its_way_off_the_bus_and_back_is_told() {
     let _bench = Bench::new();
-    let mut capture = Capture::of(&[FAR], &[]);
-    let mut only_errors = Capture::of(&[&format!("{FAR},0~0,#FFFFFFFF")], &[]);
+    let mut capture = Capture::to_log(&[FAR], &[]);
+    let mut only_errors = Capture::to_log(&[&format!("{FAR},0~0,#FFFFFFFF")], &[]);
     send_twenty(NEAR);
     for state in ["error-warning", "bus-off"] {
         fs::write(attribute(FAR, "report"), state).unwrap();
@@ -168,7 +168,7 @@ fn what_a_device_s_controller_reports_is_recorded_and_its_way_off_the_bus_and_ba
 fn a_device_that_is_stopped_and_started_is_recorded_on() {
     let _bench = Bench::new();
     set_rate(0);
-    let mut capture = Capture::of(&[FAR], &[]);
+    let mut capture = Capture::to_log(&[FAR], &[]);
     send_twenty(NEAR);
     let mut far = Interface::find(FAR).unwrap();
     far.down().unwrap();
@@ -185,7 +185,7 @@ fn a_card_that_leaves_its_driver_and_comes_back_is_recorded_on_without_a_gap_in_
     let _bench = Bench::new();
     cards_up(&["can0", "can1"]);
     start_card(CARD, 1_000_000);
-    let mut capture = Capture::of(&["can1", CARD], &["--wait-for-interface"]);
+    let mut capture = Capture::to_log(&["can1", CARD], &["--wait-for-interface"]);
     send_twenty("can0");
     take_away_and_bring_back(&mut capture.running, "canchar2: is gone");
     capture.running.until_it_says("canchar2: appeared again");
@@ -213,7 +213,7 @@ fn a_gateway_survives_a_card_that_goes_and_comes_when_it_is_to_wait_for_it() {
     start_card(CARD, 1_000_000);
     let mut gateway = canter(&["gateway", CARD, NEAR, "--wait-for-interface", "--json", "-"]);
     gateway.until_it_says("routing");
-    let capture = Capture::of(&[FAR], &[]);
+    let capture = Capture::to_log(&[FAR], &[]);
     send_twenty("can0");
     take_away_and_bring_back(&mut gateway, "/dev/canchar2: receive: no such device");
     start_card(CARD, 1_000_000);

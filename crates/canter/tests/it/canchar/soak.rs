@@ -1,5 +1,5 @@
-//! A long run: everything at once and by chance, and every frame accounted for. On a kernel with KASAN and lockdep it finds
-//! what nobody thought of.
+//! A long run: random operations at the same time, and every frame accounted for. On a kernel with KASAN and lockdep the
+//! run finds faults that no other test looks for.
 
 use super::{
     Bench, CARD, FAR, NEAR, blocking, bring_back, frame, open, recording::send_some, send, start_card, unbind,
@@ -33,14 +33,14 @@ impl Random {
     }
 }
 
-/// Somebody who reads now and then, and what he should have got.
+/// A reader that reads now and then, and the frames that it should have got.
 struct Reader {
     device: Device,
-    /// The number of the kind of frames, of four, that the reader wants; 4: all.
+    /// Which of four kinds of frames the reader wants; 4: all.
     kind: u32,
     wanted: u64,
     received: u64,
-    /// Marked in the frames of a queue that overwrites, or counted by the device.
+    /// Frames that the device counted as lost.
     lost: u64,
 }
 
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// The ledger: every frame that he wanted was read, or is counted as lost.
+    /// Asserts that every wanted frame was read or is counted as lost.
     fn close(mut self) {
         self.read();
         self.lost = self.device.statistics().unwrap().file_rx_lost;
@@ -73,7 +73,7 @@ impl Reader {
     }
 }
 
-/// Reads all there is in calls that block and are interrupted by signals: frames read, and frames lost.
+/// Reads all frames by calls that block and that signals interrupt; returns the numbers of frames read and lost.
 fn blocked_reader() -> Worker<(u64, u64)> {
     let device = blocking(FAR);
     let read = move |stop: &AtomicBool| {
@@ -90,7 +90,7 @@ fn blocked_reader() -> Worker<(u64, u64)> {
     Worker::start("reader", read).unwrap()
 }
 
-/// Somebody who reads a card until it is gone or stopped, however the frames come to him.
+/// Reads a card until it is gone or stopped, waiting in one of the ways.
 fn last_reader(polls: bool, spin_ns: u64) -> Worker<()> {
     let device = blocking(CARD);
     let set = |options: &mut Options| {
@@ -115,7 +115,7 @@ fn last_reader(polls: bool, spin_ns: u64) -> Worker<()> {
     Worker::start("last reader", read).unwrap()
 }
 
-/// Reads by the mapped ring.
+/// Reads a card by the mapped ring until it is gone or stopped.
 fn last_ring_reader() -> Worker<()> {
     let method: ReceiveMethod = "canchar-ring".parse().unwrap();
     let mut receive = method.open(&Interface::find(CARD).unwrap(), &ReceiveOptions::default()).unwrap();
@@ -132,8 +132,8 @@ fn last_ring_reader() -> Worker<()> {
 const NO_DEVICE: i32 = 19;
 const NET_DOWN: i32 = 100;
 
-/// The card leaves its driver while files are open, read, polled, mapped and written, and frames come from its bus; and it
-/// comes back.
+/// Takes the card from its driver while files are open, read, polled, mapped and written, and frames come from its bus;
+/// then gives it back.
 fn take_the_card_away(random: &mut Random) {
     let runs = random.below(4) > 0;
     if runs {

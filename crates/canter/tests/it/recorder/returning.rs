@@ -39,9 +39,8 @@ pub fn made_later<B: Buses>(prefix: &str, ways: &[&[&str]]) {
     let disk = Disk::new("later", "16M");
     for arguments in ways {
         let file = disk.file("a.log");
-        let mut all = arguments.to_vec();
-        all.extend(["-o", &file, "--overwrite"]);
-        let mut capture = Capture::start(&all);
+        let output = ["-o", &file, "--overwrite"];
+        let mut capture = Capture::start(&[arguments, &output[..]].concat());
         let buses = B::new(prefix, 2); // made down, then brought up
         capture.until_it_says(&[&format!("{prefix}0: found"), &format!("{prefix}1: found")]);
         send(&mut buses.senders(), 0, 150);

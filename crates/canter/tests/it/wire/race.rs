@@ -1,4 +1,4 @@
-//! Four senders race on a wire, and on the simulated bus of canter-io's tests: the two must be of the same opinion to the
+//! Four senders race on a wire and on the simulated bus of canter-io's tests: frames and their times must be equal to the
 //! nanosecond.
 
 use super::*;
@@ -14,7 +14,7 @@ impl Chance {
         (mixed ^ mixed >> 31) % bound
     }
 
-    /// Any frame of a sender, whose identifiers nobody else has: two nodes must not send the same one.
+    /// A random frame of a sender. No other sender has its identifiers: two nodes must not send the same one.
     fn frame(&mut self, sender: u64) -> Frame {
         let base = self.below(16) as u32 * 8 + sender as u32 + 0x100;
         let id = match self.below(2) {
