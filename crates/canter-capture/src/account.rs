@@ -171,10 +171,9 @@ impl Bus {
         self.sent + self.error_frames + self.ambiguous
     }
 
-    /// Frames that were received and that have no place in the account: none, unless canter has a fault.
-    pub(super) fn inside(&self) -> u64 {
-        let placed = self.in_file + self.filtered + self.beyond + self.queue_lost + self.disk_lost;
-        self.seen.abs_diff(placed)
+    /// Frames that are in the file, or not and the account says why.
+    pub(super) fn placed(&self) -> u64 {
+        self.in_file + self.filtered + self.beyond + self.queue_lost + self.disk_lost
     }
 }
 

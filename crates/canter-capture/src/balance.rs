@@ -20,7 +20,7 @@ impl Account {
     pub(super) fn new(received: &Report, written: &Progress) -> Self {
         let mut account = Self::without_verdict(received);
         account.add_written(written);
-        let inside = account.buses.iter().map(Bus::inside).sum();
+        let inside = account.buses.iter().map(|bus| bus.seen.abs_diff(bus.placed())).sum();
         account.judge(received, inside);
         account
     }
@@ -30,8 +30,7 @@ impl Account {
         let mut account = Self::without_verdict(received);
         account.add_written(written);
         for bus in &mut account.buses {
-            let left = bus.seen.saturating_sub(bus.filtered + bus.queue_lost + bus.beyond + bus.in_file);
-            bus.disk_lost = bus.disk_lost.max(left);
+            bus.disk_lost += bus.seen.saturating_sub(bus.placed());
         }
         account.judge(received, 0);
         account

@@ -258,7 +258,7 @@ fn open(path: &Path, overwrite: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Puts an empty file into the place of another, so that whoever writes that one sees that it was replaced.
+/// Gives the name of a file to a new, empty one. A program that still writes the old file can see that it was replaced.
 fn replace(path: &Path, permissions: Permissions) -> io::Result<File> {
     lock(&File::open(path)?)?;
     let beside = tempfile::Builder::new()

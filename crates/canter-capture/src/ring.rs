@@ -16,7 +16,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Opens a ring of so many bytes, bound to an interface or for all but those in `left_out`; `thing` names it in errors.
+    /// Opens a ring of `bytes`, which receives from the interface `bound`, or from all but those in `left_out`. Errors name
+    /// it `thing`.
     pub fn open(thing: &str, bound: Option<u32>, left_out: &[u32], fd: bool, bytes: usize) -> Result<Self> {
         let packets = CaptureRing::open(thing, bound.unwrap_or(0), fd, bytes)?;
         let mut ring = Self { packets, bound, left_out: left_out.to_vec(), is_shared: false };

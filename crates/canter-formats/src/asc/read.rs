@@ -216,13 +216,18 @@ impl Asc {
             };
         };
         self.last_ns = if self.relative { self.last_ns.saturating_add(stamp) } else { stamp };
-        match words.next() {
-            Some("CANFD") => self.fd(words),
+        let behind_stamp = words.clone();
+        let event = match words.next() {
+            Some("CANFD") => self.fd(words)?,
             Some(channel) => match channel.parse() {
-                Ok(channel) => self.classic(channel, words, line),
-                Err(_) => Ok(Event::Other("other events")),
+                Ok(channel) => self.classic(channel, words, line)?,
+                Err(_) => Event::Other("other events"),
             },
-            None => wrong(CUT_EVENT),
+            None => return wrong(CUT_EVENT),
+        };
+        match event {
+            Event::Other(_) if has_event(behind_stamp) => wrong(TWO_EVENTS),
+            event => Ok(event),
         }
     }
 
@@ -405,15 +410,9 @@ impl Decode for Asc {
                 self.note(line, context)?;
                 Event::Nothing
             };
-            let other_has_event = matches!(event, Event::Other(_)) && {
-                let mut words = line.split_ascii_whitespace();
-                words.next();
-                has_event(words)
-            };
             drop(text);
             let found = match event {
                 Event::Nothing => false,
-                Event::Other(_) if other_has_event => return wrong(TWO_EVENTS),
                 Event::Other(kind) => {
                     context.skipped.count(kind);
                     false
