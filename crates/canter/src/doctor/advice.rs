@@ -111,6 +111,11 @@ const TABLE: &[(&str, Advice)] = &[
             .risk("the kernel may have refused that clock for a reason: dmesg | grep -i clocksource"),
     ),
     (
+        "huge-pages",
+        Advice::lasting("transparent_hugepage=madvise on the kernel's command line")
+            .risk("programs with much memory that do not ask for huge pages run some per cent slower"),
+    ),
+    (
         "capabilities",
         Advice::lasting("")
             .safer("let canter's services record and route: each unit has the rights that it needs, and no user has them \

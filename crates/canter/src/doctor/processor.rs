@@ -1,4 +1,4 @@
-//! Processors and clocks: how fast a processor wakes up, and how long reading the clock takes.
+//! Processors, clocks and memory: how fast a processor wakes up, how long reading the clock takes, and what keeps a processor.
 
 use super::{
     finding::{Check, Cost, MACHINE, Symptom},
@@ -41,6 +41,12 @@ pub const CHECKS: &[Check] = &[
         about: "real-time tasks stopped by the kernel",
         cost: Cost::Latency,
         look: throttling,
+    },
+    Check {
+        name: "huge-pages",
+        about: "memory that the kernel joins into huge pages meanwhile",
+        cost: Cost::Latency,
+        look: huge_pages,
     },
 ];
 
@@ -128,6 +134,22 @@ fn throttling(machine: &Machine) -> Vec<Symptom> {
     }]
 }
 
+fn huge_pages(machine: &Machine) -> Vec<Symptom> {
+    const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+    let is_chosen = |text: String| text.split_whitespace().any(|word| word == "[always]");
+    if !machine.text(ENABLED).is_some_and(is_chosen) {
+        return Vec::new();
+    }
+    vec![Symptom {
+        thing: MACHINE.into(),
+        evidence: format!("/{ENABLED} is always"),
+        reason: "khugepaged looks through the memory of all programs every 10 s and copies 2 MB at a time; without full \
+                 preemption even real-time tasks of its processor wait for that"
+            .into(),
+        remedy: format!("echo madvise > /{ENABLED}"),
+    }]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +180,17 @@ mod tests {
             ("sys/devices/system/clocksource/clocksource0/available_clocksource", "hpet tsc acpi_pm\n"),
         ]);
         assert!(clock_source(&machine(&root, vec![]))[0].remedy.starts_with("echo tsc >"));
+    }
+
+    #[test]
+    fn huge_pages_matter_where_the_kernel_makes_them_unasked() {
+        let found = |text| {
+            let root = folder(&[("sys/kernel/mm/transparent_hugepage/enabled", text)]);
+            huge_pages(&machine(&root, vec![])).len()
+        };
+        assert_eq!(found("[always] madvise never\n"), 1);
+        assert_eq!(found("always [madvise] never\n"), 0);
+        assert_eq!(huge_pages(&machine(&folder(&[]), vec![])), [], "a kernel without them");
     }
 
     #[test]

@@ -108,7 +108,8 @@ fn the_machine_is_what_the_documentation_says() {
     assert_eq!(value(&stdout, "words"), "a b|it's $HOME|");
     assert_eq!(value(&stdout, "variable"), "seen  twice secret=");
     let cmdline = value(&stdout, "cmdline");
-    assert!(cmdline.contains("quiet noautogroup canter.lab=1 canter.clock=real canter.accel="), "{cmdline}");
+    let words = "quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=";
+    assert!(cmdline.contains(words), "{cmdline}");
     let links = "lo:UNKNOWN can0:DOWN can1:DOWN can2:DOWN can3:DOWN can4:DOWN";
     assert_eq!(value(&stdout, "links"), links, "five cards, all down, and nothing else");
     assert_eq!(value(&stdout, "modprobe"), "1");
