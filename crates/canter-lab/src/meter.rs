@@ -4,7 +4,6 @@ mod cards;
 pub(crate) mod experiment;
 pub(crate) mod instrument;
 pub mod latency;
-pub(crate) mod matcher;
 pub(crate) mod measurement;
 #[cfg(test)]
 mod simulation;

@@ -1,6 +1,5 @@
 //! Results become one page, a terminal summary, or a comparison. Reads only result files, and the verdicts beside them.
 
-mod axis;
 mod bars;
 mod claims;
 mod compare;
@@ -13,16 +12,12 @@ mod files;
 mod heat;
 mod ladder;
 mod latency;
-mod marks;
 mod numbers;
-mod outline;
 mod page;
-mod plot;
 mod profiles;
 mod ranking;
 mod strips;
 mod summary;
-mod svg;
 mod sweep;
 mod table;
 mod timechart;

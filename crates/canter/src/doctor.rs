@@ -217,7 +217,7 @@ mod tests {
                  hot
             keep cpufreq.default_governor=performance on the kernel's command line
 
-        21 checks (can0): 1 finding on lost frames, 1 on latency.
+        22 checks (can0): 1 finding on lost frames, 1 on latency.
         "#);
     }
 

@@ -1,7 +1,6 @@
 //! The loop of the latency meter: sends numbered frames at the times of the traffic, collects the stamps of both buses,
 //! and reports their differences. It runs on the machine or in a simulation, with different surroundings.
 
-use super::matcher::{LOST_NS, Matcher, Passage, Tally};
 use canter_io::{
     Batch, Frame,
     batch::BATCH_FRAMES,
@@ -10,6 +9,7 @@ use canter_io::{
     method::{Receive, Transmit},
     poll,
 };
+use canter_measure::matcher::{LOST_NS, Matcher, Passage, Tally};
 use canter_route::traffic::{pattern::Traffic, random::Random, schedule, template};
 use std::{
     io,

@@ -4,7 +4,6 @@ use super::{
     cards::Cards,
     experiment::Arrival,
     instrument::{Instrument, InstrumentName, Setup, Silence},
-    matcher::Tally,
     sockets::Interfaces,
     wires::Buses,
 };
@@ -16,6 +15,7 @@ use canter_io::{
     Interface,
     loss::{Losses, Watch},
 };
+use canter_measure::matcher::Tally;
 use canter_measure::{
     busy::Sampler,
     histogram::Histogram,

@@ -4,8 +4,9 @@
 mod table;
 mod testbed;
 
-use super::{experiment::Port, matcher::LOST_NS};
+use super::experiment::Port;
 use canter_io::{Frame, Identifier, frame::BitRate};
+use canter_measure::matcher::LOST_NS;
 use canter_measure::result::Lost;
 use canter_route::traffic::pattern::Traffic;
 use proptest::prelude::*;

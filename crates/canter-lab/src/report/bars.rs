@@ -1,11 +1,11 @@
 //! The 2014 paper's bars: the median of every method, whiskers from the minimum to p90, fastest on top, and a
 //! diamond at the paper's ratio to can-gw.
 
-use crate::report::axis::Scale;
-use crate::report::plot::{self, CHARACTER, WIDTH};
 use crate::report::ranking::{Latencies, Ranked};
-use crate::report::svg::{Path, Svg};
 use canter_cli::{terminal::clip, units};
+use canter_measure::drawing::axis::Scale;
+use canter_measure::drawing::plot::{self, CHARACTER, WIDTH};
+use canter_measure::drawing::svg::{Path, Svg};
 use canter_measure::result::Latency;
 
 const TOP: f64 = 30.0;

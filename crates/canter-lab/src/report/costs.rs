@@ -1,16 +1,16 @@
 //! The cost of system calls against the number of frames they move: measured points and a straight line through them.
 //! The 2014 paper's figure 4.1.
 
-use crate::report::axis::{Scale, make_room};
 use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::{Costs, Ranked};
-use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
 use crate::report::views::{Name, name, papers};
 use canter_cli::terminal::{BOLD, FAINT, Ink, PLAIN, Table, paragraph};
 use canter_cli::units::{self, Unit, grouped};
+use canter_measure::drawing::axis::{Scale, make_room};
+use canter_measure::drawing::plot::{self, WIDTH};
+use canter_measure::drawing::svg::{Path, Svg};
 use canter_measure::result::{Cost, Fit};
 use serde::Serialize;
 

@@ -1,15 +1,15 @@
 //! One quantity against another, for example the load of a processor against the frame rate: one line per method.
 
-use crate::report::axis::{Scale, make_room};
 use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::{self, WIDTH};
 use crate::report::ranking;
-use crate::report::svg::{Path, Svg};
 use crate::report::verdict;
 use crate::report::views::{Legend, Lines};
 use canter_cli::terminal::{BOLD, Ink, PLAIN, Table, paragraph};
 use canter_cli::units;
+use canter_measure::drawing::axis::{Scale, make_room};
+use canter_measure::drawing::plot::{self, WIDTH};
+use canter_measure::drawing::svg::{Path, Svg};
 use canter_measure::result::{Curve, ResultFile, Series};
 
 pub const DRAWING: Drawing =

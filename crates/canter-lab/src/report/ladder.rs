@@ -4,10 +4,10 @@
 mod drawing;
 
 use crate::report::files::natural;
-use crate::report::marks;
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Latencies, Ranked};
 use canter_cli::units;
+use canter_measure::drawing::marks;
 use canter_measure::result::Latency;
 use canter_measure::result::{Condition, ResultFile, Series};
 use serde::Serialize;

@@ -1,13 +1,13 @@
 //! Latency profiles, overlaid: for each t, how many frames took longer. Logarithmic in both; every line ends at its
 //! worst case, marked with the method's number. A plateau to the right edge is lost frames.
 
-use crate::report::axis::{Scale, make_room};
 use crate::report::bars;
-use crate::report::outline;
-use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::{Latencies, Ranked};
-use crate::report::svg::{Path, Svg};
 use canter_cli::units;
+use canter_measure::drawing::axis::{Scale, make_room};
+use canter_measure::drawing::outline;
+use canter_measure::drawing::plot::{self, WIDTH};
+use canter_measure::drawing::svg::{Path, Svg};
 use canter_measure::profile::Profile;
 use canter_measure::result::Latency;
 

@@ -1,12 +1,12 @@
 //! The latency profile in text: one row per method, whose height is the number of frames that took longer than t, on a
 //! logarithmic scale; for a single method a plot of several lines.
 
-use crate::report::axis::Scale;
 use crate::report::family::Family;
-use crate::report::plot;
 use crate::report::ranking::{Latencies, Ranked};
 use canter_cli::terminal::{BLUE, COLUMNS_MAX, FAINT, GREEN, Ink, MAGENTA, PLAIN, Style, YELLOW, clip};
 use canter_cli::units;
+use canter_measure::drawing::axis::Scale;
+use canter_measure::drawing::plot;
 use canter_measure::profile::Profile;
 use canter_measure::result::Latency;
 

@@ -1,14 +1,14 @@
 //! Latency and loss against the varied number: the period between frames (2014, figure 4.4), the number of filters
 //! (2011, figure 9) or of hops (2011, figure 15). Median with a band from the minimum to p90; losses below, aligned.
 
-use crate::report::axis::{Scale, make_room};
 use crate::report::drawing::{Drawing, View, Views};
 use crate::report::numbers::Numbers;
-use crate::report::plot::{self, WIDTH};
-use crate::report::svg::{Path, Svg};
 use crate::report::varied::{MethodLine, Point, Sweep};
 use crate::report::views::{Legend, Lines};
 use canter_cli::units;
+use canter_measure::drawing::axis::{Scale, make_room};
+use canter_measure::drawing::plot::{self, WIDTH};
+use canter_measure::drawing::svg::{Path, Svg};
 
 pub const DRAWING: Drawing = Drawing::new("sweep", include_str!("sweep.html"), Views::EachResult(views));
 

@@ -1,11 +1,11 @@
 //! The time chart: latency against time, with the losses and the load of the machine below, on one axis. It shows for
 //! example a timer that delays a frame every second (2011, figure 6).
 
-use crate::report::axis::Scale;
-use crate::report::plot::{self, WIDTH};
 use crate::report::ranking::Ranked;
-use crate::report::svg::{Path, Svg};
 use canter_cli::units;
+use canter_measure::drawing::axis::Scale;
+use canter_measure::drawing::plot::{self, WIDTH};
+use canter_measure::drawing::svg::{Path, Svg};
 use canter_measure::result::{Latency, Slot, Timeline};
 
 const LEFT: f64 = 62.0;

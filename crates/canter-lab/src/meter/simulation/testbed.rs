@@ -3,7 +3,6 @@
 
 use crate::meter::{
     experiment::{Arrival, Experiment, Outcome, Port, Sending, Surroundings},
-    matcher::Tally,
     measurement::Account,
 };
 use canter_io::{
@@ -16,6 +15,7 @@ use canter_io::{
         sim::{self, World},
     },
 };
+use canter_measure::matcher::Tally;
 use canter_measure::result::Ledger;
 use canter_route::{
     gateway::route::{ROOM_RETRY_NS, Route, Step},

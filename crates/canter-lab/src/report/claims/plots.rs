@@ -1,10 +1,10 @@
 //! A claim's plot: what was measured as dots with their intervals, and shaded what the criterion allows. One family for
 //! every criterion, so that a look tells whether the one lies within the other.
 
-use crate::report::axis::Scale;
-use crate::report::marks;
-use crate::report::svg::{Path, Svg};
 use canter_cli::{terminal::clip, units};
+use canter_measure::drawing::axis::Scale;
+use canter_measure::drawing::marks;
+use canter_measure::drawing::svg::{Path, Svg};
 use canter_measure::verdicts::{Allowed, Labelled, Plot, PlotLine, Quantity, Verdict};
 
 const WIDTH: f64 = 340.0;

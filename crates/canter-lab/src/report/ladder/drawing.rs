@@ -2,11 +2,11 @@
 //! whisker to its p99, and a tick at the instrument's floor.
 
 use super::{Ladder, Mark, Measurement, Panel, Rung};
-use crate::report::axis::Scale;
-use crate::report::marks;
-use crate::report::plot::{self, CHARACTER, WIDTH};
-use crate::report::svg::Svg;
 use canter_cli::{terminal::clip, units};
+use canter_measure::drawing::axis::Scale;
+use canter_measure::drawing::marks;
+use canter_measure::drawing::plot::{self, CHARACTER, WIDTH};
+use canter_measure::drawing::svg::Svg;
 
 /// The distance between the marks of two kernels.
 const LANE: f64 = 5.0;

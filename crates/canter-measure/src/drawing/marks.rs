@@ -1,6 +1,6 @@
 //! Marks that differ in shape as well as in colour.
 
-use crate::report::svg::Svg;
+use super::svg::Svg;
 
 /// Outlines around the origin: circle, square, triangle, diamond.
 const SHAPES: [&str; 4] = [

@@ -25,6 +25,7 @@ struct Flight {
 /// Counts of the frames so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// Frames that were sent.
     pub sent: u64,
     /// Frames whose two stamps came in time.
     pub received: u64,
@@ -43,7 +44,9 @@ pub struct Tally {
 /// A complete pair of stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
+    /// The stamp on the direct bus.
     pub direct_ns: u64,
+    /// The stamp on the routed bus.
     pub routed_ns: u64,
 }
 
@@ -65,11 +68,13 @@ impl Default for Matcher {
 }
 
 impl Matcher {
+    /// A table without frames.
     pub fn new() -> Self {
         let flights = vec![Flight::default(); NUMBERS].into_boxed_slice();
         Self { flights, oldest: 0, latest_routed: None, open: 0, tally: Tally::default() }
     }
 
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }

@@ -50,6 +50,7 @@ impl Svg {
         self.plain_path(class, &path);
     }
 
+    /// A rectangle from its upper left corner; a negative size counts as 0.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         let [x, y, w, h] = [at.0, at.1, size.0.max(0.0), size.1.max(0.0)].map(number);
         self.element(format_args!(r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}"/>"#));
@@ -62,11 +63,13 @@ impl Svg {
         self.element(format_args!("</g>"));
     }
 
+    /// A circle.
     pub fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
         let [x, y, r] = [centre.0, centre.1, radius].map(number);
         self.element(format_args!(r#"<circle class="{class}" cx="{x}" cy="{y}" r="{r}"/>"#));
     }
 
+    /// A line of text; `class` says which side of it is at `at`.
     pub fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
         if text.is_empty() {
             return;
@@ -81,6 +84,7 @@ impl Svg {
         self.element(format_args!(r#"<path class="{class}" d="{d}"><title>{tip}</title></path>"#));
     }
 
+    /// A path without a tooltip.
     pub fn plain_path(&mut self, class: &str, path: &Path) {
         let d = &path.0;
         if !d.is_empty() {
@@ -103,6 +107,7 @@ impl Svg {
         self.text("badge-text", (centre.0, centre.1 + 3.3), &number.to_string());
     }
 
+    /// The whole `<svg>` element.
     pub fn finish(self) -> String {
         let Self { body, title, description, .. } = &self;
         let [w, h] = [self.width, self.height].map(number);
@@ -141,6 +146,7 @@ impl Path {
         Self::through([(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)])
     }
 
+    /// Begins a new line here.
     pub fn move_to(&mut self, x: f64, y: f64) {
         self.step('M', &[x, y]);
     }
@@ -149,10 +155,12 @@ impl Path {
         self.step('L', &[x, y]);
     }
 
+    /// Goes on horizontally.
     pub fn across_to(&mut self, x: f64) {
         self.step('H', &[x]);
     }
 
+    /// Goes on vertically.
     pub fn down_to(&mut self, y: f64) {
         self.step('V', &[y]);
     }

@@ -1,8 +1,8 @@
 //! The outline of a profile in pixels: its steps, without the corners that nobody could see.
 
-use crate::report::axis::Scale;
-use crate::report::svg::Path;
-use canter_measure::profile::Profile;
+use super::axis::Scale;
+use super::svg::Path;
+use crate::profile::Profile;
 
 /// The largest deviation of the outline, in pixels.
 const TOLERANCE: f64 = 0.5;
@@ -11,6 +11,7 @@ const CLOSE: f64 = 0.1;
 
 type Point = (f64, f64);
 
+/// The outline of a profile along both scales.
 pub fn path(profile: &Profile, x: &Scale, y: &Scale) -> Path {
     Path::through(thinned(&apart(&corners(profile, x, y))))
 }

@@ -22,6 +22,7 @@ impl Scale {
         Self { low, high: if high > low { high } else { low * 10.0 }, from, to, logarithmic: true }
     }
 
+    /// The pixel of a value; values outside of the range lie at its ends.
     pub fn at(&self, value: f64) -> f64 {
         let value = if value.is_finite() { value.clamp(self.low, self.high) } else { self.low };
         let share = if self.logarithmic {

@@ -1,6 +1,6 @@
 //! Shared by the drawings: their width, the space that text takes, and axes of times.
 
-use crate::report::{axis::Scale, svg::Svg};
+use super::{axis::Scale, svg::Svg};
 use canter_cli::units;
 
 /// The width of a drawing. The style sheet scales it to the screen; a narrow screen scrolls it.
