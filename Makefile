@@ -2,7 +2,8 @@
 
 # Where Cargo builds. Relative to this folder, so that its name may have spaces.
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
-CANTER  := $(TARGET)/release/canter
+# Not named CANTER: make would export that in place of the program that the gate hands to scripts.
+RELEASE := $(TARGET)/release/canter
 LAB     := $(TARGET)/debug/canter lab --quiet
 # Cargo cannot reach the jobserver of a make -j, and would warn of it. (`+` before a recipe would give it to Cargo, and make -n
 # would then run the recipe.)
@@ -23,12 +24,12 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 study: setup
 	$(RUST_BUILD) build --release --locked
-	$(CANTER) study run 2014-fig4.1 2014-fig4.2 --out target/study
+	$(RELEASE) study run 2014-fig4.1 2014-fig4.2 --out target/study
 
 # Every figure and table of the papers; given again after an interruption, it goes on.
 study-all: setup
 	$(RUST_BUILD) build --release --locked
-	$(CANTER) study run --all --out target/study-all
+	$(RELEASE) study run --all --out target/study-all
 
 # Each test module on the machine that its first line states, as many at a time as there are processors (xtask/). ONLY=capture:
 # only modules whose name has this in it; ONLY=wire::race: only tests. AGAIN=1: also what passed before with the same inputs.
@@ -48,7 +49,7 @@ test-adversary: SEEDS := $(or $(SEEDS),20)
 test-adversary: SEED := $(or $(SEED),1)
 test-adversary: setup
 	$(RUST_BUILD) build --release --locked
-	$(RUNNER)="$(CANTER) lab --quiet --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
+	$(RUNNER)="$(RELEASE) lab --quiet --bus wire --clock virtual --timeout 600m -- env SEEDS=$(SEEDS) SEED=$(SEED)" \
 	  $(TESTS) --release --test it -- --ignored --test-threads=1 --nocapture capture_adversary::
 
 # The lab on Debian 13, in a chroot.
@@ -60,13 +61,12 @@ test-hosts: built
 test-bisect: setup
 	tests/bisect.sh $(TARGET)/bisect
 
-# Memory that the kernel shares and pointers that it is given, under Miri (rustup component add miri --toolchain nightly):
+# Memory that the kernel shares and pointers that it is given, under Miri:
 # cursors of packet rings, canchar rings and io_uring's buffers, a tap's ring, the inbox and its control messages, each on
 # plain memory with a thread or a function in the kernel's place. What cannot run there: system calls, so neither mmap nor
 # sockets nor io_uring itself, and the halves by which 32-bit Arm reads a word that is written as a whole.
 miri:
-	@cargo +nightly miri --version >/dev/null 2>&1 || \
-	  { echo "make miri: Miri is missing: rustup component add miri --toolchain nightly" >&2; exit 1; }
+	@cargo +nightly miri --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal -c miri -c rust-src
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" $(RUST_BUILD) +nightly miri test --locked -p canter-io --lib -- \
 	  sys:: tap:: capture_ring:: packet_ring:: canchar_ring:: uring::
 
@@ -84,7 +84,8 @@ test-arm: setup-arm
 	$(ON_ARMHF) -p canter-frame --test it notation::
 
 # On an emulated arm64 board with five CAN cards: every method on every link, and the gateway.
-IN_ARM64_LAB := $(ARM64) $(ARM64_RUNNER)="$(LAB) --arch arm64 --share . --timeout 60m --" \
+# (Cargo runs tests in their crate's folder.)
+IN_ARM64_LAB := $(ARM64) $(ARM64_RUNNER)="$(LAB) --arch arm64 --share ../.. --timeout 60m --" \
   $(RUST_BUILD) test --locked --target aarch64-unknown-linux-gnu
 test-arm-lab: setup-arm built
 	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
@@ -184,14 +185,19 @@ deb-dkms: setup-deb
 test-dkms: built
 	kernel/dkms/test.sh 6.12
 
+# What a kernel's own build needs.
+KERNEL_BUILD := flex bison bc libelf-dev libssl-dev
+
 # On four kernels that find mistakes (kernel/tests/debug_kernel.sh), each of which takes ten minutes to build the first time:
 # LINE=kasan, kcsan, ubsan or rt, CPUS=2 or 1; all of them unless given. What passed with the same sources is not repeated.
 test-debug-kernel: setup
+	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_BUILD)"
 	$(RUST_BUILD) build --locked
 	LINE="$(LINE)" CPUS="$(CPUS)" kernel/tests/debug_kernel.sh
 
 # MINUTES (60) of the fuzzer on the same kernels. Results: target/fuzz/results/.
 fuzz-kernel: setup
+	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_BUILD)"
 	$(RUST_BUILD) build --locked
 	LINE="$(LINE)" CPUS="$(CPUS)" MINUTES="$(MINUTES)" SEED="$(SEED)" kernel/tests/debug_kernel.sh --fuzz
 
@@ -226,21 +232,22 @@ lint-if-possible:
 
 bench: setup
 	$(RUST_BUILD) build --release --locked
-	$(CANTER) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --again --ceilings
-	$(RUNNER)="$(CANTER) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
-	$(RUNNER)="$(CANTER) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
+	$(RELEASE) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --again --ceilings
+	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
+	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
 
 # FRAMES frames (a million) through random rules, half of them each way: every one accounted for, and no more memory. And as
 # many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on those
 # of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
 soak: setup
+	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_BUILD)"
 	$(RUST_BUILD) build --release --locked
-	$(RUNNER)="$(CANTER) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
+	$(RUNNER)="$(RELEASE) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
 	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture rules::a_long_run
-	$(RUNNER)="$(CANTER) lab --quiet --timeout 120m --canchar virtual,3,4 -- env SOAK_FRAMES=$(FRAMES)" \
+	$(RUNNER)="$(RELEASE) lab --quiet --timeout 120m --canchar virtual,3,4 -- env SOAK_FRAMES=$(FRAMES)" \
 	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture canchar::soak::a_long_run
-	CANTER="$$(realpath $(CANTER))" SOAK_FRAMES=$(FRAMES) LINE="$(LINE)" CPUS="$(or $(CPUS),2)" kernel/tests/debug_kernel.sh --soak
+	CANTER="$$(realpath $(RELEASE))" SOAK_FRAMES=$(FRAMES) LINE="$(LINE)" CPUS="$(or $(CPUS),2)" kernel/tests/debug_kernel.sh --soak
 
 # Other people's readers of our files, pinned.
 target/python: tests/requirements.txt

@@ -8,7 +8,7 @@ use canter_io::{
     captured::Captured,
     carrier::Access,
     error_frame::ErrorFrame,
-    interface::{Counters, Kind},
+    interface::{FrameCounters, Kind},
 };
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ pub struct Bus {
     /// The frames to record; `None`: all, error frames included.
     pub filters: Option<Filters>,
     /// The interface's counters when its counting began; `None`: the interface does not exist here now.
-    pub counters: Option<Counters>,
+    pub counters: Option<FrameCounters>,
     /// The interface's counts up to its last removal; `None`: unknown.
-    pub past: Option<Counters>,
+    pub past: Option<FrameCounters>,
     /// Which stamps belong to the recording.
     pub span: Span,
     /// The bit rate; `None`: unknown, or the bus load is not computed.
@@ -53,7 +53,7 @@ pub struct Tally {
     /// So close to the start or end that the interface may have counted them before or after the recording.
     pub ambiguous: u64,
     /// The interface's counts from start to end; `None`: it was removed and its counters are unknown.
-    pub counted: Option<Counters>,
+    pub counted: Option<FrameCounters>,
 }
 
 /// The name of an interface in files: `canchar0` for /dev/canchar0.
@@ -72,7 +72,7 @@ impl Bus {
             interface,
             filters,
             counters: None,
-            past: Some(Counters::default()),
+            past: Some(FrameCounters::default()),
             span: Span::default(),
             rate,
             busy_ns: 0,
@@ -100,7 +100,7 @@ impl Bus {
     }
 
     /// Adds the interface's counts to `past`, because it was removed or the recording ends.
-    pub fn add_counted(&mut self, counters: Option<Counters>) {
+    pub fn add_counted(&mut self, counters: Option<FrameCounters>) {
         if let Some(begun) = self.counters.take() {
             let grown = counters.map(|counters| counters.since(&begun));
             self.past = self.past.zip(grown).map(|(past, grown)| past.plus(&grown));
@@ -110,7 +110,7 @@ impl Bus {
     /// Adds what the interface has counted so far, so that its counters may wrap any number of times.
     pub fn count_on(&mut self) {
         if self.is_present()
-            && let Ok(counters) = self.interface.counters()
+            && let Ok(counters) = self.interface.frame_counters()
         {
             self.add_counted(Some(counters));
             self.counters = Some(counters);

@@ -13,17 +13,25 @@ use canter_frame::BusId;
 use canter_io::{
     BitRate, Filters, Interface, InterfaceFilters,
     captured::Captured,
-    interface::{Counters, State},
+    interface::{FrameCounters, State},
     monitor::{Change, Monitor},
 };
-use std::{io, sync::atomic::Ordering};
+use std::{
+    io,
+    sync::{
+        atomic::Ordering,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 /// Interface indexes count up from 1. Indexes above this limit are searched in the list instead of the table `places`.
 const INDEX_MAX: u32 = 1 << 20;
 const UNKNOWN: u32 = u32::MAX;
 const UNWANTED: u32 = u32::MAX - 1;
-/// How often the list of interfaces is read again while the kernel drops reports of changes.
-const RESYNC_TRIES: usize = 10;
+/// The longest wait for the list of interfaces at the end, and when a frame comes from an unknown one.
+const LISTED: Duration = Duration::from_secs(1);
 /// The largest `struct canfd_frame`: an interface with a larger MTU can carry CAN XL frames.
 const CANFD_MTU: u32 = canter_io::frame::CANFD_MTU as u32;
 
@@ -50,8 +58,10 @@ pub struct Buses<'a> {
     places: Vec<u32>,
     /// Changes that the source has not followed yet.
     news: Vec<News>,
-    /// The kernel has dropped reports of changes, and the list of interfaces was not read since.
+    /// The kernel has dropped reports of changes, and the list of interfaces was not asked for since.
     missed: bool,
+    /// The list, as soon as the kernel has answered.
+    listing: Option<Receiver<Vec<Interface>>>,
     /// The highest interface index when the recording began: interfaces with a higher one were created later.
     newest: u32,
     /// The recording has begun: a device that is found now was created later.
@@ -63,6 +73,15 @@ pub struct Buses<'a> {
 /// The filters of an interface; `None`: record all frames.
 fn filters(wanted: &InterfaceFilters) -> Option<Filters> {
     Some(wanted.filters.clone()).filter(|filters| *filters != Filters::default())
+}
+
+/// Asks for the list of interfaces in a thread of its own: the kernel answers only when nobody changes an interface, and the
+/// caller has a ring to empty. The answer is missing if the kernel refuses.
+fn list() -> Receiver<Vec<Interface>> {
+    let (sender, receiver) = mpsc::channel();
+    let ask = move || Interface::list().map(|list| sender.send(list));
+    drop(thread::Builder::new().name("list".to_owned()).spawn(ask));
+    receiver
 }
 
 fn is_off(interface: &Interface) -> bool {
@@ -89,6 +108,7 @@ impl<'a> Buses<'a> {
             places: Vec::new(),
             news: Vec::new(),
             missed: false,
+            listing: None,
             newest,
             begun: false,
             ended: false,
@@ -97,6 +117,12 @@ impl<'a> Buses<'a> {
         for (interface, reading) in found.into_iter().zip(readings) {
             if let Some(place) = buses.place_for(&interface) {
                 buses.attach(place, interface, reading.counters, Span::begin(&reading));
+            }
+        }
+        // Those that are not to be recorded need no request when their first frame comes.
+        for interface in &existing {
+            if buses.wants(&interface.name).is_none() {
+                buses.remember(interface.index, UNWANTED);
             }
         }
         buses.begun = true;
@@ -143,7 +169,7 @@ impl<'a> Buses<'a> {
     }
 
     /// The interface carries the bus at `place` from now on; `counters` are those when its counting began.
-    fn attach(&mut self, place: usize, interface: Interface, counters: Option<Counters>, span: Span) {
+    fn attach(&mut self, place: usize, interface: Interface, counters: Option<FrameCounters>, span: Span) {
         self.remember(interface.index, place as u32);
         let rate = self.rate(&interface);
         let bus = &mut self.list[place];
@@ -155,7 +181,7 @@ impl<'a> Buses<'a> {
     }
 
     /// Adds an interface that appeared, if it is to be recorded. `reported` are its counters in the report of the change.
-    fn adopt(&mut self, interface: Interface, reported: Option<Counters>) {
+    fn adopt(&mut self, interface: Interface, reported: Option<FrameCounters>) {
         let index = interface.index;
         let was_known = self.places.get(index as usize).is_some_and(|&place| place != UNKNOWN);
         let before = self.list.len();
@@ -164,7 +190,7 @@ impl<'a> Buses<'a> {
         let at_report = reported.filter(|_| !interface.up);
         let created_later =
             if is_device(&interface) { self.begun } else { index > self.newest && !was_known };
-        let at_creation = created_later.then(Counters::default);
+        let at_creation = created_later.then(FrameCounters::default);
         let (counters, span) = match at_report.or(at_creation) {
             Some(counters) => (Some(counters), Span::default()),
             None => {
@@ -238,7 +264,8 @@ impl<'a> Buses<'a> {
         if self.ended {
             return UNWANTED;
         }
-        self.follow_changes(); // the report of an interface precedes its first frame
+        // The report of an interface precedes its first frame.
+        self.follow_changes_until(Instant::now() + LISTED);
         if let Some(place) = place(self) {
             return place;
         }
@@ -250,22 +277,32 @@ impl<'a> Buses<'a> {
         place(self).unwrap_or(UNWANTED)
     }
 
-    /// Reads the kernel's reports of changes, in their order.
+    /// Reads the kernel's reports of changes, in their order. If it has dropped some, the buses are compared with the list of
+    /// interfaces as soon as that is there.
     pub fn follow_changes(&mut self) {
-        let mut missed_more = self.read_changes();
-        for _ in 0..RESYNC_TRIES {
-            self.missed |= missed_more;
-            if !self.missed {
+        self.follow_changes_until(Instant::now());
+    }
+
+    /// Waits until then for a list that is needed.
+    fn follow_changes_until(&mut self, deadline: Instant) {
+        loop {
+            self.missed |= self.read_changes();
+            if let Some(listing) = &self.listing {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match listing.recv_timeout(left) {
+                    Err(RecvTimeoutError::Timeout) => return,
+                    // Reports that the kernel dropped meanwhile may be newer than the list.
+                    Ok(existing) if !self.read_changes() && !self.missed => self.resync(existing),
+                    Ok(_) | Err(RecvTimeoutError::Disconnected) => self.missed = true,
+                }
+                self.listing = None;
+            }
+            if !std::mem::take(&mut self.missed) {
                 return;
             }
-            let existing = Interface::list();
-            // Reports that arrived meanwhile may be older than the list.
-            missed_more = self.read_changes();
-            if let Ok(existing) = existing
-                && !missed_more
-            {
-                self.missed = false;
-                return self.resync(existing);
+            self.listing = Some(list());
+            if Instant::now() >= deadline {
+                return; // the answer is taken up by the next call
             }
         }
     }
@@ -286,8 +323,10 @@ impl<'a> Buses<'a> {
         }
         for change in changes {
             match change {
-                Change::Is(interface, counters) => self.note_present(interface, Some(counters)),
-                Change::Gone(interface, counters) => self.note_gone(interface.index, Some(counters)),
+                Change::Is(interface, counters) => self.note_present(interface, Some((&counters).into())),
+                Change::Gone(interface, counters) => {
+                    self.note_gone(interface.index, Some((&counters).into()))
+                }
                 Change::Missed => {}
             }
         }
@@ -317,7 +356,7 @@ impl<'a> Buses<'a> {
 
     /// Updates the bus of an interface that exists, in this state; logs changes of its name and state. `reported` are its
     /// counters at that time.
-    pub fn note_present(&mut self, interface: Interface, reported: Option<Counters>) {
+    pub fn note_present(&mut self, interface: Interface, reported: Option<FrameCounters>) {
         let rate = self.rate(&interface);
         let is_it = |bus: &&mut Bus| bus.interface.index == interface.index && bus.is_present();
         let Some(bus) = self.list.iter_mut().find(is_it) else {
@@ -352,7 +391,7 @@ impl<'a> Buses<'a> {
     }
 
     /// Updates the bus of an interface or device that was removed; `counters` are its last counters.
-    pub fn note_gone(&mut self, index: u32, counters: Option<Counters>) {
+    pub fn note_gone(&mut self, index: u32, counters: Option<FrameCounters>) {
         // Another interface may get this index.
         if (index as usize) < self.places.len() {
             self.remember(index, UNKNOWN);
@@ -389,7 +428,7 @@ impl<'a> Buses<'a> {
         let interfaces: Vec<&Interface> = self.list.iter().map(|bus| &bus.interface).collect();
         let readings = counting::read(&interfaces);
         // An interface that was removed meanwhile reported its last counters.
-        self.follow_changes();
+        self.follow_changes_until(Instant::now() + LISTED);
         self.ended = true;
         for ((bus, reading), before) in self.list.iter_mut().zip(readings).zip(present) {
             match before {

@@ -5,7 +5,7 @@
 //! side. A reading is exact when the interface counted nothing for a while around it; buses have such gaps unless they
 //! are full.
 
-use canter_io::{Interface, clock, interface::Counters};
+use canter_io::{Interface, clock, interface::FrameCounters};
 use std::time::{Duration, Instant};
 
 /// The greatest difference, in ns, between a frame's stamp and the time when the interface counts the frame, should the
@@ -46,7 +46,7 @@ pub fn clock_step(earlier_ns: u64, later_ns: u64) -> Option<i64> {
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     /// `None`: the interface does not exist.
-    pub counters: Option<Counters>,
+    pub counters: Option<FrameCounters>,
     /// Frames stamped at or after this, in ns, are not in `counters`.
     before_ns: u64,
     /// Frames stamped up to this, in ns, are in `counters`. Between the two it is unknown.
@@ -56,7 +56,7 @@ pub struct Reading {
 impl Reading {
     fn now(interface: &Interface) -> Self {
         let before_ns = clock::realtime_ns();
-        Self { counters: interface.counters().ok(), before_ns, after_ns: clock::realtime_ns() }
+        Self { counters: interface.frame_counters().ok(), before_ns, after_ns: clock::realtime_ns() }
     }
 
     /// The stamp in the middle of a gap in which the interface counted nothing, if there was one since `earlier`.
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn reading(rx_frames: u64, before_ns: u64, after_ns: u64) -> Reading {
-        let counters = Some(Counters { rx_frames, ..Counters::default() });
+        let counters = Some(FrameCounters { rx_frames, ..FrameCounters::default() });
         Reading { counters, before_ns, after_ns }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     captured::Captured,
     filter::EVERY_ERROR,
     frame::CAN_MTU,
-    interface::Counters,
+    interface::{Counters, FrameCounters},
     method::{ReceiveOptions, Wait, canchar},
     sys::{
         canchar::{Device, RawFrame, SLOTS_MAX},
@@ -119,8 +119,8 @@ impl CaptureDevices {
     }
 
     /// The counters of the device with this index, also after its card was removed.
-    pub fn counters(&self, index: u32) -> Option<Counters> {
-        self.find(index)?.device.statistics().ok().map(|counted| Counters::from(&counted))
+    pub fn counters(&self, index: u32) -> Option<FrameCounters> {
+        self.find(index)?.device.statistics().ok().map(|counted| (&Counters::from(&counted)).into())
     }
 
     /// The size of the files' queues in bytes.

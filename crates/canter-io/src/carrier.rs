@@ -21,6 +21,7 @@ pub mod table;
 use crate::{
     Error, Result,
     frame::CANFD_MTU,
+    frame_counters::FrameCounters,
     netlink::{
         controller::{BitTiming, Controller},
         counters::Counters,
@@ -205,6 +206,8 @@ pub struct Carrier {
     pub refresh_state: fn(&mut Interface) -> Result<()>,
     /// Reads its counters.
     pub counters: fn(&Interface) -> Result<Counters>,
+    /// Reads those of its frames, without waiting for changes of other interfaces.
+    pub frame_counters: fn(&Interface) -> Result<FrameCounters>,
     /// Brings it up (`true`) or down, and reads it again.
     pub set_up: fn(&mut Interface, bool) -> Result<()>,
     /// Sets the largest frame in bytes.
@@ -239,6 +242,7 @@ impl Carrier {
         refresh: |_| Ok(()),
         refresh_state: |_| Ok(()),
         counters: |_| Ok(Counters::default()),
+        frame_counters: |interface| Ok((&interface.counters()?).into()),
         set_up: |_, _| Ok(()),
         set_mtu: |interface, _| Err(no_such_setting(interface, "set mtu")),
         set_tx_queue_len: |interface, _| Err(no_such_setting(interface, "set txqueuelen")),

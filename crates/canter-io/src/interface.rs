@@ -17,6 +17,7 @@ use std::io;
 
 pub use crate::{
     carrier::{Interface, Kind},
+    frame_counters::FrameCounters,
     netlink::{
         controller::{BitTiming, Controller, ErrorCounters, Modes, State, Timing},
         counters::Counters,
@@ -91,6 +92,15 @@ impl Interface {
     /// `ENODEV` when it no longer exists.
     pub fn counters(&self) -> Result<Counters> {
         (self.carrier.counters)(self)
+    }
+
+    /// Reads what it has counted of frames, without waiting for anybody who changes an interface meanwhile. A simulated
+    /// interface has counted nothing.
+    ///
+    /// # Errors
+    /// `ENODEV` when it no longer exists; when `/proc/net/dev` cannot be read.
+    pub fn frame_counters(&self) -> Result<FrameCounters> {
+        (self.carrier.frame_counters)(self)
     }
 
     /// Creates a vcan interface. It is down.

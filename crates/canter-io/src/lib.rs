@@ -46,6 +46,7 @@
 //! sys
 //! pci netlink
 //! port
+//! frame_counters
 //! carrier
 //! carrier::network carrier::canchar carrier::port carrier::sim
 //! carrier::table
@@ -70,6 +71,7 @@ pub mod capture_sockets;
 pub mod captured;
 pub mod carrier;
 pub mod error;
+mod frame_counters;
 /// Frames: the crate `canter-frame`.
 pub mod frame {
     pub use canter_frame::{

@@ -3,6 +3,7 @@
 use super::{
     Access, Carrier, PciCard, Remedies, UsualMethods, canchar, network, port, refuse_to_delete, sim,
 };
+use crate::frame_counters;
 
 /// Every carrier. The network is the last one, since its names begin with anything.
 pub static CARRIERS: &[&Carrier] = &[&SIM, &CANCHAR, &PORT, &NETWORK];
@@ -25,6 +26,7 @@ pub static NETWORK: Carrier = Carrier {
     refresh: network::refresh,
     refresh_state: network::refresh,
     counters: network::counters,
+    frame_counters: |one| frame_counters::read(one.index, &one.name),
     set_up: network::set_up,
     set_mtu: network::set_mtu,
     set_tx_queue_len: network::set_tx_queue_len,

@@ -51,7 +51,7 @@ macro_rules! counters {
 }
 
 /// The growth of a counter that wraps at 2⁶⁴, or at 2³² where a driver counts in a `long` of 32 bits.
-fn grown(later: u64, earlier: u64) -> u64 {
+pub(crate) fn grown(later: u64, earlier: u64) -> u64 {
     let narrow = later < earlier && earlier <= u64::from(u32::MAX);
     if narrow { (1 << 32) - earlier + later } else { later.wrapping_sub(earlier) }
 }
@@ -66,7 +66,10 @@ counters! {
         tx_errors @ 5 "Transmit errors of any kind."
         rx_dropped @ 6 "Received frames that the driver or the stack dropped."
         tx_dropped @ 7 "Frames that the driver or the queue dropped on sending, also for invalid lengths."
+        rx_length_errors @ 10 "Received frames of a wrong length."
         rx_over_errors @ 11 "Frames lost because the controller's FIFO was full."
+        rx_crc_errors @ 12 "Received frames with a wrong checksum."
+        rx_frame_errors @ 13 "Received frames of a wrong form."
         rx_fifo_errors @ 14 "Frames lost in a FIFO between controller and driver."
         rx_missed @ 15 "Frames lost because the host was too slow."
         tx_aborted @ 16 "Transmissions given up (one-shot, lost arbitration)."
