@@ -20,6 +20,11 @@ if [ -z "${FUZZ_BUILT:-}" ]; then
   RUSTFLAGS="$pass --cfg fuzzing" cargo build --locked ${FEATURES:-} --target "$host" --target-dir "$out/build"
   git rev-parse --short HEAD >"$out/revision"
 fi
+# libFuzzer starts itself by a shell and quotes no path: this folder by a name without spaces.
+link=$(mktemp -d)
+trap 'rm -rf "$link"' EXIT
+ln -s "$out" "$link/out"
+ln -s "$PWD/corpus" "$link/corpus"
 program=$out/build/$host/debug/canter-fuzz
 revision=$(cat "$out/revision")
 
@@ -30,9 +35,10 @@ for reader; do
   rm -rf "$work"
   mkdir -p "$found" "$artifacts" "$work" "corpus/$reader"
   # Temporary files, which some formats need, in memory.
-  TMPDIR=/dev/shm READER=$reader STATS=$work/stats "$program" "$found" "corpus/$reader" -fork=1 -ignore_crashes=1 \
+  TMPDIR=/dev/shm READER=$reader STATS=$work/stats "$link/out/build/$host/debug/canter-fuzz" "$link/out/found/$reader" \
+    "$link/corpus/$reader" -fork=1 -ignore_crashes=1 \
     -ignore_timeouts=1 -ignore_ooms=1 -max_len=1048576 -timeout=60 -rss_limit_mb=2048 -max_total_time="$seconds" \
-    -artifact_prefix="$artifacts/" >"$work/log" 2>&1 || true
+    -artifact_prefix="$link/out/artifacts/$reader/" >"$work/log" 2>&1 || true
   # #1234: cov: 567 ft: 890 corp: 12 exec/s 345 oom/timeout/crash: 0/0/0 time: 60s …
   last=$(grep -a '^#[0-9]*: cov:' "$work/log" | tail -1)
   [ -n "$last" ] || { tail -20 "$work/log" >&2; echo "fuzz: $reader: did not run (log: $work/log)" >&2; failed=1; continue; }
