@@ -61,6 +61,14 @@ static void cw_mark_sender(const struct sk_buff *skb, const struct cw_node *node
 #endif
 }
 
+/* What a controller's registers take of an identifier; sockets may send any bits in it. */
+static canid_t cw_id_of(canid_t id)
+{
+	if (id & CAN_EFF_FLAG)
+		return id & (CAN_EFF_MASK | CAN_EFF_FLAG | CAN_RTR_FLAG);
+	return id & (CAN_SFF_MASK | CAN_RTR_FLAG);
+}
+
 static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 			   const struct sk_buff *skb)
 {
@@ -69,7 +77,7 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 	if (can_is_canfd_skb(skb)) {
 		const struct canfd_frame *from = (const struct canfd_frame *)skb->data;
 
-		frame->can_id = from->can_id;
+		frame->can_id = cw_id_of(from->can_id) & ~CAN_RTR_FLAG;
 		frame->len = cw_fd_len(from->len);
 		frame->flags = (from->flags & (CANFD_BRS | CANFD_ESI)) | CANFD_FDF;
 		buffer->esi = from->flags & CANFD_ESI;
@@ -78,7 +86,7 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 	} else {
 		const struct can_frame *from = (const struct can_frame *)skb->data;
 
-		frame->can_id = from->can_id;
+		frame->can_id = cw_id_of(from->can_id);
 		frame->len = from->len;
 		frame->flags = 0;
 		frame->__res1 = can_get_cc_dlc(from, node->can.ctrlmode);

@@ -528,6 +528,19 @@ def packet_sockets():
 
 
 @test
+def foreign_bits_of_identifiers():
+    """A frame that a socket sends as an error frame, or with too long an identifier, is a data frame on the wire"""
+    nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    sender, reader, tap = Can("w0", fd=True), Can("w1", fd=True, errors=True), Tap("A")
+    for sent, arrives in ((ERR | 4, 4), (0x1123, 0x123), (EFF | ERR | 0x12345678, EFF | 0x12345678)):
+        sender.send(sent, b"a")
+        equal("classic", reader.receive()[0], arrives)
+        sender.send(sent, b"a" * 12, flags=0)
+        equal("FD", reader.receive()[0], arrives)
+    equal("on the wire", {record.id for record in tap.read()}, {4, 0x123, EFF | 0x12345678})
+
+
+@test
 def passive_esi():
     """An error-passive node sends FD frames with ESI, and without it when it is error-active again"""
     wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
