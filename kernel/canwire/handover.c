@@ -80,7 +80,7 @@ static struct sk_buff *cw_skb_of(struct cw_node *node, const struct canfd_frame 
 	classic->can_id = frame->can_id;
 	classic->len = frame->len;
 	if (node->can.ctrlmode & CAN_CTRLMODE_CC_LEN8_DLC)
-		classic->len8_dlc = frame->__res1;
+		classic->len8_dlc = cw_dlc(frame) > CAN_MAX_DLEN ? cw_dlc(frame) : 0;
 	if (!(frame->can_id & CAN_RTR_FLAG))
 		memcpy(classic->data, frame->data, CAN_MAX_DLEN);
 	return skb;

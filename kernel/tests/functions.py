@@ -541,6 +541,27 @@ def foreign_bits_of_identifiers():
 
 
 @test
+def raw_dlc_of_others():
+    """A frame without a raw DLC has none where it arrives, whatever its sender's socket or the source's request said"""
+    wire = Wire()
+    for name in ("w0", "w1"):
+        wire.add(name, "A")
+        try:
+            up(name, 1000000, "cc-len8-dlc", "on")
+        except AssertionError:
+            raise Skip("ip(8) knows no cc-len8-dlc")
+    reader = Can("w1")
+
+    def arrives():
+        return reader.socket.recv(16)[7]
+    for length, raw, expected in ((3, 0, 0), (3, 13, 0), (8, 0, 0), (8, 13, 13)):
+        Can("w0").socket.send(struct.pack("=IBBBB8s", 0x11, length, 0, 0, raw, bytes(8)))
+        equal(f"of a socket, length {length}, raw DLC {raw}", arrives(), expected)
+    wire.start("A", struct.pack("=IBBBB64x", 0x11, 8, 0, 0, 200), COUNT=1)
+    equal("of the source", arrives(), 0)
+
+
+@test
 def passive_esi():
     """An error-passive node sends FD frames with ESI, and without it when it is error-active again"""
     wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
