@@ -118,6 +118,19 @@ static bool cw_tx_is_full(const struct cw_node *node)
 	return node->tx_head - smp_load_acquire(&node->tx_done) >= node->tx_buffers; /* C */
 }
 
+/* Stops the queue of a node without a free transmit buffer, unless one became free meanwhile. */
+static bool cw_stop_if_full(struct cw_node *node)
+{
+	if (likely(!cw_tx_is_full(node)))
+		return false;
+	netif_stop_queue(node->dev);
+	smp_mb();			/* D, pairs with cw_node_complete() */
+	if (likely(cw_tx_is_full(node)) || READ_ONCE(node->state) == CW_NODE_BUS_OFF)
+		return true;
+	netif_start_queue(node->dev);
+	return false;
+}
+
 /*
  * On an idle wire the frame starts at the time this function was entered: the module's processing
  * time does not count.
@@ -137,10 +150,8 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 		dev->stats.tx_dropped++;
 		return NETDEV_TX_OK;
 	}
-	if (unlikely(cw_tx_is_full(node))) {
-		netif_stop_queue(dev);
+	if (unlikely(cw_stop_if_full(node)))
 		return NETDEV_TX_BUSY;
-	}
 	cw_mark_sender(skb, node);
 	cw_buffer_fill(node, &node->tx[place], skb);
 	/* Not under the lock: it frees and clones. */
@@ -162,12 +173,7 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	cw_node_unlock(wire, flags);
 
-	if (cw_tx_is_full(node)) {
-		netif_stop_queue(dev);
-		smp_mb();			/* D, pairs with cw_node_complete() */
-		if (unlikely(!cw_tx_is_full(node)) && READ_ONCE(node->state) != CW_NODE_BUS_OFF)
-			netif_start_queue(dev);
-	}
+	cw_stop_if_full(node);
 	return NETDEV_TX_OK;
 }
 
