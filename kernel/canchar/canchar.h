@@ -81,9 +81,9 @@ struct canchar_chip_ops {
 	/* Disables the interrupt, in few accesses. */
 	void (*silence)(struct canchar_device *dev);
 	/*
-	 * Goes on the bus, the interrupt on. After bus-off the controller may still have to wait
-	 * for 128 sequences of 11 recessive bits: standing reports bus-off until then, and an event
-	 * its end. Without the lock: leaving reset mode takes time.
+	 * Goes on the bus, the interrupt still off: mask enables it. After bus-off the controller
+	 * may still have to wait for 128 sequences of 11 recessive bits: standing reports bus-off
+	 * until then, and an event its end. Without the lock: leaving reset mode takes time.
 	 */
 	int (*start)(struct canchar_device *dev);
 	/* Leaves the bus; nothing interrupts afterwards. Without the lock. */
@@ -103,7 +103,7 @@ struct canchar_chip_ops {
 	void (*tx_interrupt)(struct canchar_device *dev, bool wanted);
 	/* Fills the transmit buffer and requests transmission. */
 	void (*send)(struct canchar_device *dev, const struct canchar_frame *frame);
-	/* Masks the interrupts of frames, or allows them again. */
+	/* Masks frames' interrupts, or allows them; the first call after start enables all. */
 	void (*mask)(struct canchar_device *dev, bool masked);
 	/* An interrupt came while masked: keeps its causes for look; false: there are none. */
 	bool (*acknowledge)(struct canchar_device *dev);

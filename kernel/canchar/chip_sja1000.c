@@ -19,9 +19,7 @@ static int canchar_sja1000_start(struct canchar_device *dev)
 		return err;
 	chip->ier = SJA1000_IER_ALWAYS;
 	chip->status = sja1000_in(chip, SJA1000_SR) & SJA1000_SR_TROUBLE;
-	chip->masked = false;
 	chip->latched = false;
-	sja1000_write_ier(chip);
 	return 0;
 }
 

@@ -45,15 +45,17 @@ static void canchar_enter_chip(struct canchar_device *dev, bool again)
 
 	dev->running = true;
 	dev->live = true;
+	/* Not before: the handler leaves the interrupt of a chip that is not live to others. */
+	dev->ops->mask(dev, dev->masked);
 	dev->ops->standing(dev, &standing);
 	canchar_set_state(dev, standing.state);
 	dev->recovering = standing.state == CANCHAR_BUS_OFF;
-	if (dev->masked) {
-		dev->ops->mask(dev, true);
+	if (dev->masked)
 		canchar_watch(dev);
-	}
 	if (again && !dev->recovering)
 		canchar_recovered(dev, &standing);
+	/* What came since the start; an overrun has latched no interrupt. */
+	canchar_poll_chip(dev);
 }
 
 /* Starts the chip for the first time, or again after bus-off. With the mutex. */

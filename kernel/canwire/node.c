@@ -61,6 +61,14 @@ static void cw_mark_sender(const struct sk_buff *skb, const struct cw_node *node
 #endif
 }
 
+/* What a controller's registers take of an identifier; sockets may send any bits in it. */
+static canid_t cw_id_of(canid_t id)
+{
+	if (id & CAN_EFF_FLAG)
+		return id & (CAN_EFF_MASK | CAN_EFF_FLAG | CAN_RTR_FLAG);
+	return id & (CAN_SFF_MASK | CAN_RTR_FLAG);
+}
+
 static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 			   const struct sk_buff *skb)
 {
@@ -69,7 +77,7 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 	if (can_is_canfd_skb(skb)) {
 		const struct canfd_frame *from = (const struct canfd_frame *)skb->data;
 
-		frame->can_id = from->can_id;
+		frame->can_id = cw_id_of(from->can_id) & ~CAN_RTR_FLAG;
 		frame->len = cw_fd_len(from->len);
 		frame->flags = (from->flags & (CANFD_BRS | CANFD_ESI)) | CANFD_FDF;
 		buffer->esi = from->flags & CANFD_ESI;
@@ -78,7 +86,7 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 	} else {
 		const struct can_frame *from = (const struct can_frame *)skb->data;
 
-		frame->can_id = from->can_id;
+		frame->can_id = cw_id_of(from->can_id);
 		frame->len = from->len;
 		frame->flags = 0;
 		frame->__res1 = can_get_cc_dlc(from, node->can.ctrlmode);
@@ -110,6 +118,19 @@ static bool cw_tx_is_full(const struct cw_node *node)
 	return node->tx_head - smp_load_acquire(&node->tx_done) >= node->tx_buffers; /* C */
 }
 
+/* Stops the queue of a node without a free transmit buffer, unless one became free meanwhile. */
+static bool cw_stop_if_full(struct cw_node *node)
+{
+	if (likely(!cw_tx_is_full(node)))
+		return false;
+	netif_stop_queue(node->dev);
+	smp_mb();			/* D, pairs with cw_node_complete() */
+	if (likely(cw_tx_is_full(node)) || READ_ONCE(node->state) == CW_NODE_BUS_OFF)
+		return true;
+	netif_start_queue(node->dev);
+	return false;
+}
+
 /*
  * On an idle wire the frame starts at the time this function was entered: the module's processing
  * time does not count.
@@ -129,10 +150,8 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 		dev->stats.tx_dropped++;
 		return NETDEV_TX_OK;
 	}
-	if (unlikely(cw_tx_is_full(node))) {
-		netif_stop_queue(dev);
+	if (unlikely(cw_stop_if_full(node)))
 		return NETDEV_TX_BUSY;
-	}
 	cw_mark_sender(skb, node);
 	cw_buffer_fill(node, &node->tx[place], skb);
 	/* Not under the lock: it frees and clones. */
@@ -154,12 +173,7 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	cw_node_unlock(wire, flags);
 
-	if (cw_tx_is_full(node)) {
-		netif_stop_queue(dev);
-		smp_mb();			/* D, pairs with cw_node_complete() */
-		if (unlikely(!cw_tx_is_full(node)) && READ_ONCE(node->state) != CW_NODE_BUS_OFF)
-			netif_start_queue(dev);
-	}
+	cw_stop_if_full(node);
 	return NETDEV_TX_OK;
 }
 
@@ -259,7 +273,7 @@ static int cw_set_mode(struct net_device *dev, enum can_mode mode)
 	if (restarted) {
 		node->port.tx_errors = 0;
 		node->port.rx_errors = 0;
-		node->can.state = CAN_STATE_ERROR_ACTIVE;
+		WRITE_ONCE(node->can.state, CAN_STATE_ERROR_ACTIVE);
 		cw_node_join(node, wire, CW_SEQUENCES_BUS_OFF);
 	}
 	cw_node_unlock(wire, flags);

@@ -528,6 +528,71 @@ def packet_sockets():
 
 
 @test
+def foreign_bits_of_identifiers():
+    """A frame that a socket sends as an error frame, or with too long an identifier, is a data frame on the wire"""
+    nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    sender, reader, tap = Can("w0", fd=True), Can("w1", fd=True, errors=True), Tap("A")
+    for sent, arrives in ((ERR | 4, 4), (0x1123, 0x123), (EFF | ERR | 0x12345678, EFF | 0x12345678)):
+        sender.send(sent, b"a")
+        equal("classic", reader.receive()[0], arrives)
+        sender.send(sent, b"a" * 12, flags=0)
+        equal("FD", reader.receive()[0], arrives)
+    equal("on the wire", {record.id for record in tap.read()}, {4, 0x123, EFF | 0x12345678})
+
+
+@test
+def echoes_in_order():
+    """Echoes and received frames of one poll reach a socket in the order in which they ended"""
+    wire = nodes("w0", "w1")
+    reader, one, other = stamped("w0"), Can("w0"), Can("w1")
+
+    def send():
+        for sender, can_id in ((one, 0x100), (one, 0x300), (other, 0x200), (other, 0x400)):
+            sender.send(can_id, bytes(8))
+    with_stalled_reader("w0", send, lambda: wire.node("w0")["sent"] + wire.node("w0")["received"] == 4)
+    stamps = [hardware_stamp(reader) for _ in range(4)]
+    equal("order", stamps, sorted(stamps))
+
+
+@test
+def raw_dlc_of_others():
+    """A frame without a raw DLC has none where it arrives, whatever its sender's socket or the source's request said"""
+    wire = Wire()
+    for name in ("w0", "w1"):
+        wire.add(name, "A")
+        try:
+            up(name, 1000000, "cc-len8-dlc", "on")
+        except AssertionError:
+            raise Skip("ip(8) knows no cc-len8-dlc")
+    reader = Can("w1")
+
+    def arrives():
+        return reader.socket.recv(16)[7]
+    for length, raw, expected in ((3, 0, 0), (3, 13, 0), (8, 0, 0), (8, 13, 13)):
+        Can("w0").socket.send(struct.pack("=IBBBB8s", 0x11, length, 0, 0, raw, bytes(8)))
+        equal(f"of a socket, length {length}, raw DLC {raw}", arrives(), expected)
+    wire.start("A", struct.pack("=IBBBB64x", 0x11, 8, 0, 0, 200), COUNT=1)
+    equal("of the source", arrives(), 0)
+
+
+@test
+def restarts_at_once():
+    """A restart that comes as soon as the state is bus-off leaves a node that sends"""
+    wire = nodes("w0", "w1")
+    sender = Can("w0")
+    for turn in range(200):
+        wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, NODE: "w0", COUNT: 32})
+        wait_until(lambda: try_send(sender, 1, b"lost"), 10, "room")
+        while wire.node("w0")["bus_offs"] == turn or subprocess.run(
+                ["ip", "link", "set", "w0", "type", "can", "restart"], stderr=subprocess.DEVNULL).returncode:
+            pass
+        with open("/sys/class/net/w0/carrier") as carrier:
+            equal("carrier after the restart", carrier.read(), "1\n")
+        before = wire.node("w0")["sent"]
+        wait_until(lambda: try_send(sender, 2, b"back") and wire.node("w0")["sent"] > before, 10, "a frame to be sent")
+
+
+@test
 def passive_esi():
     """An error-passive node sends FD frames with ESI, and without it when it is error-active again"""
     wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)

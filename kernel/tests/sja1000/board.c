@@ -62,17 +62,24 @@ u8 inb(unsigned long port)
 	return value;
 }
 
+static void deliver(void);
+
+/* A chip that leaves reset mode receives a frame at once: the bus is busy. */
 void outb(u8 value, unsigned long port)
 {
+	if (port % SJA1000_PORTS == SJA1000_MOD && *reg(port) & SJA1000_MOD_RESET &&
+	    !(value & SJA1000_MOD_RESET))
+		*reg(port - SJA1000_MOD + SJA1000_IR) = SJA1000_IR_RX;
+	if (port % SJA1000_PORTS == SJA1000_CMR && value & SJA1000_CMR_RELEASE)
+		*reg(port - SJA1000_CMR + SJA1000_IR) &= ~SJA1000_IR_RX;
 	*reg(port) = value;
+	deliver();
 }
 
 u32 inl(unsigned long port)
 {
 	return port == BRIDGE + S5920_INTCSR ? card.intcsr : 0;
 }
-
-static void deliver(void);
 
 void outl(u32 value, unsigned long port)
 {
@@ -90,17 +97,42 @@ static struct {
 } handlers[CHIPS];
 static unsigned int handler_count, handlers_max = CHIPS;
 
+static unsigned int off_depth;	/* of interrupts_off() */
+
+void interrupts_off(void)
+{
+	off_depth++;
+}
+
+void interrupts_on(void)
+{
+	off_depth--;
+	deliver();
+}
+
+static bool call(unsigned int handler)
+{
+	bool handled;
+
+	off_depth++;
+	handled = handlers[handler].call(LINE, handlers[handler].data) == IRQ_HANDLED;
+	off_depth--;
+	return handled;
+}
+
 /* What the kernel does as long as the line is raised. */
 static void deliver(void)
 {
 	unsigned int chip, i, rounds = 0;
 
+	if (off_depth)
+		return;
 	for (chip = 0; chip < CHIPS; chip++)
 		while (handler_count && chip_interrupts(chip)) {
 			bool handled = false;
 
 			for (i = 0; i < handler_count; i++)
-				handled |= handlers[i].call(LINE, handlers[i].data) == IRQ_HANDLED;
+				handled |= call(i);
 			if (!handled || rounds++ > 100)
 				fail("an interrupt that nobody cares about, of chip", chip);
 		}
@@ -210,7 +242,9 @@ static void expect_left(void)
 
 int main(void)
 {
+	struct canchar_timing timing = { .bitrate = 500000 };
 	struct pci_device_id id = {};
+	unsigned int i;
 
 	canchar_kvaser_init();
 
@@ -220,6 +254,10 @@ int main(void)
 		fail("probe()", 0);
 	if (handler_count != CHIPS || !(card.intcsr & S5920_INTCSR_ADDON))
 		fail("not every chip has a handler and an open bridge", handler_count);
+	step = "a device starts on a busy bus";
+	for (i = 0; i < CHIPS; i++)
+		if (canchar_set_timing(handlers[i].data, &timing) || canchar_start(handlers[i].data))
+			fail("canchar_start() of chip", i);
 	driver->remove(&pdev);
 	expect_left();
 

@@ -3,7 +3,9 @@
  * canchar's core and its SJA1000 in user space, for a chip at the other end of two pipes. A test
  * (crates/sja1000/tests/it) writes a command, a line, to standard input. Each access to a register
  * is a line on standard output: "r REGISTER", answered by the value on standard input, or
- * "w REGISTER VALUE"; numbers are decimal. A line "= ..." ends the command. There is one device
+ * "w REGISTER VALUE"; numbers are decimal. A line "= ..." ends the command. After the command "line"
+ * the chip interrupts also within commands, wherever interrupts are on: "i" asks whether its line is
+ * active, answered by 1 or 0, and "u" says that its interrupt had no handler. There is one device
  * with one open file.
  */
 
@@ -19,22 +21,66 @@ const struct attribute_group *canchar_groups[1];
 static struct sja1000 chip = { .ocr = 0xda, .cdr = 0x47 };
 static struct canchar_file file;
 
-/* -------------------------------------------------------------- ports -- */
+/* ------------------------------------------------ ports and interrupts -- */
 
-u8 inb(unsigned long port)
+static struct canchar_device *device;
+static bool line_is_wired;
+static unsigned int off_depth;	/* of interrupts_off() */
+
+static unsigned int answer(void)
 {
 	unsigned int value;
 
-	printf("r %lu\n", port);
 	fflush(stdout);
 	if (scanf("%u", &value) != 1)
 		exit(1);
 	return value;
 }
 
+/* What a processor does between two instructions. */
+static void take_interrupts(void)
+{
+	bool handled = true;
+
+	if (!line_is_wired || off_depth)
+		return;
+	off_depth++;
+	while (handled) {
+		printf("i\n");
+		if (!answer())
+			break;
+		handled = canchar_interrupt(0, device) == IRQ_HANDLED;
+		if (!handled)
+			printf("u\n");
+	}
+	off_depth--;
+}
+
+void interrupts_off(void)
+{
+	off_depth++;
+}
+
+void interrupts_on(void)
+{
+	off_depth--;
+	take_interrupts();
+}
+
+u8 inb(unsigned long port)
+{
+	unsigned int value;
+
+	printf("r %lu\n", port);
+	value = answer();
+	take_interrupts();
+	return value;
+}
+
 void outb(u8 value, unsigned long port)
 {
 	printf("w %lu %u\n", port, value);
+	take_interrupts();
 }
 
 /* ----------------------------------------------------------- commands -- */
@@ -63,6 +109,30 @@ static int start(struct canchar_device *dev)
 	return err ?: canchar_start(dev);
 }
 
+static void mask(struct canchar_device *dev)
+{
+	interrupts_off();
+	canchar_mask(dev);
+	interrupts_on();
+}
+
+static void poll(struct canchar_device *dev)
+{
+	interrupts_off();
+	canchar_poll_chip(dev);
+	interrupts_on();
+}
+
+static int send_or_queue(const struct canchar_frame *frame)
+{
+	if (canchar_send_at_once(&file, frame))
+		return 0;
+	if (!canchar_ring_put(&file.tx, frame))
+		return -EAGAIN;
+	canchar_push(&file);
+	return 0;
+}
+
 /* As write(2) does. */
 static int write_frame(struct canchar_device *dev)
 {
@@ -80,12 +150,10 @@ static int write_frame(struct canchar_device *dev)
 	}
 	if (err)
 		return err;
-	if (canchar_send_at_once(&file, &frame))
-		return 0;
-	if (!canchar_ring_put(&file.tx, &frame))
-		return -EAGAIN;
-	canchar_push(&file);
-	return 0;
+	interrupts_off();
+	err = send_or_queue(&frame);
+	interrupts_on();
+	return err;
 }
 
 /* All frames that wait, error frames too, each as its identifier, length and data. */
@@ -130,12 +198,14 @@ static int obey(struct canchar_device *dev, const char *command)
 		result = canchar_stop(dev);
 	else if (!strcmp(command, "interrupt"))
 		result = canchar_interrupt(0, dev);
+	else if (!strcmp(command, "line"))
+		line_is_wired = true;
 	else if (!strcmp(command, "mask"))
-		canchar_mask(dev);
+		mask(dev);
 	else if (!strcmp(command, "unmask"))
 		canchar_unmask(dev);
 	else if (!strcmp(command, "poll"))
-		canchar_poll_chip(dev);
+		poll(dev);
 	else if (!strcmp(command, "watchdog"))
 		run_watchdog(dev);
 	else if (!strcmp(command, "restart"))
@@ -154,6 +224,7 @@ int main(void)
 	struct canchar_device *dev = canchar_alloc(NULL, "test", &canchar_sja1000_ops, &chip);
 	char command[16];
 
+	device = dev;
 	open_file(dev);
 	while (scanf("%15s", command) == 1) {
 		if (!strcmp(command, "read")) {

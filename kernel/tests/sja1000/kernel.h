@@ -123,7 +123,10 @@ static inline void list_move_tail(struct list_head *entry, struct list_head *hea
 	for (at = container_of((head)->next, typeof(*at), member); &at->member != (head); \
 	     at = container_of(at->member.next, typeof(*at), member))
 
-/* Locks; there is one thread. */
+/* Locks; there is one thread, and interrupts: driver.c and board.c. */
+void interrupts_off(void);
+void interrupts_on(void);
+
 struct mutex { int unused; };
 typedef struct { int unused; } raw_spinlock_t;
 
@@ -131,8 +134,8 @@ typedef struct { int unused; } raw_spinlock_t;
 #define mutex_lock(mutex)	((void)(mutex))
 #define mutex_unlock(mutex)	((void)(mutex))
 #define raw_spin_lock_init(lock) ((void)(lock))
-#define raw_spin_lock_irqsave(lock, flags) ((void)(lock), (void)((flags) = 0))
-#define raw_spin_unlock_irqrestore(lock, flags) ((void)(lock), (void)(flags))
+#define raw_spin_lock_irqsave(lock, flags) ((void)(lock), (void)((flags) = 0), interrupts_off())
+#define raw_spin_unlock_irqrestore(lock, flags) ((void)(lock), (void)(flags), interrupts_on())
 
 /* Who waits: nobody. */
 struct rcuwait { int unused; };

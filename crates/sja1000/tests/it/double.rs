@@ -38,6 +38,8 @@ pub struct Chip {
     /// Each access takes as long as 11 recessive bits.
     pub passing: bool,
     pub accesses: usize,
+    /// The accesses after which a frame arrives, and the frame.
+    pub arrival: Option<(usize, Vec<u8>)>,
     /// Keeps the FIFO through a reset, as QEMU does.
     pub keeps_fifo: bool,
     /// The card has been removed: every register reads 0xff.
@@ -71,6 +73,7 @@ impl Default for Chip {
             full: false,
             passing: false,
             accesses: 0,
+            arrival: None,
             keeps_fifo: false,
             gone: false,
             mistakes: Vec::new(),
@@ -244,6 +247,20 @@ impl Chip {
         }
     }
 
+    /// What happens on the bus during an access.
+    fn pass_time(&mut self) {
+        self.accesses += 1;
+        if self.passing {
+            self.recessive(1);
+        }
+        if let Some((after, frame)) = self.arrival.take() {
+            match after {
+                0 => self.arrive(&frame),
+                _ => self.arrival = Some((after - 1, frame)),
+            }
+        }
+    }
+
     fn status(&self) -> u8 {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         bit(!self.fifo.is_empty(), r::SR_RECEIVED)
@@ -346,18 +363,12 @@ impl Chip {
 
 impl Registers for Chip {
     fn read(&mut self, register: u8) -> u8 {
-        self.accesses += 1;
-        if self.passing {
-            self.recessive(1);
-        }
+        self.pass_time();
         if self.gone { 0xff } else { self.read_quietly(register) }
     }
 
     fn write(&mut self, register: u8, value: u8) {
-        self.accesses += 1;
-        if self.passing {
-            self.recessive(1);
-        }
+        self.pass_time();
         if !self.gone {
             self.write_quietly(register, value);
         }

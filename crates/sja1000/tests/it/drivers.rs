@@ -206,6 +206,16 @@ impl Canchar {
                     writeln!(self.commands, "{value}").unwrap();
                 }
                 ("w", &[register, value]) => self.chip.write(register as u8, value as u8),
+                ("i", _) => {
+                    let active = self.chip.0.borrow().interrupts();
+                    writeln!(self.commands, "{}", u8::from(active)).unwrap();
+                }
+                ("u", _) => self
+                    .chip
+                    .0
+                    .borrow_mut()
+                    .mistakes
+                    .push(format!("{command}: an interrupt without a handler")),
                 ("=", _) => return numbers,
                 _ => panic!("{command}: {line}"),
             }
@@ -308,6 +318,11 @@ impl Canchar {
     pub fn fates(&mut self) -> [i64; 3] {
         let [sent, aborted, _, _, _, lost] = self.run("counts")[..] else { panic!("counts") };
         [sent, aborted, lost]
+    }
+
+    /// From now on the chip interrupts within the driver's calls, too, wherever interrupts are on.
+    pub fn wire_line(&mut self) {
+        self.run("line");
     }
 
     /// A time after which it goes on the bus again by itself.

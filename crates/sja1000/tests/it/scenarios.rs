@@ -389,3 +389,40 @@ fn canchar_reports_each_change_of_state_once() {
     bench.driver.poll();
     assert_eq!(bench.driver.error_classes(), [ERROR_CONTROLLER]);
 }
+
+/// A driver's call, the calls before it, and whether a frame that arrives within it is lost: reset mode clears the FIFO.
+type Call = (&'static str, fn(&mut Canchar), fn(&mut Canchar), bool);
+
+const CALLS: &[Call] = &[
+    ("start", |driver| driver.stop(), |driver| assert!(driver.start()), true),
+    ("stop", |_| {}, |driver| driver.stop(), true),
+    ("send", |_| {}, |driver| assert!(driver.send(&frame(1))), false),
+    ("mask", |_| {}, |driver| driver.be_polled(true), false),
+    ("poll", |driver| driver.be_polled(true), |driver| driver.poll(), false),
+    ("unmask", |driver| driver.be_polled(true), |driver| driver.be_polled(false), false),
+];
+
+#[test]
+fn canchar_knows_every_interrupt_within_its_calls() {
+    for (name, before, call, loses) in CALLS {
+        for access in 0.. {
+            let mut bench = canchar();
+            bench.driver.wire_line();
+            before(&mut *bench.driver);
+            bench.chip().arrival = Some((access, bytes(7)));
+            call(&mut *bench.driver);
+            assert_eq!(bench.chip().mistakes, [""; 0], "{name}, at access {access}");
+            if bench.chip().arrival.take().is_some() {
+                assert!(access > 0, "{name} makes no access");
+                break;
+            }
+            bench.driver.be_polled(false);
+            bench.settle();
+            let received = bench.driver.received();
+            assert!(
+                received == [frame(7)] || *loses && received.is_empty(),
+                "{name}, at access {access}: {received:?}"
+            );
+        }
+    }
+}
