@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From the controller to the stack, in NAPI: echoes of sent frames and received frames in the order
- * of their ends, and error frames as the sja1000 driver makes them. In softirq, or in the thread
- * that PREEMPT_RT and busy polling have for it.
+ * From the controller to the stack, in NAPI: echoes of sent frames, received frames, and error
+ * frames as the sja1000 driver makes them. In softirq, or in the thread that PREEMPT_RT and busy
+ * polling have for it.
  */
 #include <linux/can/error.h>
 #include <net/busy_poll.h>
@@ -15,68 +15,41 @@ static ktime_t cw_stamp(u64 halves)
 	return ktime_mono_to_real(ns_to_ktime(cw_to_ns(halves)));
 }
 
-/* What a poll adds to counters that are under the wire's lock. */
-struct cw_polled {
-	u32 handed_over, dropped, failed, events_limited;
-};
-
-static void cw_node_count(struct cw_node *node, const struct cw_polled *polled)
+/* Sent frames, in order: the echo to this machine's sockets, and room for more. */
+static void cw_node_complete(struct cw_node *node)
 {
-	struct cw_wire *wire;
-	unsigned long flags;
-
-	if (!(polled->handed_over | polled->dropped | polled->failed | polled->events_limited))
-		return;
-	wire = cw_node_lock(node, &flags);
-	node->stats.handed_over += polled->handed_over;
-	node->stats.dropped += polled->dropped;
-	node->stats.error_events_limited += polled->events_limited;
-	node->dev->stats.tx_errors += polled->failed;
-	cw_node_unlock(wire, flags);
-}
-
-/*
- * As can_get_echo_skb(), which leaves the frame to the backlog: a frame that was received later
- * would overtake it.
- */
-static void cw_node_echo(struct cw_node *node, u32 place)
-{
-	struct sk_buff *skb = node->can.echo_skb[place];
-
-	if (!skb)
-		return;
-	node->can.echo_skb[place] = NULL;
-	skb_hwtstamps(skb)->hwtstamp = cw_stamp(node->tx_end[place]);
-	if (skb_shinfo(skb)->tx_flags & SKBTX_IN_PROGRESS)
-		skb_tstamp_tx(skb, skb_hwtstamps(skb));
-	netif_receive_skb(skb);
-}
-
-/*
- * Frames that were sent, up to number @next and time @until: the echo to this machine's sockets,
- * and room for more.
- */
-static void cw_node_complete(struct cw_node *node, u32 next, u64 until, struct cw_polled *polled)
-{
+	u32 next = smp_load_acquire(&node->tx_next);	/* A, pairs with cw_node_sent() */
 	struct net_device *dev = node->dev;
-	u32 done = node->tx_done;
+	u32 done = node->tx_done, failed = 0;
 
+	if (done == next)
+		return;
 	for (; done != next; done++) {
 		u32 place = done % CW_TX_RING;
+		const struct canfd_frame *frame = &node->tx[place].frame;
 
 		if (unlikely(test_bit(place, &node->tx_failed))) {
-			polled->failed++;
+			failed++;
 			can_free_echo_skb(dev, place, NULL);
 			continue;
 		}
-		if (node->tx_end[place] > until)
-			break;
+		if (node->can.echo_skb[place])
+			skb_hwtstamps(node->can.echo_skb[place])->hwtstamp =
+				cw_stamp(node->tx_end[place]);
 		dev->stats.tx_packets++;
-		dev->stats.tx_bytes += cw_data_bytes(&node->tx[place].frame);
-		cw_node_echo(node, place);
+		/*
+		 * The core returns the bytes of the frame, but 0 for a frame without an echo.
+		 */
+		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL),
+					   cw_data_bytes(frame));
 	}
-	if (done == node->tx_done)
-		return;
+	if (unlikely(failed)) {
+		unsigned long flags;
+		struct cw_wire *wire = cw_node_lock(node, &flags);
+
+		dev->stats.tx_errors += failed;	/* cw_node_error() counts there, too */
+		cw_node_unlock(wire, flags);
+	}
 	/* C, pairs with cw_xmit() */
 	smp_store_release(&node->tx_done, done);
 	/* D, pairs with cw_xmit() */
@@ -113,57 +86,39 @@ static struct sk_buff *cw_skb_of(struct cw_node *node, const struct canfd_frame 
 	return skb;
 }
 
-/* The oldest received frame. */
-static void cw_node_deliver(struct cw_node *node, const struct cw_received *place,
-			    struct cw_polled *polled)
+/* Delivers received frames, up to @budget; returns their number. */
+static int cw_node_deliver(struct cw_node *node, int budget)
 {
-	struct sk_buff *skb = cw_skb_of(node, &place->frame);
 	struct net_device *dev = node->dev;
+	int work;
 
-	if (skb) {
-		skb_hwtstamps(skb)->hwtstamp = cw_stamp(place->end);
-		dev->stats.rx_packets++;
-		dev->stats.rx_bytes += cw_data_bytes(&place->frame);
-		polled->handed_over++;
-	} else {
-		dev->stats.rx_dropped++;
-		polled->dropped++;
-	}
-	WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
-	smp_store_release(&node->rx_tail, node->rx_tail + 1);	/* the place is free */
-	if (skb) {
-		skb_mark_napi_id(skb, &node->napi);
-		netif_receive_skb(skb);
-	}
-}
-
-/*
- * Sent and received frames, by their ends; returns the number of received ones, up to @budget. A
- * frame that is published is found with all that ended before it: the received ones are looked for
- * after the sent ones, and the sent ones again after a received one.
- */
-static int cw_node_hand_over(struct cw_node *node, int budget, struct cw_polled *polled)
-{
-	int work = 0;
-
-	for (;;) {
-		u32 next = smp_load_acquire(&node->tx_next);	/* A, pairs with cw_node_sent() */
-		u32 head = smp_load_acquire(&node->rx_head);	/* B, with cw_node_receive() */
+	for (work = 0; work < budget; work++) {
 		const struct cw_received *place;
+		struct sk_buff *skb;
+		u32 tail = node->rx_tail;
 
-		/* Without a budget for received frames it is netpoll, which wants room. */
-		if (head == node->rx_tail || !budget) {
-			cw_node_complete(node, next, U64_MAX, polled);
-			return work;
+		/* B, pairs with cw_node_receive() */
+		if (tail == smp_load_acquire(&node->rx_head))
+			break;
+		place = &node->ring[tail & (node->ring_size - 1)];
+		skb = cw_skb_of(node, &place->frame);
+		if (skb) {
+			skb_hwtstamps(skb)->hwtstamp = cw_stamp(place->end);
+			dev->stats.rx_packets++;
+			dev->stats.rx_bytes += cw_data_bytes(&place->frame);
+			node->stats.handed_over++;
+		} else {
+			dev->stats.rx_dropped++;
+			node->stats.dropped++;
 		}
-		if (work == budget)
-			return work;
-		place = &node->ring[node->rx_tail & (node->ring_size - 1)];
-		next = smp_load_acquire(&node->tx_next);	/* A */
-		cw_node_complete(node, next, place->end, polled);
-		cw_node_deliver(node, place, polled);
-		work++;
+		WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
+		smp_store_release(&node->rx_tail, tail + 1);	/* the place is free */
+		if (skb) {
+			skb_mark_napi_id(skb, &node->napi);
+			netif_receive_skb(skb);
+		}
 	}
+	return work;
 }
 
 /* The report of an error that a node saw, as data[2] and data[3] of an error frame. */
@@ -228,26 +183,18 @@ static void cw_describe_error(struct can_frame *cf, const struct cw_events *e)
 }
 
 /*
- * Off the bus. The restart flushes what the core keeps for echoes, and switches the carrier on that
- * can_bus_off() switches off: all is done before a restart can come. By hand one is possible as
- * soon as the state is bus-off; with restart-ms, which excludes that, can_bus_off() starts it.
+ * Off the bus: no frame may come any more until the restart, which flushes what the core keeps for
+ * echoes.
  */
-static void cw_node_go_off(struct cw_node *node, struct can_frame *cf, enum can_state rx_state,
-			   struct cw_polled *polled)
+static void cw_node_go_off(struct cw_node *node)
 {
-	bool by_hand = !node->can.restart_ms;
-
 	netif_tx_disable(node->dev);	/* waits until no processor is in cw_xmit() */
-	cw_node_complete(node, smp_load_acquire(&node->tx_next), U64_MAX, polled);	/* A */
-	if (by_hand)
-		can_bus_off(node->dev);
-	can_change_state(node->dev, cf, CAN_STATE_BUS_OFF, rx_state);
-	if (!by_hand)
-		can_bus_off(node->dev);
+	cw_node_complete(node);
+	can_bus_off(node->dev);
 }
 
 /* Error frame, state, counters. One frame reports all changes since the previous one. */
-static void cw_node_report(struct cw_node *node, struct cw_polled *polled)
+static void cw_node_report(struct cw_node *node)
 {
 	bool each = node->can.ctrlmode & CAN_CTRLMODE_BERR_REPORTING;
 	struct net_device *dev = node->dev;
@@ -280,7 +227,7 @@ static void cw_node_report(struct cw_node *node, struct cw_polled *polled)
 	if (changed || e.overrun || (each && (e.errors || e.lost)))
 		skb = alloc_can_err_skb(dev, &cf);
 	if (e.errors)
-		polled->events_limited += e.errors - !!skb;
+		node->stats.error_events_limited += e.errors - !!skb;
 	if (skb && max(tx_state, rx_state) != CAN_STATE_BUS_OFF) {
 		cf->can_id |= CAN_ERR_CNT;
 		cf->data[6] = tx_errors;
@@ -296,10 +243,11 @@ static void cw_node_report(struct cw_node *node, struct cw_polled *polled)
 		cf->can_id |= CAN_ERR_LOSTARB;
 		cf->data[0] = e.lost_bit;
 	}
-	if (changed && tx_state == CAN_STATE_BUS_OFF)
-		cw_node_go_off(node, cf, rx_state, polled);
-	else if (changed)
+	if (changed) {
 		can_change_state(dev, cf, tx_state, rx_state);
+		if (tx_state == CAN_STATE_BUS_OFF)
+			cw_node_go_off(node);
+	}
 	if (skb)
 		netif_receive_skb(skb);
 }
@@ -308,19 +256,18 @@ static bool cw_node_has_news(const struct cw_node *node)
 {
 	u32 errors = max(READ_ONCE(node->port.tx_errors), READ_ONCE(node->port.rx_errors));
 
-	return READ_ONCE(node->events.any) || cw_state_of(errors) != READ_ONCE(node->can.state);
+	return READ_ONCE(node->events.any) || cw_state_of(errors) != node->can.state;
 }
 
 int cw_node_poll(struct napi_struct *napi, int budget)
 {
 	struct cw_node *node = container_of(napi, struct cw_node, napi);
-	struct cw_polled polled = {};
 	int work;
 
-	work = cw_node_hand_over(node, budget, &polled);
+	cw_node_complete(node);
+	work = cw_node_deliver(node, budget);
 	if (unlikely(cw_node_has_news(node)) && budget)
-		cw_node_report(node, &polled);
-	cw_node_count(node, &polled);
+		cw_node_report(node);
 	if (work < budget)
 		napi_complete_done(napi, work);
 	return work;
