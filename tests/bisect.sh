@@ -45,7 +45,7 @@ plant() {
 }
 judge() {
 	plant "$1" "$2"
-	git bisect start -q HEAD "$base" > /dev/null
+	git bisect start HEAD "$base" > /dev/null
 	git bisect run sh -c 'cargo build -q -p canter --locked || exit 125; rm -rf ../after
 		"$CARGO_TARGET_DIR/debug/canter" study run ../study.toml --quiet --out ../after; case $? in 0|3) ;; *) exit 125 ;; esac
 		../canter report --compare ../before ../after --bound 2%; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac' \

@@ -408,9 +408,9 @@ fn canchar_knows_every_interrupt_within_its_calls() {
         for access in 0.. {
             let mut bench = canchar();
             bench.driver.wire_line();
-            before(&mut *bench.driver);
+            before(&mut bench.driver);
             bench.chip().arrival = Some((access, bytes(7)));
-            call(&mut *bench.driver);
+            call(&mut bench.driver);
             assert_eq!(bench.chip().mistakes, [""; 0], "{name}, at access {access}");
             if bench.chip().arrival.take().is_some() {
                 assert!(access > 0, "{name} makes no access");
