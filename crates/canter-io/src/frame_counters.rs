@@ -6,7 +6,7 @@ use crate::{Error, Result, netlink::counters::Counters};
 use rustix::net::{AddressFamily, SocketType, netdevice::index_to_name, socket};
 use std::{fs, io};
 
-/// Of the calling thread's network namespace.
+/// The table of the calling thread's network namespace.
 const PATH: &str = "/proc/thread-self/net/dev";
 /// How often the counters are looked for again under another name.
 const TRIES: usize = 3;
