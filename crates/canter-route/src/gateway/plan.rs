@@ -7,7 +7,7 @@ use canter_cli::{
 };
 use canter_io::method::{Echo, Pair};
 use clap::Args;
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 /// One direction.
 #[derive(Clone, Debug)]
@@ -105,11 +105,12 @@ pub fn directions(arguments: &Ends, takes_hops: bool) -> failure::Result<Vec<Dir
     {
         return Err(usage(reason));
     }
-    let deaf: Vec<_> = routes.iter().filter(|route| one_hop(route)).map(|route| route.to.clone()).collect();
+    let deaf: HashSet<_> =
+        routes.iter().filter(|route| one_hop(route)).map(|route| route.to.clone()).collect();
     for route in &mut routes {
         route.deaf |= deaf.contains(&route.from);
     }
-    let deaf_inputs: Vec<_> =
+    let deaf_inputs: HashSet<_> =
         routes.iter().filter(|route| route.deaf).map(|route| route.from.clone()).collect();
     for route in &mut routes {
         route.marked = deaf_inputs.contains(&route.to) && (one_hop(route) || arguments.both);

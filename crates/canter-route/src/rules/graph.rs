@@ -2,6 +2,7 @@
 
 use super::RouteRules;
 use canter_cli::document::Place;
+use std::collections::HashMap;
 
 /// Two routes of the same direction, or a loop: the position of the later route, and the error.
 pub fn conflict(routes: &[RouteRules]) -> Option<(Place, String)> {
@@ -9,12 +10,11 @@ pub fn conflict(routes: &[RouteRules]) -> Option<(Place, String)> {
 }
 
 fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
-    routes.iter().enumerate().find_map(|(at, route)| {
-        let same = |other: &&RouteRules| other.from == route.from && other.to == route.to;
-        let earlier = routes[..at].iter().find(same)?;
-        let line = earlier.place.line;
+    let mut lines = HashMap::new();
+    routes.iter().find_map(|route| {
+        let earlier = lines.insert((&route.from, &route.to), route.place.line)?;
         let message = format!(
-            "{}: line {line} already has a route of this direction (put the rules of both into one)",
+            "{}: line {earlier} already has a route of this direction (put the rules of both into one)",
             route.label()
         );
         Some((route.place, message))
@@ -23,42 +23,44 @@ fn shared_direction(routes: &[RouteRules]) -> Option<(Place, String)> {
 
 /// A loop of routes without hop limits. If each route receives the frames of the one before, frames never leave the loop.
 fn endless_loop(routes: &[RouteRules]) -> Option<(Place, String)> {
-    let endless =
+    let is_endless =
         |route: &&RouteRules| route.policy.rules.iter().any(|rule| !rule.drop && rule.hops.is_none());
-    let endless: Vec<&RouteRules> = routes.iter().filter(endless).collect();
-    endless.iter().find_map(|first| {
-        let mut path = vec![*first];
-        let ring = walk(&endless, &mut path, &mut Vec::new())?;
-        let names: Vec<_> = ring.iter().map(|route| route.from.as_str()).chain([first.from.as_str()]).collect();
-        let message = format!(
-            "{}: a loop that frames never leave (set hops = 1 in its routes, or both = true for two directions)",
-            names.join(" → ")
-        );
-        Some((ring.last().map_or(first.place, |last| last.place), message))
-    })
+    let ring = ring(&routes.iter().filter(is_endless).collect::<Vec<_>>())?;
+    let (first, last) = (ring.first()?, ring.last()?);
+    let names: Vec<_> = ring.iter().map(|route| route.from.as_str()).chain([first.from.as_str()]).collect();
+    let message = format!(
+        "{}: a loop that frames never leave (set hops = 1 in its routes, or both = true for two directions)",
+        names.join(" → ")
+    );
+    Some((last.place, message))
 }
 
-/// Follows routes from the end of `path` until one leads back to its start. Skips interfaces that were visited before
-/// (`seen`), because none of their routes led to the start.
-fn walk<'a>(
-    routes: &[&'a RouteRules],
-    path: &mut Vec<&'a RouteRules>,
-    seen: &mut Vec<&'a str>,
-) -> Option<Vec<&'a RouteRules>> {
-    let (first, last) = (*path.first()?, *path.last()?);
-    if last.to == first.from {
-        return Some(path.clone());
+/// The first ring that a walk along the routes meets. It takes each route once, and remembers its path in memory: a file may
+/// have any number of routes.
+fn ring<'a>(routes: &[&'a RouteRules]) -> Option<Vec<&'a RouteRules>> {
+    // Those that were not taken yet, the next one last.
+    let mut leaving: HashMap<&str, Vec<&RouteRules>> = HashMap::new();
+    for &route in routes.iter().rev() {
+        leaving.entry(&route.from).or_default().push(route);
     }
-    if seen.contains(&last.to.as_str()) {
-        return None;
-    }
-    seen.push(&last.to);
-    for &next in routes.iter().filter(|route| route.from == last.to) {
-        path.push(next);
-        if let Some(ring) = walk(routes, path, seen) {
-            return Some(ring);
+    let (mut path, mut places): (Vec<&RouteRules>, HashMap<&str, usize>) = Default::default();
+    for first in routes {
+        let mut at = first.from.as_str();
+        loop {
+            if let Some(route) = leaving.get_mut(at).and_then(Vec::pop) {
+                places.insert(at, path.len());
+                path.push(route);
+                at = &route.to;
+                if let Some(&begin) = places.get(at) {
+                    return Some(path.split_off(begin));
+                }
+            } else {
+                // No route from here leads into a ring.
+                places.remove(at);
+                let Some(route) = path.pop() else { break };
+                at = &route.from;
+            }
         }
-        path.pop();
     }
     None
 }
@@ -96,6 +98,27 @@ mod tests {
         assert!(message(&behind_a_dead_end).starts_with("c → d → e → c: a loop"));
         assert!(message(&[("a", "a", None)]).starts_with("a → a: a loop"));
         assert!(message(&[("a", "b", None), ("a", "b", None)]).contains("already"));
+    }
+
+    #[test]
+    fn sixty_thousand_routes_need_no_stack() {
+        const COUNT: usize = 60_000;
+        let route = |at: usize, to: usize| RouteRules {
+            from: format!("can{at}"),
+            to: format!("can{to}"),
+            policy: Policy { rules: vec![Rule::default()], ..Policy::default() },
+            place: Place::default(),
+        };
+        let found = move || {
+            let mut routes: Vec<_> = (0..COUNT).map(|at| route(at, at + 1)).collect();
+            let none = conflict(&routes);
+            routes.push(route(COUNT, 0));
+            (none, conflict(&routes))
+        };
+        let thread = std::thread::Builder::new().stack_size(128 << 10).spawn(found).unwrap();
+        let (none, (_, message)) = thread.join().map(|(none, ring)| (none, ring.unwrap())).unwrap();
+        assert_eq!(none, None, "a chain");
+        assert!(message.starts_with("can0 → can1 → ") && message.matches('→').count() == COUNT + 1);
     }
 
     /// Which nodes can be reached from which.
