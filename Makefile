@@ -20,7 +20,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 .PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-arm test-arm-lab test-arm-host test-wheel miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
-  bench bench-python soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-deb setup-arm
+  bench bench-python soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
 study: setup
 	$(RUST_BUILD) build --release --locked
@@ -185,19 +185,14 @@ deb-dkms: setup-deb
 test-dkms: built
 	kernel/dkms/test.sh 6.12
 
-# What a kernel's own build needs.
-KERNEL_BUILD := flex bison bc libelf-dev libssl-dev
-
 # On four kernels that find mistakes (kernel/tests/debug_kernel.sh), each of which takes ten minutes to build the first time:
 # LINE=kasan, kcsan, ubsan or rt, CPUS=2 or 1; all of them unless given. What passed with the same sources is not repeated.
-test-debug-kernel: setup
-	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_BUILD)"
+test-debug-kernel: setup setup-kernel
 	$(RUST_BUILD) build --locked
 	LINE="$(LINE)" CPUS="$(CPUS)" kernel/tests/debug_kernel.sh
 
 # MINUTES (60) of the fuzzer on the same kernels. Results: target/fuzz/results/.
-fuzz-kernel: setup
-	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_BUILD)"
+fuzz-kernel: setup setup-kernel
 	$(RUST_BUILD) build --locked
 	LINE="$(LINE)" CPUS="$(CPUS)" MINUTES="$(MINUTES)" SEED="$(SEED)" kernel/tests/debug_kernel.sh --fuzz
 
@@ -240,8 +235,7 @@ bench: setup
 # many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on those
 # of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
-soak: setup
-	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_BUILD)"
+soak: setup setup-kernel
 	$(RUST_BUILD) build --release --locked
 	$(RUNNER)="$(RELEASE) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
 	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture rules::a_long_run
@@ -271,6 +265,10 @@ target/python-plugin/native: $(NATIVE) target/python-plugin
 	touch $@
 
 # All that a package takes besides Rust, on a Raspberry Pi as elsewhere.
+# What a kernel's own build needs.
+setup-kernel:
+	@$(MAKE) --no-print-directory setup PACKAGES="flex bison bc libelf-dev libssl-dev"
+
 setup-deb:
 	@$(MAKE) --no-print-directory setup PACKAGES="gcc libc6-dev make dpkg-dev"
 

@@ -80,9 +80,8 @@ def content():
     equal("9 bytes are sent as 12", len(reader.receive()[2]), 12)
 
 
-@test
-def raw_dlc():
-    """With cc-len8-dlc a raw DLC of 9 to 15 is sent, and takes part in stuffing"""
+def nodes_with_raw_dlcs():
+    """A bus of two nodes whose classic frames keep DLCs of 9 to 15"""
     wire = Wire()
     for name in ("w0", "w1"):
         wire.add(name, "A")
@@ -90,6 +89,13 @@ def raw_dlc():
             up(name, 1000000, "cc-len8-dlc", "on")
         except AssertionError:
             raise Skip("ip(8) knows no cc-len8-dlc")
+    return wire
+
+
+@test
+def raw_dlc():
+    """With cc-len8-dlc a raw DLC of 9 to 15 is sent, and takes part in stuffing"""
+    wire = nodes_with_raw_dlcs()
     tap, sender = Tap("A"), Can("w0")
     sender.socket.send(struct.pack("=IBBBB8s", 0x11, 8, 0, 0, 13, b"12345678"))
     wait_until(lambda: tap.head() > tap.position, 10, "the frame")
@@ -543,13 +549,7 @@ def foreign_bits_of_identifiers():
 @test
 def raw_dlc_of_others():
     """A frame without a raw DLC has none where it arrives, whatever its sender's socket or the source's request said"""
-    wire = Wire()
-    for name in ("w0", "w1"):
-        wire.add(name, "A")
-        try:
-            up(name, 1000000, "cc-len8-dlc", "on")
-        except AssertionError:
-            raise Skip("ip(8) knows no cc-len8-dlc")
+    wire = nodes_with_raw_dlcs()
     reader = Can("w1")
 
     def arrives():

@@ -323,10 +323,8 @@ impl<'a> Buses<'a> {
         }
         for change in changes {
             match change {
-                Change::Is(interface, counters) => self.note_present(interface, Some((&counters).into())),
-                Change::Gone(interface, counters) => {
-                    self.note_gone(interface.index, Some((&counters).into()))
-                }
+                Change::Is(interface, counters) => self.note_present(interface, Some(counters.into())),
+                Change::Gone(interface, counters) => self.note_gone(interface.index, Some(counters.into())),
                 Change::Missed => {}
             }
         }

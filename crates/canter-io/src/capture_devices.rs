@@ -120,7 +120,7 @@ impl CaptureDevices {
 
     /// The counters of the device with this index, also after its card was removed.
     pub fn counters(&self, index: u32) -> Option<FrameCounters> {
-        self.find(index)?.device.statistics().ok().map(|counted| (&Counters::from(&counted)).into())
+        self.find(index)?.device.statistics().ok().map(|counted| Counters::from(&counted).into())
     }
 
     /// The size of the files' queues in bytes.

@@ -242,7 +242,7 @@ impl Carrier {
         refresh: |_| Ok(()),
         refresh_state: |_| Ok(()),
         counters: |_| Ok(Counters::default()),
-        frame_counters: |interface| Ok((&interface.counters()?).into()),
+        frame_counters: |interface| Ok(interface.counters()?.into()),
         set_up: |_, _| Ok(()),
         set_mtu: |interface, _| Err(no_such_setting(interface, "set mtu")),
         set_tx_queue_len: |interface, _| Err(no_such_setting(interface, "set txqueuelen")),

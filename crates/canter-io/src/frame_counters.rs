@@ -1,6 +1,6 @@
-//! What interfaces have counted of frames, read without a lock. The kernel answers requests by rtnetlink one after the other
-//! with all changes of interfaces, and a driver may take seconds for one; whoever must empty a ring cannot wait for that.
-//! `/proc/net/dev` has the sums of most counters and waits for nobody.
+//! The frames that an interface has counted, read without waiting. The kernel answers a request by rtnetlink only while no
+//! interface is being changed, and a driver may need seconds for a change: too long for a thread that must empty a ring.
+//! Reading `/proc/net/dev` takes no lock; it has sums of the counters.
 
 use crate::{Error, Result, netlink::counters::Counters};
 use rustix::net::{AddressFamily, SocketType, netdevice::index_to_name, socket};
@@ -24,9 +24,9 @@ pub struct FrameCounters {
     pub dropped: u64,
 }
 
-impl From<&Counters> for FrameCounters {
+impl From<Counters> for FrameCounters {
     /// Sums up as the kernel does for `/proc/net/dev` (net/core/net-procfs.c).
-    fn from(counters: &Counters) -> Self {
+    fn from(counters: Counters) -> Self {
         let damaged = counters.rx_length_errors + counters.rx_crc_errors + counters.rx_frame_errors;
         Self {
             rx_frames: counters.rx_frames,
@@ -126,7 +126,7 @@ Inter-|   Receive                                                |  Transmit
             rx_crc_errors: 4,
             ..Counters::default()
         };
-        let counters = FrameCounters::from(&reported);
+        let counters = FrameCounters::from(reported);
         assert_eq!(counters, FrameCounters { rx_frames: 10, tx_frames: 2, overruns: 7, dropped: 4 });
         assert_eq!(counters.since(&counters), FrameCounters::default());
         assert_eq!(counters.plus(&counters).overruns, 14);

@@ -62,8 +62,6 @@ u8 inb(unsigned long port)
 	return value;
 }
 
-static void deliver(void);
-
 /* A chip that leaves reset mode receives a frame at once: the bus is busy. */
 void outb(u8 value, unsigned long port)
 {
@@ -97,35 +95,24 @@ static struct {
 } handlers[CHIPS];
 static unsigned int handler_count, handlers_max = CHIPS;
 
-static unsigned int off_depth;	/* of interrupts_off() */
-
-void interrupts_off(void)
-{
-	off_depth++;
-}
-
-void interrupts_on(void)
-{
-	off_depth--;
-	deliver();
-}
+unsigned int interrupts_off_depth;
 
 static bool call(unsigned int handler)
 {
 	bool handled;
 
-	off_depth++;
+	interrupts_off_depth++;
 	handled = handlers[handler].call(LINE, handlers[handler].data) == IRQ_HANDLED;
-	off_depth--;
+	interrupts_off_depth--;
 	return handled;
 }
 
 /* What the kernel does as long as the line is raised. */
-static void deliver(void)
+void deliver(void)
 {
 	unsigned int chip, i, rounds = 0;
 
-	if (off_depth)
+	if (interrupts_off_depth)
 		return;
 	for (chip = 0; chip < CHIPS; chip++)
 		while (handler_count && chip_interrupts(chip)) {

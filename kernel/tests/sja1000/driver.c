@@ -25,7 +25,7 @@ static struct canchar_file file;
 
 static struct canchar_device *device;
 static bool line_is_wired;
-static unsigned int off_depth;	/* of interrupts_off() */
+unsigned int interrupts_off_depth;
 
 static unsigned int answer(void)
 {
@@ -38,13 +38,13 @@ static unsigned int answer(void)
 }
 
 /* What a processor does between two instructions. */
-static void take_interrupts(void)
+void deliver(void)
 {
 	bool handled = true;
 
-	if (!line_is_wired || off_depth)
+	if (!line_is_wired || interrupts_off_depth)
 		return;
-	off_depth++;
+	interrupts_off_depth++;
 	while (handled) {
 		printf("i\n");
 		if (!answer())
@@ -53,18 +53,7 @@ static void take_interrupts(void)
 		if (!handled)
 			printf("u\n");
 	}
-	off_depth--;
-}
-
-void interrupts_off(void)
-{
-	off_depth++;
-}
-
-void interrupts_on(void)
-{
-	off_depth--;
-	take_interrupts();
+	interrupts_off_depth--;
 }
 
 u8 inb(unsigned long port)
@@ -73,14 +62,14 @@ u8 inb(unsigned long port)
 
 	printf("r %lu\n", port);
 	value = answer();
-	take_interrupts();
+	deliver();
 	return value;
 }
 
 void outb(u8 value, unsigned long port)
 {
 	printf("w %lu %u\n", port, value);
-	take_interrupts();
+	deliver();
 }
 
 /* ----------------------------------------------------------- commands -- */

@@ -4,7 +4,7 @@ use super::{Recording, Seen, records, seen};
 use crate::{FORMATS, format::Flawed, named};
 use std::{fs, os::unix::fs::symlink};
 
-/// The frames as text, and what was said of the rest.
+/// The frames as text, and the reader's words about what it left out.
 fn read(text: &str) -> (Vec<String>, u64, Option<String>) {
     let seen = seen(text.as_bytes());
     (seen.frames.iter().map(|(ns, _, frame, _)| format!("{ns} {frame}")).collect(), seen.skipped, seen.error)

@@ -15,10 +15,10 @@ use canter_io::{
     Interface,
     loss::{Losses, Watch},
 };
-use canter_measure::matcher::Tally;
 use canter_measure::{
     busy::Sampler,
     histogram::Histogram,
+    matcher::Tally,
     result::{Ledger, Lost, Series, Timeline},
     timeline::TimelineRecorder,
 };

@@ -43,7 +43,9 @@ fn ring<'a>(routes: &[&'a RouteRules]) -> Option<Vec<&'a RouteRules>> {
     for &route in routes.iter().rev() {
         leaving.entry(&route.from).or_default().push(route);
     }
-    let (mut path, mut places): (Vec<&RouteRules>, HashMap<&str, usize>) = Default::default();
+    let mut path: Vec<&RouteRules> = Vec::new();
+    // Where in the path its interfaces are left.
+    let mut places = HashMap::new();
     for first in routes {
         let mut at = first.from.as_str();
         loop {

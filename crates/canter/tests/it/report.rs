@@ -208,7 +208,7 @@ fn without_a_page_it_prints_and_in_80_columns() {
     }
 }
 
-/// A folder with runs of one method, one a repeat, each of `n` frames with a latency of about so many ns.
+/// A folder with repeated runs of one method: the latencies of each run's `n` frames are near one value, in ns.
 fn runs(medians: &[f64], change: impl Fn(&mut serde_json::Value)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = synthetic::Random(0x2545_f491_4f6c_dd1d);
