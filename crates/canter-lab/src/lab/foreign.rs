@@ -142,8 +142,8 @@ fn unpack(deb: &Path, root: &Path) -> Result<()> {
 
 /// The folder of canter for another architecture, if Cargo has built it beside this program.
 pub fn program_folder(arch: Arch) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    let profile = own.parent()?;
+    let program = std::env::current_exe().ok()?;
+    let profile = program.parent()?;
     let folder = profile.parent()?.join(arch.target()).join(profile.file_name()?);
     folder.join("canter").is_file().then_some(folder)
 }

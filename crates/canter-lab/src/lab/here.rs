@@ -70,10 +70,10 @@ fn shareable(folder: &Path) -> Result<()> {
             folder.display()
         )));
     }
-    let own = ["/proc", "/sys", "/dev"].iter().find(|own| folder.starts_with(own));
-    match own.filter(|_| !folder.starts_with("/dev/shm")) {
-        Some(own) => Err(lab_failure(format!(
-            "folder {}: the guest has a separate {own} (use another folder)",
+    let separate = ["/proc", "/sys", "/dev"].iter().find(|mount| folder.starts_with(mount));
+    match separate.filter(|_| !folder.starts_with("/dev/shm")) {
+        Some(mount) => Err(lab_failure(format!(
+            "folder {}: the guest has a separate {mount} (use another folder)",
             folder.display()
         ))),
         None => Ok(()),

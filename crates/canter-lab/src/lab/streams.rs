@@ -30,11 +30,11 @@ pub struct Streams {
 impl Streams {
     /// This process's three streams, unbuffered.
     pub fn inherited() -> io::Result<Self> {
-        let own = |stream: &dyn AsFdObject| stream.duplicate();
+        let duplicate = |stream: &dyn AsFdObject| stream.duplicate();
         Ok(Self {
             stdin: if reads_input() { Input::Inherited } else { Input::Null },
-            stdout: Box::new(own(&io::stdout())?),
-            stderr: Box::new(own(&io::stderr())?),
+            stdout: Box::new(duplicate(&io::stdout())?),
+            stderr: Box::new(duplicate(&io::stderr())?),
         })
     }
 }

@@ -72,10 +72,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         }
     }
     let ledgers = || result.series.iter().map(|series| series.ledger);
-    let own: u64 = ledgers().map(|ledger| ledger.lost.meter).sum();
-    if own > 0 {
+    let lost_by_meter: u64 = ledgers().map(|ledger| ledger.lost.meter).sum();
+    if lost_by_meter > 0 {
         return Err(Failure::unable(format!(
-            "the meter itself lost {own} frames, so nothing follows for the gateway (give the meter a processor of its own: \
+            "the meter itself lost {lost_by_meter} frames, so nothing follows for the gateway (give the meter a processor of its own: \
              --cpu; or fewer frames per second)"
         )));
     }

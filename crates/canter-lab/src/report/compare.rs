@@ -256,8 +256,9 @@ fn cost(a: &[&Series], b: &[&Series], bound: Bound) -> Option<ComparedStatistic>
 /// Curves: the ratio at every point that both have.
 fn curve(a: &[&Series], b: &[&Series], bound: Bound) -> Option<ComparedStatistic> {
     let (a, b) = (a.first()?.curve.as_ref()?, b.first()?.curve.as_ref()?);
-    let at = |x: u64| a.points.iter().find(|point| point[0] == x).map(|point| point[1].max(1) as f64);
-    let ratios: Vec<f64> = b.points.iter().filter_map(|p| Some(p[1].max(1) as f64 / at(p[0])?)).collect();
+    let point_of_a = |x: u64| a.points.iter().find(|point| point[0] == x).map(|point| point[1].max(1) as f64);
+    let ratios: Vec<f64> =
+        b.points.iter().filter_map(|p| Some(p[1].max(1) as f64 / point_of_a(p[0])?)).collect();
     let middle = *ratios.get(ratios.len() / 2)?;
     let change = statistics::median(&ratios).unwrap_or(Estimate::exact(middle));
     Some(of_ratio("curve", StatisticKind::Ratio, [1.0, change.value], change, bound))

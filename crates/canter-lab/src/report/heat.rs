@@ -89,8 +89,8 @@ fn map(all: &[Numbers<'_>], (study, quantity): (&str, &str)) -> Option<Map> {
     let values: Vec<Vec<&str>> = (0..DIMENSIONS).map(|n| distinct(&entries, n)).collect();
     let dimensions: Vec<usize> = (0..DIMENSIONS).filter(|&n| values[n].len() > 1).collect();
     let place = |entry: &Entry<'_>| -> Vec<usize> {
-        let of = |&n: &usize| values[n].iter().position(|value| *value == entry.key[n]).unwrap_or(0);
-        dimensions.iter().map(of).collect()
+        let value_place = |&n: &usize| values[n].iter().position(|value| *value == entry.key[n]).unwrap_or(0);
+        dimensions.iter().map(value_place).collect()
     };
     let mut columns: Vec<Vec<usize>> = entries.iter().map(place).collect();
     columns.sort();

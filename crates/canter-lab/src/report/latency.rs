@@ -127,7 +127,7 @@ fn summary(group: &Latencies<'_>) -> String {
 fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
     let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.measured.max));
-    let with = |(n, row): (usize, &Ranked<'_, Latency>)| {
+    let chart = |(n, row): (usize, &Ranked<'_, Latency>)| {
         let timeline = row.series.timeline.as_ref().filter(|timeline| !timeline.slots.is_empty())?;
         let drawing = timechart::draw(row, timeline);
         let about = format!(
@@ -137,7 +137,7 @@ fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
         );
         Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), drawing, about })
     };
-    rows.into_iter().filter_map(|(n, row)| with((n, row))).take(TIME_CHARTS_MAX).collect()
+    rows.into_iter().filter_map(|(n, row)| chart((n, row))).take(TIME_CHARTS_MAX).collect()
 }
 
 #[derive(Serialize)]

@@ -22,12 +22,12 @@ impl<'a> Numbers<'a> {
     /// The numbers of a page's results.
     pub fn of_all(results: &'a [ResultFile]) -> Vec<Self> {
         let mut base = 0;
-        let of = |result: &'a ResultFile| {
+        let next_numbers = |result: &'a ResultFile| {
             let numbers = Self::numbered(result, base);
             base += result.series.len();
             numbers
         };
-        results.iter().map(of).collect()
+        results.iter().map(next_numbers).collect()
     }
 
     fn numbered(result: &'a ResultFile, base: usize) -> Self {

@@ -171,11 +171,11 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) 
 
 /// The views of each drawing with their templates.
 fn parts(drawings: &[Drawing], views: impl Fn(&Drawing) -> Vec<View>) -> Vec<Part> {
-    let of = |drawing: &Drawing| {
+    let drawing_parts = |drawing: &Drawing| {
         let part = |View(view)| Part { template: template(drawing), view };
         views(drawing).into_iter().map(part).collect::<Vec<_>>()
     };
-    drawings.iter().flat_map(of).collect()
+    drawings.iter().flat_map(drawing_parts).collect()
 }
 
 fn experiments(sections: &[Section]) -> Vec<Experiment> {

@@ -248,14 +248,14 @@ fn under(result: &ResultFile, group: &[&Series]) -> String {
     }
     let conditions: Vec<&Condition> = alike.iter().map(|series| &series.condition).collect();
     let words = alike.iter().zip(distinguish(&conditions));
-    let own = words.filter(|(series, _)| group.iter().any(|one| std::ptr::eq(*one, **series)));
-    own.map(|(_, words)| words).collect::<Vec<_>>().join("; ")
+    let words = words.filter(|(series, _)| group.iter().any(|one| std::ptr::eq(*one, **series)));
+    words.map(|(_, words)| words).collect::<Vec<_>>().join("; ")
 }
 
 /// Series whose numbers contradict each other, with the reason.
 pub fn faulty(result: &ResultFile) -> Vec<(&Series, String)> {
-    let of = |series| Some((series, Series::fault(series)?));
-    result.series.iter().filter_map(of).collect()
+    let fault = |series| Some((series, Series::fault(series)?));
+    result.series.iter().filter_map(fault).collect()
 }
 
 pub fn label(series: &Series) -> String {
@@ -309,11 +309,11 @@ pub fn describe(condition: &Condition) -> String {
 /// For each condition the parts that not all conditions share: `2 048 filters, SFF`; empty when there are none.
 pub fn distinguish(conditions: &[&Condition]) -> Vec<String> {
     let all: Vec<Vec<String>> = conditions.iter().map(|condition| parts(condition)).collect();
-    let own = |one: &Vec<String>| {
-        let own = one.iter().filter(|part| !all.iter().all(|other| other.contains(part)));
-        own.cloned().collect::<Vec<_>>().join(", ")
+    let distinguishing_parts = |one: &Vec<String>| {
+        let parts = one.iter().filter(|part| !all.iter().all(|other| other.contains(part)));
+        parts.cloned().collect::<Vec<_>>().join(", ")
     };
-    all.iter().map(own).collect()
+    all.iter().map(distinguishing_parts).collect()
 }
 
 fn parts(condition: &Condition) -> Vec<String> {

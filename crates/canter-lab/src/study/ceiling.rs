@@ -50,12 +50,12 @@ impl Ceiling {
 
     /// Whether the ceiling applies to this kernel, in the words of [`Environment`](canter_measure::result::Environment).
     pub fn is_for(&self, kernel: &str) -> bool {
-        let is = |wanted: &String| {
+        let is_this = |wanted: &String| {
             let series = wanted.strip_suffix("-rt");
             let realtime = kernel.contains("PREEMPT_RT");
             kernel.starts_with(&format!("{}.", series.unwrap_or(wanted))) && realtime == series.is_some()
         };
-        self.kernels.is_empty() || self.kernels.iter().any(is)
+        self.kernels.is_empty() || self.kernels.iter().any(is_this)
     }
 
     /// Checks the ceiling against a result. Of a method that receives and sends, the receiving series counts.
@@ -182,11 +182,15 @@ mod tests {
     fn a_ceiling_applies_to_the_kernels_that_it_names() {
         let text = "method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5\n";
         let some = ceiling(&format!("{text}kernels = ['6.12-rt', '6.1']"));
-        let of = |kernel: &str| some.is_for(kernel);
+        let applies = |kernel: &str| some.is_for(kernel);
         assert!(
-            of("6.12.117-rt-amd64 #1 SMP PREEMPT_RT Debian") && of("6.1.0-56-amd64 #1 SMP PREEMPT_DYNAMIC")
+            applies("6.12.117-rt-amd64 #1 SMP PREEMPT_RT Debian")
+                && applies("6.1.0-56-amd64 #1 SMP PREEMPT_DYNAMIC")
         );
-        assert!(!of("6.12.117-amd64 #1 SMP PREEMPT_DYNAMIC") && !of("6.1.0-56-rt-amd64 #1 SMP PREEMPT_RT"));
+        assert!(
+            !applies("6.12.117-amd64 #1 SMP PREEMPT_DYNAMIC")
+                && !applies("6.1.0-56-rt-amd64 #1 SMP PREEMPT_RT")
+        );
         assert!(ceiling(text).is_for("7.2.0"));
     }
 

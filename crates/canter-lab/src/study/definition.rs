@@ -341,12 +341,13 @@ impl Study {
 
     /// The paper's figures for a case.
     pub fn paper_of_case(&self, case: &Case, first: bool) -> Option<Paper> {
-        let is = |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
+        let is_wanted =
+            |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
         let point = self.paper.point.iter().find(|point| {
-            is(&point.method, &case.method)
-                && is(&point.load, case.load.name())
-                && is(&point.traffic, &case.traffic.to_string())
-                && is(&point.rules, &case.rules.to_string())
+            is_wanted(&point.method, &case.method)
+                && is_wanted(&point.load, case.load.name())
+                && is_wanted(&point.traffic, &case.traffic.to_string())
+                && is_wanted(&point.rules, &case.rules.to_string())
         });
         match point {
             Some(&Point { ns, min, p90, max, .. }) => {

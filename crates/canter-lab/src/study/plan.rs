@@ -55,6 +55,16 @@ pub enum End {
     Output,
 }
 
+impl End {
+    /// The name of the card at this end, of a gateway between two cards.
+    pub fn card(self, [input, output]: &[String; 2]) -> &str {
+        match self {
+            Self::Input => input,
+            Self::Output => output,
+        }
+    }
+}
+
 fn one_at_a_time() -> Vec<String> {
     vec!["one-at-a-time".to_owned()]
 }

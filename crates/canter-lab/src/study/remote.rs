@@ -359,8 +359,8 @@ mod tests {
         let greeting =
             serde_json::to_string(&Greeting { build: build(), addresses: None }).expect("it is text");
         let script = format!("echo {}; echo gone >&2", shlex::try_quote(&greeting).expect("no zero byte"));
-        let by = format!("sh -c {}", shlex::try_quote(&script).expect("no zero byte"));
-        let started = Remote::start(&by, ["can3", "can4"], GREETING_TIMEOUT);
+        let prefix = format!("sh -c {}", shlex::try_quote(&script).expect("no zero byte"));
+        let started = Remote::start(&prefix, ["can3", "can4"], GREETING_TIMEOUT);
         let mut remote = started.unwrap_or_else(|failure| panic!("{failure}"));
         assert!(!remote.is_lost());
         let failure = remote.end().expect_err("nobody answers");

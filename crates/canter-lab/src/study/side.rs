@@ -326,8 +326,8 @@ fn added(after: Vec<Job>, before: &[Job]) -> Vec<Job> {
 /// Deletes these jobs and sums up what they have counted.
 fn stop_jobs(jobs: Vec<Job>) -> failure::Result<Counts> {
     let listed = can_gw::list()?;
-    let own = listed.iter().filter(|listed| jobs.contains(&listed.job)).map(|listed| listed.counters);
-    let (transmitted, dropped) = own.fold((0, 0), |(handled, dropped), counted| {
+    let counters = listed.iter().filter(|listed| jobs.contains(&listed.job)).map(|listed| listed.counters);
+    let (transmitted, dropped) = counters.fold((0, 0), |(handled, dropped), counted| {
         let not_forwarded = u64::from(counted.dropped) + u64::from(counted.deleted);
         (handled + u64::from(counted.handled), dropped + not_forwarded)
     });

@@ -154,9 +154,9 @@ pub fn measure(
 impl Bed {
     fn place_interrupts(&self, side: &dyn Side) -> failure::Result<()> {
         let Some(processor) = self.processor else { return Ok(()) };
-        let own = [Some(&self.send), self.direct.as_ref(), Some(&self.routed)];
-        let own: Vec<&str> = own.into_iter().flatten().map(String::as_str).collect();
-        place_interrupts(&own, processor)?;
+        let interfaces = [Some(&self.send), self.direct.as_ref(), Some(&self.routed)];
+        let interfaces: Vec<&str> = interfaces.into_iter().flatten().map(String::as_str).collect();
+        place_interrupts(&interfaces, processor)?;
         let gateways = side.interfaces()?;
         let names: Vec<&str> = gateways.iter().map(|interface| interface.name.as_str()).collect();
         place_interrupts(&names, GATEWAY_CPU)
@@ -187,7 +187,7 @@ impl Bed {
             wire_time: WireTime::Auto,
             instrument: self.instrument,
             timeline: plan.timeline,
-            handler: plan.handler.and_then(|end| Some(self.gateways.as_ref()?[end as usize].clone())),
+            handler: plan.handler.and_then(|end| Some(end.card(self.gateways.as_ref()?).to_owned())),
         })
     }
 

@@ -105,8 +105,8 @@ fn handlers_are_threads() -> bool {
 fn interrupt_threads(interfaces: &[&str]) -> Vec<String> {
     let is_theirs = |folder: &PathBuf| {
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-        let of = name.trim().strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
-        of.is_some_and(|(_, of)| interfaces.contains(&of))
+        let interrupt = name.trim().strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+        interrupt.is_some_and(|(_, action)| interfaces.contains(&action))
     };
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     let theirs = folders.filter(is_theirs);

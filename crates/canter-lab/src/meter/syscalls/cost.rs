@@ -170,9 +170,9 @@ impl Bench {
     ) -> failure::Result<Run> {
         let links = self.links(method.row.carriers);
         let without = self.queue_all(links, frames, queue, batch, None)?;
-        let with = self.queue_all(links, frames, queue, batch, Some(method))?;
-        let delivery_ns = with.sending_ns as i64 - without.sending_ns as i64;
-        Ok(Run { frames, received: with.received, calls_ns: with.receiving_ns, delivery_ns })
+        let received = self.queue_all(links, frames, queue, batch, Some(method))?;
+        let delivery_ns = received.sending_ns as i64 - without.sending_ns as i64;
+        Ok(Run { frames, received: received.received, calls_ns: received.receiving_ns, delivery_ns })
     }
 
     fn queue_all(
@@ -184,7 +184,7 @@ impl Bench {
         method: Option<ReceiveMethod>,
     ) -> failure::Result<Passed> {
         let [from, to] = &links.receiving;
-        let mut sender = by(links.sender)?.open(from, &TransmitOptions::default())?;
+        let mut sender = transmitter(links.sender)?.open(from, &TransmitOptions::default())?;
         let options = whole_queue(queue);
         let mut receiver = method.map(|method| method.open(to, &options)).transpose()?;
         let mut batch = Batch::new(batch);
@@ -273,7 +273,7 @@ struct Passed {
     received: u64,
 }
 
-fn by(name: &str) -> Result<TransmitMethod> {
+fn transmitter(name: &str) -> Result<TransmitMethod> {
     name.parse()
 }
 

@@ -50,12 +50,12 @@ fn undecided<T>(why: String) -> Result<T> {
 impl<'a> Evidence<'a> {
     /// A selector with the claim's study and kernel where it names none.
     pub fn complete(&self, selector: &Selector) -> Selector {
-        let own = Selector {
+        let defaults = Selector {
             study: Some(self.study.into()),
             kernel: Some(self.kernel.into()),
             ..Selector::default()
         };
-        selector.on(&own)
+        selector.on(&defaults)
     }
 
     /// Every series that a selector names, valid and measured.

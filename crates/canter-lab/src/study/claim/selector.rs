@@ -53,22 +53,22 @@ impl TryFrom<String> for Period {
 impl Selector {
     /// This selector with the properties of `base` where it names none.
     pub fn on(&self, base: &Self) -> Self {
-        let own = self.clone();
+        let named = self.clone();
         Self {
-            study: own.study.or_else(|| base.study.clone()),
-            kernel: own.kernel.or_else(|| base.kernel.clone()),
-            method: own.method.or_else(|| base.method.clone()),
-            load: own.load.or_else(|| base.load.clone()),
-            traffic: own.traffic.or_else(|| base.traffic.clone()),
-            period: own.period.or(base.period),
-            percent: own.percent.or(base.percent),
-            rules: own.rules.or_else(|| base.rules.clone()),
-            variant: own.variant.or_else(|| base.variant.clone()),
-            direction: own.direction.or_else(|| base.direction.clone()),
-            batch: own.batch.or(base.batch),
-            len: own.len.or(base.len),
-            varied: own.varied.or(base.varied),
-            rate: own.rate.or(base.rate),
+            study: named.study.or_else(|| base.study.clone()),
+            kernel: named.kernel.or_else(|| base.kernel.clone()),
+            method: named.method.or_else(|| base.method.clone()),
+            load: named.load.or_else(|| base.load.clone()),
+            traffic: named.traffic.or_else(|| base.traffic.clone()),
+            period: named.period.or(base.period),
+            percent: named.percent.or(base.percent),
+            rules: named.rules.or_else(|| base.rules.clone()),
+            variant: named.variant.or_else(|| base.variant.clone()),
+            direction: named.direction.or_else(|| base.direction.clone()),
+            batch: named.batch.or(base.batch),
+            len: named.len.or(base.len),
+            varied: named.varied.or(base.varied),
+            rate: named.rate.or(base.rate),
         }
     }
 
@@ -88,43 +88,78 @@ impl Selector {
             && self.kernel.as_ref().is_none_or(|kernel| *kernel == result.environment.flavour())
     }
 
+    /// Whether a series has the properties. A result file's study and kernel are `is_of`'s.
     pub fn matches(&self, series: &Series) -> bool {
+        // Each field by its name, so that a new one cannot be forgotten here and then match anything.
+        let Self {
+            study: _,
+            kernel: _,
+            method,
+            load,
+            traffic,
+            period,
+            percent,
+            rules,
+            variant,
+            direction,
+            batch,
+            len,
+            varied,
+            rate,
+        } = self;
         let there = &series.condition;
-        let is = |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
-        is(&self.method, &series.method)
-            && is(&self.load, &there.load)
-            && is(&self.traffic, &there.traffic)
-            && self.period.is_none_or(|period| period.0 == there.period_ns)
-            && self.percent.is_none_or(|percent| percent == there.load_percent)
-            && self.rules.as_ref().is_none_or(|rules| rules.are_of(there))
-            && is(&self.variant, &there.variant)
-            && is(&self.direction, &there.direction)
-            && self.batch.is_none_or(|batch| batch == there.batch)
-            && self.len.is_none_or(|len| len == there.len)
-            && self.rate.is_some() == series.curve.is_some()
-            && self.varied.is_none_or(|value| there.varied.as_ref().is_some_and(|one| one.value == value))
+        let is_wanted =
+            |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
+        is_wanted(method, &series.method)
+            && is_wanted(load, &there.load)
+            && is_wanted(traffic, &there.traffic)
+            && period.is_none_or(|period| period.0 == there.period_ns)
+            && percent.is_none_or(|percent| percent == there.load_percent)
+            && rules.as_ref().is_none_or(|rules| rules.are_of(there))
+            && is_wanted(variant, &there.variant)
+            && is_wanted(direction, &there.direction)
+            && batch.is_none_or(|batch| batch == there.batch)
+            && len.is_none_or(|len| len == there.len)
+            && rate.is_some() == series.curve.is_some()
+            && varied.is_none_or(|value| there.varied.as_ref().is_some_and(|one| one.value == value))
     }
 }
 
 impl fmt::Display for Selector {
     /// Lists the properties: `2011-fig8, kernel 6.12, can-gw, load cpu`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            study,
+            kernel,
+            method,
+            load,
+            traffic,
+            period,
+            percent,
+            rules,
+            variant,
+            direction,
+            batch,
+            len,
+            varied,
+            rate,
+        } = self;
         let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}{value}"));
         let words = [
-            word("", &self.study),
-            word("kernel ", &self.kernel),
-            word("", &self.method),
-            word("load ", &self.load),
-            word("", &self.traffic),
-            self.period.map(|period| format!("every {} ns", period.0)),
-            self.percent.map(|percent| format!("{percent} %")),
-            self.rules.as_ref().map(Rules::to_string),
-            word("", &self.variant),
-            word("", &self.direction),
-            self.batch.map(|batch| format!("{batch} at once")),
-            self.len.map(|len| format!("{len} bytes")),
-            self.varied.map(|value| format!("with {value}")),
-            self.rate.map(|rate| format!("{rate} frames/s")),
+            word("", study),
+            word("kernel ", kernel),
+            word("", method),
+            word("load ", load),
+            word("", traffic),
+            period.map(|period| format!("every {} ns", period.0)),
+            percent.map(|percent| format!("{percent} %")),
+            rules.as_ref().map(Rules::to_string),
+            word("", variant),
+            word("", direction),
+            batch.map(|batch| format!("{batch} at once")),
+            len.map(|len| format!("{len} bytes")),
+            varied.map(|value| format!("with {value}")),
+            rate.map(|rate| format!("{rate} frames/s")),
         ];
         let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
         f.write_str(&words.join(", "))

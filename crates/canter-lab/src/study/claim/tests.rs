@@ -62,11 +62,12 @@ const RATIO: &str =
 
 #[test]
 fn a_ratio_is_reproduced_within_its_bounds_refuted_outside_and_undecided_across() {
-    let of = |ns, spread| decide(RATIO, &[result("s", vec![series("a", ns, spread), series("b", 1000, 0)])]);
-    assert_eq!(of(3000, 10).word, Word::Reproduced);
-    assert_eq!(of(4700, 10).word, Word::Refuted);
-    assert_eq!(of(1900, 10).word, Word::Refuted);
-    let across = of(3500, 2000); // its median is 4500
+    let decided =
+        |ns, spread| decide(RATIO, &[result("s", vec![series("a", ns, spread), series("b", 1000, 0)])]);
+    assert_eq!(decided(3000, 10).word, Word::Reproduced);
+    assert_eq!(decided(4700, 10).word, Word::Refuted);
+    assert_eq!(decided(1900, 10).word, Word::Refuted);
+    let across = decided(3500, 2000); // its median is 4500
     assert_eq!(across.word, Word::Undecided, "{across:?}");
     assert_eq!(across.bounds, Some([2.0, 4.5]));
 }
@@ -127,7 +128,7 @@ fn missing_unavailable_ambiguous_and_invalid_series_decide_nothing_and_say_why()
 fn an_order_is_refuted_by_one_pair_and_open_where_intervals_overlap() {
     let order =
         "order = { figure = 'p50', ascending = [{ method = 'a' }, { method = 'b' }, { method = 'c' }] }";
-    let of = |medians: [(u64, u64); 3]| {
+    let word = |medians: [(u64, u64); 3]| {
         let [a, b, c] = medians;
         decide(
             order,
@@ -135,14 +136,14 @@ fn an_order_is_refuted_by_one_pair_and_open_where_intervals_overlap() {
         )
         .word
     };
-    assert_eq!(of([(1000, 0), (1100, 0), (1200, 0)]), Word::Reproduced);
-    assert_eq!(of([(1000, 0), (1100, 0), (1050, 0)]), Word::Refuted);
-    assert_eq!(of([(1000, 500), (1005, 500), (9000, 0)]), Word::Undecided);
+    assert_eq!(word([(1000, 0), (1100, 0), (1200, 0)]), Word::Reproduced);
+    assert_eq!(word([(1000, 0), (1100, 0), (1050, 0)]), Word::Refuted);
+    assert_eq!(word([(1000, 500), (1005, 500), (9000, 0)]), Word::Undecided);
 }
 
 #[test]
 fn a_course_is_flat_straight_or_rising() {
-    let of = |shape: &str, medians: [u64; 4]| {
+    let word = |shape: &str, medians: [u64; 4]| {
         let points = medians.into_iter().zip([1, 2, 3, 4]).map(|(ns, value)| {
             let mut one = series("a", ns, 0);
             one.condition.varied = Some(Varied { name: "filters".to_owned(), value, ..Varied::default() });
@@ -153,13 +154,13 @@ fn a_course_is_flat_straight_or_rising() {
         );
         decide(&course, &[result("s", points.collect())]).word
     };
-    assert_eq!(of("flat", [1000, 1020, 1010, 1005]), Word::Reproduced);
-    assert_eq!(of("flat", [1000, 1200, 1010, 1005]), Word::Refuted);
-    assert_eq!(of("straight", [1000, 1500, 2000, 2500]), Word::Reproduced);
-    assert_eq!(of("straight", [1000, 1000, 1000, 2500]), Word::Refuted);
-    assert_eq!(of("rising", [1000, 1000, 1500, 2500]), Word::Reproduced);
-    assert_eq!(of("rising", [1000, 900, 1500, 2500]), Word::Refuted);
-    assert_eq!(of("rising", [1000, 1010, 1020, 1030]), Word::Refuted);
+    assert_eq!(word("flat", [1000, 1020, 1010, 1005]), Word::Reproduced);
+    assert_eq!(word("flat", [1000, 1200, 1010, 1005]), Word::Refuted);
+    assert_eq!(word("straight", [1000, 1500, 2000, 2500]), Word::Reproduced);
+    assert_eq!(word("straight", [1000, 1000, 1000, 2500]), Word::Refuted);
+    assert_eq!(word("rising", [1000, 1000, 1500, 2500]), Word::Reproduced);
+    assert_eq!(word("rising", [1000, 900, 1500, 2500]), Word::Refuted);
+    assert_eq!(word("rising", [1000, 1010, 1020, 1030]), Word::Refuted);
 }
 
 #[test]
@@ -172,23 +173,23 @@ fn a_knee_lies_between_two_periods() {
             .map(|ns| losing(method, ns, if ns < kept_from { 100 } else { 0 }))
             .collect::<Vec<_>>()
     };
-    let of = |a, b| decide(knee, &[result("s", [sweep("a", a), sweep("b", b)].concat())]);
-    assert_eq!(of(200_000, 250_000).word, Word::Reproduced);
-    assert_eq!(of(250_000, 250_000).word, Word::Refuted);
-    assert_eq!(of(215_000, 250_000).word, Word::Undecided);
-    let always = of(1000, 250_000);
+    let decided = |a, b| decide(knee, &[result("s", [sweep("a", a), sweep("b", b)].concat())]);
+    assert_eq!(decided(200_000, 250_000).word, Word::Reproduced);
+    assert_eq!(decided(250_000, 250_000).word, Word::Refuted);
+    assert_eq!(decided(215_000, 250_000).word, Word::Undecided);
+    let always = decided(1000, 250_000);
     assert!(always.word == Word::Undecided && always.found.contains("even at the shortest"), "{always:?}");
 }
 
 #[test]
 fn losing_none_is_a_fact_and_a_share_has_an_interval() {
-    let of = |paper: &str, lost| {
+    let word = |paper: &str, lost| {
         let lost_criterion = format!("lost = {{ of = {{ method = 'a' }}, paper = {paper}, within = 1.5 }}");
         decide(&lost_criterion, &[result("s", vec![losing("a", 1, lost)])]).word
     };
-    assert_eq!([of("0.0", 0), of("0.0", 1)], [Word::Reproduced, Word::Refuted]);
+    assert_eq!([word("0.0", 0), word("0.0", 1)], [Word::Reproduced, Word::Refuted]);
     assert_eq!(
-        [of("0.3", 300), of("0.3", 600), of("0.3", 450)],
+        [word("0.3", 300), word("0.3", 600), word("0.3", 450)],
         [Word::Reproduced, Word::Refuted, Word::Undecided]
     );
 }
@@ -196,13 +197,13 @@ fn losing_none_is_a_fact_and_a_share_has_an_interval() {
 #[test]
 fn a_line_through_the_origin_is_near_every_point() {
     let line = "line = { of = { method = 'read' }, within = 1.05 }";
-    let of = |ns: [u64; 3]| {
+    let word = |ns: [u64; 3]| {
         let points = [1000, 2000, 4000].into_iter().zip(ns).map(|(frames, ns)| [frames, ns]).collect();
         let cost = Some(Cost { points, ..Cost::default() });
         decide(line, &[result("s", vec![Series { cost_ns: cost, ..series("read", 1, 0) }])]).word
     };
-    assert_eq!(of([10_000, 20_000, 40_100]), Word::Reproduced);
-    assert_eq!(of([10_000, 25_000, 40_000]), Word::Refuted);
+    assert_eq!(word([10_000, 20_000, 40_100]), Word::Reproduced);
+    assert_eq!(word([10_000, 25_000, 40_000]), Word::Refuted);
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn an_outcome_has_the_numbers_and_bounds_that_its_plot_shows() {
 
 #[test]
 fn a_course_is_drawn_with_what_its_shape_allows() {
-    let of = |shape: &str, within: &str, medians: [u64; 3]| {
+    let plot = |shape: &str, within: &str, medians: [u64; 3]| {
         let all = [0, 1, 10].into_iter().zip(medians).map(|(rules, ns)| {
             let mut one = series("a", ns, 0);
             let (name, unit) = ("filters".to_owned(), String::new());
@@ -259,12 +260,12 @@ fn a_course_is_drawn_with_what_its_shape_allows() {
         let allowed: Vec<_> = allowed.iter().map(|one| (one.at, one.from, one.to)).collect();
         (quantity, drawn, allowed)
     };
-    let (quantity, drawn, allowed) = of("flat", "1.5", [1200, 1000, 1100]);
+    let (quantity, drawn, allowed) = plot("flat", "1.5", [1200, 1000, 1100]);
     assert_eq!((quantity, drawn), (Quantity::Time, vec![(0.0, 1200.0), (1.0, 1000.0), (10.0, 1100.0)]));
     assert_eq!(allowed, [(0.0, 1000.0, Some(1500.0)), (10.0, 1000.0, Some(1500.0))]);
-    let (_, _, allowed) = of("rising", "1.5", [1000, 1500, 2000]);
+    let (_, _, allowed) = plot("rising", "1.5", [1000, 1500, 2000]);
     assert_eq!(allowed, [(10.0, 1500.0, None)]);
-    let (quantity, drawn, allowed) = of("straight", "2.0", [1000, 1200, 3000]);
+    let (quantity, drawn, allowed) = plot("straight", "2.0", [1000, 1200, 3000]);
     assert_eq!((quantity, drawn[1]), (Quantity::Ratio, (1.0, 1.0)), "as multiples of the line");
     assert_eq!(allowed, [(0.0, 0.5, Some(2.0)), (10.0, 0.5, Some(2.0))]);
 }

@@ -14,9 +14,9 @@ pub const RECEIVE: LoadRow = LoadRow {
     name: "ethernet-receive",
     ethernet: true,
     lines: |ethernet| {
-        let to =
+        let pings_to_gateway =
             |at: &Ethernet| at.on_the_other_side(&["ping", "-f", "-q", "-s", "60000", &at.gateway_address]);
-        ethernet.map(to).map(LoadCommand::elsewhere).into_iter().collect()
+        ethernet.map(pings_to_gateway).map(LoadCommand::elsewhere).into_iter().collect()
     },
     work: &[],
 };
@@ -26,10 +26,10 @@ pub const SEND: LoadRow = LoadRow {
     name: "ethernet-send",
     ethernet: true,
     lines: |ethernet| {
-        let from = |at: &Ethernet| {
+        let pings_from_gateway = |at: &Ethernet| {
             LoadCommand::beside_gateway(&["ping", "-f", "-q", "-s", "60000", &at.other_address])
         };
-        ethernet.map(from).into_iter().collect()
+        ethernet.map(pings_from_gateway).into_iter().collect()
     },
     work: &[],
 };

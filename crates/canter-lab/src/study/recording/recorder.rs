@@ -55,11 +55,11 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 
 /// canter's command, with four fifths of the memory for the kernel's ring and the rest for canter's queue.
 fn canter(assignment: &Assignment<'_>) -> Vec<String> {
-    let own = assignment.mebibytes / 5;
+    let queue = assignment.mebibytes / 5;
     let mut all = words(["canter", "capture"]);
     all.extend_from_slice(assignment.nodes);
     all.extend(words(["-o", &assignment.file.to_string_lossy(), "--quiet"]));
-    all.extend([format!("--ring={}M", assignment.mebibytes - own), format!("--buffer={own}M")]);
+    all.extend([format!("--ring={}M", assignment.mebibytes - queue), format!("--buffer={queue}M")]);
     all
 }
 
