@@ -81,7 +81,7 @@ pub(crate) fn summary(result: &ResultFile) -> String {
 
 /// The page of all results, with the verdicts on the papers' claims, if there are any.
 pub(crate) fn page(results: &[ResultFile], verdicts: &Verdicts) -> failure::Result<String> {
-    let decided = verdicts.claims.iter().any(|claim| claim.verdict != Word::NotMeasurable);
+    let decided = verdicts.claims.iter().any(|claim| claim.verdict != Word::NotMeasured);
     render(results, if decided { Beginning::Claims(verdicts) } else { Beginning::Results })
 }
 

@@ -182,6 +182,16 @@ impl Series {
         Self { method, condition, unavailable, ..Self::default() }
     }
 
+    /// The instrument's name, also of what needs no name in a file.
+    pub fn instrument(&self) -> &str {
+        match (self.condition.instrument.as_str(), self.quantity.as_str(), &self.cost_ns) {
+            ("", _, Some(_)) => "system calls",
+            ("", "", None) => "sockets",
+            ("", quantity, None) => quantity,
+            (instrument, ..) => instrument,
+        }
+    }
+
     /// The contradiction in the numbers, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);

@@ -2,13 +2,13 @@
 //! beside the results, and `canter report` draws it.
 
 use super::{
+    identity::Build,
     result::{Layout, ResultFile},
-    statistics::Estimate,
 };
 use canter_cli::{
     failure::{self, Failure},
     trouble,
-    units::digits,
+    units::{counted, digits, grouped},
     whole_file,
 };
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, path::Path};
 pub const FILE: &str = "verdicts.json";
 
 /// The version of the document.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// The papers: how a claim's `at` begins, and their titles.
 const PAPERS: [(&str, &str); 4] = [
@@ -31,55 +31,37 @@ const PAPERS: [(&str, &str); 4] = [
 /// A verdict, without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Word {
-    /// The whole interval lies within the bounds.
-    #[serde(rename = "reproduced")]
-    Reproduced,
-    /// The whole interval lies outside the bounds.
-    #[serde(rename = "refuted")]
-    Refuted,
-    /// The interval contains a bound, or the series cannot carry a judgement.
-    #[serde(rename = "undecided")]
-    Undecided,
+    /// The whole interval lies within the bounds, by every instrument that measured it.
+    #[serde(rename = "holds")]
+    Holds,
+    /// The interval lies outside the bounds, because Linux has changed since the paper.
+    #[serde(rename = "no longer so")]
+    NoLonger,
+    /// The interval lies outside the bounds or cannot be measured, because this clock lacks a cost or this machine a part.
+    #[serde(rename = "not by this instrument")]
+    NotByInstrument,
+    /// The interval contains a bound, has no known cause, or the series cannot carry a judgement.
+    #[serde(rename = "open")]
+    Open,
     /// No series measured what the claim is about.
-    #[serde(rename = "not measurable here")]
-    NotMeasurable,
+    #[serde(rename = "not measured yet")]
+    NotMeasured,
 }
 
 impl Word {
     /// Every verdict, in the order of tables.
-    pub const ALL: [Self; 4] = [Self::Reproduced, Self::Refuted, Self::Undecided, Self::NotMeasurable];
+    pub const ALL: [Self; 5] =
+        [Self::Holds, Self::NoLonger, Self::NotByInstrument, Self::Open, Self::NotMeasured];
 
     /// The verdict's text in files and tables.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Reproduced => "reproduced",
-            Self::Refuted => "refuted",
-            Self::Undecided => "undecided",
-            Self::NotMeasurable => "not measurable here",
+            Self::Holds => "holds",
+            Self::NoLonger => "no longer so",
+            Self::NotByInstrument => "not by this instrument",
+            Self::Open => "open",
+            Self::NotMeasured => "not measured yet",
         }
-    }
-
-    /// The verdict of an interval on bounds.
-    pub fn judge(estimate: Estimate, [from, to]: [f64; 2]) -> Self {
-        if estimate.low >= from && estimate.high <= to {
-            Self::Reproduced
-        } else if estimate.high < from || estimate.low > to {
-            Self::Refuted
-        } else {
-            Self::Undecided
-        }
-    }
-}
-
-/// Verdicts of several comparisons that must all hold: one that fails refutes, one that is open leaves all open.
-impl FromIterator<Word> for Word {
-    fn from_iter<I: IntoIterator<Item = Self>>(words: I) -> Self {
-        let words: Vec<_> = words.into_iter().collect();
-        let first = |word: Self| words.contains(&word).then_some(word);
-        first(Self::NotMeasurable)
-            .or_else(|| first(Self::Refuted))
-            .or_else(|| first(Self::Undecided))
-            .unwrap_or(Self::Reproduced)
     }
 }
 
@@ -224,11 +206,50 @@ pub struct Verdict {
     /// The paper's number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub paper: Option<f64>,
+    /// The change of Linux, or the missing cost, that explains a verdict of that kind.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub cause: String,
+    /// What a second instrument found, for claims that name one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub second: Option<Second>,
     /// The number of boots of the results that decided.
     pub boots: usize,
+    /// The largest number of frames of a series that decided.
+    #[serde(default)]
+    pub frames: u64,
+    /// The kernels of the results that decided: `6.12-rt`.
+    #[serde(default)]
+    pub kernels: Vec<String>,
+    /// The instruments of the series that decided.
+    #[serde(default)]
+    pub instruments: Vec<String>,
     /// The drawing of what the verdict rests on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plot: Option<Plot>,
+}
+
+/// The finding of a claim's second instrument.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// The study whose results gave it.
+    pub study: String,
+    /// Whether it decides as the first instrument does; absent: it has no result.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agrees: Option<bool>,
+    /// What was found, in words, or why nothing was.
+    pub found: String,
+}
+
+impl std::fmt::Display for Second {
+    /// States agreement: `agrees: probe-gateways, 2.56`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let agreement = match self.agrees {
+            Some(true) => "agrees",
+            Some(false) => "disagrees",
+            None => "has no result",
+        };
+        write!(f, "{} {agreement}: {}", self.study, self.found)
+    }
 }
 
 impl Verdict {
@@ -237,17 +258,43 @@ impl Verdict {
         self.at.split_once(", ").map_or("", |(_, place)| place)
     }
 
+    /// The verdict's basis: `1 000 frames, 5 boots, kernel 6.12, wire`; empty when it rests on no series.
+    pub fn basis(&self) -> String {
+        if self.boots == 0 {
+            return String::new();
+        }
+        let boots = counted(self.boots as u64, "boot");
+        let kernels = self.kernels.join(" and ");
+        let instruments = self.instruments.join(" and ");
+        format!("{} frames, {boots}, kernel {kernels}, {instruments}", grouped(self.frames))
+    }
+
     /// `; 2.66 to 2.69; paper 3, bounds 2 to 4.5`; empty when the verdict does not rest on one number.
     pub fn numbers(&self) -> String {
-        let (Some(_), Some(from)) = (self.value, self.from) else { return String::new() };
-        let paper = self.paper.map(digits).unwrap_or_default();
-        let bounds = match self.to {
-            None => format!("at least {}", digits(from)),
-            Some(to) if from <= 0.0 => format!("at most {}", digits(to)),
-            Some(to) => format!("{} to {}", digits(from), digits(to)),
-        };
+        let interval = self.interval();
+        if interval.is_empty() {
+            return interval;
+        }
+        format!("{interval}; paper {}, bounds {}", self.paper.map(digits).unwrap_or_default(), self.bounds())
+    }
+
+    /// `; 2.66 to 2.69`; empty when the verdict does not rest on one number.
+    pub fn interval(&self) -> String {
+        if self.value.is_none() || self.from.is_none() {
+            return String::new();
+        }
         let [low, high] = [self.low, self.high].map(|end| digits(end.unwrap_or(f64::INFINITY)));
-        format!("; {low} to {high}; paper {paper}, bounds {bounds}")
+        format!("; {low} to {high}")
+    }
+
+    /// The bounds: `2 to 4.5`, `at least 2`; empty when the verdict does not rest on one number.
+    pub fn bounds(&self) -> String {
+        match (self.from, self.to) {
+            (None, _) => String::new(),
+            (Some(from), None) => format!("at least {}", digits(from)),
+            (Some(from), Some(to)) if from <= 0.0 => format!("at most {}", digits(to)),
+            (Some(from), Some(to)) => format!("{} to {}", digits(from), digits(to)),
+        }
     }
 }
 
@@ -258,8 +305,20 @@ pub struct Verdicts {
     /// The results that decided, as [`identity`] names them.
     #[serde(default)]
     results: Vec<String>,
+    /// The commit of the program whose criteria decided; empty when it was built outside a repository.
+    #[serde(default)]
+    criteria: String,
+    /// The commits of the programs that measured.
+    #[serde(default)]
+    runs: Vec<String>,
     /// The claims with their verdicts, in the order of the studies.
     pub claims: Vec<Verdict>,
+}
+
+/// The field that says how to read the others.
+#[derive(Deserialize)]
+struct Head {
+    verdicts_schema: u32,
 }
 
 /// A result file's study, kernel and date: a later measurement has another date.
@@ -277,7 +336,11 @@ fn identities(results: &[ResultFile]) -> Vec<String> {
 impl Verdicts {
     /// Verdicts that rest on these results.
     pub fn new(claims: Vec<Verdict>, results: &[ResultFile]) -> Self {
-        Self { verdicts_schema: SCHEMA, results: identities(results), claims }
+        let mut runs: Vec<_> = results.iter().map(|result| result.environment.commit.clone()).collect();
+        runs.sort();
+        runs.dedup();
+        let criteria = Build::current().commit.to_owned();
+        Self { verdicts_schema: SCHEMA, results: identities(results), criteria, runs, claims }
     }
 
     /// Whether the verdicts rest on these results and no others.
@@ -286,7 +349,7 @@ impl Verdicts {
     }
 
     /// The number of claims with each verdict.
-    pub fn counts(&self) -> [(Word, usize); 4] {
+    pub fn counts(&self) -> [(Word, usize); 5] {
         let count = |word| self.claims.iter().filter(|claim| claim.verdict == word).count();
         Word::ALL.map(|word| (word, count(word)))
     }
@@ -321,11 +384,13 @@ impl Verdicts {
     /// Parses the document; `path` is its name in errors.
     pub fn parse(path: &Path, text: &str) -> failure::Result<Self> {
         let fail = |why: String| Failure::failed(format!("{}: {why}", path.display()));
-        let kept: Self = serde_json::from_str(text)
-            .map_err(|error| fail(format!("not kept verdicts (canter study verdicts --keep): {error}")))?;
-        match kept.verdicts_schema {
-            SCHEMA => Ok(kept),
-            other => Err(fail(format!("verdicts of schema {other}, this canter reads {SCHEMA}"))),
+        let not_verdicts = |error| fail(format!("not kept verdicts (canter study verdicts --keep): {error}"));
+        let head: Head = serde_json::from_str(text).map_err(not_verdicts)?;
+        match head.verdicts_schema {
+            SCHEMA => serde_json::from_str(text).map_err(not_verdicts),
+            other => Err(fail(format!(
+                "verdicts of schema {other}, this canter reads {SCHEMA} (canter study verdicts FOLDER --keep decides again)"
+            ))),
         }
     }
 

@@ -2,7 +2,6 @@
 
 mod plots;
 
-use canter_cli::units;
 use canter_measure::result::ResultFile;
 use canter_measure::verdicts::{Verdict, Verdicts, Word};
 use serde::Serialize;
@@ -49,16 +48,22 @@ struct Claim {
     word: WordView,
     /// The numbers that decided, in words, or why there are none.
     found: String,
-    boots: String,
+    /// The change of Linux or the missing cost that explains the verdict.
+    cause: String,
+    /// What the second instrument found.
+    second: String,
+    /// The frames, boots, kernels and instruments that it rests on.
+    basis: String,
     plot: String,
 }
 
 fn word(word: Word) -> WordView {
     let (class, sign) = match word {
-        Word::Reproduced => ("reproduced", "✓"),
-        Word::Refuted => ("refuted", "✗"),
-        Word::Undecided => ("undecided", "?"),
-        Word::NotMeasurable => ("not-measurable", "–"),
+        Word::Holds => ("holds", "✓"),
+        Word::NoLonger => ("no-longer", "↻"),
+        Word::NotByInstrument => ("not-by-instrument", "∅"),
+        Word::Open => ("open", "?"),
+        Word::NotMeasured => ("not-measured", "–"),
     };
     WordView { name: word.name(), class, sign }
 }
@@ -89,7 +94,9 @@ fn claim(verdict: &Verdict, sections: &[(&str, &str)]) -> Claim {
         section: section.map(|(_, id)| (*id).to_owned()).unwrap_or_default(),
         word: word(verdict.verdict),
         found: format!("{}{}", verdict.found, verdict.numbers()),
-        boots: if verdict.boots > 0 { units::counted(verdict.boots as u64, "boot") } else { String::new() },
+        cause: verdict.cause.clone(),
+        second: verdict.second.as_ref().map(ToString::to_string).unwrap_or_default(),
+        basis: verdict.basis(),
         plot: plots::of(verdict),
     }
 }

@@ -278,7 +278,7 @@ impl Campaign {
         let results = std::mem::take(&mut state.results);
         let failures = std::mem::take(&mut state.failures);
         if !results.is_empty() {
-            let verdicts = verdicts::of(&self.studies, &results);
+            let verdicts = verdicts::decide(&self.studies, &results);
             std::fs::write(&page, report::page(&results, &verdicts)?)
                 .map_err(|error| trouble::file_failure(&page, "write", error))?;
             self.say(&format!("{}: written", page.display()));

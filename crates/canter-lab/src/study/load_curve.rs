@@ -12,8 +12,7 @@ pub fn of(series: &[Series]) -> Vec<Series> {
     for one in series.iter().filter(|one| one.condition.traffic == "period") {
         let Some(load) = one.timeline.as_ref().and_then(mean) else { continue };
         let Some(rate) = 1_000_000_000_u64.checked_div(one.condition.period_ns) else { continue };
-        let condition =
-            Condition { traffic: String::new(), period_ns: 0, frames: 0, ..one.condition.clone() };
+        let condition = Condition { traffic: String::new(), period_ns: 0, ..one.condition.clone() };
         points_of(&mut curves, one, condition, empty).push([rate, load]);
     }
     for curve in curves.iter_mut().filter_map(|series| series.curve.as_mut()) {

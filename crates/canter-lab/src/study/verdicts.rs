@@ -1,9 +1,9 @@
-//! `canter study verdicts`: what results say of the papers' claims, each in one of four words.
+//! `canter study verdicts`: what results say of the papers' claims, each in one of five words.
 
 mod page;
 
 use super::{
-    claim::{Claim, Evidence, Outcome, Word},
+    claim::{Claim, Evidence, Finding},
     definition::Study,
 };
 use crate::report::FoundResults;
@@ -14,7 +14,7 @@ use canter_cli::{
 };
 use canter_measure::{
     result::ResultFile,
-    verdicts::{Verdict, Verdicts},
+    verdicts::{Second, Verdict, Verdicts, Word},
 };
 use clap::Args;
 use std::path::PathBuf;
@@ -34,24 +34,34 @@ pub struct Arguments {
 }
 
 /// Every claim of these studies, decided by these results.
-pub fn of(studies: &[Study], results: &[ResultFile]) -> Verdicts {
+pub fn decide(studies: &[Study], results: &[ResultFile]) -> Verdicts {
     let claims = studies.iter().flat_map(|study| study.claims.iter().map(move |claim| (study, claim)));
-    let verdicts = claims.map(|(study, claim)| {
-        let kernel = study.lab.kernels.first().map_or("", String::as_str);
-        let evidence = Evidence { results, study: &study.name, kernel };
-        verdict(study, claim, claim.criterion.decide(&evidence))
-    });
+    let verdicts = claims.map(|(study, claim)| verdict(study, claim, studies, results));
     Verdicts::new(verdicts.collect(), results)
 }
 
-fn verdict(study: &Study, claim: &Claim, outcome: Outcome) -> Verdict {
+/// The results that a study's claims rest on.
+fn evidence<'a>(study: &'a Study, results: &'a [ResultFile]) -> Evidence<'a> {
+    let kernel = study.lab.kernels.first().map_or("", String::as_str);
+    Evidence { results, study: &study.name, kernel }
+}
+
+fn verdict(study: &Study, claim: &Claim, studies: &[Study], results: &[ResultFile]) -> Verdict {
     let finite = |value: f64| value.is_finite().then_some(value);
+    let own = evidence(study, results);
+    let outcome = claim.criterion.decide(&own);
+    let (mut word, mut cause) = claim.word(outcome.finding);
+    let second = claim.second.as_ref().map(|name| second(name, claim, outcome.finding, studies, results));
+    if second.as_ref().is_some_and(|second| second.agrees == Some(false)) {
+        (word, cause) = (Word::Open, "the two instruments disagree");
+    }
+    let basis = own.basis(&claim.criterion.selectors());
     Verdict {
         study: study.name.clone(),
         claim: claim.name.clone(),
         at: claim.at.as_deref().unwrap_or_else(|| study.source()).to_owned(),
         says: claim.says.clone(),
-        verdict: outcome.word,
+        verdict: word,
         found: outcome.found,
         value: outcome.estimate.and_then(|estimate| finite(estimate.value)),
         low: outcome.estimate.and_then(|estimate| finite(estimate.low)),
@@ -59,9 +69,27 @@ fn verdict(study: &Study, claim: &Claim, outcome: Outcome) -> Verdict {
         from: outcome.bounds.and_then(|[from, _]| finite(from)),
         to: outcome.bounds.and_then(|[_, to]| finite(to)),
         paper: outcome.paper,
+        cause: cause.to_owned(),
+        second,
         boots: outcome.boots,
+        frames: basis.frames,
+        kernels: basis.kernels.into_iter().collect(),
+        instruments: basis.instruments.into_iter().collect(),
         plot: outcome.plot.map(|plot| *plot),
     }
+}
+
+/// What the study of the claim's second instrument finds.
+fn second(name: &str, claim: &Claim, first: Finding, studies: &[Study], results: &[ResultFile]) -> Second {
+    let Some(study) = studies.iter().find(|study| study.name == *name) else {
+        return Second { study: name.to_owned(), agrees: None, found: "no such study".to_owned() };
+    };
+    let outcome = claim.criterion.decide(&evidence(study, results));
+    let agrees = match outcome.finding {
+        Finding::Within | Finding::Outside => Some(outcome.finding == first),
+        Finding::Unclear | Finding::Missing => None,
+    };
+    Second { study: name.to_owned(), agrees, found: outcome.found }
 }
 
 pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
@@ -76,7 +104,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
     if let Some(refused) = found.refused.first() {
         return Err(failure::Failure::failed(refused.clone()));
     }
-    let verdicts = of(&studies, &found.results);
+    let verdicts = decide(&studies, &found.results);
     if arguments.page {
         print!("{}", page::of(&verdicts));
         return Ok(Exit::Done);
@@ -104,24 +132,27 @@ fn table(verdicts: &Verdicts, ink: Ink) -> String {
     let mut out = String::new();
     for claim in &verdicts.claims {
         let style = match claim.verdict {
-            Word::Reproduced => terminal::GREEN,
-            Word::Refuted => terminal::YELLOW,
-            Word::Undecided | Word::NotMeasurable => FAINT,
+            Word::Holds => terminal::GREEN,
+            Word::NoLonger => terminal::YELLOW,
+            Word::NotByInstrument | Word::Open | Word::NotMeasured => FAINT,
         };
         let says = format!("{}: {} ({})", claim.at, claim.says, claim.study);
         terminal::paragraph(&mut out, &says, 0, ink, PLAIN);
-        let boots = match claim.boots {
-            0 => String::new(),
-            1 => "; 1 boot".to_owned(),
-            boots => format!("; {boots} boots"),
-        };
-        let found = format!("    {}: {}{}{boots}", claim.verdict.name(), claim.found, claim.numbers());
+        let parts = [claim.found.clone() + &claim.numbers(), claim.cause.clone(), claim.basis()];
+        let second = claim.second.as_ref().map(ToString::to_string);
+        let parts: Vec<_> = parts.into_iter().chain(second).filter(|part| !part.is_empty()).collect();
+        let found = format!("    {}: {}", claim.verdict.name(), parts.join("; "));
         terminal::paragraph(&mut out, &found, 6, ink, style);
     }
     out + "\n" + &counts(verdicts) + "\n"
 }
 
-/// `32 reproduced, 18 refuted, …`.
+/// How many claims have each verdict: `32 hold, 18 no longer so, …`.
 fn counts(verdicts: &Verdicts) -> String {
-    verdicts.counts().map(|(word, count)| format!("{count} {}", word.name())).join(", ")
+    let counted = |(word, count)| match (word, count) {
+        (Word::Holds, 1) => "1 holds".to_owned(),
+        (Word::Holds, count) => format!("{count} hold"),
+        (word, count) => format!("{count} {}", word.name()),
+    };
+    verdicts.counts().map(counted).join(", ")
 }

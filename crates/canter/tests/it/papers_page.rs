@@ -43,14 +43,14 @@ fn a_verdict_that_differs_from_the_kept_one_is_named_and_exits_1() {
     let path = Path::new(folder).join("verdicts.json");
     let kept = fs::read_to_string(&path).unwrap();
     let at = kept.find("\"claim\": \"user-space\"").unwrap();
-    let changed = format!("{}{}", &kept[..at], kept[at..].replacen("\"reproduced\"", "\"refuted\"", 1));
+    let changed = format!("{}{}", &kept[..at], kept[at..].replacen("\"holds\"", "\"open\"", 1));
     assert_ne!(changed, kept);
     fs::write(&path, changed).unwrap();
     let now = verdicts(&[folder]);
     assert_eq!(now.status.code(), Some(1));
     let stderr = String::from_utf8(now.stderr).unwrap();
-    assert!(stderr.contains("2011-fig13, user-space: kept refuted, now reproduced"), "{stderr}");
-    fs::write(&path, "{ \"verdicts_schema\": 1").unwrap();
+    assert!(stderr.contains("2011-fig13, user-space: kept open, now holds"), "{stderr}");
+    fs::write(&path, "{ \"verdicts_schema\": 2").unwrap();
     let cut = verdicts(&[folder]);
     assert_eq!(cut.status.code(), Some(1));
     assert_eq!(String::from_utf8(cut.stderr).unwrap().lines().count(), 1);
@@ -66,11 +66,11 @@ fn the_readme_has_the_number_of_verdicts_of_each_kind() {
 }
 
 #[test]
-fn json_has_the_four_words() {
+fn json_has_the_five_words() {
     let printed = verdicts(&[RESULTS, "--json", "-"]);
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     let claims = document["claims"].as_array().unwrap();
-    let words = ["reproduced", "refuted", "undecided", "not measurable here"];
+    let words = ["holds", "no longer so", "not by this instrument", "open", "not measured yet"];
     assert!(claims.iter().all(|claim| words.contains(&claim["verdict"].as_str().unwrap())));
     assert!(words.iter().all(|word| claims.iter().any(|claim| claim["verdict"] == *word)), "each occurs");
 }
@@ -92,7 +92,11 @@ fn claims_now() -> Vec<(String, String)> {
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     let text = |claim: &serde_json::Value, key: &str| claim[key].as_str().unwrap().to_owned();
     let claim = |claim: &serde_json::Value| {
-        let class = text(claim, "verdict").replace(" here", "").replace(' ', "-");
+        let word = text(claim, "verdict");
+        let class = ["holds", "no-longer", "not-by-instrument", "open", "not-measured"]
+            .into_iter()
+            .find(|class| word.replace("this ", "").replace(' ', "-").starts_with(class));
+        let class = class.unwrap_or_else(|| panic!("{word}")).to_owned();
         (format!("{}-{}", text(claim, "study"), text(claim, "claim")), class)
     };
     document["claims"].as_array().unwrap().iter().map(claim).collect()

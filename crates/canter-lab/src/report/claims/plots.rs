@@ -303,9 +303,10 @@ mod tests {
             let [value, low, high, from, to, paper] = numbers;
             let text = String::new;
             let (study, claim, at, says) = (text(), text(), text(), text());
-            let (verdict, found) = (Word::Refuted, "<script>".to_owned());
+            let (verdict, found) = (Word::NoLonger, "<script>".to_owned());
             let verdict = Verdict {
-                study, claim, at, says, verdict, found, value, low, high, from, to, paper, boots: 1, plot: Some(plot),
+                study, claim, at, says, verdict, found, value, low, high, from, to, paper, plot: Some(plot),
+                cause: text(), second: None, boots: 1, frames: 100, kernels: Vec::new(), instruments: Vec::new(),
             };
             let drawn = of(&verdict);
             let whole = drawn.is_empty() || drawn.starts_with("<svg") && drawn.ends_with("</svg>\n");

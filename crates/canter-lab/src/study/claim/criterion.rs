@@ -1,21 +1,20 @@
 //! Criteria: what series must show for a claim to hold. Bounds derive from the paper's own number and a factor.
 
 mod course;
+mod keeps_up;
 mod knee;
 mod line;
 mod order;
 mod ratio;
 
 pub use course::Course;
+pub use keeps_up::KeepsUp;
 pub use knee::Knee;
 pub use line::Line;
 pub use order::Order;
 pub use ratio::{LostShare, Ratio};
 
-use super::{
-    evidence::Evidence,
-    outcome::{Outcome, Word},
-};
+use super::{evidence::Evidence, outcome::Outcome, selector::Selector};
 use canter_cli::units::digits;
 use canter_measure::verdicts::{self, Allowed, Plot, Quantity};
 use serde::Deserialize;
@@ -33,9 +32,11 @@ pub enum Criterion {
     /// The period from which on no frames are lost.
     Knee(Box<Knee>),
     /// The share of lost frames.
-    Lost(LostShare),
-    /// No series can decide the claim, for this reason.
-    Cannot(String),
+    Lost(Box<LostShare>),
+    /// Nothing is lost, and no queue grows.
+    KeepsUp(KeepsUp),
+    /// Nothing here decides the claim: the claim's `lacks` or `unmeasured` says why.
+    Nothing,
 }
 
 /// The side on which the paper's number bounds a statistic.
@@ -86,9 +87,24 @@ impl Criterion {
             Self::Line(line) => line.decide(evidence),
             Self::Knee(knee) => knee.decide(evidence),
             Self::Lost(lost) => lost.decide(evidence),
-            Self::Cannot(why) => Err(Outcome::nothing_found(Word::NotMeasurable, why.clone())),
+            Self::KeepsUp(keeps_up) => keeps_up.decide(evidence),
+            Self::Nothing => Err(Outcome::missing(String::new())),
         };
         outcome.unwrap_or_else(|nothing_found| nothing_found)
+    }
+
+    /// The series that the criterion compares.
+    pub fn selectors(&self) -> Vec<Selector> {
+        match self {
+            Self::Ratio(ratio) => ratio.selectors(),
+            Self::Order(order) => order.selectors(),
+            Self::Course(course) => course.selectors(),
+            Self::Line(line) => line.selectors(),
+            Self::Knee(knee) => knee.selectors(),
+            Self::Lost(lost) => lost.selectors(),
+            Self::KeepsUp(keeps_up) => keeps_up.selectors(),
+            Self::Nothing => Vec::new(),
+        }
     }
 
     /// The error of a criterion that contradicts itself.
@@ -100,8 +116,8 @@ impl Criterion {
             Self::Line(line) => line.check(),
             Self::Knee(knee) => knee.check(),
             Self::Lost(lost) => lost.bounds().check(),
-            Self::Cannot(why) if why.is_empty() => Err("cannot: needs a reason".to_owned()),
-            Self::Cannot(_) => Ok(()),
+            Self::KeepsUp(keeps_up) => keeps_up.check(),
+            Self::Nothing => Ok(()),
         }
     }
 }

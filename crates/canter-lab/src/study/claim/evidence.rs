@@ -1,15 +1,11 @@
-//! The series of the given results that a claim rests on: a statistic of each boot, and what other studies found under the
-//! same condition.
+//! The series of the given results that a claim rests on, and a statistic of each boot.
 
-use super::{
-    outcome::{Outcome, Word},
-    selector::Selector,
-    statistic::Statistic,
-};
+use super::{outcome::Outcome, selector::Selector, statistic::Statistic};
 use canter_measure::{
-    result::{Condition, ResultFile, Series},
+    result::{ResultFile, Series},
     statistics::Estimate,
 };
+use std::collections::BTreeSet;
 
 /// The minimum number of boots for a worst case.
 pub const BOOTS: usize = 5;
@@ -33,18 +29,25 @@ pub struct FoundSeries<'a> {
 /// The estimates of a statistic.
 pub struct Sample {
     pub boots: Vec<(usize, Estimate)>,
-    /// The values of the statistic under an equal condition in other studies.
-    pub elsewhere: Vec<f64>,
+}
+
+/// What a verdict rests on.
+#[derive(Default)]
+pub struct Basis {
+    /// The largest number of frames of a series.
+    pub frames: u64,
+    pub kernels: BTreeSet<String>,
+    pub instruments: BTreeSet<String>,
 }
 
 type Result<T> = std::result::Result<T, Outcome>;
 
-fn not_measurable<T>(why: String) -> Result<T> {
-    Err(Outcome::nothing_found(Word::NotMeasurable, why))
+fn missing<T>(why: String) -> Result<T> {
+    Err(Outcome::missing(why))
 }
 
-fn undecided<T>(why: String) -> Result<T> {
-    Err(Outcome::nothing_found(Word::Undecided, why))
+fn unclear<T>(why: String) -> Result<T> {
+    Err(Outcome::unclear(why))
 }
 
 impl<'a> Evidence<'a> {
@@ -69,13 +72,24 @@ impl<'a> Evidence<'a> {
         let measured: Vec<_> =
             found.iter().copied().filter(|found| found.series.unavailable.is_empty()).collect();
         match (found.first(), measured.is_empty()) {
-            (None, _) => not_measurable(format!("no such series in these results: {wanted}")),
-            (Some(first), true) => not_measurable(format!("{wanted}: {}", first.series.unavailable)),
+            (None, _) => missing(format!("no such series in these results: {wanted}")),
+            (Some(first), true) => missing(format!("{wanted}: {}", first.series.unavailable)),
             _ => match measured.iter().find_map(|found| found.series.fault().or(found.series.lateness())) {
-                Some(fault) => undecided(format!("invalid series, {wanted}: {fault}")),
+                Some(fault) => unclear(format!("invalid series, {wanted}: {fault}")),
                 None => Ok(measured),
             },
         }
+    }
+
+    /// The frames, kernels and instruments of the series that selectors name.
+    pub fn basis(&self, selectors: &[Selector]) -> Basis {
+        let mut basis = Basis::default();
+        for found in selectors.iter().filter_map(|selector| self.all(selector).ok()).flatten() {
+            basis.frames = basis.frames.max(found.series.condition.frames);
+            basis.kernels.insert(found.result.environment.flavour());
+            basis.instruments.insert(found.series.instrument().to_owned());
+        }
+        basis
     }
 
     /// The one series of each boot that a selector names.
@@ -86,7 +100,7 @@ impl<'a> Evidence<'a> {
         };
         match found.iter().find(|one| !alike(one, &found[0])) {
             None => Ok(found),
-            Some(other) => not_measurable(format!(
+            Some(other) => missing(format!(
                 "{} names several series of {}: {} and others",
                 self.complete(selector),
                 other.result.study,
@@ -95,67 +109,36 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// A statistic of the one series that a selector names; `less_floor`: without the instrument's own time.
-    pub fn sample(&self, selector: &Selector, statistic: Statistic, less_floor: bool) -> Result<Sample> {
+    /// A statistic of the one series that a selector names, without the instrument's own time.
+    pub fn sample(&self, selector: &Selector, statistic: Statistic) -> Result<Sample> {
         let found = self.one_each(selector)?;
         let name = || self.complete(selector);
         let boots: Result<Vec<_>> = found
             .iter()
-            .map(|one| match statistic.of(one.series, less_floor, selector.rate) {
+            .map(|one| match statistic.above_floor(one.series, selector.rate) {
                 Ok(estimate) => Ok((one.file, estimate)),
-                Err(why) => undecided(format!("{}: {why}", name())),
+                Err(why) => unclear(format!("{}: {why}", name())),
             })
             .collect();
         let boots = boots?;
         if statistic == Statistic::Max && boots.len() < BOOTS {
-            return undecided(format!(
+            return unclear(format!(
                 "{}: a worst case needs {BOOTS} boots, there are {} (at worst {:.1} µs)",
                 name(),
                 boots.len(),
                 boots.iter().map(|(_, one)| one.value).fold(0.0, f64::max) / 1000.0
             ));
         }
-        Ok(Sample {
-            boots,
-            elsewhere: self.elsewhere(&found[0], |series| statistic.of(series, less_floor, selector.rate)),
-        })
+        Ok(Sample { boots })
     }
-
-    /// What other studies found on the same kernel, machine and instrument, under the same condition.
-    fn elsewhere(
-        &self,
-        one: &FoundSeries<'_>,
-        estimate: impl Fn(&Series) -> std::result::Result<Estimate, String>,
-    ) -> Vec<f64> {
-        let others = self.results.iter().filter(|other| {
-            let (a, b) = (&one.result.environment, &other.environment);
-            other.study != one.result.study
-                && (a.kernel == b.kernel && a.clock == b.clock && a.processors == b.processors)
-                && a.word("canter.shift=") == b.word("canter.shift=")
-        });
-        let series = others.flat_map(|other| &other.series);
-        let same = series.filter(|other| {
-            other.unavailable.is_empty()
-                && other.method == one.series.method
-                && other.quantity == one.series.quantity
-                && same_condition(&other.condition, &one.series.condition)
-        });
-        same.filter_map(|other| estimate(other).ok()).map(|estimate| estimate.value).collect()
-    }
-}
-
-/// Whether two conditions are equal but for the number of frames.
-fn same_condition(a: &Condition, b: &Condition) -> bool {
-    *a == Condition { frames: a.frames, ..b.clone() }
 }
 
 impl Sample {
     /// The median of all boots. From [`BOOTS`] boots on, the interval is that of the boots themselves (with five, it
-    /// contains the median of all possible boots with 94 %); with fewer, the union of their own intervals. The values of
-    /// other studies widen the interval.
+    /// contains the median of all possible boots with 94 %); with fewer, the union of their own intervals.
     pub fn estimate(&self) -> Estimate {
         let estimates: Vec<_> = self.boots.iter().map(|(_, estimate)| *estimate).collect();
-        widened(together(&estimates), &self.elsewhere)
+        together(&estimates)
     }
 }
 
@@ -170,11 +153,4 @@ pub fn together(boots: &[Estimate]) -> Estimate {
     let low = boots.iter().map(|boot| boot.low).fold(f64::INFINITY, f64::min);
     let high = boots.iter().map(|boot| boot.high).fold(f64::NEG_INFINITY, f64::max);
     Estimate { value, low, high }
-}
-
-/// The estimate with an interval that contains these values too.
-fn widened(estimate: Estimate, values: &[f64]) -> Estimate {
-    let low = values.iter().copied().fold(estimate.low, f64::min);
-    let high = values.iter().copied().fold(estimate.high, f64::max);
-    Estimate { low, high, ..estimate }
 }

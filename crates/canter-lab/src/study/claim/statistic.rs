@@ -48,14 +48,14 @@ impl Statistic {
         if self == Self::Load { Quantity::Share } else { Quantity::Time }
     }
 
+    /// The statistic without the instrument's own time, as claims compare it.
+    pub fn above_floor(self, series: &Series, rate: Option<u64>) -> Result<Estimate, String> {
+        let estimate = self.of(series, rate)?;
+        if self.contains_the_floor(series) { less_floor(estimate, series) } else { Ok(estimate) }
+    }
+
     /// The statistic with its 95 % interval within the series. An error says what the series lacks.
-    pub fn of(self, series: &Series, less_floor: bool, rate: Option<u64>) -> Result<Estimate, String> {
-        let floor =
-            if less_floor { series.floor_ns.ok_or("its floor was not measured")? as f64 } else { 0.0 };
-        let less = |estimate: Estimate| {
-            let less = |value: f64| (value - floor).max(0.0);
-            Estimate { value: less(estimate.value), low: less(estimate.low), high: less(estimate.high) }
-        };
+    pub fn of(self, series: &Series, rate: Option<u64>) -> Result<Estimate, String> {
         let latency = || series.latency_ns.as_ref().filter(|one| one.count > 0).ok_or("no frame arrived");
         let cost = || series.cost_ns.as_ref().ok_or("has no cost of a system call");
         let rank = |per_mille: u64| {
@@ -73,17 +73,49 @@ impl Statistic {
             Self::Call => Estimate::exact(cost()?.per_frame as f64),
             Self::Delivery => Estimate::exact(cost()?.delivery as f64),
             Self::Total => Estimate::exact(cost()?.total as f64),
-            Self::Load => return load(series, rate),
+            Self::Load => load(series, rate)?,
         };
-        Ok(less(estimate))
+        Ok(estimate)
     }
 }
 
-/// A share of the processor, at a rate that was measured.
+impl Statistic {
+    /// Whether the statistic is of a gateway's latencies, which contain the instrument's own time.
+    fn contains_the_floor(self, series: &Series) -> bool {
+        let of_latencies = match self {
+            Self::Min | Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max => true,
+            Self::Call | Self::Delivery | Self::Total | Self::Load => false,
+        };
+        of_latencies && series.quantity.is_empty()
+    }
+}
+
+/// The largest share of a statistic that may be the instrument's own time and is simply taken off. A larger floor is an
+/// uncertainty: it was measured without the gateway, and nobody knows how much of it remains beside one.
+const FLOOR_SHARE_MAX: f64 = 0.2;
+
+/// An estimate without the instrument's own time.
+fn less_floor(estimate: Estimate, series: &Series) -> Result<Estimate, String> {
+    let floor = series.floor_ns.ok_or("the floor of its instrument was not measured")? as f64;
+    let less = |value: f64| (value - floor).max(0.0);
+    let is_small = floor <= FLOOR_SHARE_MAX * estimate.value;
+    let high = if is_small { less(estimate.high) } else { estimate.high };
+    Ok(Estimate { value: less(estimate.value), low: less(estimate.low), high })
+}
+
+/// The kernel counts a processor's time in ticks of 10 ms (USER_HZ, proc(5)).
+const TICK_S: f64 = 0.01;
+
+/// A share of the processor, at a rate that was measured. A difference of two readings is exact to one tick.
 fn load(series: &Series, rate: Option<u64>) -> Result<Estimate, String> {
     let curve = series.curve.as_ref().ok_or("has no curve")?;
     let rate = rate.ok_or("a load needs a rate")?;
     let point = curve.points.iter().find(|point| point[0] == rate);
     let [_, value] = point.ok_or_else(|| format!("was not measured at {rate} {}", curve.against_unit))?;
-    Ok(Estimate::exact(*value as f64 / 10_f64.powi(i32::from(curve.decimals)) / 100.0))
+    let value = *value as f64 / 10_f64.powi(i32::from(curve.decimals)) / 100.0;
+    if series.condition.frames == 0 {
+        return Err("the result does not say how many frames each rate had".to_owned());
+    }
+    let tick = TICK_S * rate as f64 / series.condition.frames as f64;
+    Ok(Estimate { value, low: (value - tick).max(0.0), high: value + tick })
 }

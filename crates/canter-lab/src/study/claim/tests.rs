@@ -1,9 +1,11 @@
-//! Verdicts of made-up results: each word for the reason that it stands for.
+//! Findings in made-up results, and the words that they become, each for the reason that it stands for.
 
 use super::*;
 use canter_measure::{
     histogram::Histogram,
-    result::{Condition, Cost, Environment, Ledger, Lost, ResultFile, SCHEMA, Series, Varied},
+    result::{
+        Condition, Cost, Environment, Ledger, Lost, ResultFile, SCHEMA, Series, Slot, Timeline, Varied,
+    },
     verdicts::{Plot, Quantity},
 };
 
@@ -25,6 +27,7 @@ fn series(method: &str, ns: u64, spread: u64) -> Series {
         method: method.to_owned(),
         condition: Condition { load: "none".to_owned(), frames: 1000, ..Condition::default() },
         latency_ns: Some(histogram.to_latency()),
+        floor_ns: Some(0),
         ledger: Ledger { sent: 1000, received: 1000, ..Ledger::default() },
         ..Series::default()
     }
@@ -53,7 +56,7 @@ fn result(study: &str, series: Vec<Series>) -> ResultFile {
     }
 }
 
-fn decide(criterion: &str, results: &[ResultFile]) -> Outcome {
+fn decide(criterion: &str, results: &[ResultFile]) -> outcome::Outcome {
     claim(criterion).criterion.decide(&Evidence { results, study: "s", kernel: "6.12" })
 }
 
@@ -64,11 +67,11 @@ const RATIO: &str =
 fn a_ratio_is_reproduced_within_its_bounds_refuted_outside_and_undecided_across() {
     let decided =
         |ns, spread| decide(RATIO, &[result("s", vec![series("a", ns, spread), series("b", 1000, 0)])]);
-    assert_eq!(decided(3000, 10).word, Word::Reproduced);
-    assert_eq!(decided(4700, 10).word, Word::Refuted);
-    assert_eq!(decided(1900, 10).word, Word::Refuted);
+    assert_eq!(decided(3000, 10).finding, Finding::Within);
+    assert_eq!(decided(4700, 10).finding, Finding::Outside);
+    assert_eq!(decided(1900, 10).finding, Finding::Outside);
     let across = decided(3500, 2000); // its median is 4500
-    assert_eq!(across.word, Word::Undecided, "{across:?}");
+    assert_eq!(across.finding, Finding::Unclear, "{across:?}");
     assert_eq!(across.bounds, Some([2.0, 4.5]));
 }
 
@@ -76,10 +79,10 @@ fn a_ratio_is_reproduced_within_its_bounds_refuted_outside_and_undecided_across(
 fn several_boots_widen_the_interval_and_five_give_it() {
     let boot = |ns| result("s", vec![series("a", ns, 0), series("b", 1000, 0)]);
     let few = decide(RATIO, &[boot(3000), boot(4600)]);
-    assert_eq!((few.word, few.boots), (Word::Undecided, 2));
+    assert_eq!((few.finding, few.boots), (Finding::Unclear, 2));
     let five = decide(RATIO, &[3000, 3100, 2900, 3050, 2950].map(boot));
     let estimate = five.estimate.expect("a number");
-    assert_eq!((five.word, five.boots), (Word::Reproduced, 5));
+    assert_eq!((five.finding, five.boots), (Finding::Within, 5));
     assert!((estimate.low - 2.9).abs() < 0.01 && (estimate.high - 3.1).abs() < 0.01, "{estimate:?}");
 }
 
@@ -87,63 +90,114 @@ fn several_boots_widen_the_interval_and_five_give_it() {
 fn a_worst_case_needs_five_boots() {
     let worst = RATIO.replace("p50", "max");
     let boot = |ns| result("s", vec![series("a", ns, 0), series("b", 1000, 0)]);
-    assert_eq!(decide(&worst, &[3000; 4].map(boot)).word, Word::Undecided);
-    assert_eq!(decide(&worst, &[3000; 5].map(boot)).word, Word::Reproduced);
+    assert_eq!(decide(&worst, &[3000; 4].map(boot)).finding, Finding::Unclear);
+    assert_eq!(decide(&worst, &[3000; 5].map(boot)).finding, Finding::Within);
 }
 
 #[test]
-fn what_another_study_found_under_the_same_condition_counts() {
-    let own = result("s", vec![series("a", 3000, 0), series("b", 1000, 0)]);
-    let other = |ns| result("other", vec![series("b", ns, 0)]);
-    assert_eq!(decide(RATIO, &[own.clone(), other(1010)]).word, Word::Reproduced);
-    assert_eq!(decide(RATIO, &[own.clone(), other(2000)]).word, Word::Undecided);
-    let mut elsewhere = other(2000);
-    elsewhere.environment.kernel = "6.1.0-56-amd64 #1 SMP".to_owned();
-    assert_eq!(decide(RATIO, &[own, elsewhere]).word, Word::Reproduced, "another kernel");
+fn the_instrument_s_own_time_is_taken_off_and_widens_the_interval_when_it_is_a_large_part() {
+    let with_floor = |ns, floor_ns| Series { floor_ns, ..series("a", ns, 0) };
+    let decided =
+        |floor_ns| decide(RATIO, &[result("s", vec![with_floor(4000, floor_ns), series("b", 1000, 0)])]);
+    let small = decided(Some(800)).estimate.expect("a number");
+    assert_eq!([small.value, small.low, small.high].map(|one| (one * 1000.0).round()), [3200.0; 3]);
+    let large = decided(Some(1000)).estimate.expect("a number");
+    let rounded = [large.value, large.low, large.high].map(|one| (one * 1000.0).round());
+    assert_eq!(rounded, [3000.0, 3000.0, 4000.0], "it may or may not remain beside a gateway");
+    let unknown = decided(None);
+    assert_eq!(unknown.finding, Finding::Unclear);
+    assert!(unknown.found.contains("floor of its instrument was not measured"), "{unknown:?}");
+}
+
+#[test]
+fn a_loss_says_nothing_when_its_control_loses_too() {
+    let lost =
+        "lost = { of = { method = 'a' }, control = { method = 'b' }, paper = 0.001, side = 'at-least' }";
+    let decided =
+        |of_control| decide(lost, &[result("s", vec![losing("a", 1, 300), losing("b", 1, of_control)])]);
+    assert_eq!(decided(0).finding, Finding::Within);
+    let overload = decided(1);
+    assert!(overload.finding == Finding::Unclear && overload.found.contains("control"), "{overload:?}");
+}
+
+#[test]
+fn a_gateway_keeps_up_when_it_loses_nothing_and_its_latency_does_not_grow() {
+    let slots = |last_ns| {
+        let slot = |number, max_ns| Slot { number, arrived: 1, min_ns: 1, max_ns, lost: 0 };
+        Some(Timeline { slot_ns: 1, slots: vec![slot(0, 100), slot(9, last_ns)], load: Vec::new() })
+    };
+    let decided = |lost, timeline| {
+        let one = Series { timeline, ..losing("a", 1, lost) };
+        decide("keeps_up = { of = { method = 'a' } }", &[result("s", vec![one])]).finding
+    };
+    assert_eq!(decided(0, slots(200)), Finding::Within);
+    assert_eq!(decided(0, slots(201)), Finding::Outside, "a queue grows");
+    assert_eq!(decided(1, slots(100)), Finding::Outside);
+    assert_eq!(decided(0, None), Finding::Missing, "nobody knows whether a queue grew");
+}
+
+#[test]
+fn a_finding_becomes_a_word_by_the_cause_that_the_claim_names() {
+    let word = |cause: &str, finding| claim(&format!("{RATIO}\n{cause}")).word(finding).0;
+    assert_eq!(word("", Finding::Within), Word::Holds);
+    assert_eq!(word("", Finding::Outside), Word::Open);
+    assert_eq!(word("changed = 'a hash'", Finding::Outside), Word::NoLonger);
+    assert_eq!(word("changed = 'a hash'", Finding::Within), Word::Holds);
+    assert_eq!(word("lacks = 'a cache'", Finding::Outside), Word::NotByInstrument);
+    assert_eq!(word("lacks = 'a cache'", Finding::Missing), Word::NotMeasured);
+    assert_eq!(word("doubt = 'an echo'", Finding::Within), Word::Open);
+    assert_eq!(word("", Finding::Unclear), Word::Open);
+    let lacks = claim("lacks = 'a cache'");
+    assert_eq!(lacks.word(Finding::Missing), (Word::NotByInstrument, "a cache"), "without a criterion");
+    let unmeasured = claim("unmeasured = 'a study'");
+    assert_eq!(unmeasured.word(Finding::Missing), (Word::NotMeasured, "a study"));
 }
 
 #[test]
 fn missing_unavailable_ambiguous_and_invalid_series_decide_nothing_and_say_why() {
     let missing = decide(RATIO, &[result("s", vec![series("a", 3000, 0)])]);
-    assert_eq!(missing.word, Word::NotMeasurable);
+    assert_eq!(missing.finding, Finding::Missing);
     assert!(missing.found.contains("s, kernel 6.12, b"), "{missing:?}");
     let refused = Series::unavailable("b", Condition::default(), "no such driver");
     let refused = decide(RATIO, &[result("s", vec![series("a", 3000, 0), refused])]);
-    assert!(refused.word == Word::NotMeasurable && refused.found.contains("no such driver"), "{refused:?}");
+    assert!(refused.finding == Finding::Missing && refused.found.contains("no such driver"), "{refused:?}");
     let mut other = series("b", 2000, 0);
     other.condition.load = "cpu".to_owned();
     let several = decide(RATIO, &[result("s", vec![series("a", 3000, 0), series("b", 1000, 0), other])]);
-    assert!(several.word == Word::NotMeasurable && several.found.contains("several"), "{several:?}");
+    assert!(several.finding == Finding::Missing && several.found.contains("several"), "{several:?}");
     let mut invalid = series("b", 1000, 0);
     invalid.ledger.received -= 1;
     let invalid = decide(RATIO, &[result("s", vec![series("a", 3000, 0), invalid])]);
-    assert!(invalid.word == Word::Undecided && invalid.found.contains("invalid"), "{invalid:?}");
+    assert!(invalid.finding == Finding::Unclear && invalid.found.contains("invalid"), "{invalid:?}");
     let mut late = series("b", 1000, 0);
     late.ledger.late = 2;
     let late = decide(RATIO, &[result("s", vec![series("a", 3000, 0), late])]);
-    assert!(late.word == Word::Undecided && late.found.contains("2 of 1000 frames were late"), "{late:?}");
+    assert!(
+        late.finding == Finding::Unclear && late.found.contains("2 of 1000 frames were late"),
+        "{late:?}"
+    );
 }
 
 #[test]
 fn an_order_is_refuted_by_one_pair_and_open_where_intervals_overlap() {
     let order =
         "order = { figure = 'p50', ascending = [{ method = 'a' }, { method = 'b' }, { method = 'c' }] }";
-    let word = |medians: [(u64, u64); 3]| {
+    let finding = |medians: [(u64, u64); 3]| {
         let [a, b, c] = medians;
         decide(
             order,
             &[result("s", vec![series("a", a.0, a.1), series("b", b.0, b.1), series("c", c.0, c.1)])],
         )
-        .word
+        .finding
     };
-    assert_eq!(word([(1000, 0), (1100, 0), (1200, 0)]), Word::Reproduced);
-    assert_eq!(word([(1000, 0), (1100, 0), (1050, 0)]), Word::Refuted);
-    assert_eq!(word([(1000, 500), (1005, 500), (9000, 0)]), Word::Undecided);
+    assert_eq!(finding([(1000, 0), (1100, 0), (1200, 0)]), Finding::Within);
+    assert_eq!(finding([(1000, 0), (1100, 0), (1050, 0)]), Finding::Outside);
+    assert_eq!(finding([(1000, 500), (1005, 500), (9000, 0)]), Finding::Unclear);
 }
 
 #[test]
 fn a_course_is_flat_straight_or_rising() {
-    let word = |shape: &str, medians: [u64; 4]| {
+    let finding = |shape: &str, medians: [u64; 4]| {
         let points = medians.into_iter().zip([1, 2, 3, 4]).map(|(ns, value)| {
             let mut one = series("a", ns, 0);
             one.condition.varied = Some(Varied { name: "filters".to_owned(), value, ..Varied::default() });
@@ -152,15 +206,17 @@ fn a_course_is_flat_straight_or_rising() {
         let course = format!(
             "course = {{ figure = 'p50', of = {{ method = 'a' }}, shape = '{shape}', within = 1.1 }}"
         );
-        decide(&course, &[result("s", points.collect())]).word
+        decide(&course, &[result("s", points.collect())]).finding
     };
-    assert_eq!(word("flat", [1000, 1020, 1010, 1005]), Word::Reproduced);
-    assert_eq!(word("flat", [1000, 1200, 1010, 1005]), Word::Refuted);
-    assert_eq!(word("straight", [1000, 1500, 2000, 2500]), Word::Reproduced);
-    assert_eq!(word("straight", [1000, 1000, 1000, 2500]), Word::Refuted);
-    assert_eq!(word("rising", [1000, 1000, 1500, 2500]), Word::Reproduced);
-    assert_eq!(word("rising", [1000, 900, 1500, 2500]), Word::Refuted);
-    assert_eq!(word("rising", [1000, 1010, 1020, 1030]), Word::Refuted);
+    assert_eq!(finding("flat", [1000, 1020, 1010, 1005]), Finding::Within);
+    assert_eq!(finding("flat", [1000, 1200, 1010, 1005]), Finding::Outside);
+    assert_eq!(finding("straight", [1000, 1500, 2000, 2500]), Finding::Within);
+    assert_eq!(finding("steps", [1000, 1900, 2400, 2900]), Finding::Within, "whatever the first step");
+    assert_eq!(finding("steps", [1000, 1500, 2000, 2800]), Finding::Outside);
+    assert_eq!(finding("straight", [1000, 1000, 1000, 2500]), Finding::Outside);
+    assert_eq!(finding("rising", [1000, 1000, 1500, 2500]), Finding::Within);
+    assert_eq!(finding("rising", [1000, 900, 1500, 2500]), Finding::Outside);
+    assert_eq!(finding("rising", [1000, 1010, 1020, 1030]), Finding::Outside);
 }
 
 #[test]
@@ -174,44 +230,51 @@ fn a_knee_lies_between_two_periods() {
             .collect::<Vec<_>>()
     };
     let decided = |a, b| decide(knee, &[result("s", [sweep("a", a), sweep("b", b)].concat())]);
-    assert_eq!(decided(200_000, 250_000).word, Word::Reproduced);
-    assert_eq!(decided(250_000, 250_000).word, Word::Refuted);
-    assert_eq!(decided(215_000, 250_000).word, Word::Undecided);
+    assert_eq!(decided(200_000, 250_000).finding, Finding::Within);
+    assert_eq!(decided(250_000, 250_000).finding, Finding::Outside);
+    assert_eq!(decided(215_000, 250_000).finding, Finding::Unclear);
     let always = decided(1000, 250_000);
-    assert!(always.word == Word::Undecided && always.found.contains("even at the shortest"), "{always:?}");
+    assert!(
+        always.finding == Finding::Unclear && always.found.contains("even at the shortest"),
+        "{always:?}"
+    );
 }
 
 #[test]
 fn losing_none_is_a_fact_and_a_share_has_an_interval() {
-    let word = |paper: &str, lost| {
+    let finding = |paper: &str, lost| {
         let lost_criterion = format!("lost = {{ of = {{ method = 'a' }}, paper = {paper}, within = 1.5 }}");
-        decide(&lost_criterion, &[result("s", vec![losing("a", 1, lost)])]).word
+        decide(&lost_criterion, &[result("s", vec![losing("a", 1, lost)])]).finding
     };
-    assert_eq!([word("0.0", 0), word("0.0", 1)], [Word::Reproduced, Word::Refuted]);
+    assert_eq!([finding("0.0", 0), finding("0.0", 1)], [Finding::Within, Finding::Outside]);
     assert_eq!(
-        [word("0.3", 300), word("0.3", 600), word("0.3", 450)],
-        [Word::Reproduced, Word::Refuted, Word::Undecided]
+        [finding("0.3", 300), finding("0.3", 600), finding("0.3", 450)],
+        [Finding::Within, Finding::Outside, Finding::Unclear]
     );
 }
 
 #[test]
 fn a_line_through_the_origin_is_near_every_point() {
     let line = "line = { of = { method = 'read' }, within = 1.05 }";
-    let word = |ns: [u64; 3]| {
+    let finding = |ns: [u64; 3]| {
         let points = [1000, 2000, 4000].into_iter().zip(ns).map(|(frames, ns)| [frames, ns]).collect();
         let cost = Some(Cost { points, ..Cost::default() });
-        decide(line, &[result("s", vec![Series { cost_ns: cost, ..series("read", 1, 0) }])]).word
+        decide(line, &[result("s", vec![Series { cost_ns: cost, ..series("read", 1, 0) }])]).finding
     };
-    assert_eq!(word([10_000, 20_000, 40_100]), Word::Reproduced);
-    assert_eq!(word([10_000, 25_000, 40_000]), Word::Refuted);
+    assert_eq!(finding([10_000, 20_000, 40_100]), Finding::Within);
+    assert_eq!(finding([10_000, 25_000, 40_000]), Finding::Outside);
 }
 
 #[test]
 fn a_criterion_that_contradicts_itself_is_refused_with_the_claim_s_name() {
     for (criterion, expected) in [
         ("", "needs one of ratio"),
-        ("cannot = ''", "needs a reason"),
-        ("cannot = 'x'\nlost = { of = {}, paper = 0.0 }", "needs one of ratio"),
+        ("changed = 'x'", "needs one of ratio"),
+        ("lacks = ''", "need a reason"),
+        ("unmeasured = 'x'\nlost = { of = {}, paper = 0.0 }", "a claim with a criterion is measured"),
+        ("lacks = 'x'\nunmeasured = 'y'", "only one of changed"),
+        ("lost = { of = {}, paper = 0.0 }\nkeeps_up = { of = {} }", "several criteria"),
+        ("cannot = 'x'", "is `lacks`"),
         (
             "ratio = { figure = 'p50', of = {}, over = {}, paper = 1.0, within = 0.5 }",
             "within: a factor of at least 1",

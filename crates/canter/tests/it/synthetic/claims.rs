@@ -15,7 +15,7 @@ pub fn write(folder: &Path) {
         fs::write(folder.join(format!("{n}.json")), result.to_string()).expect("a result file");
     }
     names.sort();
-    let verdicts = json!({"verdicts_schema": 1, "results": names, "claims": claims()});
+    let verdicts = json!({"verdicts_schema": 2, "results": names, "claims": claims()});
     fs::write(folder.join("verdicts.json"), verdicts.to_string()).expect("verdicts");
 }
 
@@ -55,6 +55,7 @@ fn claim(name: &str, at: &str, verdict: &str, more: Value) -> Value {
     let mut claim = json!({
         "study": "gateways", "claim": name, "at": at, "says": format!("What the paper says of {name}"),
         "verdict": verdict, "figures": "so and so", "boots": 1,
+        "frames": 1000, "kernels": ["6.12"], "instruments": ["wire"],
     });
     for (key, value) in more.as_object().expect("an object") {
         claim[key] = value.clone();
@@ -71,6 +72,9 @@ fn claims() -> Vec<Value> {
             "plot": number("ratio"),
         })
     };
+    let mut beyond = within(9.0, 2.0, 4.5);
+    beyond["cause"] = "a <b>hash</b>".into();
+    beyond["second"] = json!({"study": "gateways", "agrees": true, "found": "9 µs / 1 µs = 9"});
     let at_least = json!({
         "value": 78.3, "low": 75.6, "high": 81.8, "from": 2.0, "paper": 2.0, "plot": number("ratio"),
     });
@@ -109,27 +113,22 @@ fn claims() -> Vec<Value> {
         }},
     });
     vec![
-        claim("within", "2010, figure 5", "reproduced", within(3.0, 2.0, 4.5)),
-        claim("beyond", "2010, figure 6", "refuted", within(9.0, 2.0, 4.5)),
-        claim("across", "2011, figure 8", "undecided", within(4.4, 2.0, 4.5)),
-        claim("at-least", "2011, figure 8", "reproduced", at_least),
-        claim("none-lost", "2014, figure 4.3", "reproduced", none_lost),
-        claim("some-lost", "2014, figure 4.3", "refuted", some_lost),
-        claim("order", "2014, figure 4.2", "refuted", order),
-        claim("flat", "2011, figure 9", "reproduced", flat),
-        claim("rising", "2011, figure 15", "reproduced", rising),
-        claim("knee", "2014, figure 4.4", "undecided", knee),
-        claim("too-few-boots", "WCCD, table 1", "undecided", json!({"boots": 0})),
-        claim(
-            "cannot",
-            "WCCD, table 2",
-            "not measurable here",
-            json!({"figures": "no <img> & \"such\" card"}),
-        ),
+        claim("within", "2010, figure 5", "holds", within(3.0, 2.0, 4.5)),
+        claim("beyond", "2010, figure 6", "no longer so", beyond),
+        claim("across", "2011, figure 8", "open", within(4.4, 2.0, 4.5)),
+        claim("at-least", "2011, figure 8", "holds", at_least),
+        claim("none-lost", "2014, figure 4.3", "holds", none_lost),
+        claim("some-lost", "2014, figure 4.3", "not by this instrument", some_lost),
+        claim("order", "2014, figure 4.2", "open", order),
+        claim("flat", "2011, figure 9", "holds", flat),
+        claim("rising", "2011, figure 15", "holds", rising),
+        claim("knee", "2014, figure 4.4", "open", knee),
+        claim("too-few-boots", "WCCD, table 1", "open", json!({"boots": 0})),
+        claim("cannot", "WCCD, table 2", "not measured yet", json!({"figures": "no <img> & \"such\" card"})),
         claim(
             "own",
             "my own \"notes\"",
-            "reproduced",
+            "holds",
             json!({"study": "<b>\u{1b}", "says": "<script>alert(1)</script>"}),
         ),
     ]

@@ -3,7 +3,7 @@
 use super::{POINTS, beside_a_line, check_factor, digits};
 use crate::study::claim::{
     evidence::Evidence,
-    outcome::{Outcome, Word},
+    outcome::{Finding, Outcome},
     selector::Selector,
     statistic::Statistic,
 };
@@ -24,11 +24,10 @@ pub struct Course {
     of: Selector,
     shape: Shape,
     /// The factor of the shape. Flat: the largest allowed ratio of the highest to the lowest value. Straight: no value is
-    /// farther from the line than this factor. Rising: the smallest allowed ratio of the last to the first value, and no
-    /// value is below the one before.
+    /// farther from the line than this factor. Steps: no difference of two neighbours, from the second on, is farther from
+    /// the mean difference than this factor. Rising: the smallest allowed ratio of the last to the first value, and no value
+    /// is below the one before.
     within: f64,
-    #[serde(default)]
-    less_floor: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -37,11 +36,16 @@ enum Shape {
     Flat,
     Rising,
     Straight,
+    Steps,
 }
 
 impl Course {
     pub fn check(&self) -> Result<(), String> {
         check_factor("course", self.within)
+    }
+
+    pub fn selectors(&self) -> Vec<Selector> {
+        vec![self.of.clone()]
     }
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
@@ -55,31 +59,46 @@ impl Course {
                 continue;
             }
             let exactly = self.of.at(found.series);
-            let sample = evidence.sample(&exactly, self.statistic, self.less_floor)?;
+            let sample = evidence.sample(&exactly, self.statistic)?;
             boots = boots.min(sample.boots.len());
             points.insert(at, sample.estimate());
         }
-        if points.len() < POINTS {
-            let why = format!("{} values of the varied number; a course needs {POINTS}", points.len());
-            return Err(Outcome::nothing_found(Word::NotMeasurable, why));
+        let needed = if self.shape == Shape::Steps { POINTS + 1 } else { POINTS };
+        if points.len() < needed {
+            let why = format!("{} values of the varied number; this course needs {needed}", points.len());
+            return Err(Outcome::missing(why));
         }
         let points: Vec<(u64, Estimate)> = points.into_iter().collect();
-        let word = match self.shape {
+        let finding = match self.shape {
             Shape::Flat => self.flat(&points),
             Shape::Rising => self.rising(&points),
             Shape::Straight => self.straight(&points),
+            Shape::Steps => self.steps(&points),
         };
         let ((from, first), (to, last)) = (points[0], points[points.len() - 1]);
         let (first, last) = (first.value, last.value);
+        let quantity = self.statistic.quantity();
         let found = format!(
-            "{} at {from}, {} at {to}: {} times, {} points",
-            self.statistic.quantity().in_words(first),
-            self.statistic.quantity().in_words(last),
-            digits(last / first.max(f64::MIN_POSITIVE)),
-            points.len()
+            "{} at {from}, {} at {to}: {}",
+            quantity.in_words(first),
+            quantity.in_words(last),
+            match self.shape {
+                Shape::Steps => {
+                    let steps = differences(&points);
+                    let values = || steps.iter().map(|(_, step)| step.value);
+                    let [least, most] = [values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max)];
+                    format!(
+                        "steps from the second on {} to {}",
+                        quantity.in_words(least),
+                        quantity.in_words(most)
+                    )
+                }
+                Shape::Flat | Shape::Rising | Shape::Straight =>
+                    format!("{} times, {} points", digits(last / first.max(f64::MIN_POSITIVE)), points.len()),
+            }
         );
         let plot = Some(Box::new(self.plot(against, &points)));
-        Ok(Outcome { word, found, estimate: None, bounds: None, paper: None, boots, plot })
+        Ok(Outcome { finding, found, estimate: None, bounds: None, paper: None, boots, plot })
     }
 
     fn plot(&self, against: String, points: &[(u64, Estimate)]) -> Plot {
@@ -105,6 +124,14 @@ impl Course {
                 let allowed = vec![allowed(x1, first.value * self.within, None)];
                 Plot::Course { quantity, statistic, against, lines: line(measured().collect()), allowed }
             }
+            Shape::Steps => {
+                let lines = line(differences(points).iter().map(|&(at, step)| drawn(at, step)).collect());
+                let mean = mean(&differences(points));
+                let band = |at| allowed(at, mean / self.within, Some(mean * self.within));
+                let statistic = format!("increase of the {statistic}");
+                let allowed = vec![band(points[1].0), band(x1)];
+                Plot::Course { quantity, statistic, against, lines, allowed }
+            }
             Shape::Straight => {
                 let on_line = straight((x0, first.value), (x1, last.value));
                 let multiples =
@@ -114,34 +141,52 @@ impl Course {
         }
     }
 
-    fn flat(&self, points: &[(u64, Estimate)]) -> Word {
+    fn flat(&self, points: &[(u64, Estimate)]) -> Finding {
         let by_value = |a: &&(u64, Estimate), b: &&(u64, Estimate)| a.1.value.total_cmp(&b.1.value);
         let (Some(low), Some(high)) = (points.iter().min_by(by_value), points.iter().max_by(by_value)) else {
-            return Word::NotMeasurable;
+            return Finding::Missing;
         };
-        Word::judge(high.1.ratio_to(low.1), [0.0, self.within])
+        Finding::judge(high.1.ratio_to(low.1), [0.0, self.within])
     }
 
-    fn rising(&self, points: &[(u64, Estimate)]) -> Word {
+    fn rising(&self, points: &[(u64, Estimate)]) -> Finding {
         let (first, last) = (points[0].1, points[points.len() - 1].1);
-        let whole = Word::judge(last.ratio_to(first), [self.within, f64::INFINITY]);
+        let whole = Finding::judge(last.ratio_to(first), [self.within, f64::INFINITY]);
         // A step may be level: it refutes only when it surely falls.
         let steps = points.windows(2).map(|pair| match pair[1].1.high < pair[0].1.low {
-            true => Word::Refuted,
-            false => Word::Reproduced,
+            true => Finding::Outside,
+            false => Finding::Within,
         });
         steps.chain([whole]).collect()
     }
 
+    fn steps(&self, points: &[(u64, Estimate)]) -> Finding {
+        let steps = differences(points);
+        let mean = mean(&steps);
+        let bounds = [mean / self.within, mean * self.within];
+        steps.iter().map(|(_, step)| Finding::judge(*step, bounds)).collect()
+    }
+
     /// The verdict on the line from the first point to the last.
-    fn straight(&self, points: &[(u64, Estimate)]) -> Word {
+    fn straight(&self, points: &[(u64, Estimate)]) -> Finding {
         let ((x0, first), (x1, last)) = (points[0], points[points.len() - 1]);
         let on_line = straight((x0, first.value), (x1, last.value));
-        let words = points.iter().map(|&(x, point)| {
-            Word::judge(point.ratio_to(Estimate::exact(on_line(x))), [1.0 / self.within, self.within])
+        let findings = points.iter().map(|&(x, point)| {
+            Finding::judge(point.ratio_to(Estimate::exact(on_line(x))), [1.0 / self.within, self.within])
         });
-        words.collect()
+        findings.collect()
     }
+}
+
+/// The differences of neighbours, at the higher one, without the first. The first step is not like the others: it turns a
+/// way without the varied thing into one with it.
+fn differences(points: &[(u64, Estimate)]) -> Vec<(u64, Estimate)> {
+    let pairs = points.windows(2).skip(1);
+    pairs.map(|pair| (pair[1].0, pair[1].1.minus(pair[0].1))).collect()
+}
+
+fn mean(steps: &[(u64, Estimate)]) -> f64 {
+    steps.iter().map(|(_, step)| step.value).sum::<f64>() / steps.len() as f64
 }
 
 /// The line through two points.

@@ -3,7 +3,7 @@
 use super::{BoundSide, Bounds, digits};
 use crate::study::claim::{
     evidence::Evidence,
-    outcome::{Outcome, Word},
+    outcome::{Finding, Outcome},
     selector::Selector,
 };
 use canter_cli::units;
@@ -42,6 +42,10 @@ impl Knee {
         }
     }
 
+    pub fn selectors(&self) -> Vec<Selector> {
+        vec![self.of.clone(), self.over.on(&self.of)]
+    }
+
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let (of, boots, line) = self.of_one(evidence, &self.of)?;
         let (over, others, other_line) = self.of_one(evidence, &self.over.on(&self.of))?;
@@ -50,7 +54,7 @@ impl Knee {
         let bounds = self.bounds().range();
         let us = |one: Estimate| format!("{}…{} µs", digits(one.low / 1000.0), digits(one.high / 1000.0));
         Ok(Outcome {
-            word: Word::judge(estimate, bounds),
+            finding: Finding::judge(estimate, bounds),
             found: format!("{} / {}", us(of), us(over)),
             estimate: Some(estimate),
             bounds: Some(bounds),
@@ -79,9 +83,7 @@ impl Knee {
         let keeps_up = |[lost, sent]: &[u64; 2]| *lost as f64 <= self.lost * *sent as f64;
         let losing = frames.iter().rev().find(|(_, counts)| !keeps_up(counts)).map(|(period, _)| *period);
         let kept = frames.keys().copied().find(|period| losing.is_none_or(|losing| *period > losing));
-        let undecided = |why: String| {
-            Err(Outcome::nothing_found(Word::Undecided, format!("{}: {why}", evidence.complete(selector))))
-        };
+        let unclear = |why: String| Err(Outcome::unclear(format!("{}: {why}", evidence.complete(selector))));
         match (losing, kept) {
             (Some(losing), Some(kept)) => {
                 let (low, high) = (losing as f64, kept as f64);
@@ -89,11 +91,9 @@ impl Knee {
                 let line = PlotLine { label, points: shares(&frames) };
                 Ok((Estimate { value: (low * high).sqrt(), low, high }, files.len(), line))
             }
-            (None, Some(kept)) => undecided(format!("loses none even at the shortest period, {kept} ns")),
-            (Some(losing), None) => {
-                undecided(format!("loses frames even at the longest period, {losing} ns"))
-            }
-            (None, None) => undecided("no series with a period".to_owned()),
+            (None, Some(kept)) => unclear(format!("loses none even at the shortest period, {kept} ns")),
+            (Some(losing), None) => unclear(format!("loses frames even at the longest period, {losing} ns")),
+            (None, None) => unclear("no series with a period".to_owned()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{POINTS, beside_a_line, check_factor, digits};
 use crate::study::claim::{
     evidence::Evidence,
-    outcome::{Outcome, Word},
+    outcome::{Finding, Outcome},
     selector::Selector,
 };
 use canter_measure::verdicts;
@@ -22,10 +22,12 @@ impl Line {
         check_factor("line", self.within)
     }
 
+    pub fn selectors(&self) -> Vec<Selector> {
+        vec![self.of.clone()]
+    }
+
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
-        let none = |why: &str| {
-            Outcome::nothing_found(Word::NotMeasurable, format!("{}: {why}", evidence.complete(&self.of)))
-        };
+        let none = |why: &str| Outcome::missing(format!("{}: {why}", evidence.complete(&self.of)));
         let found = evidence.all(&self.of)?;
         let mut worst = 1.0_f64;
         let mut count = 0;
@@ -45,7 +47,7 @@ impl Line {
             lines.push(verdicts::PlotLine { label: one.series.method.clone(), points });
         }
         Ok(Outcome {
-            word: if worst <= self.within { Word::Reproduced } else { Word::Refuted },
+            finding: if worst <= self.within { Finding::Within } else { Finding::Outside },
             found: format!(
                 "{count} numbers of frames, at most {} % from the line",
                 digits(100.0 * (worst - 1.0))

@@ -2,7 +2,7 @@
 
 use crate::study::claim::{
     evidence::{Evidence, Sample},
-    outcome::{Outcome, Word},
+    outcome::{Finding, Outcome},
     selector::Selector,
     statistic::Statistic,
 };
@@ -23,8 +23,6 @@ pub struct Order {
     /// The smallest allowed ratio of a series to the one before.
     #[serde(default = "above")]
     apart: f64,
-    #[serde(default)]
-    less_floor: bool,
 }
 
 fn above() -> f64 {
@@ -39,16 +37,20 @@ impl Order {
         }
     }
 
+    pub fn selectors(&self) -> Vec<Selector> {
+        self.ascending.iter().map(|selector| selector.on(&self.of)).collect()
+    }
+
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let samples: Vec<Sample> = self
             .ascending
             .iter()
-            .map(|selector| evidence.sample(&selector.on(&self.of), self.statistic, self.less_floor))
+            .map(|selector| evidence.sample(&selector.on(&self.of), self.statistic))
             .collect::<Result<_, _>>()?;
         let estimates: Vec<_> = samples.iter().map(Sample::estimate).collect();
-        let words = estimates
+        let findings = estimates
             .windows(2)
-            .map(|pair| Word::judge(pair[1].ratio_to(pair[0]), [self.apart, f64::INFINITY]));
+            .map(|pair| Finding::judge(pair[1].ratio_to(pair[0]), [self.apart, f64::INFINITY]));
         let labelled = self.ascending.iter().zip(&estimates);
         let labelled = labelled.map(|(selector, estimate)| Labelled {
             label: selector.to_string(),
@@ -63,7 +65,7 @@ impl Order {
             .map(|(selector, estimate)| format!("{selector} {}", quantity.in_words(estimate.value)))
             .collect();
         Ok(Outcome {
-            word: words.collect(),
+            finding: findings.collect(),
             found: found.join("; "),
             estimate: None,
             bounds: None,

@@ -2,8 +2,8 @@
 
 use super::{BoundSide, Bounds, digits};
 use crate::study::claim::{
-    evidence::{self, Evidence, Sample},
-    outcome::{Outcome, Word},
+    evidence::{self, Evidence, FoundSeries, Sample},
+    outcome::{Finding, Outcome},
     selector::Selector,
     statistic::Statistic,
 };
@@ -13,7 +13,7 @@ use canter_measure::{
 };
 use serde::Deserialize;
 
-/// The ratio of `of`, or of its excess over `less`, to `over`.
+/// The ratio of `of`, or of its excess over `less`, to `over`, or to its excess over `over_less`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
@@ -27,13 +27,12 @@ pub struct Ratio {
     over: Selector,
     /// The properties in which this series differs from `of`.
     less: Option<Selector>,
+    /// The properties in which this series differs from `of`.
+    over_less: Option<Selector>,
     paper: f64,
     within: f64,
     #[serde(default)]
     side: BoundSide,
-    /// Whether the instrument's floor is subtracted from every statistic.
-    #[serde(default)]
-    less_floor: bool,
 }
 
 impl Ratio {
@@ -41,53 +40,77 @@ impl Ratio {
         Bounds { paper: self.paper, within: self.within, side: self.side }
     }
 
+    pub fn selectors(&self) -> Vec<Selector> {
+        let others = [Some(&self.over), self.less.as_ref(), self.over_less.as_ref()].into_iter().flatten();
+        others.map(|other| other.on(&self.of)).chain([self.of.clone()]).collect()
+    }
+
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let over_statistic = self.over_statistic.unwrap_or(self.statistic);
-        let sample = |selector: &Selector, statistic| {
-            evidence.sample(&selector.on(&self.of), statistic, self.less_floor)
-        };
-        let of = sample(&self.of, self.statistic)?;
-        let over = sample(&self.over, over_statistic)?;
-        let less = self.less.as_ref().map(|less| sample(less, self.statistic)).transpose()?;
-        let quotient = |of: Estimate, less: Option<Estimate>, over: Estimate| {
-            less.map_or(of, |less| of.minus(less)).ratio_to(over)
-        };
+        let of = Excess::sample(evidence, &self.of, self.less.as_ref(), &self.of, self.statistic)?;
+        let over = Excess::sample(evidence, &self.over, self.over_less.as_ref(), &self.of, over_statistic)?;
         let each: Vec<_> = of
+            .value
             .boots
             .iter()
-            .flat_map(|(file, of)| {
-                let less = less.as_ref().map(|less| less.beside(*file)[0]);
-                over.beside(*file).into_iter().map(move |over| quotient(*of, less, over))
+            .flat_map(|(file, _)| {
+                let over = over.in_boot(*file);
+                of.in_boot(*file)
+                    .into_iter()
+                    .flat_map(move |of| over.clone().into_iter().map(move |over| of.ratio_to(over)))
             })
             .collect();
-        let mut estimate = evidence::together(&each);
-        if [Some(&of), Some(&over), less.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|sample| !sample.elsewhere.is_empty())
-        {
-            let [of, over] = [&of, &over].map(Sample::estimate);
-            let less = less.as_ref().map_or(Estimate::exact(0.0), Sample::estimate);
-            estimate.low = estimate.low.min((of.low - less.high) / over.high.max(f64::MIN_POSITIVE));
-            estimate.high = estimate.high.max((of.high - less.low) / over.low.max(f64::MIN_POSITIVE));
-        }
-        let parts = [Some(&of), less.as_ref(), Some(&over)].into_iter().flatten();
-        let quantity = self.statistic.quantity();
-        let parts: Vec<_> = parts.map(|sample| quantity.in_words(sample.estimate().value)).collect();
+        let estimate = evidence::together(&each);
         let bounds = self.bounds().range();
-        let found = match parts.as_slice() {
-            [of, less, over] => format!("({of} − {less}) / {over} = {}", digits(estimate.value)),
-            parts => format!("{} = {}", parts.join(" / "), digits(estimate.value)),
-        };
+        let quantity = self.statistic.quantity();
         Ok(Outcome {
-            word: Word::judge(estimate, bounds),
-            found,
+            finding: Finding::judge(estimate, bounds),
+            found: format!(
+                "{} / {} = {}",
+                of.in_words(quantity),
+                over.in_words(quantity),
+                digits(estimate.value)
+            ),
             estimate: Some(estimate),
             bounds: Some(bounds),
             paper: Some(self.paper),
-            boots: of.boots.len().min(over.boots.len()),
+            boots: of.value.boots.len().min(over.value.boots.len()),
             plot: Some(Box::new(Plot::Number { quantity: Quantity::Ratio })),
         })
+    }
+}
+
+/// A statistic of a series, or what it exceeds that of another series by.
+struct Excess {
+    value: Sample,
+    less: Option<Sample>,
+}
+
+impl Excess {
+    fn sample(
+        evidence: &Evidence<'_>,
+        value: &Selector,
+        less: Option<&Selector>,
+        base: &Selector,
+        statistic: Statistic,
+    ) -> Result<Self, Outcome> {
+        let sample = |selector: &Selector| evidence.sample(&selector.on(base), statistic);
+        Ok(Self { value: sample(value)?, less: less.map(sample).transpose()? })
+    }
+
+    /// The estimates that belong to a boot: its own, or those of all boots when that boot has none.
+    fn in_boot(&self, file: usize) -> Vec<Estimate> {
+        let less = self.less.as_ref().map(|less| less.beside(file)[0]);
+        let values = self.value.beside(file).into_iter();
+        values.map(|value| less.map_or(value, |less| value.minus(less))).collect()
+    }
+
+    fn in_words(&self, quantity: Quantity) -> String {
+        let value = quantity.in_words(self.value.estimate().value);
+        match &self.less {
+            None => value,
+            Some(less) => format!("({value} − {})", quantity.in_words(less.estimate().value)),
+        }
     }
 }
 
@@ -104,6 +127,9 @@ impl Sample {
 #[serde(deny_unknown_fields)]
 pub struct LostShare {
     of: Selector,
+    /// A series that must lose none, by the properties in which it differs from `of`: when it loses frames too, the load
+    /// was more than anything here carries, and the loss says nothing of `of`.
+    control: Option<Selector>,
     paper: f64,
     #[serde(default = "exactly")]
     within: f64,
@@ -120,21 +146,35 @@ impl LostShare {
         Bounds { paper: self.paper, within: self.within, side: self.side }
     }
 
+    pub fn selectors(&self) -> Vec<Selector> {
+        let control = self.control.iter().map(|control| control.on(&self.of));
+        control.chain([self.of.clone()]).collect()
+    }
+
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let found = evidence.all(&self.of)?;
-        let lost: u64 = found.iter().map(|one| one.series.ledger.lost.total()).sum();
-        let sent: u64 = found.iter().map(|one| one.series.ledger.sent).sum();
-        let nothing = || Outcome::nothing_found(Word::NotMeasurable, "no frame was sent".to_owned());
+        let [lost, sent] = counts(&found);
+        if let Some(control) = &self.control {
+            let selector = control.on(&self.of);
+            let [control_lost, control_sent] = counts(&evidence.all(&selector)?);
+            if control_lost > 0 {
+                return Err(Outcome::unclear(format!(
+                    "{lost} of {sent} lost, but the control {control} loses {control_lost} of {control_sent} too: \
+                     an overload of the machine"
+                )));
+            }
+        }
+        let nothing = || Outcome::missing("no frame was sent".to_owned());
         let share = statistics::share(lost, sent, Confidence::ONE).ok_or_else(nothing)?;
         let bounds = self.bounds().range();
-        // That none of so many was lost is a fact, and what the paper says of its own frames, too.
-        let word = if self.paper == 0.0 {
-            Word::judge(Estimate::exact(share.value), bounds)
+        // A claim of zero loss is decided by the count, not by an interval.
+        let finding = if self.paper == 0.0 {
+            Finding::judge(Estimate::exact(share.value), bounds)
         } else {
-            Word::judge(share, bounds)
+            Finding::judge(share, bounds)
         };
         Ok(Outcome {
-            word,
+            finding,
             found: format!("{lost} of {sent} lost"),
             estimate: Some(share),
             plot: Some(Box::new(Plot::Number { quantity: Quantity::Share })),
@@ -143,4 +183,11 @@ impl LostShare {
             boots: found.iter().map(|one| one.file).collect::<std::collections::BTreeSet<_>>().len(),
         })
     }
+}
+
+/// The lost and the sent frames of several series.
+fn counts(found: &[FoundSeries<'_>]) -> [u64; 2] {
+    found.iter().fold([0, 0], |[lost, sent], one| {
+        [lost + one.series.ledger.lost.total(), sent + one.series.ledger.sent]
+    })
 }
