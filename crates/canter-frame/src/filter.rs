@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `123:7FF` | frames with `can_id & 7FF == 123 & 7FF` |
 //! | `123~7FF` | all others ([`INVERSE`]) |
+//! | `123`, `12345678` | the data frames of this identifier, standard (3 digits) or extended (8); candump lacks this |
 //! | `12345678:DFFFFFFF` | an identifier of exactly 8 digits is extended: it gets the EFF flag, the mask stays as typed |
 //! | `#FFFFFFFF` | also error frames of these classes (linux/can/error.h) |
 //! | `j` | only frames that match every filter, not any |
@@ -116,6 +117,17 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Reads an identifier without a mask: its data frames only.
+    fn data_frames(text: &str) -> Result<Self, TextError> {
+        match (text.len(), word(text, 0)) {
+            (3, Ok(id @ ..=SFF_MASK)) => Ok(Self { id, mask: SFF_MASK | EFF_FLAG | RTR_FLAG }),
+            (8, Ok(id @ ..=EFF_MASK)) => Ok(Self { id: id | EFF_FLAG, mask: EFF_MASK | EFF_FLAG | RTR_FLAG }),
+            _ => expected(0, Expected::Filter),
+        }
+    }
+}
+
 impl Filters {
     /// Whether a raw socket with these filters would receive the frame.
     ///
@@ -165,9 +177,9 @@ impl FromStr for Filters {
 impl FromStr for Filter {
     type Err = TextError;
 
-    /// Reads `ID:MASK` or `ID~MASK`.
+    /// Reads `ID:MASK`, `ID~MASK` or an identifier of 3 or 8 digits.
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let Some(middle) = text.find([':', '~']) else { return expected(0, Expected::Filter) };
+        let Some(middle) = text.find([':', '~']) else { return Self::data_frames(text) };
         let mut id = word(&text[..middle], 0)?;
         if middle == 8 {
             id |= EFF_FLAG;
@@ -207,7 +219,8 @@ impl FromStr for InterfaceFilters {
             }
         };
         if !is_interface_name(interface) && !interface.starts_with("/dev/") {
-            return expected(0, Expected::Interface);
+            let wrong = |letter: char| letter == '/' || letter.is_ascii_whitespace();
+            return expected(interface.find(wrong).unwrap_or(interface.len().min(15)), Expected::Interface);
         }
         Ok(Self { interface: interface.to_owned(), filters })
     }
@@ -331,6 +344,10 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Filter>().unwrap(), Filter { id, mask }, "{text}");
         }
+        // candump refuses an identifier without a mask.
+        for (text, same) in [("123", "123:C00007FF"), ("12345678", "12345678:DFFFFFFF")] {
+            assert_eq!(text.parse::<Filter>(), same.parse(), "{text}");
+        }
         let all = InterfaceFilters::parse("can0,123:7FF,400~700,#000000FF,J").unwrap();
         assert_eq!((all.interface.as_str(), all.filters.list.len()), ("can0", 2));
         assert_eq!((all.filters.error_mask, all.filters.join), (0xff, true));
@@ -344,7 +361,10 @@ mod tests {
             ("can0,", 5),
             ("can0,x", 5),
             ("can0,j,", 7),
-            ("can0,123", 5),
+            ("can0,12", 5),
+            ("can0,800", 5),
+            ("can0,1234567", 5),
+            ("can0,20000000", 5),
             ("can0,123:", 9),
             ("can0,:7FF", 5),
             ("can0,123:7FG", 11),
@@ -352,13 +372,18 @@ mod tests {
             ("can0,123:7FF,#", 14),
             ("can0,0x123:7FF", 6),
             (",123:7FF", 0),
-            ("an/interface", 0),
+            ("an/interface", 2),
+            ("can0 can1", 4),
+            ("an-interface-too-long", 15),
             ("", 0),
         ] {
             let error = InterfaceFilters::parse(text).expect_err(text);
             assert_eq!(error.position, position, "{text}: {error}");
         }
         let error = InterfaceFilters::parse("can0,x").unwrap_err();
-        assert_eq!(error.to_string(), "position 5: expected a filter: ID:MASK, ID~MASK, #ERRORMASK or j");
+        assert_eq!(
+            error.to_string(),
+            "position 5: expected a filter: 123, 12345678, ID:MASK, ID~MASK, #ERRORMASK or j"
+        );
     }
 }

@@ -80,7 +80,7 @@ impl fmt::Display for Expected {
             Self::StampRange => "a stamp before the year 2554",
             Self::Interface => "an interface name of 1…15 bytes",
             Self::Direction => "R, T or the end of the line",
-            Self::Filter => "a filter: ID:MASK, ID~MASK, #ERRORMASK or j",
+            Self::Filter => "a filter: 123, 12345678, ID:MASK, ID~MASK, #ERRORMASK or j",
             Self::Word => "a hex number below 100000000",
         })
     }

@@ -3,13 +3,11 @@
 //!
 //! `input` → `merge` → `choice` → `Writer` → `report`
 
-mod choice;
 mod report;
-mod time_point;
 
 use crate::{
     format_names,
-    recordings::{Inputs, Merge, Opening},
+    recordings::{Choice, Inputs, Merge, Selection, progress},
 };
 use canter_cli::{
     duration,
@@ -18,17 +16,15 @@ use canter_cli::{
 };
 use canter_formats::{Error, Format, WriteOptions, Writer, Written, Zone};
 use canter_frame::BusId;
-use canter_io::InterfaceFilters;
-use choice::{Choice, Rename};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use report::{Bus, Report};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
 };
 use std::{
-    io::{self, IsTerminal},
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -36,7 +32,6 @@ use std::{
     },
     time::Duration,
 };
-use time_point::TimePoint;
 
 /// Frames between two checks for signals; the progress bar moves then.
 const CHECK_FRAMES: u64 = 1 << 14;
@@ -50,7 +45,7 @@ Examples:
   canter convert drive.pcapng -o drive.blf           also .asc, .mf4 (ASAM bus logging), .csv, .log
   canter convert bus0.log bus1.log -o both.pcapng    merged by stamp
   canter convert drive.blf -o drive.log --interfaces can0=body    channel 1 of a BLF is can0
-  canter convert drive.pcapng -o part.log --from +10m --to +12m --filter can0,123:7FF
+  canter convert drive.pcapng -o part.log --from 10m --to 12m --filter can0,123
   canter convert *.log.zst -o fleet --format parquet --vehicle V17    a data set for DuckDB
   canter convert fleet/vehicle=V17 -o v17.pcapng     all recordings of one vehicle in a data set
   canter convert drive.blf -o - --format log | canplayer vcan0=can0
@@ -71,12 +66,6 @@ pub struct Arguments {
     /// Overwrite an existing file
     #[arg(long)]
     overwrite: bool,
-    /// Skip what is damaged in an input and convert the rest; without it, damage is an error and nothing is written
-    #[arg(long)]
-    salvage: bool,
-    /// Time zone of dates that name none, in ASC, BLF, --from and --to: Europe/Prague, +01:00, local; UTC unless given
-    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
-    zone: Option<Zone>,
     /// In .log and .asc, stamps of 9 digits instead of 6
     #[arg(long)]
     ns: bool,
@@ -86,19 +75,8 @@ pub struct Arguments {
     /// Sort frames whose stamps are out of order by up to this (dumpcap's files: up to 250ms)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     sort: Option<u64>,
-    /// Rename interfaces; --filter uses the new names. Interfaces with the same new name become one bus
-    #[arg(long, value_name = "OLD=NEW,…", value_delimiter = ',')]
-    interfaces: Vec<Rename>,
-    /// Convert only these interfaces, with candump's filters; `any` means all others; repeatable
-    #[arg(long, value_name = "IFACE[,FILTERS]", value_parser = InterfaceFilters::parse)]
-    filter: Vec<InterfaceFilters>,
-    /// Start at this time: +10m after the first frame, 2026-11-22 09:30:00 in --zone, 2026-11-22T08:30:00Z, or seconds
-    /// since 1970
-    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
-    from: Option<TimePoint>,
-    /// End before this time
-    #[arg(long, value_name = "WHEN")]
-    to: Option<TimePoint>,
+    #[command(flatten)]
+    selection: Selection,
     /// The vehicle's name: the first partition of a Parquet data set
     #[arg(long, value_name = "NAME")]
     vehicle: Option<String>,
@@ -107,9 +85,9 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let format = format(&arguments)?;
     let mut report = Report::new(&arguments.output.display().to_string(), format);
-    report.zone = arguments.zone.as_ref().map(Zone::to_string);
-    let opening = Opening { salvage: arguments.salvage, zone: arguments.zone.clone() };
-    let inputs = Inputs::open(&arguments.inputs, opening)?;
+    report.zone = arguments.selection.zone.as_ref().map(Zone::to_string);
+    let choice = Choice::new(&arguments.selection)?;
+    let inputs = Inputs::open(&arguments.inputs, arguments.selection.opening())?;
     common.apply()?;
     let options = WriteOptions {
         format,
@@ -120,9 +98,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         vehicle: arguments.vehicle.clone(),
     };
     let writer = Writer::open(&options).map_err(output_failure)?;
-    let progress = progress(inputs.size(), common);
-    let zone = arguments.zone.clone().unwrap_or_default();
-    let choice = Choice::new(&arguments.interfaces, &arguments.filter, arguments.from, arguments.to, zone);
+    let progress = progress("convert", inputs.size(), common);
     let mut conversion = Conversion {
         merge: Merge::new(inputs, arguments.sort),
         choice,
@@ -133,6 +109,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let done = conversion.run(&progress, &mut report);
     progress.finish_and_clear();
     done?;
+    conversion.choice.check(&conversion.merge, &arguments.inputs)?;
     conversion.close(&mut report, common)
 }
 
@@ -184,20 +161,6 @@ fn output_failure(error: Error) -> Failure {
     Failure::failed(format!("{error}{way_out}"))
 }
 
-/// A progress bar of the inputs' bytes, on a terminal.
-fn progress(size: u64, common: &Common) -> ProgressBar {
-    if common.quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(size);
-    let style = "convert: {bytes} of {total_bytes} {wide_bar} {bytes_per_sec}, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
-}
-
 /// A flag that SIGINT and SIGTERM set. When an input or the disk blocks, so that nothing checks the flag, the program
 /// ends after [`SIGNAL_TIMEOUT`].
 fn watch_signals() -> failure::Result<Arc<AtomicBool>> {
@@ -238,8 +201,9 @@ impl Conversion<'_> {
                     return Err(Failure::new(Exit::Interrupted, message));
                 }
             }
-            let name = |bus| self.merge.name(input, bus);
-            let Some(bus) = self.choice.bus(input, &entry, name) else { continue };
+            let Some(bus) = self.choice.bus(input, &entry, |bus| self.merge.name(input, bus)) else {
+                continue;
+            };
             if bus.index() == self.buses.len() {
                 self.buses.push(Bus::new(self.choice.name(bus)));
                 let name = self.choice.name(bus);

@@ -11,6 +11,7 @@ mod convert;
 mod doctor;
 mod format_names;
 mod generate;
+mod info;
 #[cfg(feature = "lab")]
 #[doc(hidden)]
 pub mod inputs;

@@ -1,6 +1,8 @@
 //! The table of commands, in the order of `canter --help`.
 
-use crate::{analyze, capture, convert, doctor, generate, manual, methods, ping, replay, service, top, wire};
+use crate::{
+    analyze, capture, convert, doctor, generate, info, manual, methods, ping, replay, service, top, wire,
+};
 use canter_cli::program::{Command, Group, arguments};
 #[cfg(feature = "lab")]
 use canter_lab::{lab, meter, report, study};
@@ -41,6 +43,7 @@ pub const COMMANDS: &[Command] = &[
     command!("top", Measure, top),
     command!("generate", Route, generate),
     command!("replay", Record, replay),
+    command!("info", Record, info),
     command!("convert", Record, convert),
     command!("wire", WithoutHardware, wire),
     command!("analyze", WithoutHardware, analyze),

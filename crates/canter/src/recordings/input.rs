@@ -62,6 +62,12 @@ fn open_max() -> usize {
     soft.map_or(OPEN_MAX, |soft| (soft / 2 / DESCRIPTORS).clamp(1, OPEN_MAX))
 }
 
+/// The sort key of a name: numbers at its end count as numbers.
+pub fn natural_order(name: &str) -> (&str, u64, &str) {
+    let word = name.trim_end_matches(|last: char| last.is_ascii_digit());
+    (word, name[word.len()..].parse().unwrap_or(0), name)
+}
+
 impl Inputs {
     /// Opens each input and reads its first frame.
     pub fn open(paths: &[PathBuf], opening: Opening) -> failure::Result<Self> {
@@ -197,6 +203,15 @@ impl Inputs {
         let input = &self.inputs[at];
         let names = input.reader.as_ref().map_or(&input.names[..], Reader::names);
         names.get(bus.index()).map_or("?", String::as_str)
+    }
+
+    /// The names of the buses of all inputs, sorted: can2 before can10.
+    pub fn names(&self) -> Vec<String> {
+        let lists = self.inputs.iter().map(|one| one.reader.as_ref().map_or(&one.names[..], Reader::names));
+        let mut names: Vec<String> = lists.flatten().cloned().collect();
+        names.sort_by(|one, other| natural_order(one).cmp(&natural_order(other)));
+        names.dedup();
+        names
     }
 
     /// Bytes of all inputs.

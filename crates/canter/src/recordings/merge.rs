@@ -113,6 +113,11 @@ impl Merge {
         self.inputs.name(input, bus)
     }
 
+    /// The names of the buses of all recordings, sorted: can2 before can10. Complete when all frames are read.
+    pub fn names(&self) -> Vec<String> {
+        self.inputs.names()
+    }
+
     /// Bytes read from all recordings.
     pub fn bytes(&self) -> u64 {
         self.inputs.bytes()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     pub file: String,
-    format: &'static str,
+    pub format: &'static str,
     pub frames: u64,
     /// Entries that are neither classic nor FD frames.
     pub skipped: BTreeMap<&'static str, u64>,
@@ -39,6 +39,21 @@ impl Outcome {
             cut: reader.cut().map(str::to_owned),
             salvaged: reader.salvaged(),
         }
+    }
+
+    /// Remarks about the recording: where it is cut off, entries that are not frames and what became of them, losses that
+    /// it reports.
+    pub fn remarks(&self, fate: &str) -> Vec<String> {
+        let file = &self.file;
+        let mut remarks = Vec::new();
+        remarks.extend(self.cut.as_ref().map(|cut| format!("{cut}: all frames before were read")));
+        remarks.extend(self.salvaged.as_ref().map(|skipped| format!("salvaged: {skipped}")));
+        remarks.extend(self.skipped.iter().map(|(entry, count)| format!("{file}: {count} {entry}: {fate}")));
+        remarks.extend(self.flawed.iter().map(|(kind, count)| format!("{file}: {count} {kind}")));
+        if self.lost > 0 {
+            remarks.push(format!("{file}: {} frames were lost during the recording", self.lost));
+        }
+        remarks
     }
 
     /// Whether frames are missing, or may not be whole.

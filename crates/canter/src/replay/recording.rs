@@ -49,23 +49,10 @@ impl Recordings {
     /// The names of the buses, and remarks about the files.
     pub fn close(self, zone_given: bool) -> (Vec<String>, Remarks) {
         let outcomes = self.merge.into_inputs().outcomes();
-        let mut notes: Vec<String> = outcomes.iter().flat_map(notes_of).collect();
+        let mut notes: Vec<String> = outcomes.iter().flat_map(|one| one.remarks("not sent")).collect();
         notes.extend(undated(&outcomes).filter(|_| !zone_given));
         (self.buses, Remarks { notes, incomplete: outcomes.iter().any(Outcome::is_doubtful) })
     }
-}
-
-fn notes_of(outcome: &Outcome) -> Vec<String> {
-    let file = &outcome.file;
-    let mut notes = Vec::new();
-    notes.extend(outcome.cut.as_ref().map(|cut| format!("{cut}: all frames before were read")));
-    notes.extend(outcome.salvaged.as_ref().map(|skipped| format!("salvaged: {skipped}")));
-    notes.extend(outcome.skipped.iter().map(|(entry, count)| format!("{file}: {count} {entry}: not sent")));
-    notes.extend(outcome.flawed.iter().map(|(kind, count)| format!("{file}: {count} {kind}")));
-    if outcome.lost > 0 {
-        notes.push(format!("{file}: {} frames were lost during the recording", outcome.lost));
-    }
-    notes
 }
 
 #[cfg(test)]

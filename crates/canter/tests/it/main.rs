@@ -23,6 +23,7 @@ mod formats_page;
 mod gateway;
 mod gateway_pairs;
 mod gateway_wire;
+mod info;
 mod inputs;
 mod lab;
 mod lab_trouble;

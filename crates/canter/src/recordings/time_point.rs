@@ -1,8 +1,11 @@
-//! A point in time on the command line: `+10m` after the first frame, a date, or seconds since 1970.
+//! A point in time on the command line: `10m` after the first frame, a date, or seconds since 1970.
 
 use canter_cli::duration;
 use canter_formats::Zone;
-use jiff::{Timestamp, civil::DateTime};
+use jiff::{
+    Timestamp,
+    civil::{Date, DateTime},
+};
 use std::str::FromStr;
 
 /// A point in time.
@@ -31,19 +34,24 @@ impl FromStr for TimePoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(after) = text.strip_prefix('+') {
-            return duration::parse_ns(after).map(Self::After);
+        let after = text.strip_prefix('+');
+        match duration::parse_ns(after.unwrap_or(text)) {
+            Ok(ns) => return Ok(Self::After(ns)),
+            Err(error) if after.is_some() => return Err(error),
+            Err(_) => {}
         }
         if let Ok(ns) = duration::parse_ns(&format!("{text}s")) {
             return Ok(Self::At(ns));
         }
-        if let Ok(date) = DateTime::strptime("%F %T%.f", text.replacen('T', " ", 1)) {
+        let local = text.replacen('T', " ", 1);
+        let date = DateTime::strptime("%F %T%.f", &local).or_else(|_| DateTime::strptime("%F %H:%M", &local));
+        if let Ok(date) = date.or_else(|_| Date::strptime("%F", text).map(|date| date.at(0, 0, 0, 0))) {
             return Ok(Self::Local(date));
         }
         let date = text.parse::<Timestamp>().ok();
         date.and_then(|date| u64::try_from(date.as_nanosecond()).ok()).map(Self::At).ok_or_else(|| {
             format!(
-                "{text:?} is not a time (+10m after the first frame, 2026-11-22 09:30:00 in --zone, \
+                "{text:?} is not a time (10m after the first frame, 2026-11-22 09:30:00 in --zone, \
                  2026-11-22T08:30:00Z, 1795336200.5)"
             )
         })
@@ -56,7 +64,13 @@ mod tests {
 
     #[test]
     fn a_time_is_read_in_four_ways() {
-        assert_eq!("+1.5s".parse(), Ok(TimePoint::After(1_500_000_000)));
+        for text in ["+1.5s", "1.5s", "1500ms"] {
+            assert_eq!(text.parse(), Ok(TimePoint::After(1_500_000_000)), "{text}");
+        }
+        for text in ["2023-11-14", "2023-11-14 00:00", "2023-11-14 00:00:00"] {
+            let time: TimePoint = text.parse().unwrap();
+            assert_eq!(time.ns(0, &Zone::default()), 1_699_920_000_000_000_000, "{text}");
+        }
         assert_eq!("1700000000.25".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
         assert_eq!("2023-11-14T22:13:20.25Z".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
         assert_eq!("2023-11-14T23:13:20.25+01:00".parse(), Ok(TimePoint::At(1_700_000_000_250_000_000)));
@@ -66,7 +80,7 @@ mod tests {
             assert_eq!(time.ns(0, &zone), 1_700_000_000_250_000_000, "{text}");
             assert_eq!(time.ns(0, &Zone::default()), 1_700_003_600_250_000_000, "{text}");
         }
-        for text in ["", "+", "+5", "yesterday", "1970", "-5", "2023-11-14", "1969-01-01T00:00:00Z"] {
+        for text in ["", "+", "+5", "yesterday", "1970", "-5", "1969-01-01T00:00:00Z"] {
             let read = text.parse::<TimePoint>();
             assert!(read.is_err() || text == "1970", "{text}: {read:?}");
         }
