@@ -293,6 +293,15 @@ target/vblf: target/python
 	tar -xf $@/vblf-*.tar.gz -C $@ --strip-components=1
 	touch $@
 
+# Databases of signals: opendbc's, and those in the tests of cantools' source distribution.
+target/databases: target/python
+	rm -rf $@ && mkdir -p $@
+	target/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary cantools -d $@ \
+	  $$(grep -E '^(cantools|opendbc)==' tests/requirements.txt)
+	tar -xf $@/cantools-*.tar.gz -C $@
+	target/python/bin/python -m zipfile -e $@/opendbc-*.whl $@/opendbc
+	touch $@
+
 # SECONDS of fuzzing for each reader of recordings, rule files and so on, or for READER only; fuzz/README.md has more.
 fuzz:
 	$(MAKE) setup PACKAGES=g++

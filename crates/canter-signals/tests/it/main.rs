@@ -1,0 +1,6 @@
+//! All integration tests of this crate in one executable. The first line of each module states the machine that it needs.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod cantools;
+mod databases;
+mod payloads;
