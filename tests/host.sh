@@ -1,7 +1,7 @@
 #!/bin/sh
 # tests/host.sh SUITE CANTER FOLDER: the lab on a host with another release of Debian (SUITE: trixie). Makes a chroot of its
 # packages in FOLDER, once, and boots guests from there by CANTER, a built program: the cards, the FD cards, whose driver is
-# built from Debian's sources, and canwire, which is built from the program's own. Needs root and mmdebstrap.
+# built from Debian's sources, canwire, which is built from the program's own, and kernels of other suites. Needs root and mmdebstrap.
 set -eu
 suite=$1 canter=$(realpath "$2")
 mkdir -p "$3"
@@ -38,8 +38,10 @@ cards
 expect "the cards" "$(canter lab -- sh cards)" "can1 123 [1] 11"
 expect "the FD cards" "$(canter lab --fd-cards 1 -- ip link set can5 type can bitrate 500000 dbitrate 2000000 fd on && echo on)" on
 expect canwire "$(canter lab --bus wire --clock virtual -- sh -c 'ip link set wcan0 up type can bitrate 500000 && echo up')" up
-canter lab --kernel 6.1 -- true 2> refusal && { echo "6.1: there is one here" >&2; exit 1; }
-grep -q 'kernel 6.1: apt offers no package .*offered: .*6.12' refusal || { cat refusal >&2; exit 1; }
+expect "another suite's kernel" "$(canter lab --kernel 6.1 -- uname -r | cut -d. -f1,2)" 6.1
+expect "a newer kernel with canwire" "$(canter lab --kernel 7.3 --bus wire -- 'uname -r | cut -d. -f1,2')" 7.3
+canter lab --kernel 9.9 -- true 2> refusal && { echo "9.9: there is one here" >&2; exit 1; }
+grep -q 'kernel 9.9: not offered (offered: 6.1, .*7.3' refusal || { cat refusal >&2; exit 1; }
 canter lab --clean | grep -q '^removed .* MB: /root/.cache/canter$'
 echo "well"
 end

@@ -74,7 +74,8 @@ The exit code is the command's, or 125 when the lab itself failed.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Kernel: 6.12, 6.1, 6.12-rt, 6.1-rt, or a folder with an extracted package or a build tree
+    /// Kernel: a series (6.12, 6.1-rt, 7.3), or a folder with extracted packages or a build tree; list: prints what
+    /// there is
     #[arg(long, value_name = "KERNEL", default_value = "6.12")]
     kernel: String,
     /// Architecture; another than the host's has its own Debian root, and the current folder of the host
@@ -128,7 +129,7 @@ pub struct Arguments {
     #[arg(long, exclusive = true)]
     clean: bool,
     /// The command and its arguments
-    #[arg(last = true, required = true)]
+    #[arg(last = true, required_unless_present = "kernel")]
     command: Vec<String>,
 }
 
@@ -196,10 +197,23 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     if arguments.clean {
         return clean();
     }
+    if arguments.kernel == LIST {
+        return list(&arguments, common);
+    }
     let command = arguments.command.clone();
     let ended = machine(arguments, common).run(&command)?;
     // The command's own code, which may be any: beyond what `Exit` can say.
     std::process::exit(ended.code().into());
+}
+
+/// The value of `--kernel` that prints the kernels.
+const LIST: &str = "list";
+
+/// `canter lab --kernel list`.
+fn list(arguments: &Arguments, common: &Common) -> Result {
+    let cache = cache::Cache::open(None)?;
+    kernel::print_list(arguments.arch, &cache, &progress::Progress::new(common.quiet))?;
+    Ok(Exit::Done)
 }
 
 /// `canter lab --clean`.
@@ -214,7 +228,13 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
     let modules = &arguments.modules.0;
     let built = arguments.fd_cards > 0 || !modules.is_empty();
     let of_host = built || arguments.systemd || arguments.accel == Accel::Kvm;
+    let lists = arguments.kernel == LIST;
     let rules = [
+        (
+            !lists && !arguments.clean && arguments.command.is_empty(),
+            "no COMMAND (-- COMMAND, or --kernel list)",
+        ),
+        (lists && !arguments.command.is_empty(), "--kernel list prints the kernels and runs no command"),
         (
             arguments.shift.is_some() && arguments.clock == Clock::Real,
             "--shift is for --clock virtual: in the real clock instructions take what they take",

@@ -1,6 +1,16 @@
-//! Packages of the host's own apt configuration: found by pattern, downloaded, extracted, never installed.
+//! Packages by apt: found by pattern, downloaded, extracted, never installed. `offers` lists the kernels that an apt
+//! offers, `suites` is the apt of Debian's other suites, and `state` keeps the lists of an apt that is not the host's.
 
-use super::{arch::Arch, cache::Entry, lab_failure, progress::Progress};
+pub mod offers;
+pub mod state;
+pub mod suites;
+
+use super::{
+    arch::Arch,
+    cache::{Cache, Entry},
+    lab_failure,
+    progress::Progress,
+};
 use canter_cli::failure::Result;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -28,12 +38,6 @@ impl Series {
 
     pub fn name(&self) -> String {
         format!("{}{}", self.version, if self.realtime { "-rt" } else { "" })
-    }
-
-    /// The pattern of this series' package names, for messages.
-    fn pattern(&self) -> String {
-        let realtime = if self.realtime { "-rt" } else { "" };
-        format!("linux-image-{}.*{realtime}-{}", self.version, self.arch.debian())
     }
 }
 
@@ -71,15 +75,22 @@ impl Image {
     }
 
     pub fn package(&self) -> String {
-        format!("linux-image-{}", self.release)
+        self.part("image")
     }
 
-    /// The additional packages with the kernel's modules. The second of Ubuntu's two may be missing.
-    pub fn modules(&self) -> Vec<String> {
-        if !UBUNTU.iter().any(|flavour| self.release.ends_with(flavour)) {
-            return Vec::new();
-        }
-        ["modules", "modules-extra"].map(|part| format!("linux-{part}-{}", self.release)).to_vec()
+    /// All numbers of the version, to sort by.
+    pub fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// The package `linux-PART-RELEASE`.
+    fn part(&self, part: &str) -> String {
+        format!("linux-{part}-{}", self.release)
+    }
+
+    /// Whether the kernel is one of Ubuntu's.
+    fn is_ubuntus(&self) -> bool {
+        UBUNTU.iter().any(|flavour| self.release.ends_with(flavour))
     }
 }
 
@@ -131,35 +142,30 @@ impl Apt {
     }
 }
 
-/// The newest image of a series that apt can download.
-pub fn newest_image(apt: &Apt, series: &Series) -> Result<Image> {
-    let names = names(apt, "linux-image-")?;
-    let images = select(names.lines(), series);
-    match images.iter().find(|image| is_offered(apt, &image.package())) {
-        Some(image) => Ok(image.clone()),
-        None => Err(lab_failure(format!(
-            "kernel {}: apt offers no package matching {} (apt-get update first? offered: {})",
-            series.name(),
-            series.pattern(),
-            offered(&names)
-        ))),
-    }
-}
-
-/// The series that apt knows, for the error message about an unknown series.
-fn offered(names: &str) -> String {
-    let mut images: Vec<_> = names.lines().filter_map(Image::parse).collect();
-    images.sort_by_key(|image| (image.numbers[..2].to_vec(), image.series.realtime));
-    let mut series: Vec<_> = images.iter().map(|image| image.series.name()).collect();
-    let mut seen = std::collections::HashSet::new();
-    series.retain(|name| seen.insert(name.clone()));
-    if series.is_empty() { "none".to_owned() } else { series.join(", ") }
-}
-
 /// All package names that begin with `prefix`.
 fn names(apt: &Apt, prefix: &str) -> Result<String> {
     let output = apt.run("apt-cache", &["pkgnames", prefix], Path::new("/"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The host's apt if it offers the package, else that of Debian's other suites.
+pub fn with_package(package: &str, cache: &Cache, progress: &Progress) -> Result<Apt> {
+    if is_offered(&HOST, package) {
+        return Ok(HOST);
+    }
+    let state = suites::state(Arch::default())?;
+    let mut other = state.open(cache, progress)?;
+    if !is_offered(&other, package) {
+        drop(other); // otherwise its lists are in use
+        let _renewed = state.renew(cache, progress)?;
+        other = state.open(cache, progress)?;
+    }
+    if is_offered(&other, package) {
+        return Ok(other);
+    }
+    Err(lab_failure(format!(
+        "{package}: not offered, neither by this host's suites nor by Debian's other ones"
+    )))
 }
 
 /// Whether the package can be downloaded: `pkgnames` also lists packages that others only mention.
@@ -173,8 +179,8 @@ fn has_candidate(policy: &str) -> bool {
 }
 
 /// What a package depends on, alternatives included.
-pub fn depends(package: &str) -> Result<Vec<String>> {
-    let output = run("apt-cache", &["depends", package], Path::new("/"))?;
+pub fn depends(apt: &Apt, package: &str) -> Result<Vec<String>> {
+    let output = apt.run("apt-cache", &["depends", package], Path::new("/"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text
         .lines()
@@ -288,7 +294,7 @@ mod tests {
         linux-image-6.8.1-1015-realtime\nlinux-image-6.8.0-1010-aws\nlinux-image-unsigned-6.8.0-31-generic-dbgsym\n";
 
     #[test]
-    fn ubuntus_kernels_are_those_for_everyone_and_come_in_three_packages() {
+    fn ubuntus_kernels_are_those_for_everyone() {
         for (name, release) in [
             ("6.8", Some("6.8.0-106-generic")),
             ("6.11", Some("6.11.0-29-generic")),
@@ -299,12 +305,10 @@ mod tests {
             let first = select(UBUNTU_NAMES.lines(), &series).into_iter().next();
             assert_eq!(first.map(|image| image.release).as_deref(), release, "{name}");
         }
-        assert_eq!(offered(UBUNTU_NAMES), "6.8, 6.8-rt, 6.11");
         let image = Image::parse("linux-image-6.8.0-31-generic").unwrap();
         assert_eq!(image.package(), "linux-image-6.8.0-31-generic");
-        let modules = ["linux-modules-6.8.0-31-generic", "linux-modules-extra-6.8.0-31-generic"];
-        assert_eq!(image.modules(), modules);
-        assert!(Image::parse("linux-image-6.12.117+deb12-rt-amd64").unwrap().modules().is_empty());
+        assert!(image.is_ubuntus());
+        assert!(!Image::parse("linux-image-6.12.117+deb12-rt-amd64").unwrap().is_ubuntus());
     }
 
     #[test]
@@ -316,13 +320,6 @@ mod tests {
             found.iter().map(|image| image.release.as_str()).collect::<Vec<_>>(),
             ["6.12.94+deb12-arm64"]
         );
-        assert_eq!(series.pattern(), "linux-image-6.12.*-arm64");
-    }
-
-    #[test]
-    fn every_offered_series_is_listed_once_in_order() {
-        assert_eq!(offered(NAMES), "6.1, 6.1-rt, 6.12, 6.12-rt, 6.17");
-        assert_eq!(offered("bash\n"), "none");
     }
 
     #[test]

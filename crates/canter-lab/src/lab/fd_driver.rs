@@ -62,7 +62,8 @@ fn package(series: &str) -> String {
 fn source(series: &str, cache: &Cache, progress: &Progress) -> Result<Entry> {
     let package = package(series);
     cache.entry(&format!("sources/ctucanfd-{series}"), progress, |new| {
-        let deb = apt::download(&apt::HOST, &package, new, progress)?;
+        let apt = apt::with_package(&package, cache, progress)?;
+        let deb = apt::download(&apt, &package, new, progress)?;
         let _step = progress.step(&format!("extracting {FOLDER} from {package}"));
         unpack(&deb, &package, new)?;
         fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))

@@ -2,7 +2,7 @@
 //! sources, extracted, never installed and never configured. Enough for a shell, `ip`, can-utils and our tests.
 
 use super::{
-    apt::Apt,
+    apt::{Apt, state::State},
     arch::Arch,
     cache::{Cache, Entry},
     lab_failure,
@@ -38,40 +38,8 @@ const JOINED: &[&str] = &["bin", "lib", "sbin"];
 
 /// The apt of another architecture, with a state of its own and the host's sources.
 pub fn apt(arch: Arch, cache: &Cache, progress: &Progress) -> Result<Apt> {
-    let name = format!("apt/{}", arch.debian());
-    let state = cache.entry(&name, progress, |new| {
-        let _step = progress.step(&format!("updating apt's lists for {}", arch.debian()));
-        for below in ["state/lists/partial", "cache/archives/partial"] {
-            fs::create_dir_all(new.join(below)).map_err(|e| failed(new, "create", e))?;
-        }
-        fs::write(new.join("status"), "").map_err(|e| failed(new, "write", e))?;
-        Apt::of(configure(arch, new)?).run("apt-get", &["update", "-q"], new)?;
-        // Of another folder; and apt itself writes its indexes again.
-        for index in [CONFIGURATION, "cache/pkgcache.bin", "cache/srcpkgcache.bin"] {
-            let _ = fs::remove_file(new.join(index));
-        }
-        Ok(())
-    })?;
-    Ok(Apt::of(configure(arch, state.path())?).with(state))
-}
-
-const CONFIGURATION: &str = "apt.conf";
-
-/// Writes the configuration, which names its own folder, unless it exists.
-fn configure(arch: Arch, folder: &Path) -> Result<PathBuf> {
-    let (file, text) = (folder.join(CONFIGURATION), configuration(arch, folder));
-    if fs::read_to_string(&file).ok().as_ref() != Some(&text) {
-        fs::write(&file, text).map_err(|e| failed(&file, "write", e))?;
-    }
-    Ok(file)
-}
-
-fn configuration(arch: Arch, folder: &Path) -> String {
-    let (arch, folder) = (arch.debian(), folder.display());
-    format!(
-        "APT::Architecture \"{arch}\";\nAPT::Architectures {{ \"{arch}\"; }};\nAPT::Sandbox::User \"root\";\n\
-         Dir::State \"{folder}/state\";\nDir::State::status \"{folder}/status\";\nDir::Cache \"{folder}/cache\";\n"
-    )
+    let name = arch.debian().to_owned();
+    State { lists: name.clone(), name, arch, sources: None }.open(cache, progress)
 }
 
 fn failed(path: &Path, step: &str, error: std::io::Error) -> canter_cli::failure::Failure {

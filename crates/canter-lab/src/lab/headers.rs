@@ -1,5 +1,9 @@
 //! The header packages of a Debian kernel, extracted into the cache, to build modules against. Installing them would
-//! also install the matching kernel image and an initramfs.
+//! also install the matching kernel image and an initramfs. Those of another Debian release need its libc and its compiler:
+//! `host_tools` and `compiler` adapt them to the host.
+
+mod compiler;
+mod host_tools;
 
 use super::{
     apt,
@@ -23,16 +27,16 @@ fn find(release: &str, cache: &Cache, progress: &Progress) -> Result<Entry> {
     }
     let package = package(release);
     cache.entry(&format!("headers/{release}"), progress, |new| {
-        if !apt::is_offered(&apt::HOST, &package) {
-            return Err(lab_failure(format!("{package}: not offered by apt (apt-get update first?)")));
-        }
-        let parts = apt::depends(&package)?;
+        let apt = apt::with_package(&package, cache, progress)?;
+        let parts = apt::depends(&apt, &package)?;
         let parts =
-            parts.iter().filter(|n| n.starts_with("linux-headers-") || n.starts_with("linux-kbuild-"));
-        for name in parts.chain([&package]) {
-            apt::extract(&apt::HOST, name, new, progress)?;
+            parts.iter().filter(|n| n.starts_with("linux-headers-") || n.starts_with(host_tools::PACKAGE));
+        for name in parts.clone().chain([&package]) {
+            apt::extract(&apt, name, new, progress)?;
         }
         let folder = new.join("usr/src").join(&package);
+        host_tools::adapt(&apt, &parts.collect::<Vec<_>>(), new, progress)?;
+        compiler::adapt(&folder)?;
         // vmlinux serves only for the modules' type information (BTF), which needs pahole; the lab does not use it.
         let _ = fs::remove_file(folder.join("vmlinux"));
         relocate(&folder.join("Makefile"))
@@ -61,13 +65,22 @@ pub fn build(
     make(&build, source, settings)
 }
 
-/// Makes the packages' one absolute path, `include /usr/src/linux-headers-…-common/Makefile`, relative to
-/// the Makefile, so that a cache can be moved.
+/// Makes the packages' absolute paths (`include /usr/src/linux-headers-…-common/Makefile`, and since 6.19
+/// `KBUILD_OUTPUT=/usr/src/linux-headers-…`) relative to the Makefile, so that a cache can be moved.
 fn relocate(makefile: &Path) -> Result<()> {
     let wrong = |e: std::io::Error| lab_failure(format!("{}: {e}", makefile.display()));
     let text = fs::read_to_string(makefile).map_err(wrong)?;
-    let beside = "include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../";
-    fs::write(makefile, text.replace("include /usr/src/", beside)).map_err(wrong)
+    fs::write(makefile, relocated(&text)).map_err(wrong)
+}
+
+fn relocated(makefile: &str) -> String {
+    const BESIDE: &str = "$(dir $(realpath $(lastword $(MAKEFILE_LIST))))../";
+    let lines = makefile.lines().map(|line| {
+        line.replace("include /usr/src/", &format!("include {BESIDE}"))
+            // At once: the last of the files that make reads is another one later.
+            .replace("KBUILD_OUTPUT=/usr/src/", &format!("KBUILD_OUTPUT := {BESIDE}"))
+    });
+    lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
 fn has_space(path: &Path) -> bool {
@@ -105,6 +118,17 @@ fn make(build: &Path, source: &Path, settings: &[&str]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_names_no_absolute_folder_any_more() {
+        for makefile in [
+            "include /usr/src/linux-headers-6.12-common/Makefile\n",
+            "KBUILD_OUTPUT=/usr/src/linux-headers-7.3-amd64\ninclude /usr/src/linux-headers-7.3-common/Makefile\n",
+        ] {
+            let text = relocated(makefile);
+            assert!(!text.contains("/usr/src") && text.lines().count() == makefile.lines().count(), "{text}");
+        }
+    }
 
     #[test]
     fn a_path_with_a_space_is_refused_with_the_way_out() {

@@ -1,12 +1,16 @@
 //! The kernel that the lab boots: from apt by series, or a tree by path.
 
+mod catalog;
+mod debian;
 mod installed;
 
-use super::apt::{self, Image, Series};
+pub use catalog::print as print_list;
+
+use super::apt::Series;
 use super::{
     arch::Arch,
     cache::{Cache, Entry},
-    foreign, lab_failure, modprobe,
+    lab_failure, modprobe,
     modprobe::Index,
     programs,
     progress::Progress,
@@ -58,7 +62,7 @@ pub fn find(name: &str, arch: Arch, cache: &Cache, progress: &Progress) -> Resul
     match Series::parse(name, arch) {
         // A machine of another architecture needs Debian's packages anyway.
         Some(series) if programs::find(programs::APT).is_some() || !arch.is_host() => {
-            from_apt(&series, cache, progress)
+            debian::find(&series, cache, progress)
         }
         Some(series) => installed::find(Path::new("/"), &series, cache, progress),
         None if !arch.is_host() => {
@@ -75,58 +79,6 @@ pub fn find(name: &str, arch: Arch, cache: &Cache, progress: &Progress) -> Resul
     }
 }
 
-/// The newest kernel of the series in the cache; if there is none, downloads apt's newest.
-fn from_apt(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kernel> {
-    let apt = if series.arch.is_host() { apt::HOST } else { foreign::apt(series.arch, cache, progress)? };
-    let image = match cached(series, cache) {
-        Some(image) => image,
-        None => apt::newest_image(&apt, series)?,
-    };
-    let tree = cache.entry(&format!("kernels/{}", image.package()), progress, |new| {
-        apt::extract(&apt, &image.package(), new, progress)?;
-        for package in image.modules().iter().filter(|package| apt::is_offered(&apt, package)) {
-            apt::extract(&apt, package, new, progress)?;
-        }
-        complete_package(new, &image.release, series.arch)
-    })?;
-    let at = tree.path();
-    let index = Index::read(&at.join("lib/modules").join(&image.release))?;
-    let image_path = at.join(if series.arch.unpacks() { "boot/vmlinux" } else { "boot/vmlinuz" });
-    let key = key(&image_path);
-    let modules = Some(at.join("lib/modules"));
-    let (release, extra_modules) = (image.release, vec![]);
-    let in_use = vec![tree];
-    Ok(Kernel { release, image: image_path, modules, index, extra_modules, build_tree: None, key, in_use })
-}
-
-/// The newest kernel of a series in the cache.
-fn cached(series: &Series, cache: &Cache) -> Option<Image> {
-    let entries = fs::read_dir(cache.path("kernels")).ok()?.flatten();
-    let names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    apt::select(names.iter().map(String::as_str), series).into_iter().next()
-}
-
-/// Adds the uncompressed kernel and the index of its modules, which a package lacks and a boot needs.
-fn complete_package(tree: &Path, release: &str, arch: Arch) -> Result<()> {
-    join_lib(tree).map_err(|e| lab_failure(format!("{}: lib: {e}", tree.display())))?;
-    let packed = format!("vmlinuz-{release}");
-    if arch.unpacks() {
-        vmlinux::extract(&tree.join("boot").join(packed), &tree.join("boot/vmlinux"))?;
-    } else {
-        std::os::unix::fs::symlink(packed, tree.join("boot/vmlinuz"))
-            .map_err(|e| lab_failure(format!("{}: boot: {e}", tree.display())))?;
-    }
-    modprobe::index(&programs::path(programs::DEPMOD), tree, release)
-}
-
-/// Links lib to usr/lib in newer packages: depmod and modprobe search below lib.
-fn join_lib(tree: &Path) -> std::io::Result<()> {
-    if !tree.join("lib").exists() && tree.join("usr/lib/modules").exists() {
-        std::os::unix::fs::symlink("usr/lib", tree.join("lib"))?;
-    }
-    Ok(())
-}
-
 fn from_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     if tree.join(Arch::default().built_image()).exists() {
         return from_build_tree(tree, cache, progress);
@@ -134,30 +86,36 @@ fn from_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> 
     from_package_tree(tree, cache, progress)
 }
 
-/// The kernel in a tree made by `dpkg-deb -x linux-image-….deb TREE`.
+/// The kernel in a tree made by `dpkg-deb -x linux-image-….deb TREE`, since 6.19.14 of linux-binary, -modules and -base.
 fn from_package_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     let wrong = |reason: &str| lab_failure(format!("kernel {}: {reason}", tree.display()));
-    let bzimage = first_file(&tree.join("boot"), "vmlinuz").ok_or_else(|| {
+    let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
+    let modules = modules.into_iter().find(|folder| folder.is_dir());
+    let in_boot = first_file(&tree.join("boot"), "vmlinuz");
+    let named = in_boot.as_ref().and_then(|file| file.file_name()?.to_str()?.strip_prefix("vmlinuz-"));
+    let release = modules.as_ref().and_then(|modules| match named {
+        Some(release) if modules.join(release).is_dir() => Some(release.to_owned()),
+        _ => only_folder(modules),
+    });
+    let beside =
+        |name| Some(modules.as_ref()?.join(release.as_ref()?).join(name)).filter(|file| file.exists());
+    let image = in_boot.clone().or_else(|| beside("vmlinuz")).ok_or_else(|| {
         wrong(
-            "neither a package tree (boot/vmlinuz-…, lib/modules/) nor a build tree (arch/x86/boot/bzImage, on \
-             arm64 arch/arm64/boot/Image)",
+            "neither a package tree (boot/vmlinuz-… or lib/modules/…/vmlinuz) nor a build tree \
+             (arch/x86/boot/bzImage, on arm64 arch/arm64/boot/Image)",
         )
     })?;
-    let modules = ["lib/modules", "usr/lib/modules"].map(|folder| tree.join(folder));
-    let modules =
-        modules.into_iter().find(|folder| folder.is_dir()).ok_or_else(|| wrong("no folder lib/modules"))?;
-    let named = bzimage.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("vmlinuz-"));
-    let release = match named.filter(|release| modules.join(release).is_dir()) {
-        Some(release) => release.to_owned(),
-        None => only_folder(&modules).ok_or_else(|| wrong("not exactly one kernel in lib/modules"))?,
-    };
-    if modules.starts_with(tree.join("usr")) {
-        modprobe::index(&programs::path(programs::DEPMOD), &tree.join("usr"), &release)?;
-    } else {
-        modprobe::index(&programs::path(programs::DEPMOD), tree, &release)?;
+    let modules = modules.as_ref().ok_or_else(|| wrong("no folder lib/modules"))?;
+    let release = release.as_ref().ok_or_else(|| wrong("not exactly one kernel in lib/modules"))?;
+    if beside("modules.builtin").is_none() {
+        return Err(wrong(&format!(
+            "no modules.builtin (extract linux-base-{release} and linux-modules-{release} too)"
+        )));
     }
-    let config = tree.join(format!("boot/config-{release}"));
-    let packed = Packed { release, image: bzimage, config, modules };
+    let root = if modules.starts_with(tree.join("usr")) { &tree.join("usr") } else { tree };
+    modprobe::index(&programs::path(programs::DEPMOD), root, release)?;
+    let config = beside("config").unwrap_or_else(|| tree.join(format!("boot/config-{release}")));
+    let packed = Packed { release: release.clone(), image, config, modules: modules.clone() };
     packed.unpack(cache, progress)
 }
 
@@ -286,15 +244,24 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_in_the_cache_is_taken_without_asking_apt() {
+    fn a_tree_of_separate_packages_has_its_kernel_beside_its_modules() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["linux-image-6.12.9+deb12-amd64", "linux-image-6.12.117+deb12-amd64", ".new-x"] {
-            fs::create_dir_all(folder.path().join("kernels").join(name)).unwrap();
+        let at = folder.path().join("usr/lib/modules/7.3.4");
+        fs::create_dir_all(&at).unwrap();
+        for (name, content) in [
+            ("vmlinuz", ""),
+            ("config", "# CONFIG_PVH is not set\n"),
+            ("modules.dep", "kernel/net/can/can.ko:\n"),
+        ] {
+            fs::write(at.join(name), content).unwrap();
         }
-        let cache = Cache::at(folder.path());
-        let image = cached(&Series::parse("6.12", Arch::Amd64).unwrap(), &cache).unwrap();
-        assert_eq!(image.release, "6.12.117+deb12-amd64");
-        assert_eq!(cached(&Series::parse("6.12-rt", Arch::Amd64).unwrap(), &cache), None);
+        let find = || from_tree(folder.path(), &Cache::at(folder.path()), &Progress::new(true));
+        let failure = find().unwrap_err();
+        assert!(failure.message.contains("extract linux-base-7.3.4"), "{failure}");
+        fs::write(at.join("modules.builtin"), "").unwrap();
+        let kernel = find().unwrap();
+        assert_eq!((kernel.release.as_str(), kernel.image), ("7.3.4", at.join("vmlinuz")));
+        assert!(kernel.index.has("can"));
     }
 
     #[test]

@@ -35,9 +35,14 @@ pub const ALWAYS: &[Program] = &[BUSYBOX, DEPMOD, XZ, ZSTD, SETPRIV];
 
 /// A program's path, also in folders that are often only in root's PATH.
 pub fn find(program: Program) -> Option<PathBuf> {
+    in_path(program.name)
+}
+
+/// The path of a program by its name.
+pub fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders.map(|folder| folder.join(program.name)).find(|file| file.is_file())
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// The path of a program that `require` has found.

@@ -26,6 +26,7 @@ mod gateway_wire;
 mod info;
 mod inputs;
 mod lab;
+mod lab_kernels;
 mod lab_trouble;
 mod layers;
 mod manual;

@@ -28,6 +28,16 @@ pub fn find(root: &Path, series: &Series, cache: &Cache, progress: &Progress) ->
     Ok(Kernel { build_tree: build.join("Makefile").exists().then_some(build), ..kernel })
 }
 
+/// The series of the installed kernels.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir("/lib/modules").into_iter().flatten().flatten();
+    let releases = entries.filter(|entry| entry.path().join("vmlinuz").exists());
+    let mut names: Vec<_> = releases.filter_map(|entry| name(entry.file_name().to_str()?)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// The newest release of a series: `6.12.7-200.fc41.x86_64` of 6.12.
 fn newest<'a>(releases: &'a [String], series: &Series) -> Option<&'a String> {
     let of_series = |release: &&String| name(release).as_deref() == Some(&*series.name());
