@@ -12,6 +12,7 @@ pub mod event;
 pub mod file;
 pub(crate) mod inbox;
 pub mod map;
+pub mod marker;
 pub mod poll;
 pub mod ports;
 pub mod process;

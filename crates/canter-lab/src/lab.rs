@@ -3,6 +3,7 @@
 //! can have, `initramfs` and the scripts in `guest/` bring the command there, `guest` and `streams` carry its streams
 //! and its exit code back.
 
+mod analyzer;
 mod apt;
 mod arch;
 mod bare_metal;
@@ -63,6 +64,7 @@ Examples:
   canter lab --bare-metal -- canter methods
   canter lab --fd-cards 2 --net -- ./test.sh 'with an argument'
   canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
+  canter lab --analyzer --clock virtual -- './measure.sh'   with canter latency --instrument analyzer
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
   canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
@@ -116,6 +118,9 @@ pub struct Arguments {
     /// Boot, even if this machine was saved after an earlier boot
     #[arg(long)]
     boot: bool,
+    /// Let `canter latency --instrument analyzer` and --stages see every instruction of the guest (--clock virtual)
+    #[arg(long)]
+    analyzer: bool,
     /// Add this to the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
@@ -243,6 +248,14 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             arguments.accel == Accel::Kvm && arguments.clock == Clock::Virtual,
             "--accel kvm cannot count instructions: the virtual clock is --accel tcg",
         ),
+        (
+            arguments.analyzer && arguments.clock == Clock::Real,
+            "--analyzer needs --clock virtual, in which processors take turns and instructions are time",
+        ),
+        (
+            arguments.analyzer && (arguments.arch != Arch::Amd64 || !arguments.arch.is_host()),
+            "--analyzer: needs an x86-64 host and guest",
+        ),
         (arguments.timeout == 0, "--timeout 0: the guest would never start"),
         (
             modules.iter().any(|chosen| chosen.cards_needed() > arguments.cards),
@@ -281,6 +294,7 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         shares: arguments.share,
         accel: arguments.accel,
         saved: (!arguments.boot).then_some(0),
+        analyzer: arguments.analyzer,
         append: arguments.append,
         timeout: Duration::from_nanos(arguments.timeout),
         console: arguments.console,

@@ -5,6 +5,7 @@
 #[macro_use(eprintln, print, println)]
 extern crate canter_cli;
 
+mod analyzer;
 pub mod lab;
 pub mod meter;
 pub mod report;

@@ -1,5 +1,6 @@
 //! Instruments: what a frame costs, and how late it is.
 
+mod analyzed;
 mod cards;
 pub(crate) mod experiment;
 pub(crate) mod instrument;

@@ -16,6 +16,7 @@ mod numbers;
 mod page;
 mod profiles;
 mod ranking;
+mod stages;
 mod strips;
 mod summary;
 mod sweep;
@@ -77,6 +78,11 @@ pub struct Arguments {
 /// standard output is a terminal.
 pub(crate) fn summary(result: &ResultFile) -> String {
     summary::of(&Numbers::of(result), table::DRAWINGS, Ink::for_stdout())
+}
+
+/// The accounts of the frames' ways in a result; empty without any.
+pub(crate) fn stages(result: &ResultFile) -> String {
+    stages::text(result, Ink::for_stdout())
 }
 
 /// The page of all results, with the verdicts on the papers' claims, if there are any.

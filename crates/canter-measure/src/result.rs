@@ -167,6 +167,9 @@ pub struct Series {
     /// The instrument's floor, measured by a null test; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub floor_ns: Option<u64>,
+    /// What the instructions of the frames' ways were executed for; `None` without the analyzer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stages: Option<Stages>,
     /// Whether the virtual wires kept their time; `None` without wires.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wire: Option<WireKept>,
@@ -195,7 +198,12 @@ impl Series {
     /// The contradiction in the numbers, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);
-        self.ledger.fault().or(latency).or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
+        let stages = self.stages.as_ref().and_then(Stages::fault);
+        self.ledger
+            .fault()
+            .or(latency)
+            .or(stages)
+            .or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 
     /// The reason why the series decides nothing, if more than one in 1000 frames were late.
@@ -248,6 +256,46 @@ pub struct Varied {
     pub unit: String,
     /// The number itself, in `unit`.
     pub value: u64,
+}
+
+/// The account of the frames' ways: each ns belongs to one stage, so the sums are exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stages {
+    /// The number of frames in the account.
+    pub frames: u64,
+    /// The latency of the median frame, exact to the ns.
+    pub median_frame_ns: u64,
+    /// The latencies of all frames, summed up.
+    pub total_ns: u64,
+    /// Every stage.
+    pub stages: Vec<Stage>,
+}
+
+/// A stage of the frames' ways.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The stage's name: `soft interrupt`.
+    pub name: String,
+    /// The stage's time on the way of the median frame.
+    pub median_frame_ns: u64,
+    /// The stage's time on the ways of all frames.
+    pub total_ns: u64,
+}
+
+impl Stages {
+    /// The time of a stage on the way of the median frame; 0 without such a stage.
+    pub fn median_frame_ns_of(&self, name: &str) -> u64 {
+        self.stages.iter().find(|stage| stage.name == name).map_or(0, |stage| stage.median_frame_ns)
+    }
+
+    fn fault(&self) -> Option<String> {
+        let sum = |part: fn(&Stage) -> u64| {
+            self.stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(part(stage)))
+        };
+        let sums = [sum(|stage| stage.median_frame_ns), sum(|stage| stage.total_ns)];
+        let whole = [self.median_frame_ns, self.total_ns];
+        (sums != whole).then(|| format!("its stages take {sums:?} ns, its frames {whole:?} ns"))
+    }
 }
 
 /// How well both virtual wires of a measurement kept their time.

@@ -1,6 +1,7 @@
 //! One boot: QEMU, what the guest reports on its control port, and the ways in which a boot can end.
 
 use super::{
+    analyzer::Loaded,
     cache::Cache,
     lab_failure,
     machine::{Ended, Machine},
@@ -49,6 +50,7 @@ pub struct Boot<'a> {
     pub shares: &'a [PathBuf],
     pub root: &'a Path,
     pub read_only: &'a [(&'static str, PathBuf)],
+    pub analyzer: Option<&'a Loaded>,
     /// A fresh folder for sockets and logs.
     pub folder: &'a Path,
     pub console: &'a Path,
@@ -89,6 +91,7 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
         shares: boot.shares,
         root: boot.root,
         read_only: boot.read_only,
+        analyzer: boot.analyzer,
     };
     let listeners = topology::PORTS.map(|name| listen(&boot.folder.join(name)));
     let listeners: Vec<_> = listeners.into_iter().collect::<Result<_, _>>()?;

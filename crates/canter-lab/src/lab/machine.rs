@@ -56,6 +56,8 @@ pub struct Machine {
     /// The number of the saved machine to restore; machines of different numbers are saved from separate boots. `None`: a
     /// boot of its own.
     pub saved: Option<u32>,
+    /// Whether QEMU loads the analyzer's plugin.
+    pub analyzer: bool,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Timeout of one boot, from its start to the end of the command.
@@ -82,6 +84,7 @@ impl Default for Machine {
             shares: Vec::new(),
             accel: Accel::Auto,
             saved: Some(0),
+            analyzer: false,
             append: Vec::new(),
             timeout: Duration::from_secs(600),
             console: None,

@@ -2,6 +2,7 @@
 //! fails before the command begins.
 
 use super::{
+    analyzer::{self, Built},
     apt,
     arch::{self, Arch},
     cache::{Cache, Entry},
@@ -76,6 +77,8 @@ impl Machine {
         };
         let root = foreign.as_ref().map_or(Path::new("/"), Entry::path);
         let read_only = self.read_only(&kernel, progress);
+        let qemu_version = qemu_version(self.arch)?;
+        let analyzer = analyzer::build(self, &qemu_version, &cache, progress)?;
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
         let run = Run {
@@ -86,7 +89,8 @@ impl Machine {
             read_only: &read_only,
             folder: folder.path(),
             token: &token().map_err(|e| lab_failure(format!("random number: {e}")))?,
-            qemu_version: &qemu_version(self.arch)?,
+            qemu_version: &qemu_version,
+            analyzer: analyzer.as_ref(),
             signals,
         };
         let key = kvm::Key { qemu_version: run.qemu_version, kernel: &kernel };
@@ -125,6 +129,7 @@ struct Run<'a> {
     folder: &'a Path,
     token: &'a str,
     qemu_version: &'a str,
+    analyzer: Option<&'a Built>,
     signals: &'a Signals,
 }
 
@@ -216,6 +221,7 @@ impl Run<'_> {
         };
         fs::write(&initramfs, first_files)
             .map_err(|e| lab_failure(format!("{}: {e}", initramfs.display())))?;
+        let analyzer = self.analyzer.map(|built| built.with_folder(&folder)).transpose()?;
         let console = match &machine.console {
             Some(file) => std::path::absolute(file).unwrap_or_else(|_| file.clone()),
             None => folder.join("console"),
@@ -230,6 +236,7 @@ impl Run<'_> {
             shares: &here.shares,
             root: self.root,
             read_only: self.read_only,
+            analyzer: analyzer.as_ref(),
             folder: &folder,
             console: &console,
             token,

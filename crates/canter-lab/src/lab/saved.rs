@@ -3,6 +3,7 @@
 //! differs between commands (shares, environment, time of day) reaches the guest afterwards.
 
 use super::{
+    analyzer::Loaded,
     cache::{Cache, Entry, MACHINES, Reservation},
     initramfs,
     kernel::{self, Extra, Kernel},
@@ -81,6 +82,7 @@ impl Description {
 /// QEMU's arguments without the paths that differ between commands.
 fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String> {
     let any = Path::new("any");
+    let loaded = Loaded { plugin: any.to_owned(), folder: any.to_owned() };
     let paths = Paths {
         kernel: any,
         initramfs: any,
@@ -89,6 +91,7 @@ fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String
         shares: &vec![any.to_owned(); shares],
         root: any,
         read_only: &[],
+        analyzer: machine.analyzer.then_some(&loaded),
     };
     topology::qemu_arguments(machine, &paths, qemu_version)
 }
@@ -172,6 +175,7 @@ mod tests {
             Machine { net: true, ..machine() },
             Machine { append: vec!["threadirqs".to_owned()], ..machine() },
             Machine { saved: Some(1), ..machine() },
+            Machine { analyzer: true, ..machine() },
             Machine { modules: vec![module("canchar", "virtual,3")], ..machine() },
             Machine { modules: vec![module("canchar", "virtual,4")], ..machine() },
         ];

@@ -1,6 +1,7 @@
 //! The machine as QEMU's arguments: the slot, bus and interrupt line of each card.
 
 use super::{
+    analyzer::Loaded,
     arch::Arch,
     machine::{Accel, Clock, Machine},
 };
@@ -49,6 +50,8 @@ pub struct Paths<'a> {
     pub root: &'a Path,
     /// Folders that the guest mounts read-only, by their tags.
     pub read_only: &'a [(&'static str, PathBuf)],
+    /// The analyzer's plugin and its folder.
+    pub analyzer: Option<&'a Loaded>,
 }
 
 /// The virtio-serial ports in the order of their numbers, 1 to 5: `/dev/vport0p1` and so on.
@@ -121,6 +124,11 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
     for (tag, folder) in paths.read_only {
         share(&mut list, tag, folder, true);
     }
+    if let Some(Loaded { plugin, folder }) = paths.analyzer {
+        let [file, shared] = [plugin, folder].map(|path| escaped(path));
+        list.pair("-plugin", format!("file={file},folder={shared},shift={}", machine.shift));
+        share(&mut list, ANALYZER_TAG, folder, false);
+    }
     for (number, folder) in paths.shares.iter().enumerate() {
         share(&mut list, &share_tag(number), folder, false);
     }
@@ -147,6 +155,9 @@ fn network(list: &mut Arguments) {
         list.pair("-device", format!("e1000,netdev=net{number},bus=bridge,addr={slot:#x}"));
     }
 }
+
+/// The tag by which the guest mounts the analyzer's folder.
+pub const ANALYZER_TAG: &str = "analyzer";
 
 /// The tag by which the guest mounts a shared folder.
 pub fn share_tag(number: usize) -> String {
@@ -188,6 +199,7 @@ mod tests {
     use super::*;
 
     fn arguments(machine: &Machine) -> String {
+        let loaded = Loaded { plugin: "/c/a.so".into(), folder: "/t/analyzer".into() };
         let paths = Paths {
             kernel: Path::new("/k/vmlinux"),
             initramfs: Path::new("/t/initramfs"),
@@ -196,6 +208,7 @@ mod tests {
             shares: &["/home/a,b".into(), "/srv".into()],
             root: Path::new("/"),
             read_only: &[("modules", "/k/lib/modules".into())],
+            analyzer: machine.analyzer.then_some(&loaded),
         };
         qemu_arguments(machine, &paths, "7.2.22").join(" ")
     }
@@ -229,6 +242,10 @@ mod tests {
             (Machine { arch: Arch::Arm64, ..base() }, "-accel tcg,thread=multi -cpu cortex-a53"),
             (Machine { arch: Arch::Arm64, ..base() }, "console=ttyAMA0"),
             (base(), "readonly=on,path=/k/lib/modules -device virtio-9p-pci,fsdev=modules,mount_tag=modules"),
+            (
+                Machine { analyzer: true, ..virtual_(3) },
+                "-plugin file=/c/a.so,folder=/t/analyzer,shift=3 -fsdev local,id=analyzer",
+            ),
             (Machine { fd_cards: 2, ..base() }, "ctucan_pci,canbus0=A,canbus1=B,addr=0x9"),
             (Machine { net: true, ..base() }, "e1000,netdev=net1,bus=bridge,addr=0x2"),
             (base(), "kvaser_pci,canbus=B,addr=0x1a"),

@@ -53,6 +53,9 @@ pub struct Setup {
     /// Measure each run time of this card's interrupt handler instead of latencies (--instrument probe)
     #[arg(long, value_name = "CARD")]
     pub handler: Option<String>,
+    /// The process of the gateway, whose code is the gateway's own (--instrument analyzer).
+    #[arg(skip)]
+    pub gateway: Option<u32>,
     /// What sends and stamps. With wire, --send and --routed are buses or their nodes; with probe, cards or their
     /// interfaces
     #[arg(long, value_enum, default_value_t = InstrumentName::Socket)]
@@ -85,6 +88,8 @@ pub enum InstrumentName {
     Wire,
     /// Two SJA1000 cards (canprobe): a timer interrupt sends, the other card's interrupt handler stamps
     Probe,
+    /// The lab's analyzer (canter lab --analyzer): outside of the machine, without a floor
+    Analyzer,
 }
 
 /// Whether a frame takes time on a bus.

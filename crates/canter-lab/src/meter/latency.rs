@@ -2,7 +2,7 @@
 //! and on the routed bus; the latency is the difference, minus the frame's duration on the routed bus.
 
 use super::{
-    instrument::Setup,
+    instrument::{InstrumentName, Setup},
     sweep::{self, Campaign, Sweep},
     through::Through,
 };
@@ -27,6 +27,7 @@ Examples:
   canter latency --send can0 --routed can2 --traffic period --sweep 160us..120us
   canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method all --first-loss
   canter latency --instrument probe --send can0 --routed can2  stamps by the interrupt handlers of two cards
+  canter latency --instrument analyzer --send can0 --routed can2 --through can3,can4 --stages   in canter lab --analyzer
 Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it.")]
 pub struct Arguments {
     #[command(flatten)]
@@ -42,11 +43,17 @@ pub struct Arguments {
     /// Search for the longest period at which frames are lost, starting at the bus's limit
     #[arg(long)]
     first_loss: bool,
+    /// Print what the instructions of a frame's way are executed for (--instrument analyzer)
+    #[arg(long)]
+    stages: bool,
 }
 
 /// Runs `canter latency`.
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let Arguments { setup, name, through, sweep, first_loss } = &arguments;
+    let Arguments { setup, name, through, sweep, first_loss, stages } = &arguments;
+    if *stages && setup.instrument != InstrumentName::Analyzer {
+        return Err(Failure::new(Exit::Usage, "--stages: needs --instrument analyzer"));
+    }
     let varies = sweep.is_some() || *first_loss;
     sweep::refuse_traffic(setup, varies)?;
     common.apply()?; // a gateway that canter starts inherits priority and processor
@@ -61,12 +68,16 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     if common.shows_table() {
         let text = if varies { sweep::table(&result.series) } else { report::summary(&result) };
         print!("{text}");
+        if *stages {
+            print!("{}", report::stages(&result));
+        }
         let wires = result.series.iter().filter_map(|series| series.wire.as_ref());
         wires.filter(|wire| !varies || !wire.kept_time()).for_each(|wire| println!("{wire}"));
         result.series.iter().filter_map(Series::lateness).for_each(|late| println!("{late}"));
         if let [only] = &result.series[..]
             && let (None, Some(floor_ns)) = (&only.wire, only.floor_ns)
             && !setup.null
+            && floor_ns > 0
         {
             println!("floor: the instrument adds {:.1} µs to each latency", units::us(floor_ns));
         }

@@ -1,6 +1,7 @@
 //! A measurement: opens the instrument, runs the experiment, and accounts for every frame.
 
 use super::{
+    analyzed::Analyzed,
     cards::Cards,
     experiment::Arrival,
     instrument::{Instrument, InstrumentName, Setup, Silence},
@@ -66,6 +67,7 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
         InstrumentName::Socket => Box::new(Interfaces::find(setup)?),
         InstrumentName::Wire => Box::new(Buses::find(setup)?),
         InstrumentName::Probe => Box::new(Cards::find(setup)?),
+        InstrumentName::Analyzer => Box::new(Analyzed::find(setup)?),
     })
 }
 

@@ -140,9 +140,14 @@ fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
     let takes_time = match setup.wire_time {
         WireTime::Yes => true,
         WireTime::No => false,
-        WireTime::Auto => is_controller(routed) && !emulated_without_time(routed),
+        WireTime::Auto => takes_time(routed),
     };
     (takes_time && !setup.null).then(|| rates(routed))
+}
+
+/// Whether a frame takes time on the interface's bus.
+pub(super) fn takes_time(interface: &Interface) -> bool {
+    is_controller(interface) && !emulated_without_time(interface)
 }
 
 /// Whether the interface has a bus with a bit rate.
@@ -159,7 +164,7 @@ fn emulated_without_time(interface: &Interface) -> bool {
 }
 
 /// The bit rates of an interface; 1 Mbit/s if it has none, so that a load in per cent is defined.
-fn rates(interface: &Interface) -> BitRate {
+pub(super) fn rates(interface: &Interface) -> BitRate {
     let nominal = interface.bitrate().unwrap_or(1_000_000);
     BitRate { nominal, data: interface.data_bitrate().unwrap_or(nominal) }
 }

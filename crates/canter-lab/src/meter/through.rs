@@ -139,7 +139,8 @@ fn measure(
         _ => vec![Interface::find(from)?, Interface::find(to)?],
     };
     let stop = interrupt_flag()?;
-    let measured = measurement::measure(setup, common, &ends.iter().collect::<Vec<_>>(), &stop);
+    let setup = Setup { gateway: Some(gateway.process_id()), ..setup.clone() };
+    let measured = measurement::measure(&setup, common, &ends.iter().collect::<Vec<_>>(), &stop);
     let account = gateway.stop()?;
     let mut measured = measured?;
     if let Some(why) = &measured.silent {

@@ -186,6 +186,7 @@ impl Bed {
             null: no_gateway,
             wire_time: WireTime::Auto,
             instrument: self.instrument,
+            gateway: None,
             timeline: plan.timeline,
             handler: plan.handler.and_then(|end| Some(end.card(self.gateways.as_ref()?).to_owned())),
         })

@@ -71,6 +71,11 @@ impl Gateway {
         }
     }
 
+    /// The number of its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Ends it and reads its account. Returns an error if the gateway failed.
     pub fn stop(mut self) -> Result<Account> {
         let method = self.method.clone();

@@ -1,6 +1,8 @@
 //! All integration tests of this crate in one executable. The first line of each module states the machine that it needs.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod analyzer;
+mod analyzer_cost;
 mod bare_metal;
 mod canchar;
 mod canchar_drivers;

@@ -1,0 +1,24 @@
+//! Marker instructions for a program outside the machine, such as the lab's analyzer: no-operations with a number. A processor
+//! ignores them, and an emulator's plugin sees them. Each is one instruction, on x86-64 only.
+
+/// A number that no other program is expected to use, with room for a byte.
+#[cfg(target_arch = "x86_64")]
+const MARKER: i32 = 0x4341_4e00;
+
+/// Whether programs on this machine have marker instructions.
+pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
+
+/// Executes the marker instruction with this number.
+#[inline(always)]
+pub fn mark<const NUMBER: u8>() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: Intel's manual, NOP: "performs no operation"; "the multi-byte NOP does not alter the content of a register and will
+    // not issue a memory operation".
+    unsafe {
+        std::arch::asm!(
+            "nop dword ptr [rax + {number}]",
+            number = const MARKER + NUMBER as i32,
+            options(nostack, preserves_flags)
+        );
+    }
+}

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The analyzer: a plugin of QEMU that sees every instruction of the guest and costs the guest none.
+ *
+ * A program in the guest asks by marker instructions (no-operations with a number), and by files in
+ * a folder that it shares with the plugin:
+ *
+ *   LOAD    read `request`: the functions of the kernel with their classes and marks, and the
+ *           address ranges of user programs. Translate all code anew; then write `ready`.
+ *   OPEN    begin a window: count instructions by class and by function, and keep events.
+ *   FRAME   an event of the program itself.
+ *   CLOSE   end the window and write `result.N`; N counts the windows since LOAD.
+ *
+ * Whose instruction is it? The plugin follows calls and returns by the functions' addresses: a
+ * block at a function's start is a call, a block inside a function further down the stack is a
+ * return. An instruction belongs to the class of the innermost function that has one, so a shared
+ * function counts for its caller. Each task has a stack; the address of the first push after a
+ * switch tells which. It requires the virtual clock, where processors take turns.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+enum marker { LOAD = 1, OPEN, FRAME, CLOSE };
+/* Classes, in the order of analyzer::account in the lab's sources; 0 is the caller's. */
+enum { CALLERS, SYSTEM_CALL = 7, INSTRUMENT = 10, IDLE = 11, CLASSES };
+/* Flags of functions. */
+enum {
+	ASIDE = 1,	/* not on behalf of the task: interrupts, soft interrupts */
+	SWITCHES = 2,	/* its first push is on the stack of the task that begins to run */
+	ENTERS = 4,	/* its first push is on the stack of the task that calls the kernel */
+	FAULTS = 8,	/* the instruction before it was not executed, and will be repeated */
+	BEGINS = 16,	/* a new task begins here */
+};
+/* Marks of the plugin's own events. */
+enum { MARK_FRAME = 0, MARK_CLOCK = 0xffff };
+
+#define PROCESSORS 64
+#define FRAMES 96
+#define STACK_BYTES 0x4000ull
+#define EVENTS_MAX (1u << 18)
+#define KERNEL 0x8000000000000000ull
+/* nopl number(%rax), with the marker in the lowest byte of the number */
+#define MARKER 0x43414e00u
+#define QEMU_CLOCK_VIRTUAL 1
+
+struct function {
+	uint64_t address;
+	uint16_t mark;
+	uint8_t class;
+	uint8_t flags;
+	uint64_t count;
+};
+
+struct range {
+	uint64_t start, end;
+	uint8_t class;
+};
+
+/* A block of instructions that QEMU has translated. */
+struct block {
+	uint64_t address;
+	uint64_t count;
+	int32_t function;	/* -1: of a user program, or unknown */
+	uint8_t class;		/* of a user program */
+	bool user, starts, halts;
+};
+
+struct frame {
+	int32_t function;
+	uint8_t class;
+	bool aside;
+};
+
+struct task {
+	uint64_t stack;
+	struct frame frames[FRAMES];
+	uint16_t depth;
+	uint8_t owner;		/* the class of its user program; 0: unknown */
+};
+
+struct processor {
+	struct task *task;
+	struct task unknown;
+	struct block *last;
+	uint8_t class;		/* of the instructions since `last` began */
+	uint8_t user;		/* the class of the last user program */
+	bool halted;
+};
+
+struct event {
+	uint64_t time_ns;
+	uint64_t counts[CLASSES];
+	uint64_t idle_ns;
+	uint32_t cpu, mark;
+};
+
+static qemu_plugin_id_t self;
+static const char *folder;
+static unsigned int shift;
+static int64_t (*clock_ns)(int type);
+
+static struct function *functions;
+static size_t functions_count;
+static struct range *ranges;
+static size_t ranges_count;
+static bool loaded;
+
+/* Blocks by their addresses, and tasks by their stacks: open addressing, the sizes powers of two. */
+static struct block **blocks;
+static size_t blocks_size, blocks_count;
+#define TASKS 4096
+static struct task *tasks[TASKS];
+
+static struct processor processors[PROCESSORS];
+static struct processor *running;
+static bool counting;
+static unsigned int window;
+
+static uint64_t aborted;	/* instructions that were counted and not executed */
+static uint64_t seen;		/* executed() at the last block */
+static uint64_t counts[CLASSES];
+static uint64_t idle_ns, drift_ns, deepest, overflown;
+static uint64_t base_ns, base_count;
+static bool based;		/* `base_ns` is exact */
+static struct event *events;
+static size_t events_count, events_size;
+
+#if API == 1
+static uint64_t counter;
+#else
+static qemu_plugin_u64 counter;
+#endif
+
+EXPORTED int qemu_plugin_version = API;
+
+static uint64_t executed(void)
+{
+#if API == 1
+	return counter - aborted;
+#else
+	return qemu_plugin_u64_sum(counter) - aborted;
+#endif
+}
+
+static void count_instruction(struct qemu_plugin_insn *insn)
+{
+#if API == 1
+	qemu_plugin_register_vcpu_insn_exec_inline(insn, ADD_U64, &counter, 1);
+#else
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, ADD_U64, counter, 1);
+#endif
+}
+
+/* The first eight bytes of an instruction, filled with zeros. */
+static uint64_t instruction_bytes(const struct qemu_plugin_insn *insn)
+{
+	size_t size = qemu_plugin_insn_size(insn);
+	uint64_t bytes = 0;
+
+	if (size > sizeof(bytes))
+		size = sizeof(bytes);
+#if API < 3
+	memcpy(&bytes, qemu_plugin_insn_data(insn), size);
+#else
+	qemu_plugin_insn_data(insn, &bytes, size);
+#endif
+	return bytes;
+}
+
+static bool is_push(uint64_t bytes)
+{
+	uint8_t first = bytes & 0xff, second = bytes >> 8 & 0xff;
+
+	return (first & 0xf8) == 0x50 || first == 0x6a || first == 0x68 ||
+	       (first == 0x41 && (second & 0xf8) == 0x50);
+}
+
+/* Files appear complete: they are written under another name. */
+static FILE *begin_file(const char *name)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/.%s", folder, name);
+	return fopen(path, "w");
+}
+
+static void end_file(FILE *file, const char *name)
+{
+	char from[4096], to[4096];
+
+	snprintf(from, sizeof(from), "%s/.%s", folder, name);
+	snprintf(to, sizeof(to), "%s/%s", folder, name);
+	if (fclose(file) == 0)
+		rename(from, to);
+}
+
+static void report(const char *name, const char *format, ...)
+{
+	FILE *file = begin_file(name);
+	va_list list;
+
+	if (!file)
+		return;
+	va_start(list, format);
+	vfprintf(file, format, list);
+	va_end(list);
+	end_file(file, name);
+}
+
+/* The last function at or before an address; -1: none. */
+static int32_t function_at(uint64_t address)
+{
+	size_t low = 0, high = functions_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (functions[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (int32_t)low - 1;
+}
+
+static uint8_t user_class(uint64_t address)
+{
+	uint8_t others = INSTRUMENT;
+
+	for (size_t i = 0; i < ranges_count; i++) {
+		if (address >= ranges[i].start && address < ranges[i].end)
+			return ranges[i].class;
+		if (ranges[i].start == 0 && ranges[i].end == 0)
+			others = ranges[i].class;
+	}
+	return others;
+}
+
+static size_t hash(uint64_t key)
+{
+	return (key * 0x9e3779b97f4a7c15ull) >> 20;
+}
+
+static void enlarge_blocks(void)
+{
+	struct block **old = blocks;
+	size_t size = blocks_size;
+
+	blocks_size = size ? size * 2 : 1 << 16;
+	blocks = calloc(blocks_size, sizeof(*blocks));
+	for (size_t i = 0; i < size; i++) {
+		size_t at;
+
+		if (!old[i])
+			continue;
+		for (at = hash(old[i]->address); blocks[at % blocks_size]; at++)
+			;
+		blocks[at % blocks_size] = old[i];
+	}
+	free(old);
+}
+
+static struct block *block_at(uint64_t address)
+{
+	struct block *block;
+	size_t at;
+
+	if (blocks_count * 2 >= blocks_size)
+		enlarge_blocks();
+	for (at = hash(address); blocks[at % blocks_size]; at++)
+		if (blocks[at % blocks_size]->address == address)
+			return blocks[at % blocks_size];
+	block = calloc(1, sizeof(*block));
+	block->address = address;
+	block->user = address < KERNEL;
+	block->function = block->user ? -1 : function_at(address);
+	block->class = block->user ? user_class(address) : CALLERS;
+	block->starts = block->function >= 0 && functions[block->function].address == address;
+	blocks[at % blocks_size] = block;
+	blocks_count++;
+	return block;
+}
+
+static struct task *task_with(uint64_t stack)
+{
+	size_t at = hash(stack), tries;
+
+	for (tries = 0; tries < TASKS && tasks[at % TASKS]; tries++, at++)
+		if (tasks[at % TASKS]->stack == stack)
+			return tasks[at % TASKS];
+	if (tries == TASKS)
+		return NULL;
+	tasks[at % TASKS] = calloc(1, sizeof(struct task));
+	tasks[at % TASKS]->stack = stack;
+	return tasks[at % TASKS];
+}
+
+/*
+ * QEMU's virtual clock without the instructions of the current turn: exact at the first block of a
+ * turn, as after a halt. QEMU allows a processor to read its clock at few instructions only, so it
+ * must not know that a processor asks.
+ */
+static uint64_t turn_ns(void)
+{
+	void **current = dlsym(RTLD_DEFAULT, "current_cpu");
+	void *processor = *current;
+	uint64_t now_ns;
+
+	*current = NULL;
+	now_ns = clock_ns(QEMU_CLOCK_VIRTUAL);
+	*current = processor;
+	return now_ns;
+}
+
+static uint64_t time_ns(void)
+{
+	return base_ns + ((seen - base_count) << shift);
+}
+
+static void keep_event(unsigned int cpu, uint32_t mark)
+{
+	struct event *event;
+
+	if (events_count == EVENTS_MAX) {
+		overflown++;
+		return;
+	}
+	if (events_count == events_size) {
+		events_size = events_size ? events_size * 2 : 1024;
+		events = realloc(events, events_size * sizeof(*events));
+	}
+	event = &events[events_count++];
+	event->time_ns = time_ns();
+	memcpy(event->counts, counts, sizeof(counts));
+	event->idle_ns = idle_ns;
+	event->cpu = cpu;
+	event->mark = mark;
+}
+
+/* Gives the instructions since the last block to that block. */
+static void commit(void)
+{
+	uint64_t now = executed(), since = now - seen;
+
+	seen = now;
+	if (!running || !running->last)
+		return;
+	counts[running->class] += since;
+	running->last->count += since;
+	if (running->last->function >= 0)
+		functions[running->last->function].count += since;
+}
+
+/* A processor continues after a halt: only then can the clock have jumped. */
+static void resume(unsigned int cpu, struct processor *processor)
+{
+	uint64_t now_ns = turn_ns(), expected_ns = time_ns();
+
+	processor->halted = false;
+	if (based && now_ns >= expected_ns)
+		idle_ns += now_ns - expected_ns;
+	else if (based && expected_ns - now_ns > drift_ns)
+		drift_ns = expected_ns - now_ns;
+	base_ns = now_ns;
+	base_count = seen;
+	if (!based) {
+		based = true;
+		keep_event(cpu, MARK_CLOCK);
+	}
+}
+
+static void push(struct task *task, int32_t function)
+{
+	const struct function *its = &functions[function];
+	struct frame *below, *frame;
+
+	if (task->depth == FRAMES)
+		task->depth--;
+	below = task->depth ? &task->frames[task->depth - 1] : NULL;
+	frame = &task->frames[task->depth++];
+	frame->function = function;
+	frame->class = its->class != CALLERS ? its->class : below ? below->class : SYSTEM_CALL;
+	frame->aside = (its->flags & ASIDE) || (below && below->aside);
+	if (task->depth > deepest)
+		deepest = task->depth;
+}
+
+/* Sets the class of what the processor executes now. */
+static void classify(struct processor *processor)
+{
+	const struct task *task = processor->task;
+	const struct frame *top;
+
+	if (!task->depth) {
+		processor->class = SYSTEM_CALL;
+		return;
+	}
+	top = &task->frames[task->depth - 1];
+	/* What a process that is neither the gateway nor the kernel asked for is its own. */
+	processor->class = task->owner >= INSTRUMENT - 1 && !top->aside ? task->owner : top->class;
+}
+
+/* Follows the processor into a block of the kernel. */
+static void follow(struct processor *processor, const struct block *block)
+{
+	struct task *task = processor->task;
+	const struct frame *top = task->depth ? &task->frames[task->depth - 1] : NULL;
+
+	if (top && top->function == block->function)
+		return;
+	if (block->starts) {
+		if (functions[block->function].flags & BEGINS) {
+			task->depth = 0;
+			task->owner = 0;
+		}
+		push(task, block->function);
+	} else {
+		uint16_t depth = task->depth;
+
+		while (depth && task->frames[depth - 1].function != block->function)
+			depth--;
+		if (depth)
+			task->depth = depth;
+		else
+			push(task, block->function);
+	}
+	classify(processor);
+}
+
+static void enter_block(unsigned int cpu, void *data)
+{
+	struct processor *processor = &processors[cpu % PROCESSORS];
+	struct block *block = data;
+	const struct function *function;
+
+	if (!counting)
+		return;
+	function = block->function >= 0 ? &functions[block->function] : NULL;
+	if (block->starts && (function->flags & FAULTS))
+		aborted++;
+	commit();
+	if (processor->halted)
+		resume(cpu, processor);
+	processor->halted = block->halts;
+	running = processor;
+	processor->last = block;
+	if (block->user) {
+		processor->task->depth = 0;
+		processor->user = block->class;
+		processor->class = block->class;
+	} else if (function) {
+		follow(processor, block);
+	}
+	if (block->starts && function->mark)
+		keep_event(cpu, function->mark);
+}
+
+/* The first push of a function that runs on another task's stack than the block before it. */
+static void stack_used(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct processor *processor = &processors[cpu % PROCESSORS];
+	const struct function *function = data;
+	struct task *task;
+
+	(void)info;
+	if (!counting)
+		return;
+	task = task_with(address & ~(STACK_BYTES - 1));
+	if (!task) {
+		overflown++;
+		return;
+	}
+	if (function->flags & ENTERS) {
+		task->owner = processor->user;
+		task->depth = 0;
+	}
+	if (task != processor->task || !task->depth) {
+		processor->task = task;
+		if (!task->depth)
+			push(task, function - functions);
+	}
+	classify(processor);
+}
+
+static void open_window(unsigned int cpu)
+{
+	for (size_t i = 0; i < functions_count; i++)
+		functions[i].count = 0;
+	for (size_t i = 0; i < blocks_size; i++)
+		if (blocks[i])
+			blocks[i]->count = 0;
+	for (size_t i = 0; i < PROCESSORS; i++) {
+		processors[i] = (struct processor){ .user = INSTRUMENT, .class = SYSTEM_CALL };
+		processors[i].task = &processors[i].unknown;
+	}
+	for (size_t i = 0; i < TASKS; i++) {
+		free(tasks[i]);
+		tasks[i] = NULL;
+	}
+	memset(counts, 0, sizeof(counts));
+	idle_ns = drift_ns = deepest = overflown = events_count = 0;
+	running = &processors[cpu % PROCESSORS];
+	seen = base_count = executed();
+	base_ns = turn_ns();
+	based = false;
+	counting = true;
+	window++;
+}
+
+static void close_window(void)
+{
+	char name[32];
+	FILE *file;
+
+	if (!counting)
+		return;
+	commit();
+	counting = false;
+	snprintf(name, sizeof(name), "result.%u", window);
+	file = begin_file(name);
+	if (!file)
+		return;
+	fprintf(file, "canter analyzer 1\ndrift %lu\noverflow %lu\ndepth %lu\nshift %u\n", drift_ns,
+		overflown, deepest, shift);
+	fprintf(file, "end %lu %lu", time_ns(), idle_ns);
+	for (size_t i = 1; i < CLASSES; i++)
+		fprintf(file, " %lu", counts[i]);
+	fputc('\n', file);
+	for (size_t i = 0; i < events_count; i++) {
+		const struct event *event = &events[i];
+
+		fprintf(file, "e %u %u %lu %lu", event->mark, event->cpu, event->time_ns, event->idle_ns);
+		for (size_t j = 1; j < CLASSES; j++)
+			fprintf(file, " %lu", event->counts[j]);
+		fputc('\n', file);
+	}
+	for (size_t i = 0; i < functions_count; i++)
+		if (functions[i].count)
+			fprintf(file, "f %lx %lu\n", functions[i].address, functions[i].count);
+	for (size_t i = 0; i < blocks_size; i++)
+		if (blocks[i] && blocks[i]->function < 0 && blocks[i]->count)
+			fprintf(file, "u %lx %lu\n", blocks[i]->address, blocks[i]->count);
+	end_file(file, name);
+}
+
+static bool read_request(void)
+{
+	char path[4096], line[256], kind;
+	size_t functions_size = 0, ranges_size = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/request", folder);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	functions_count = ranges_count = 0;
+	while (fgets(line, sizeof(line), file)) {
+		unsigned long first, second;
+		unsigned int class, flags, mark;
+
+		if (sscanf(line, "f %lx %u %u %u", &first, &class, &flags, &mark) == 4 && class < CLASSES) {
+			if (functions_count == functions_size) {
+				functions_size = functions_size ? functions_size * 2 : 1 << 16;
+				functions = realloc(functions, functions_size * sizeof(*functions));
+			}
+			functions[functions_count++] = (struct function){
+				.address = first, .class = class, .flags = flags, .mark = mark,
+			};
+		} else if (sscanf(line, "u %lx %lx %u", &first, &second, &class) == 3 && class < CLASSES) {
+			if (ranges_count == ranges_size) {
+				ranges_size = ranges_size ? ranges_size * 2 : 64;
+				ranges = realloc(ranges, ranges_size * sizeof(*ranges));
+			}
+			ranges[ranges_count++] = (struct range){ first, second, class };
+		} else if (sscanf(line, "end%c", &kind) == 1) {
+			fclose(file);
+			return true;
+		}
+	}
+	fclose(file);
+	return false;
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+
+/* QEMU has forgotten all translated code, and with it all uses of the old blocks. */
+static void forgotten(qemu_plugin_id_t id)
+{
+	counting = false;
+	running = NULL;
+	for (size_t i = 0; i < blocks_size; i++)
+		free(blocks[i]);
+	free(blocks);
+	blocks = NULL;
+	blocks_size = blocks_count = 0;
+	window = 0;
+	loaded = read_request();
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	if (loaded)
+		report("ready", "%zu\n", functions_count);
+	else
+		report("failed", "the request cannot be read\n");
+}
+
+static void marked(unsigned int cpu, void *data)
+{
+	switch ((enum marker)(uintptr_t)data) {
+	case LOAD:
+		qemu_plugin_reset(self, forgotten);
+		break;
+	case OPEN:
+		if (loaded)
+			open_window(cpu);
+		break;
+	case FRAME:
+		if (counting) {
+			commit();
+			keep_event(cpu, MARK_FRAME);
+		}
+		break;
+	case CLOSE:
+		close_window();
+		break;
+	}
+}
+
+/* A block is about to be translated. */
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	struct block *block = NULL;
+	bool pushed = false;
+
+	(void)id;
+	if (loaded) {
+		block = block_at(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)));
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter_block, NO_REGISTERS, block);
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint64_t bytes = instruction_bytes(insn);
+
+		if ((bytes & 0xffffff) == 0x801f0f && (bytes >> 24 & 0xffffff00) == MARKER)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, NO_REGISTERS,
+					(void *)(uintptr_t)(bytes >> 24 & 0xff));
+		if (!block)
+			continue;
+		count_instruction(insn);
+		if ((bytes & 0xff) == 0xf4)
+			block->halts = true;
+		if (block->function >= 0 && !pushed && is_push(bytes) &&
+		    (functions[block->function].flags & (SWITCHES | ENTERS)) &&
+		    qemu_plugin_insn_vaddr(insn) < functions[block->function].address + 64) {
+			pushed = true;
+			qemu_plugin_register_vcpu_mem_cb(insn, stack_used, NO_REGISTERS, MEMORY_WRITES,
+					&functions[block->function]);
+		}
+	}
+}
+
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc,
+				 char **argv)
+{
+	(void)info;
+	self = id;
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "folder=", 7))
+			folder = strdup(argv[i] + 7);
+		else if (!strncmp(argv[i], "shift=", 6))
+			shift = atoi(argv[i] + 6);
+	}
+	clock_ns = (int64_t (*)(int))dlsym(RTLD_DEFAULT, "qemu_clock_get_ns");
+	if (!folder || !clock_ns || !dlsym(RTLD_DEFAULT, "current_cpu"))
+		return 1;
+#if API > 1
+	counter = (qemu_plugin_u64){ qemu_plugin_scoreboard_new(sizeof(uint64_t)), 0 };
+#endif
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	return 0;
+}

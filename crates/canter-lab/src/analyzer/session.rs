@@ -1,0 +1,180 @@
+//! A conversation with the analyzer: markers are instructions that it sees, and files are in a folder that it shares with the
+//! guest. Nothing here runs while a window is open.
+
+use super::{
+    stage::Stage,
+    symbols::{self, Symbol},
+    window::Window,
+};
+use canter_cli::failure::{self, Failure};
+use canter_io::{clock, marker};
+use std::{
+    fmt::Write,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the guest that the lab shares with the analyzer.
+pub const FOLDER: &str = "/run/canter-lab/analyzer";
+const SYMBOLS: &str = "/proc/kallsyms";
+/// How often to look for an answer, and how many times.
+const LOOK_AGAIN_NS: u64 = 20_000_000;
+const LOOKS: u32 = 3000;
+
+const LOAD: u8 = 1;
+const OPEN: u8 = 2;
+const FRAME: u8 = 3;
+const CLOSE: u8 = 4;
+
+/// A program whose code is at these addresses while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub stage: Stage,
+    /// First address and the address after the last one.
+    pub code: Vec<[u64; 2]>,
+}
+
+impl Program {
+    /// A running process.
+    pub fn of_process(stage: Stage, pid: u32) -> failure::Result<Self> {
+        let path = format!("/proc/{pid}/maps");
+        let text =
+            fs::read_to_string(&path).map_err(|e| Failure::failed(format!("analyzer: {path}: {e}")))?;
+        Ok(Self { stage, code: text.lines().filter_map(code).collect() })
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.code.iter().any(|[start, end]| other.code.iter().any(|[from, to]| start < to && from < end))
+    }
+}
+
+/// The addresses of a line of /proc/PID/maps, when they are executable.
+fn code(line: &str) -> Option<[u64; 2]> {
+    let mut words = line.split_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let executable = words.next()?.contains('x');
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let range = [number(start)?, number(end)?];
+    (executable && range[0] < 1 << 63).then_some(range)
+}
+
+/// The analyzer, ready for windows.
+#[derive(Debug)]
+pub struct Session {
+    folder: PathBuf,
+    windows: u32,
+    /// The kernel's functions, ascending by address.
+    pub functions: Vec<Symbol>,
+}
+
+impl Session {
+    /// Fails where there is no analyzer.
+    pub fn require() -> failure::Result<()> {
+        if marker::AVAILABLE && Path::new(FOLDER).is_dir() {
+            return Ok(());
+        }
+        let why = "analyzer: this machine has none (canter lab --analyzer --clock virtual has)";
+        Err(Failure::unable(why))
+    }
+
+    /// Gives the analyzer the kernel's functions and the programs; user code of none of them belongs to `others`.
+    pub fn load(programs: &[Program], others: Stage) -> failure::Result<Self> {
+        Self::require()?;
+        if let [first, second] = programs
+            && first.overlaps(second)
+        {
+            let why = "analyzer: the programs are at the same addresses (kernel.randomize_va_space=2 separates them)";
+            return Err(Failure::unable(why));
+        }
+        let read = fs::read_to_string(SYMBOLS);
+        let functions = symbols::functions(
+            &read.map_err(|e| Failure::unable(format!("analyzer: {SYMBOLS}: {e} (run as root)")))?,
+        );
+        if functions.len() < 1000 {
+            let why =
+                format!("analyzer: {SYMBOLS}: hides the kernel's addresses (kernel.kptr_restrict=1, root)");
+            return Err(Failure::unable(why));
+        }
+        let session = Self { folder: FOLDER.into(), windows: 0, functions };
+        for answer in ["ready", "failed"] {
+            session.remove(answer)?;
+        }
+        let mut request = symbols::request(&session.functions);
+        for program in programs {
+            for [start, end] in &program.code {
+                let _ = writeln!(request, "u {start:x} {end:x} {}", program.stage as u32);
+            }
+        }
+        let _ = write!(request, "u 0 0 {}\nend\n", others as u32);
+        let file = session.folder.join("request");
+        fs::write(&file, request)
+            .map_err(|e| Failure::failed(format!("analyzer: {}: {e}", file.display())))?;
+        marker::mark::<LOAD>();
+        session.answer("ready").map(|_| session)
+    }
+
+    /// Begins a window.
+    pub fn open(&mut self) {
+        self.windows += 1;
+        marker::mark::<OPEN>();
+    }
+
+    /// Marks an event in the window.
+    #[inline(always)]
+    pub fn frame() {
+        marker::mark::<FRAME>();
+    }
+
+    /// Ends the window and reads what the analyzer has seen.
+    pub fn close(&mut self) -> failure::Result<Window> {
+        marker::mark::<CLOSE>();
+        let name = format!("result.{}", self.windows);
+        let text = self.answer(&name)?;
+        self.remove(&name)?;
+        Window::parse(&text).map_err(|why| Failure::failed(format!("analyzer: {why}")))
+    }
+
+    /// Waits for a file of the analyzer, which appears when it is complete.
+    fn answer(&self, name: &str) -> failure::Result<String> {
+        let file = self.folder.join(name);
+        for _ in 0..LOOKS {
+            match fs::read_to_string(&file) {
+                Ok(text) => return Ok(text),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(Failure::failed(format!("analyzer: {}: {error}", file.display()))),
+            }
+            if let Ok(why) = fs::read_to_string(self.folder.join("failed")) {
+                return Err(Failure::failed(format!("analyzer: {}", why.trim())));
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_AGAIN_NS);
+        }
+        Err(Failure::failed(format!("analyzer: {name}: no answer")))
+    }
+
+    fn remove(&self, name: &str) -> failure::Result<()> {
+        match fs::remove_file(self.folder.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Failure::failed(format!("analyzer: {name}: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_a_program_is_what_it_may_execute() {
+        let own = Program::of_process(Stage::Instrument, std::process::id()).unwrap();
+        let here = Session::require as *const () as u64;
+        assert!(own.code.iter().any(|[start, end]| (*start..*end).contains(&here)), "{own:?}");
+        assert!(own.overlaps(&own));
+        assert_eq!(code("7f10-7f20 r--p 00000000 08:01 1 /bin/true"), None);
+        assert_eq!(code("7f10-7f20 r-xp 00000000 08:01 1 /bin/true"), Some([0x7f10, 0x7f20]));
+        let kernels = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]";
+        assert_eq!(code(kernels), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! The kernel's functions as the analyzer gets them: address, stage, flags and mark of each, from /proc/kallsyms.
+
+use super::stage::{FUNCTIONS, MARKS, MODULES, Stage};
+use std::fmt::Write;
+
+/// A function of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    pub address: u64,
+    pub name: String,
+    /// The module that has it; empty: the kernel itself.
+    pub module: String,
+}
+
+impl Symbol {
+    /// The function's stage with its flags; `None`: that of its caller.
+    fn stage(&self) -> Option<(Stage, u32)> {
+        let fits = |pattern: &str| match pattern.split_once('*') {
+            Some((start, "")) => self.name.starts_with(start),
+            Some((start, rest)) => {
+                self.name.strip_prefix(start).is_some_and(|end| end.contains(rest.trim_end_matches('*')))
+            }
+            None => self.name == pattern,
+        };
+        let row =
+            FUNCTIONS.iter().find(|(pattern, ..)| fits(pattern)).map(|&(_, stage, flags)| (stage, flags));
+        let module = || MODULES.iter().find(|(name, _)| *name == self.module).map(|&(_, stage)| (stage, 0));
+        if self.module.is_empty() { row } else { module() }
+    }
+
+    /// The number of the function's mark; 0: none.
+    fn mark(&self) -> usize {
+        MARKS.iter().position(|(name, _)| *name == self.name).map_or(0, |row| row + 1)
+    }
+}
+
+/// The functions in the text of /proc/kallsyms, ascending by address, one for each address.
+pub fn functions(kallsyms: &str) -> Vec<Symbol> {
+    let mut symbols: Vec<Symbol> = kallsyms.lines().filter_map(function).collect();
+    // Of several names of one address, one with a row.
+    symbols
+        .sort_by_key(|symbol| (symbol.address, symbol.stage().is_none(), symbol.name.starts_with("__pfx_")));
+    symbols.dedup_by_key(|symbol| symbol.address);
+    symbols
+}
+
+/// A line of /proc/kallsyms: `ffffffff81000000 T _text` or `ffffffffc0000000 t can_rcv\t[can]`.
+fn function(line: &str) -> Option<Symbol> {
+    let mut words = line.split_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let kind = words.next()?;
+    let name = words.next()?.to_owned();
+    let module = words.next().unwrap_or("").trim_matches(['[', ']']).to_owned();
+    let executable = matches!(kind, "t" | "T" | "w" | "W") && address >= 1 << 63;
+    executable.then_some(Symbol { address, name, module })
+}
+
+/// The lines of a request that describe these functions.
+pub fn request(symbols: &[Symbol]) -> String {
+    let mut text = String::new();
+    for symbol in symbols {
+        let (stage, flags) = symbol.stage().map_or((0, 0), |(stage, flags)| (stage as u32, flags));
+        let _ = writeln!(text, "f {:x} {stage} {flags} {}", symbol.address, symbol.mark());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "\
+ffffffff81000000 T _text
+ffffffff81000000 T startup
+ffffffff81000200 t asm_exc_page_fault
+ffffffff81000100 T asm_common_interrupt
+ffffffff81000300 t tasklet_hi_action
+ffffffff82000000 D data
+0000000000001000 A absolute
+ffffffffc0000100 t sja1000_start_xmit\t[sja1000]
+ffffffffc0000000 T can_send\t[can]
+";
+
+    #[test]
+    fn functions_get_the_stage_of_their_row_or_their_module() {
+        let symbols = functions(KALLSYMS);
+        let stages: Vec<_> = symbols.iter().map(|symbol| symbol.stage().map(|(stage, _)| stage)).collect();
+        assert_eq!(
+            stages,
+            [
+                None,
+                Some(Stage::Interrupt),
+                Some(Stage::SystemCall),
+                Some(Stage::SoftInterrupt),
+                Some(Stage::CanCore),
+                Some(Stage::Driver)
+            ]
+        );
+        let request = request(&symbols);
+        assert!(request.contains("f ffffffff81000200 7 8 0\n"), "{request}");
+        assert!(request.ends_with("f ffffffffc0000100 2 0 1\n"), "{request}");
+    }
+}

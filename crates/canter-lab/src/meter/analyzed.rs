@@ -1,0 +1,315 @@
+//! The instrument outside the machine: frames are sent by a socket or a device file, and the lab's analyzer sees when a driver
+//! begins to send each, first the sender's and then the gateway's. Nothing is received or stamped in the machine, the meter
+//! sleeps while a frame is on its way, and there is no floor. The stamps are read when all frames are through.
+
+use super::{
+    experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
+    instrument::{Instrument, Setup, Silence},
+    sockets,
+};
+use crate::analyzer::{
+    account::{self, Way},
+    session::{Program, Session},
+    stage::{ALL, STAGES, Stage},
+};
+use canter_cli::{
+    failure::{self, Exit, Failure},
+    trouble::{explain, refuse_classic, refuse_down},
+};
+use canter_io::{
+    Batch, Frame, Interface, Meta,
+    batch::{Clock, Origin},
+    clock,
+    method::{Receive, Transmit, TransmitMethod, TransmitOptions},
+    thread,
+};
+use canter_measure::result::{self, Condition, Series, Stages};
+use canter_route::traffic::{pattern::Traffic, random::Random, template};
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::BorrowedFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The interfaces of a measurement, and what the analyzer has seen.
+pub struct Analyzed {
+    send: Interface,
+    routed: Interface,
+    shared: Shared,
+}
+
+type Shared = Arc<Mutex<Seen>>;
+
+/// Shared by the sender, which asks the analyzer, and by both receivers.
+struct Seen {
+    session: Session,
+    frame: Frame,
+    /// Stamps that have not been read yet: number and time, at the sender and at the gateway.
+    stamps: [VecDeque<(usize, u64)>; 2],
+    ways: Vec<Way>,
+    /// The reason why the ways decide nothing.
+    invalid: Option<String>,
+}
+
+fn locked(shared: &Shared) -> MutexGuard<'_, Seen> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Analyzed {
+    pub fn find(setup: &Setup) -> failure::Result<Self> {
+        Session::require()?;
+        refuse(setup)?;
+        let find = |name: &str| {
+            let interface = Interface::find(name)?;
+            refuse_down(&interface)?;
+            Ok::<_, Failure>(interface)
+        };
+        let (send, routed) = (find(&setup.send)?, find(&setup.routed)?);
+        if send.name == routed.name {
+            let why = format!("{}: is on both sides, so there is no gateway between them", send.name);
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        let meter = Program::of_process(Stage::Instrument, std::process::id())?;
+        let gateway = setup.gateway.map(|pid| Program::of_process(Stage::Gateway, pid)).transpose()?;
+        let others = if gateway.is_some() { Stage::Load } else { Stage::Gateway };
+        let programs: Vec<_> = [Some(meter), gateway].into_iter().flatten().collect();
+        let session = Session::load(&programs, others)?;
+        let frame = setup.template.frame()?;
+        let seen = Seen { session, frame, stamps: Default::default(), ways: Vec::new(), invalid: None };
+        Ok(Self { send, routed, shared: Arc::new(Mutex::new(seen)) })
+    }
+}
+
+/// Refuses what the analyzer cannot measure.
+fn refuse(setup: &Setup) -> failure::Result<()> {
+    let wrong = if setup.traffic != Traffic::OneAtATime {
+        "--traffic: the analyzer measures frames one at a time"
+    } else if setup.null {
+        "--null: the instrument analyzer has no floor"
+    } else if setup.direct.is_some() {
+        "--direct: not with --instrument analyzer, which stamps the frame when it is sent"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Exit::Usage, wrong))
+}
+
+impl Instrument for Analyzed {
+    fn interfaces(&self) -> Vec<&Interface> {
+        vec![&self.send, &self.routed]
+    }
+
+    fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)> {
+        if frame.is_fd() {
+            self.interfaces().into_iter().try_for_each(refuse_classic)?;
+        }
+        let sender: TransmitMethod = self.send.carrier.usual.transmit.parse()?;
+        let sender = sender.open(&self.send, &TransmitOptions::default().without_waiting())?;
+        let frame_ns = template::mean_ns(&frame, setup.count, sockets::rates(&self.send));
+        let side = |side| Box::new(Side { shared: Arc::clone(&self.shared), side });
+        let sending = OneByOne {
+            shared: Arc::clone(&self.shared),
+            sender,
+            frame,
+            count: setup.count,
+            sent: 0,
+            since_ns: 0,
+            closed: false,
+        };
+        let experiment = Experiment {
+            direct: side(0),
+            routed: side(1),
+            traffic: setup.traffic,
+            frame_ns,
+            gap_ns: setup.gap,
+            jitter_ns: setup.jitter,
+            seed: setup.seed,
+            frame,
+            count: setup.count,
+            wire: None, // on a bus where a frame takes time, its way begins at its end
+        };
+        let names = vec![setup.send.clone(), setup.routed.clone()];
+        let condition = setup.condition(&frame, frame_ns, names);
+        let condition = Condition { instrument: "analyzer".to_owned(), ..condition };
+        Ok((experiment, Sending::Schedule(Box::new(sending)), condition))
+    }
+
+    fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {
+        let _ = thread::wake_on_time(); // without it, frames are only less dense
+        let rate = |interface| sockets::takes_time(interface).then(|| sockets::rates(interface));
+        let frame = locked(&self.shared).frame;
+        let on_buses = [&self.send, &self.routed]
+            .map(|interface| rate(interface).map_or(0, |rate| frame.duration_ns(rate)));
+        let pause_ns = setup.gap + on_buses.iter().sum::<u64>();
+        Box::new(Paused { pause_ns, jitter_ns: setup.jitter, random: Random(setup.seed) })
+    }
+
+    fn failed(&self, port: Port, error: io::Error) -> Failure {
+        match port {
+            Port::Send => explain(&self.send.name, "send", error).into(),
+            Port::Direct | Port::Routed => Failure::failed(format!("analyzer: {error}")),
+        }
+    }
+
+    fn silence(&self, outcome: &Outcome) -> Option<Silence> {
+        let tally = &outcome.tally;
+        if tally.received > 0 || locked(&self.shared).invalid.is_some() {
+            return None;
+        }
+        let (send, routed) = (&self.send.name, &self.routed.name);
+        Some(if tally.sent == 0 {
+            Silence::Sender(format!("{send}: the analyzer knows no transmit function of its driver that ran"))
+        } else {
+            Silence::Gateway(format!(
+                "{routed}: no driver sends on after {send} (is a gateway running between their buses?); \
+                 {} frames sent, none received",
+                tally.sent
+            ))
+        })
+    }
+
+    fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
+        let seen = locked(&self.shared);
+        series.floor_ns = Some(0);
+        match &seen.invalid {
+            Some(why) => {
+                series.latency_ns = None;
+                series.unavailable = format!("analyzer: {why}");
+            }
+            None => series.stages = stages(&seen.ways),
+        }
+        Ok(())
+    }
+}
+
+/// The account of all frames that arrived; `None` when none did.
+fn stages(ways: &[Way]) -> Option<Stages> {
+    let mut ends: Vec<[u64; STAGES]> = ways.iter().filter_map(|way| Some(way.end?.stages)).collect();
+    ends.sort_by_key(|stages| stages.iter().sum::<u64>());
+    let median = ends.get(ends.len().checked_sub(1)? / 2)?;
+    let total = |at: usize| ends.iter().map(|stages| stages[at]).sum();
+    let stages = ALL.iter().enumerate().map(|(at, stage)| result::Stage {
+        name: stage.name().to_owned(),
+        median_frame_ns: median[at],
+        total_ns: total(at),
+    });
+    Some(Stages {
+        frames: ends.len() as u64,
+        median_frame_ns: median.iter().sum(),
+        total_ns: ends.iter().flatten().sum(),
+        stages: stages.collect(),
+    })
+}
+
+/// Surroundings in which the meter sleeps for the same time before each frame, plus a random one.
+struct Paused {
+    pause_ns: u64,
+    jitter_ns: u64,
+    random: Random,
+}
+
+impl Surroundings for Paused {
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wait(&mut self, until_ns: u64, _: [&dyn Receive; 2]) -> io::Result<()> {
+        let jitter_ns = self.random.below(self.jitter_ns.saturating_add(1));
+        let pause_ns = self.pause_ns.saturating_add(jitter_ns);
+        clock::sleep_until_ns(until_ns.min(self.now_ns().saturating_add(pause_ns)));
+        Ok(())
+    }
+}
+
+/// The sender: one frame after each pause. After the last one's pause the analyzer tells what it has seen.
+struct OneByOne {
+    shared: Shared,
+    sender: Box<dyn Transmit>,
+    frame: Frame,
+    count: u64,
+    sent: u64,
+    /// The time of the first frame's mark.
+    since_ns: u64,
+    closed: bool,
+}
+
+impl Schedule for OneByOne {
+    fn start(&mut self) -> io::Result<()> {
+        locked(&self.shared).session.open();
+        Ok(())
+    }
+
+    fn is_running(&mut self) -> io::Result<bool> {
+        if self.sent == self.count {
+            self.stop()?;
+            return Ok(false);
+        }
+        template::set_number(&mut self.frame, self.sent as u16);
+        if self.sent == 0 {
+            self.since_ns = clock::monotonic_ns();
+        }
+        Session::frame();
+        let taken = self.sender.transmit(std::slice::from_ref(&self.frame))?;
+        self.sender.flush()?;
+        if taken == 0 {
+            let stuck = "the queue is full: no frame leaves for the bus";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, stuck));
+        }
+        self.sent += 1;
+        Ok(true)
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.count = self.sent;
+        let mut seen = locked(&self.shared);
+        let window = seen.session.close().map_err(|failure| io::Error::other(failure.message))?;
+        match account::ways(&window) {
+            Ok(ways) => {
+                // The analyzer's clock and the machine's differ by a constant.
+                let first_ns = ways.first().map_or(0, |way| way.begin_ns);
+                let machine_ns = |ns: u64| (self.since_ns + ns).saturating_sub(first_ns);
+                for way in &ways {
+                    seen.stamps[0].push_back((way.number, machine_ns(way.begin_ns)));
+                    seen.stamps[1].extend(way.end.map(|end| (way.number, machine_ns(end.time_ns))));
+                }
+                seen.ways = ways;
+            }
+            Err(why) => seen.invalid = Some(why),
+        }
+        Ok(())
+    }
+}
+
+/// One side of the analyzer as a receiver. It never waits.
+struct Side {
+    shared: Shared,
+    side: usize,
+}
+
+impl Receive for Side {
+    fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let mut seen = locked(&self.shared);
+        let mut frame = seen.frame;
+        let mut count = 0;
+        while batch.room() > 0 {
+            let Some((number, stamp_ns)) = seen.stamps[self.side].pop_front() else { break };
+            template::set_number(&mut frame, number as u16);
+            let (clock, origin) = (Clock::Software, Origin::Bus);
+            batch.push(&frame, Meta { stamp_ns, interface: 0, drops: 0, clock, origin });
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn drops(&mut self) -> io::Result<u64> {
+        Ok(0)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

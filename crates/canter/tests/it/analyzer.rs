@@ -1,0 +1,192 @@
+//@ machine: --analyzer --clock virtual --bus wire
+//! The analyzer's truth: it equals the taps of virtual wires, a planted delay reads as what it is, and its account closes.
+
+use crate::testbed::{Ended, Gateway, alone, canter, cards, eventually, ip, start};
+use canter_io::tap::{Record, Tap};
+use serde_json::Value;
+use std::{path::Path, process::Command, time::Duration};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn latency(options: &[&str]) -> Ended {
+    let analyzer = ["latency", "--instrument", "analyzer", "--json", "-"];
+    canter(&[&analyzer[..], options].concat()).ended(LIMIT)
+}
+
+/// The one series of a result, in which every frame arrived and the stages add up to the latencies.
+#[track_caller]
+fn series(ended: &Ended) -> Value {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let result = ended.json();
+    let [series] = &result["series"].as_array().unwrap()[..] else { panic!("one series: {result}") };
+    assert_eq!(series["unavailable"], "", "{series}");
+    assert_eq!(series["ledger"]["sent"], series["ledger"]["received"], "{series}");
+    let account = &series["stages"];
+    let sum = |part: &str| -> u64 {
+        account["stages"].as_array().unwrap().iter().map(|stage| number(&stage[part])).sum()
+    };
+    assert_eq!(account["frames"], series["latency_ns"]["count"], "{series}");
+    assert_eq!(sum("median_frame_ns"), number(&account["median_frame_ns"]), "{series}");
+    assert_eq!(sum("total_ns"), number(&account["total_ns"]), "{series}");
+    assert!(series["floor_ns"] == 0 && series["condition"]["instrument"] == "analyzer", "{series}");
+    series.clone()
+}
+
+#[track_caller]
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}: not a number"))
+}
+
+#[track_caller]
+fn median(series: &Value) -> u64 {
+    number(&series["stages"]["median_frame_ns"])
+}
+
+/// The time of a stage on the way of the median frame.
+#[track_caller]
+fn stage(series: &Value, name: &str) -> u64 {
+    let stages = series["stages"]["stages"].as_array().unwrap();
+    let found = stages.iter().find(|stage| stage["name"] == name);
+    number(&found.unwrap_or_else(|| panic!("{name}: {series}"))["median_frame_ns"])
+}
+
+fn records(tap: &mut Tap) -> Vec<Record> {
+    std::iter::from_fn(|| tap.next_record()).collect()
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn on_virtual_wires_the_analyzer_equals_the_taps() {
+    let _alone = alone();
+    (0..5).for_each(|node| ip(&format!("link set wcan{node} up type can bitrate 500000")));
+    for method in ["read+write", "can-gw"] {
+        let mut taps = ["A", "B"].map(|bus| Tap::open(bus).unwrap());
+        let through = ["--through", "wcan3,wcan4", "--method", method];
+        let ended =
+            latency(&[&["--send", "wcan0", "--routed", "wcan2", "--count", "40"], &through[..]].concat());
+        let series = series(&ended);
+        let [sent, routed] = taps.each_mut().map(records);
+        assert_eq!([sent.len(), routed.len()], [40, 40], "{method}");
+        let mut by_taps: Vec<u64> = sent
+            .iter()
+            .zip(&routed)
+            .map(|(sent, routed)| routed.sof_ns - sent.end_ns - u64::from(sent.late_ns))
+            .collect();
+        by_taps.sort_unstable();
+        // A bit takes 2 µs at 500 kbit/s; the two read the clock some instructions from the functions' first ones.
+        let [tapped, seen] = [by_taps[19], median(&series)];
+        assert!(tapped.abs_diff(seen) < 200, "{method}: {seen} ns, by the taps {tapped} ns");
+        let most = number(&series["latency_ns"]["max"]);
+        assert!(by_taps[39].abs_diff(most) < 200, "{method}: {most} ns, by the taps {by_taps:?}");
+    }
+}
+
+/// The gateway of delayed.c with this number of no-operations in its loop.
+fn delayed(instructions: u32) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyzer");
+    let program = format!("/tmp/delayed-{instructions}");
+    let done = Command::new("cc")
+        .args(["-O1", &format!("-DDELAY={instructions}"), "-o", &program])
+        .arg(folder.join("delayed.c"))
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    program
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn a_planted_delay_of_100_instructions_reads_as_100() {
+    let _alone = alone();
+    cards();
+    let [without, with] = [0, 100].map(|instructions| {
+        let mut gateway = start(&delayed(instructions), &["can3", "can4"]);
+        gateway.until_it_says("ready");
+        eventually("the gateway waits", || gateway.is_asleep());
+        let ended = latency(&["--send", "can0", "--routed", "can2", "--count", "50"]);
+        gateway.signal("KILL");
+        gateway.ended(LIMIT);
+        series(&ended)
+    });
+    assert_eq!(median(&with) - median(&without), 100, "{without} {with}");
+    assert_eq!(stage(&with, "gateway's own") - stage(&without, "gateway's own"), 100, "{with}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn a_way_through_the_kernel_has_no_process_and_one_through_user_space_has_all_stages() {
+    let _alone = alone();
+    cards();
+    let through = |method: &str| {
+        let options =
+            ["--send", "can0", "--routed", "can2", "--count", "50", "--through", "can3,can4", "--method"];
+        series(&latency(&[&options[..], &[method]].concat()))
+    };
+    let (kernel, user) = (through("can-gw"), through("read+write"));
+    for name in ["scheduler", "system call", "load", "idle"] {
+        assert_eq!(stage(&kernel, name), 0, "{name}: {kernel}");
+    }
+    for name in ["interrupt", "driver", "soft interrupt", "CAN core", "gateway's own"] {
+        assert!(stage(&kernel, name) > 0, "{name}: {kernel}");
+        assert!(stage(&user, name) > 0, "{name}: {user}");
+    }
+    for name in ["socket", "scheduler", "system call"] {
+        assert!(stage(&user, name) > 0, "{name}: {user}");
+    }
+    assert!(median(&user) > median(&kernel));
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn the_stages_are_printed_in_80_columns() {
+    let _alone = alone();
+    cards();
+    let options =
+        ["--send", "can0", "--routed", "can2", "--through", "can3,can4", "--method", "can-gw,read+write"];
+    let arguments = ["latency", "--instrument", "analyzer", "--stages", "--count", "20"];
+    let ended = canter(&[&arguments[..], &options].concat()).ended(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let text = &ended.stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for line in ["can-gw", "read+write", "soft interrupt", "gateway's own", "sum"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn frames_that_a_gateway_drops_are_lost_and_frames_of_others_make_the_series_invalid() {
+    let _alone = alone();
+    cards();
+    let measured = ["--send", "can0", "--routed", "can2", "--count", "10"];
+    let gateway = Gateway::start("can3", "can4", "read+write", &["--filter", "7FF:7FF"]);
+    let ended = latency(&measured);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.complaint().contains("can2: no driver sends on after can0"), "{ended:?}");
+    gateway.stop("TERM");
+    // A second gateway sends each frame once more.
+    let _both = [
+        Gateway::start("can3", "can4", "read+write", &[]),
+        Gateway::start("can1", "can2", "read+write", &[]),
+    ];
+    let result = latency(&measured).json();
+    let why = result["series"][0]["unavailable"].as_str().unwrap();
+    assert!(why.contains("sja1000_start_xmit ran once more"), "{result}");
+    assert_eq!(result["series"][0]["latency_ns"], Value::Null, "{result}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn what_the_analyzer_cannot_measure_is_refused_in_one_line() {
+    let _alone = alone();
+    cards();
+    for (options, code, reason) in [
+        (&["--traffic", "period=1ms"][..], 2, "frames one at a time"),
+        (&["--null"], 2, "has no floor"),
+        (&["--direct", "can1"], 2, "not with --instrument analyzer"),
+    ] {
+        let ended = latency(&[&["--send", "can0", "--routed", "can2"], options].concat());
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.complaint().contains(reason), "{ended:?}");
+    }
+}
