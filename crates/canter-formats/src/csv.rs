@@ -3,9 +3,9 @@
 
 use crate::{
     fields::Fields,
-    format::{Context, Decode, Format, Keeps, LINE_BYTES_MAX, NotKept, Output, Sink, Source, Write, Written},
+    format::{Context, Decode, Format, Keeps, NotKept, Output, Sink, Source, Write, Written},
     hex,
-    trouble::{Trouble, wrong},
+    trouble::Trouble,
 };
 use canter_frame::{Direction, Record};
 use std::io;
@@ -156,9 +156,6 @@ impl Decode for Decoder {
     ) -> Result<bool, Trouble> {
         loop {
             let Some(length) = source.whole_line(&mut self.line)? else { return Ok(false) };
-            if length >= LINE_BYTES_MAX {
-                return wrong("a line of more than 64 KiB (a damaged file?)");
-            }
             let line = source.buffered()[..length].trim_ascii_end();
             // The header was checked when the format was recognised.
             let frame = self.line > 1 && !line.is_empty();

@@ -283,11 +283,16 @@ impl Flawed {
     pub const IDENTIFIER: &'static str = "frames with a standard identifier above 7FF (read as extended)";
     /// Behind a header of unusual length, fields may be in other places.
     pub const HEADER: &'static str = "frames behind a header of an unusual length";
+    /// An object has more bytes than a frame and its header take.
+    pub const OBJECT: &'static str = "frames in an object of an unusual length (the rest of it is not read)";
     /// There are no remote FD frames.
     pub const REMOTE_FD: &'static str = "remote frames marked as FD (read as data frames)";
 
     /// The logger wrote a value and marked it as invalid.
     pub const INVALID: &'static str = "frames with a value that their logger marked as invalid";
+
+    /// The header's date is none, such as the 32nd of a month.
+    pub const DATE: &'static str = "frames behind a header with an impossible date (read as since 1970)";
 
     /// A logger that was stopped has not written how many there are.
     pub const BEHIND: &'static str = "records behind the number that their group states (not read)";

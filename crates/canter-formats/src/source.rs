@@ -17,6 +17,11 @@ pub const SNIFF_BYTES: usize = 512;
 const READ_BYTES: usize = 256 << 10;
 /// The longest text line of any format, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// The most unpacked bytes of a temporary file, for each packed byte. Recordings pack to a tenth, those of a bus with one
+/// frame to a hundredth; 33 kB of zeros unpack to 1 GiB.
+const SPOOLED_RATIO_MAX: u64 = 1000;
+/// The unpacked bytes that a temporary file may have whatever its ratio is.
+const SPOOLED_BYTES_FREE: u64 = 16 << 20;
 
 /// Counts the bytes read from the file, before decompression.
 struct Counting {
@@ -93,6 +98,20 @@ pub enum Line {
     Whole(usize),
     /// The length in bytes of the last line, when the file ends without a line break.
     Last(usize),
+    /// A line of more than [`LINE_BYTES_MAX`] bytes, which no format has.
+    Long,
+}
+
+impl Line {
+    /// Returns the damage that [`Line::Long`] is.
+    pub(crate) fn long() -> Trouble {
+        Trouble::Wrong("a line of more than 64 KiB (a damaged file?)".to_owned())
+    }
+}
+
+/// Whether bytes begin a zstd frame, or one that readers skip (RFC 8878): pzstd writes such a one first.
+fn is_zstd(head: &[u8]) -> bool {
+    matches!(head, [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18])
 }
 
 impl Source {
@@ -102,7 +121,7 @@ impl Source {
         let mut plain = Counting { input, bytes: Arc::clone(&packed_bytes) };
         let mut head = Vec::new();
         plain.by_ref().take(4).read_to_end(&mut head)?;
-        let (zstd, gzip) = (head == [0x28, 0xb5, 0x2f, 0xfd], head.starts_with(&[0x1f, 0x8b]));
+        let (zstd, gzip) = (is_zstd(&head), head.starts_with(&[0x1f, 0x8b]));
         let input = io::Cursor::new(head).chain(plain);
         let input: Box<dyn Read + Send> = match (zstd, gzip) {
             (true, _) => zst::unpack(Box::new(input))?,
@@ -141,7 +160,7 @@ impl Source {
     /// unnamed temporary file first. Call it before anything is consumed; afterwards the source is empty.
     ///
     /// # Errors
-    /// What the operating system reports.
+    /// What the operating system reports, and a compressed file that unpacks to more than a thousand times its size.
     pub fn whole_file(&mut self) -> io::Result<Whole> {
         (self.ended, self.sequential) = (true, false);
         let file = match self.file.take() {
@@ -155,7 +174,13 @@ impl Source {
 
     fn spool(&mut self) -> io::Result<File> {
         let mut file = tempfile::tempfile().map_err(spool_error)?;
+        let mut spooled = 0;
         loop {
+            spooled += (self.end - self.start) as u64;
+            if self.packed && spooled > SPOOLED_BYTES_FREE.max(self.packed_bytes() * SPOOLED_RATIO_MAX) {
+                let reason = "more than 1000 times its size when it is unpacked (a damaged file? unpack it with zstd -d or gzip -d)";
+                return Err(io::Error::other(reason));
+            }
             file.write_all(&self.buffer[self.start..self.end]).map_err(spool_error)?;
             (self.start, self.end) = (0, 0);
             match self.input.read(&mut self.buffer) {
@@ -272,7 +297,8 @@ impl Source {
         Ok(())
     }
 
-    /// Like [`line`](Self::line), and increments `number`; a last line without line break counts as cut off.
+    /// Like [`line`](Self::line), and increments `number`; a last line without line break counts as cut off, a long one as
+    /// damage.
     /// Returns the line's length in bytes without its line break: the line is `buffered()[..length]`, and
     /// `consume(length + 1)` removes it.
     ///
@@ -285,11 +311,12 @@ impl Source {
         match line {
             Line::Whole(length) => Ok(Some(length)),
             Line::Last(_) => Err(Trouble::Cut),
+            Line::Long => Err(Line::long()),
         }
     }
 
-    /// The line at the window's start, or `None` at the end of the file. Of a line that is too long, returns the first
-    /// [`LINE_BYTES_MAX`] bytes. [`consume`](Self::consume) one byte more than its length.
+    /// The line at the window's start, or `None` at the end of the file. [`consume`](Self::consume) one byte more than its
+    /// length.
     ///
     /// # Errors
     /// What the operating system, or the decompressor, reports.
@@ -298,11 +325,12 @@ impl Source {
         let mut searched = 0;
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffered()[searched..]) {
-                return Ok(Some(Line::Whole(searched + at)));
+                let length = searched + at;
+                return Ok(Some(if length > LINE_BYTES_MAX { Line::Long } else { Line::Whole(length) }));
             }
             searched = self.end - self.start;
-            if searched >= LINE_BYTES_MAX {
-                return Ok(Some(Line::Whole(searched)));
+            if searched > LINE_BYTES_MAX {
+                return Ok(Some(Line::Long));
             }
             if self.want(searched + 1)?.len() == searched {
                 return Ok((searched > 0).then_some(Line::Last(searched)));

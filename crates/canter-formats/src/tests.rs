@@ -115,6 +115,7 @@ struct Seen {
     error: Option<String>,
     /// Entries that are not frames.
     skipped: u64,
+    skipped_by_kind: Vec<(&'static str, u64)>,
     /// Frames whose fields contradict each other, by kind.
     flawed: Vec<(&'static str, u64)>,
     salvaged: Option<String>,
@@ -131,6 +132,7 @@ impl Seen {
             cut: false,
             error: None,
             skipped: 0,
+            skipped_by_kind: Vec::new(),
             flawed: Vec::new(),
             salvaged: None,
         };
@@ -155,7 +157,8 @@ impl Seen {
             }
         }
         seen.cut = reader.cut().is_some();
-        seen.skipped = reader.skipped().iter().map(|(_, count)| count).sum();
+        seen.skipped_by_kind = reader.skipped().iter().collect();
+        seen.skipped = seen.skipped_by_kind.iter().map(|(_, count)| count).sum();
         seen.flawed = reader.flawed().iter().collect();
         seen.salvaged = reader.salvaged();
         seen

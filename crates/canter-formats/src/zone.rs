@@ -30,7 +30,7 @@ impl Zone {
 
 impl Zone {
     /// The ns since 1970 of what a clock on the wall shows in this zone, which is given as if it were in UTC.
-    #[cfg(feature = "mdf")]
+    #[cfg(any(feature = "mdf", feature = "parquet"))]
     pub(crate) fn ns_of_wall_clock(&self, shown_ns: u64) -> Option<u64> {
         let shown = jiff::Timestamp::from_nanosecond(shown_ns.into()).ok()?;
         self.ns(TimeZone::UTC.to_datetime(shown)).and_then(|ns| ns.try_into().ok())

@@ -8,7 +8,7 @@
 use crate::{
     channels::{self, BusOfChannel},
     fields::{error_frame, fd_length},
-    format::{Context, Decode, Flawed, LINE_BYTES_MAX, Line, Source},
+    format::{Context, Decode, Flawed, Line, Source},
     trouble::{Trouble, wrong},
     zone::{HeaderDate, Zone},
 };
@@ -172,6 +172,10 @@ impl Asc {
             &["", "internal events logged", "no internal events logged", "end triggerblock"];
         let words = line.trim_start_matches('\u{feff}');
         if let Some(note) = words.strip_prefix("//") {
+            if has_event(note.split_ascii_whitespace()) {
+                context.skipped.count("comments with an event in them");
+                return Ok(());
+            }
             if let Some((channel, name)) = channels::parse_note(note) {
                 self.channels.name(channel, name, &mut context.names)?;
             } else if note.trim_ascii().starts_with("canter ") && note.trim_ascii().ends_with(IN_UTC) {
@@ -303,10 +307,11 @@ impl Asc {
             }
             Some("r" | "R") => {
                 frame.can_id |= RTR_FLAG;
-                let dlc = self.number(words.next()).unwrap_or(0);
-                if has_event(words) {
+                // The DLC may be missing, and the next event follow.
+                if has_event(words.clone()) {
                     return wrong(TWO_EVENTS);
                 }
+                let dlc = self.number(words.next()).unwrap_or(0);
                 frame.len = dlc.min(8) as u8;
                 frame.len8_dlc = if (9..=15).contains(&dlc) { dlc as u8 } else { 0 };
                 self.flaw = (dlc > 15).then_some(Flawed::LENGTH);
@@ -394,11 +399,12 @@ impl Decode for Asc {
                 None => return Ok(false),
                 Some(Line::Whole(length)) => (length, true),
                 Some(Line::Last(length)) => (length, false),
+                Some(Line::Long) => {
+                    self.line += 1;
+                    return Err(Line::long());
+                }
             };
             self.line += 1;
-            if length >= LINE_BYTES_MAX {
-                return wrong("a line of more than 64 KiB (a damaged file?)");
-            }
             // Comments may be in any encoding; frames are ASCII.
             let text = String::from_utf8_lossy(&source.buffered()[..length]);
             let line = text.trim_ascii();

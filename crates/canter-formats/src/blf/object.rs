@@ -45,7 +45,7 @@ pub enum Object {
 pub fn read(kind: u32, body: &[u8], head_bytes: usize) -> Result<Object, Trouble> {
     let bare_error =
         |channel| Some(Object::Frame { channel, direction: None, frame: error_frame(), flaw: None });
-    let found = match kind {
+    let mut found = match kind {
         CAN_MESSAGE => classic(body, body.len()),
         CAN_MESSAGE2 => classic(body, body.len().saturating_sub(MESSAGE2_TAIL_BYTES)),
         CAN_FD_MESSAGE => fd_message(body),
@@ -56,7 +56,21 @@ pub fn read(kind: u32, body: &[u8], head_bytes: usize) -> Result<Object, Trouble
         APP_TEXT => Some(app_text(body).unwrap_or(Object::Other("other objects"))),
         _ => Some(Object::Other("other objects")),
     };
+    if let Some(Object::Frame { flaw, .. }) = &mut found {
+        *flaw = flaw.or((body.len() > body_bytes_max(kind)).then_some(Flawed::OBJECT));
+    }
     found.map_or_else(|| wrong(format!("an object of type {kind} that is too short (a damaged file?)")), Ok)
+}
+
+/// The most bytes of an object behind its header; a longer one has swallowed others, or is of another type.
+fn body_bytes_max(kind: u32) -> usize {
+    match kind {
+        CAN_MESSAGE => 16,
+        CAN_MESSAGE2 => 16 + MESSAGE2_TAIL_BYTES,
+        CAN_FD_MESSAGE => 88,
+        CAN_ERROR_EXT => 32,
+        _ => usize::MAX,
+    }
 }
 
 /// The fields of a frame object.

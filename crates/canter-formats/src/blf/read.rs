@@ -51,6 +51,8 @@ pub struct Blf {
     objects_read: u64,
     /// In files with canter's names of channels it is in UTC.
     date: HeaderDate,
+    /// The header has a date that is none.
+    without_date: bool,
     start_ns: u64,
     channels: BusOfChannel,
     /// Decompressed objects; the next one begins at `at`.
@@ -88,6 +90,7 @@ impl Blf {
             (u64::from(LE.word(head, 20)) << 32 | u64::from(LE.word(head, 16)), LE.word(head, 32));
         let time: [u16; 8] = std::array::from_fn(|n| LE.half(head, 40 + 2 * n));
         self.date.date = systemtime::date(time);
+        self.without_date = self.date.date.is_none() && time != [0; 8];
         self.start(zone);
         self.open = true;
         if source.skip(length.into())? { Ok(()) } else { Err(Trouble::Cut) }
@@ -167,13 +170,18 @@ impl Blf {
         Ok(true)
     }
 
-    /// Whether the file has the size that its header states: a cut between two containers has no other sign. Padding
-    /// may be missing.
-    fn is_whole(&self, source: &Source) -> bool {
-        match self.size {
-            0 => self.objects_read >= self.count.into(),
-            size => source.offset() + source.buffered().len() as u64 + PADDING_BYTES_MAX >= size,
+    /// Checks that the file has the size and the objects that its header states: a cut between two containers has no other
+    /// sign. Padding may be missing.
+    fn check_whole(&self, source: &Source) -> Result<(), Trouble> {
+        let size = source.offset() + source.buffered().len() as u64 + PADDING_BYTES_MAX;
+        let (read, stated) = (self.objects_read, u64::from(self.count));
+        if size < self.size || read < stated && self.size == 0 {
+            return Err(Trouble::Cut);
         }
+        if read < stated {
+            return wrong(format!("{read} objects of the {stated} that the header counts (a damaged file?)"));
+        }
+        Ok(())
     }
 
     /// Reads an object outside of containers; `false`: it was skipped.
@@ -286,8 +294,7 @@ impl Decode for Blf {
                 if !self.unpack(source)? {
                     let rest = &self.objects[self.at..];
                     let ended = self.to_skip == 0 && rest.iter().all(|&byte| byte == 0);
-                    let is_complete = ended && self.is_whole(source);
-                    return if is_complete { Ok(false) } else { Err(Trouble::Cut) };
+                    return if ended { self.check_whole(source).map(|()| false) } else { Err(Trouble::Cut) };
                 }
                 if self.torn {
                     self.mend();
@@ -317,6 +324,9 @@ impl Decode for Blf {
                     let unusual = head_bytes != if version == 1 { OBJECT_HEAD } else { OBJECT_HEAD_2 };
                     if let Some(flaw) = flaw.or(unusual.then_some(Flawed::HEADER)) {
                         context.flawed.count(flaw);
+                    }
+                    if self.without_date {
+                        context.flawed.count(Flawed::DATE);
                     }
                     let bus = self.channels.number(channel, &mut context.names)?;
                     context.zone_used |= self.date.needs_zone();

@@ -2,7 +2,7 @@
 //! DROPCOUNT comments are counted as frames that the recording has lost.
 
 use crate::{
-    format::{Context, Decode, LINE_BYTES_MAX, SNIFF_BYTES, Source},
+    format::{Context, Decode, SNIFF_BYTES, Source},
     trouble::{Trouble, wrong},
 };
 use canter_frame::{Direction, Frame, LogLine, Record, notation::parse_frame};
@@ -41,6 +41,15 @@ fn has_frame(line: &str) -> bool {
     words.next().is_some_and(|stamp| stamp.ends_with(')'))
         && words.nth(1).is_some_and(|frame| frame.contains('#'))
 }
+
+/// Whether a comment has a line of a log in it: somebody's remark about a frame, or a line break is damaged.
+fn has_line(comment: &str) -> bool {
+    let starts = memchr::memchr_iter(b'(', comment.as_bytes());
+    starts.take(LINES_TRIED_MAX).any(|at| matches!(LogLine::parse(&comment[at..]), Ok(Some(_))))
+}
+
+/// How many opening parentheses of a comment are looked at: of a long line the time would grow with its square.
+const LINES_TRIED_MAX: usize = 16;
 
 /// Whether a line has a CAN XL frame, whose identifier is `VVPPP#` and next field `FF:`.
 fn is_xl(line: &str) -> bool {
@@ -120,6 +129,7 @@ impl Decode for CandumpLog {
                         None if has_frame(line) => {
                             return wrong("a frame without a stamp (delete the line to read the rest)");
                         }
+                        None if has_line(line) => context.skipped.count("comments with a frame in them"),
                         None => context.skipped.count("comments"),
                     }
                     false
@@ -127,9 +137,6 @@ impl Decode for CandumpLog {
                 Err(_) if is_xl(line) => {
                     context.skipped.count("CAN XL frames");
                     false
-                }
-                Err(_) if length >= LINE_BYTES_MAX => {
-                    return wrong("a line of more than 64 KiB (a damaged file?)");
                 }
                 Err(error) => return wrong(format!("{error} (delete the line to read the rest)")),
             };

@@ -4,6 +4,7 @@
 //! Uses the column readers of the `parquet` crate, which may panic on a damaged file: the module `fence` turns a panic
 //! into an error.
 
+mod bounded;
 mod columns;
 mod fence;
 
@@ -164,19 +165,19 @@ impl Parquet {
         };
         let bus = context.names.number(&name)?;
         self.open.push(Open { name: self.at.clone(), bus, columns, head: Record::default() });
-        self.read(self.open.len() - 1, context.salvage)
+        self.read(self.open.len() - 1, context)
     }
 
     /// Reads an open part's next frame.
-    fn read(&mut self, at: usize, salvage: bool) -> Result<(), Trouble> {
+    fn read(&mut self, at: usize, context: &mut Context) -> Result<(), Trouble> {
         let part = &mut self.open[at];
-        match part.columns.next(&mut part.head) {
+        match part.columns.next(&mut part.head, context) {
             Ok(true) => {
                 part.head.bus = part.bus;
                 self.order.push(Reverse((part.head.stamp_ns, at)));
             }
             Ok(false) => part.columns.close(),
-            Err(trouble) if salvage => self.ended.push((part.name.clone(), trouble)),
+            Err(trouble) if context.salvage => self.ended.push((part.name.clone(), trouble)),
             Err(trouble) => {
                 self.at.clone_from(&part.name);
                 return Err(trouble);
@@ -211,7 +212,7 @@ impl Decode for Parquet {
             return Err(trouble);
         };
         *entry = self.open[at].head;
-        self.read(at, context.salvage)?;
+        self.read(at, context)?;
         Ok(true)
     }
 

@@ -1,8 +1,12 @@
 //! What a reader leaves out or cannot be sure of, it says: files as loggers, other programs and damage leave them.
 
 use super::{Recording, Seen, records, seen};
-use crate::{FORMATS, format::Flawed, named};
-use std::{fs, os::unix::fs::symlink};
+use crate::{
+    FORMATS, Reader,
+    format::{Flawed, LINE_BYTES_MAX},
+    named,
+};
+use std::{fs, io::Cursor, os::unix::fs::symlink};
 
 /// The frames as text, and the reader's words about what it left out.
 fn read(text: &str) -> (Vec<String>, u64, Option<String>) {
@@ -82,4 +86,108 @@ fn a_data_set_is_read_once_whatever_links_lead_to_it() {
     symlink("/nowhere", recording.path.join("nowhere")).unwrap();
     let seen = Seen::read(crate::open(&recording.path));
     assert_eq!((seen.error, seen.frames.len()), (None, records().len()));
+}
+
+#[test]
+fn a_comment_as_long_as_the_window_ends_at_its_own_line_break() {
+    let behind = "(1.000000) can0 666#DEAD\n";
+    for length in [LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1, 256 << 10, 512 << 10] {
+        // A window full of a comment, which goes on with what looks like a frame behind any byte.
+        for end in ["", behind] {
+            let text = format!("(0.000000) can0 001#\n#{}{end}{behind}", "x".repeat(length - 1));
+            let (frames, comments, error) = read(&text);
+            assert_eq!(frames, ["0 001#"], "{length}");
+            assert_eq!(comments, u64::from(error.is_none()), "{length}: {error:?}");
+            assert!(error.is_none_or(|error| error.contains("a line of more than 64 KiB")), "{length}");
+        }
+    }
+    assert_eq!(read(&format!("(0.000000) can0 001#\n#{}\n{behind}", "x".repeat(LINE_BYTES_MAX - 1))).1, 1);
+}
+
+#[cfg(feature = "zstd")]
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    zstd::bulk::compress(bytes, 3).unwrap()
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn zstd_that_begins_with_a_frame_for_other_programs_is_read() {
+    let zst =
+        [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4][..], &packed(b"(1.000000) can0 001#\n")].concat();
+    let seen = seen(&zst);
+    assert_eq!((seen.error, seen.frames.len()), (None, 1));
+}
+
+#[cfg(all(feature = "zstd", feature = "mdf"))]
+#[test]
+fn a_file_that_unpacks_to_more_than_a_thousand_times_its_size_is_refused() {
+    let mdf = fs::read(Recording::write(named("mf4", FORMATS).unwrap(), &records(), "file").path).unwrap();
+    let long = |bytes: usize| packed(&[&mdf[..], &vec![0; bytes]].concat());
+    assert_eq!(seen(&long(1 << 20)).frames.len(), records().len());
+    let error = seen(&long(20 << 20)).error.unwrap_or_default();
+    assert!(error.contains(": unpack: more than 1000 times its size"), "{error}");
+}
+
+/// The BLF of [`records`].
+fn blf() -> Vec<u8> {
+    fs::read(Recording::write(named("blf", FORMATS).unwrap(), &records(), "file").path).unwrap()
+}
+
+#[test]
+fn a_blf_of_fewer_objects_than_its_header_counts_is_damage_whatever_its_size() {
+    let mut bytes = blf();
+    let stated = u32::from_le_bytes(bytes[32..36].try_into().unwrap());
+    // Containers count in some programs, so one more is right.
+    for (more, frames_only) in [(0, true), (1, true), (2, false)] {
+        bytes[32..36].copy_from_slice(&(stated + more).to_le_bytes());
+        let seen = seen(&bytes);
+        assert_eq!(seen.frames.len(), records().len());
+        assert_eq!(seen.error.is_none(), frames_only, "{more}: {:?}", seen.error);
+        let said = format!("{} objects of the {} that the header counts", stated + 1, stated + more);
+        assert!(seen.error.is_none_or(|error| error.contains(&said)), "{more}");
+    }
+}
+
+#[test]
+fn a_blf_with_an_impossible_date_says_that_its_stamps_are_no_dates() {
+    let mut bytes = blf();
+    bytes[42..44].copy_from_slice(&13u16.to_le_bytes()); // the month
+    let seen = seen(&bytes);
+    assert_eq!((seen.error, seen.flawed), (None, vec![(Flawed::DATE, records().len() as u64)]));
+}
+
+/// The Parquet file of [`records`], with some bytes replaced at each place.
+#[cfg(feature = "parquet")]
+fn parquet(old: &[u8], new: &[u8]) -> Vec<u8> {
+    let format = named("parquet", FORMATS).unwrap();
+    let recording = Recording::write(format, &records(), "set");
+    let mut bytes = fs::read(recording.file(format).unwrap()).unwrap();
+    let places: Vec<_> = memchr::memmem::find_iter(&bytes, old).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at..at + old.len()].copy_from_slice(new));
+    bytes
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_parquet_file_packed_by_another_method_is_not_called_damaged() {
+    // In the description of each column: the method (6 is zstd, 1 snappy), then the number of values.
+    let error = seen(&parquet(&[0x15, 12, 0x16], &[0x15, 2, 0x16])).error.unwrap_or_default();
+    assert!(error.contains("is compressed by snappy, which canter does not read"), "{error}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn local_stamps_of_parquet_are_those_of_the_zone() {
+    // The type of the stamps: whether they are in UTC, and ns.
+    let bytes = parquet(&[0x8c, 0x11, 0x1c, 0x3c], &[0x8c, 0x12, 0x1c, 0x3c]);
+    let read = |zone: &str| {
+        let reader = Reader::from_read("test", Box::new(Cursor::new(bytes.clone())), FORMATS).unwrap();
+        let mut reader = reader.zone(zone.parse().unwrap());
+        let first = reader.next_record().unwrap().unwrap().stamp_ns;
+        (first, reader.zone_used())
+    };
+    let first_ns = records()[0].stamp_ns;
+    assert_eq!(read("UTC"), (first_ns, true));
+    assert_eq!(read("+01:00"), (first_ns - 3_600_000_000_000, true));
 }

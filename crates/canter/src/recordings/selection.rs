@@ -104,6 +104,20 @@ enum Decision {
     Keep(usize, Vec<Filters>),
 }
 
+/// The stamps that are selected, from the first on and before the second; without a second to the end.
+#[derive(Clone, Copy)]
+struct Range {
+    from_ns: u64,
+    to_ns: Option<u64>,
+}
+
+impl Range {
+    #[inline]
+    fn contains(self, stamp_ns: u64) -> bool {
+        stamp_ns >= self.from_ns && self.to_ns.is_none_or(|to_ns| stamp_ns < to_ns)
+    }
+}
+
 /// Identifiers that an error lists.
 const LISTED_MAX: usize = 6;
 
@@ -111,7 +125,7 @@ const LISTED_MAX: usize = 6;
 pub struct Choice<'a> {
     options: &'a Selection,
     /// The stamps of `from` and `to`, once the first frame is known.
-    range: Option<(u64, u64)>,
+    range: Option<Range>,
     /// What was decided, by recording and interface.
     decisions: Vec<Vec<Option<Decision>>>,
     names: Vec<String>,
@@ -168,11 +182,11 @@ impl<'a> Choice<'a> {
         self.read += 1;
         let (first, last) = self.span_ns.unwrap_or((stamp_ns, stamp_ns));
         self.span_ns = Some((first.min(stamp_ns), last.max(stamp_ns)));
-        let (from, to) = match self.range {
+        let range = match self.range {
             Some(range) => range,
             None => self.begin(stamp_ns),
         };
-        if stamp_ns < from || stamp_ns >= to {
+        if !range.contains(stamp_ns) {
             return None;
         }
         let interface = entry.bus.index();
@@ -201,11 +215,11 @@ impl<'a> Choice<'a> {
     }
 
     #[cold]
-    fn begin(&mut self, first_ns: u64) -> (u64, u64) {
+    fn begin(&mut self, first_ns: u64) -> Range {
         let zone = self.options.zone.clone().unwrap_or_default();
-        let from = self.options.from.map_or(0, |from| from.ns(first_ns, &zone));
-        let to = self.options.to.map_or(u64::MAX, |to| to.ns(first_ns, &zone));
-        *self.range.insert((from, to))
+        let from_ns = self.options.from.map_or(0, |from| from.ns(first_ns, &zone));
+        let to_ns = self.options.to.map(|to| to.ns(first_ns, &zone));
+        *self.range.insert(Range { from_ns, to_ns })
     }
 
     /// The new name of an interface.
@@ -361,6 +375,13 @@ mod tests {
             .map(|stamp| choice.bus(0, &entry(0, "001#", stamp), |_| "can0").is_some())
             .into();
         assert_eq!(taken, [false, false, true, true, false]);
+    }
+
+    #[test]
+    fn without_an_end_the_last_stamp_that_there_is_is_selected() {
+        let options = Selection::default();
+        let mut choice = Choice::new(&options).unwrap();
+        assert!(choice.bus(0, &entry(0, "001#", u64::MAX), |_| "can0").is_some());
     }
 
     #[test]

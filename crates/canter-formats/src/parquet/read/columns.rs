@@ -1,18 +1,22 @@
 //! Reads a Parquet file's rows, some thousand at a time.
 
-use super::{MAGIC, fence};
+use super::{MAGIC, bounded::Bounded, fence};
 use crate::{
     fields::Fields,
+    format::Context,
     source::read_at,
     trouble::{Trouble, wrong},
 };
 use canter_frame::{Direction, Record};
 use parquet::{
-    basic::{ConvertedType, LogicalType, TimeUnit, TimestampType, Type},
+    basic::{Compression, ConvertedType, LogicalType, TimeUnit, TimestampType, Type},
     column::reader::{ColumnReaderImpl, get_typed_column_reader},
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
     errors::ParquetError,
-    file::reader::{FileReader, RowGroupReader, SerializedFileReader},
+    file::{
+        metadata::ParquetMetaData,
+        reader::{FileReader, RowGroupReader, SerializedFileReader},
+    },
     schema::types::ColumnDescriptor,
 };
 use std::{fs::File, io};
@@ -28,6 +32,8 @@ struct Places {
     stamp: usize,
     /// The unit of the stamps, in ns.
     unit_ns: u64,
+    /// The stamps are those of a clock on the wall.
+    local: bool,
     id: usize,
     flags: [usize; 6],
     dlc: usize,
@@ -64,7 +70,7 @@ struct Column<T: DataType>(ColumnReaderImpl<T>);
 
 /// The rows of a file, and the position of the next one.
 pub struct Columns {
-    file: Option<SerializedFileReader<File>>,
+    file: Option<SerializedFileReader<Bounded>>,
     places: Places,
     /// The number of the next row group.
     group: usize,
@@ -119,8 +125,27 @@ fn unit_ns(column: &ColumnDescriptor) -> u64 {
     }
 }
 
+/// Whether a column of stamps has those of a clock on the wall, in no zone.
+fn is_local(column: &ColumnDescriptor) -> bool {
+    let kind = column.logical_type_ref();
+    matches!(kind, Some(LogicalType::Timestamp(TimestampType { is_adjusted_to_u_t_c: false, .. })))
+}
+
+/// Refuses columns that are packed by a method which canter does not know.
+fn check_packing(about: &ParquetMetaData) -> Result<(), Trouble> {
+    let mut columns = about.row_groups().iter().flat_map(|group| group.columns());
+    let unknown = |packing| !matches!(packing, Compression::UNCOMPRESSED | Compression::ZSTD(_));
+    match columns.find(|column| unknown(column.compression())) {
+        None => Ok(()),
+        Some(column) => {
+            let packing = column.compression().to_string().to_lowercase();
+            wrong(format!("is compressed by {packing}, which canter does not read (write it with zstd)"))
+        }
+    }
+}
+
 impl Places {
-    fn find(file: &SerializedFileReader<File>) -> Result<Self, Trouble> {
+    fn find(file: &SerializedFileReader<Bounded>) -> Result<Self, Trouble> {
         let schema = file.metadata().file_metadata().schema_descr();
         let place = |name: &str, kind: Type| {
             let is = |column: &parquet::schema::types::ColumnDescPtr| column.path().string() == name;
@@ -148,7 +173,7 @@ impl Places {
             ));
         }
         let stamp = place("stamp", Type::INT64)?;
-        let unit_ns = unit_ns(&schema.column(stamp));
+        let (unit_ns, local) = (unit_ns(&schema.column(stamp)), is_local(&schema.column(stamp)));
         let mut flags = [0; 6];
         for (flag, name) in flags.iter_mut().zip(FLAGS) {
             *flag = place(name, Type::BOOLEAN)?;
@@ -156,6 +181,7 @@ impl Places {
         Ok(Self {
             stamp,
             unit_ns,
+            local,
             id: place("id", Type::INT32)?,
             flags,
             dlc: place("dlc", Type::INT32)?,
@@ -243,13 +269,14 @@ fn directions_by_row(
 impl Columns {
     pub fn open(file: File) -> Result<Self, Trouble> {
         check_ends(&file)?;
-        let file = call_crate(|| SerializedFileReader::new(file))?;
+        let file = call_crate(|| SerializedFileReader::new(Bounded(file)))?;
         let about = file.metadata();
         if about.row_groups().iter().map(|group| group.num_rows()).sum::<i64>()
             != about.file_metadata().num_rows()
         {
             return wrong("numbers of rows that contradict each other (a damaged file?)");
         }
+        check_packing(about)?;
         let places = Places::find(&file)?;
         Ok(Self {
             file: Some(file),
@@ -264,7 +291,7 @@ impl Columns {
     }
 
     /// Reads the next row, a frame without its bus; `false` after the last one.
-    pub fn next(&mut self, entry: &mut Record) -> Result<bool, Trouble> {
+    pub fn next(&mut self, entry: &mut Record, context: &mut Context) -> Result<bool, Trouble> {
         if self.at == self.batch.stamps.len() && !self.fill()? {
             return Ok(false);
         }
@@ -290,7 +317,11 @@ impl Columns {
         entry.frame = fields.frame(data).map_err(bad)?;
         let stamp_ns =
             u64::try_from(batch.stamps[at]).ok().and_then(|stamp| stamp.checked_mul(self.places.unit_ns));
+        let local = self.places.local;
+        let stamp_ns =
+            stamp_ns.and_then(|ns| if local { context.zone.ns_of_wall_clock(ns) } else { Some(ns) });
         entry.stamp_ns = stamp_ns.ok_or_else(|| bad("a stamp outside of 1970…2554"))?;
+        context.zone_used |= local;
         entry.direction = batch.directions[at];
         Ok(true)
     }
