@@ -110,8 +110,7 @@ impl Route {
     /// counts include every received frame.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), (Side, io::Error)> {
         let ended = self.route(stop, Self::wait_for_room).and_then(|()| self.drain());
-        self.close_account();
-        ended
+        self.end(ended)
     }
 
     /// Runs with another way to wait for room, and without receiving more frames after `stop`.
@@ -122,8 +121,32 @@ impl Route {
         wait_for_room: impl FnMut(&mut Self) -> io::Result<()>,
     ) -> Result<(), (Side, io::Error)> {
         let ended = self.route(stop, wait_for_room);
+        self.end(ended)
+    }
+
+    fn end(&mut self, ended: Result<(), (Side, io::Error)>) -> Result<(), (Side, io::Error)> {
+        if matches!(ended, Err((Side::Out, _))) {
+            self.count_waiting();
+        }
         self.close_account();
         ended
+    }
+
+    /// Counts the frames that wait in the receiver of a route whose output has failed: they go with it.
+    fn count_waiting(&mut self) {
+        let begun_ns = clock::monotonic_ns();
+        loop {
+            let not_taken = self.ready - self.accepted;
+            self.counts.drop_as(not_taken as u64, |drops| &mut drops.unsent);
+            self.accepted = self.ready;
+            let spins = self.receive.descriptor().is_none();
+            if clock::monotonic_ns() - begun_ns > DRAIN_RECEIVE_NS || !spins && !self.has_more() {
+                return;
+            }
+            if !matches!(self.receive_batch(), Ok(1..)) {
+                return;
+            }
+        }
     }
 
     fn route(
