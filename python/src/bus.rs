@@ -12,6 +12,7 @@ use crate::{
 use canter_io::{
     Error, Filter, Filters, Interface,
     filter::EVERY_ERROR,
+    monitor::{Change, Monitor},
     node::{NodeOptions, Received},
 };
 use pyo3::{
@@ -34,6 +35,28 @@ enum State {
     Shut(Stats),
 }
 
+/// The names of interfaces by their index, as Python strings.
+struct Names {
+    known: HashMap<u32, Py<PyString>>,
+    /// For the channel `any`: reports interfaces that get another name, and new ones with an index that was another's.
+    monitor: Option<Monitor>,
+}
+
+impl Names {
+    /// Forgets the names that have changed.
+    fn forget_changed(&mut self) {
+        let Some(monitor) = &mut self.monitor else { return };
+        let known = &mut self.known;
+        let read = monitor.changes(|change| match change {
+            Change::Is(interface, _) | Change::Gone(interface, _) => _ = known.remove(&interface.index),
+            Change::Missed => known.clear(),
+        });
+        if read.is_err() {
+            known.clear();
+        }
+    }
+}
+
 /// One or more channels. Receiving and sending may be done by different threads.
 ///
 /// Each method holds the [`Open`] while it runs: its descriptors close when the bus is shut down and no method runs.
@@ -42,8 +65,7 @@ enum State {
 pub struct Bus {
     state: Mutex<State>,
     maker: Maker,
-    /// The names of interfaces by their index, as Python strings.
-    names: Mutex<HashMap<u32, Py<PyString>>>,
+    names: Mutex<Names>,
     hardware: bool,
     /// The process that opened it.
     process: fork::Process,
@@ -69,9 +91,13 @@ impl Bus {
             Filters { error_mask: if error_frames { EVERY_ERROR } else { 0 }, ..Filters::default() };
         let options = NodeOptions { own_frames, echo, fd, filters, queue_bytes, hardware_stamps };
         let maker = Maker::new(py)?;
-        let open = Open::new(&channels, &options).map_err(refused)?;
+        // The kernel answers only when nobody changes an interface.
+        let open = py.detach(|| Open::new(&channels, &options)).map_err(refused)?;
         let named = open.channels.iter().filter_map(|channel| channel.interface.as_ref());
-        let names = named.map(|one| (one.index, PyString::new(py, &one.name).unbind())).collect();
+        let known = named.map(|one| (one.index, PyString::new(py, &one.name).unbind())).collect();
+        let is_any = open.channels.iter().any(|channel| channel.interface.is_none());
+        let monitor = if is_any { Some(Monitor::open().map_err(refused)?) } else { None };
+        let names = Names { known, monitor };
         let state = Mutex::new(State::Open(Arc::new(open)));
         Ok(Self { state, maker, names: Mutex::new(names), hardware: hardware_stamps, process })
     }
@@ -129,7 +155,7 @@ impl Bus {
     fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>, timeout: f64) -> PyResult<()> {
         let open = self.open()?;
         let frame = message::frame(message)?;
-        let (channel, index) = destination(&open, message)?;
+        let (channel, index) = destination(py, &open, message)?;
         let deadline = Instant::now() + seconds(timeout);
         loop {
             let Err(error) = channel.node.send(&frame, index) else {
@@ -170,7 +196,7 @@ impl Bus {
             State::Open(open) => Ok(Arc::clone(open)),
             State::Shut(stats) => Err(stats.clone()),
         };
-        let counted = open.map_or_else(Ok, |open| open.stats())?;
+        let counted = open.map_or_else(Ok, |open| py.detach(|| open.stats()))?;
         let stats = PyDict::new(py);
         stats.set_item("received", counted.received)?;
         stats.set_item("sent", counted.sent)?;
@@ -183,11 +209,11 @@ impl Bus {
     }
 
     /// The kernel's name of the first controller's state; None without a controller.
-    fn state(&self) -> PyResult<Option<String>> {
+    fn state(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let open = self.open()?;
         let first = open.channels.iter().find_map(|channel| channel.interface.clone());
         let Some(mut now) = first else { return Ok(None) };
-        now.refresh().map_err(failed)?;
+        py.detach(|| now.refresh()).map_err(failed)?;
         Ok(now.controller.and_then(|controller| controller.state).map(|state| state.to_string()))
     }
 
@@ -211,8 +237,10 @@ impl Bus {
         }
         let Ok(open) = self.open() else { return };
         open.shut();
-        py.detach(|| open.channels.iter().for_each(|channel| channel.node.close()));
-        let last = open.stats().unwrap_or_default();
+        let last = py.detach(|| {
+            open.channels.iter().for_each(|channel| channel.node.close());
+            open.stats().unwrap_or_default()
+        });
         drop(std::mem::replace(&mut *self.lock_state(), State::Shut(last)));
     }
 }
@@ -241,17 +269,21 @@ impl Bus {
         if hardware { received.hardware_ns } else { received.meta.stamp_ns }
     }
 
-    fn names(&self) -> MutexGuard<'_, HashMap<u32, Py<PyString>>> {
+    fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn name_of<'py>(&self, py: Python<'py>, index: u32) -> Bound<'py, PyString> {
-        if let Some(known) = self.names().get(&index) {
+        let mut names = self.names();
+        names.forget_changed();
+        if let Some(known) = names.known.get(&index) {
             return known.bind(py).clone();
         }
-        let name = Interface::by_index(index).map_or_else(|_| index.to_string(), |interface| interface.name);
-        let name = PyString::new(py, &name);
-        self.names().insert(index, name.clone().unbind());
+        drop(names);
+        // One without a name yet is forgotten, too, when the kernel reports it.
+        let found = py.detach(|| Interface::by_index(index));
+        let name = PyString::new(py, &found.map_or_else(|_| index.to_string(), |interface| interface.name));
+        self.names().known.insert(index, name.clone().unbind());
         name
     }
 }
@@ -286,11 +318,18 @@ fn wait(py: Python<'_>, open: &Open, deadline: Deadline) -> PyResult<bool> {
 }
 
 /// The channel of a message: the one that it names, or the only one.
-fn destination<'a>(open: &'a Open, message: &Bound<'_, PyAny>) -> PyResult<(&'a Channel, u32)> {
+fn destination<'a>(
+    py: Python<'_>,
+    open: &'a Open,
+    message: &Bound<'_, PyAny>,
+) -> PyResult<(&'a Channel, u32)> {
     let wanted: Option<String> = message.getattr("channel")?.extract().unwrap_or_default();
     match (open.channels.as_slice(), wanted) {
         ([one], _) if one.interface.is_some() => Ok((one, 0)),
-        ([any], Some(name)) => Ok((any, find_network_interface(&name).map_err(failed)?.index)),
+        ([any], Some(name)) => {
+            let found = py.detach(|| find_network_interface(&name));
+            Ok((any, found.map_err(failed)?.index))
+        }
         (several, Some(name)) if several.len() > 1 => {
             let channel = several.iter().find(|channel| channel.name() == name);
             let unknown = || io::Error::other("it is not a channel of this bus");

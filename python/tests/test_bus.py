@@ -164,6 +164,25 @@ def test_any_hears_all_interfaces_and_names_them(vcan):
         assert everywhere.recv(1).channel == vcan
 
 
+def test_any_names_an_interface_that_was_renamed_or_has_another_s_index(vcan):
+    with bus("any") as everywhere:
+        flood(vcan, 1)
+        assert everywhere.recv(1).channel == vcan
+        index = socket.if_nametoindex(vcan)
+        ip(f"link set {vcan} down")
+        ip(f"link set {vcan} name vcan8")
+        try:
+            ip("link set vcan8 up")
+            flood("vcan8", 1)
+            assert everywhere.recv(1).channel == "vcan8"
+        finally:
+            ip("link delete vcan8")
+        ip(f"link add {vcan} index {index} type vcan")
+        ip(f"link set {vcan} up")
+        flood(vcan, 1)
+        assert [message.channel for message in everywhere.recv_many(9, 1)] == [vcan]
+
+
 def test_more_filters_than_the_kernel_takes_still_filter(vcan):
     filters = [{"can_id": 2 * n, "can_mask": 0x7FF, "extended": False} for n in range(600)]
     with bus(vcan, can_filters=filters, rcvbuf=4 << 20) as node:
