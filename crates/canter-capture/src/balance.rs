@@ -29,10 +29,11 @@ impl Account {
     pub(super) fn given_up(received: &Report, written: &Progress) -> Self {
         let mut account = Self::without_verdict(received);
         account.add_written(written);
+        let inside = account.buses.iter().map(|bus| bus.placed().saturating_sub(bus.seen)).sum();
         for bus in &mut account.buses {
             bus.disk_lost += bus.seen.saturating_sub(bus.placed());
         }
-        account.judge(received, 0);
+        account.judge(received, inside);
         account
     }
 

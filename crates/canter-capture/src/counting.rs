@@ -21,6 +21,9 @@ const GAP_NS_MAX: u64 = 1_000_000_000;
 const LOOK: Duration = Duration::from_millis(5);
 /// Each interface is read at least this often: the time may have passed while the processor was taken away.
 const READINGS_MIN: u32 = 10;
+/// So long after the first reading, in ns, all frames that waited in the kernel then were received: the receiver empties the
+/// ring ten times a second.
+const SETTLED_NS: u64 = 2_000_000_000;
 /// If the real-time clock differs from the monotonic clock by more than this, in ns, since an earlier look, it was set.
 pub const CLOCK_STEP_NS: u64 = 50_000_000;
 
@@ -114,11 +117,13 @@ pub struct Span {
     until_ns: (u64, u64),
     /// The clock's offset when `from_ns` was set.
     offset_ns: u64,
+    /// The monotonic time, in ns, until which frames from before the first reading may wait in the kernel.
+    settled_ns: u64,
 }
 
 impl Default for Span {
     fn default() -> Self {
-        Self { from_ns: (0, 0), until_ns: (u64::MAX, u64::MAX), offset_ns: 0 }
+        Self { from_ns: (0, 0), until_ns: (u64::MAX, u64::MAX), offset_ns: 0, settled_ns: 0 }
     }
 }
 
@@ -126,7 +131,8 @@ impl Span {
     /// The frames since this reading.
     pub fn begin(reading: &Reading) -> Self {
         let from_ns = (reading.before_ns, reading.after_ns);
-        Self { from_ns, offset_ns: clock_offset_ns(), ..Self::default() }
+        let settled_ns = clock::monotonic_ns() + SETTLED_NS;
+        Self { from_ns, offset_ns: clock_offset_ns(), settled_ns, ..Self::default() }
     }
 
     /// Ends at this reading. After the clock was set, frames that wait in the kernel may have later stamps.
@@ -135,9 +141,11 @@ impl Span {
         self.until_ns = (reading.before_ns, until_ns);
     }
 
-    /// Accepts all stamps: those before and after a clock step cannot be compared.
+    /// Accepts all stamps: those before and after a clock step cannot be compared. At first it is unknown of all of them on
+    /// which side of the first reading they were counted, since some may have waited in the kernel since before that.
     pub fn clock_was_set(&mut self) {
-        self.from_ns = (0, 0);
+        let is_settled = clock::monotonic_ns() > self.settled_ns;
+        self.from_ns = if is_settled { (0, 0) } else { (0, u64::MAX) };
     }
 
     /// Whether the stamp is so close to a limit, or outside, that [`is_inside`](Self::is_inside) must decide.
@@ -150,6 +158,9 @@ impl Span {
     pub fn is_inside(&mut self, stamp_ns: u64, clock_offset_ns: impl Fn() -> u64) -> bool {
         if stamp_ns < self.from_ns.0 && clock_step(self.offset_ns, clock_offset_ns()).is_some() {
             self.clock_was_set();
+        }
+        if self.from_ns == (0, u64::MAX) && clock::monotonic_ns() > self.settled_ns {
+            self.from_ns = (0, 0);
         }
         stamp_ns >= self.from_ns.0 && stamp_ns <= self.until_ns.1
     }
@@ -205,5 +216,19 @@ mod tests {
         assert!(span.is_inside(10, || clock_offset_ns().wrapping_sub(3_600_000_000_000)));
         span.end(&reading(0, 20, 20), true);
         assert!(span.is_inside(5_000, clock_offset_ns) && span.is_ambiguous(5_000));
+    }
+
+    #[test]
+    fn frames_soon_after_the_start_are_in_doubt_when_the_clock_is_set() {
+        let stepped = || clock_offset_ns().wrapping_sub(3_600_000_000_000);
+        let mut span = Span::begin(&reading(0, 1_000, 1_000));
+        // From before the first reading or from after the step: the counters include it or not.
+        assert!(span.is_inside(10, stepped) && span.is_ambiguous(10));
+        span.clock_was_set();
+        assert!(span.is_near_limit(5_000) && span.is_inside(5_000, stepped) && span.is_ambiguous(5_000));
+        span.settled_ns = 0;
+        assert!(span.is_inside(5_000, stepped) && !span.is_ambiguous(5_000) && !span.is_near_limit(5_000));
+        span.clock_was_set();
+        assert!(span.is_inside(10, stepped) && !span.is_ambiguous(10));
     }
 }

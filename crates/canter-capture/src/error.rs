@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The file's name does not end in the extension of a format that can be recorded, and no format was set.
     UnknownFormat(PathBuf),
-    /// [`Settings::keep`](crate::Settings::keep) is set, but neither rotation by size nor by age is.
+    /// [`Settings::keep`](crate::Settings::keep) or another limit of files is set, but neither rotation by size nor by age is.
     KeepWithoutRotation,
     /// Rotation needs a file, and the output is standard output.
     RotatesStdout,

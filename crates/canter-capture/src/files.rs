@@ -14,6 +14,7 @@ use std::{
         unix::fs::{MetadataExt, PermissionsExt},
     },
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 /// Digits of a file's number: with one file per second, names sort correctly for eleven days.
@@ -30,26 +31,74 @@ pub enum State {
     Changed,
 }
 
+/// Which closed files of a rotation stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Retention {
+    /// The most files, the current one included.
+    pub files: Option<usize>,
+    /// The least room on the disk, in bytes.
+    pub free_bytes: Option<u64>,
+    /// Files that were closed less than this ago.
+    pub age: Option<Duration>,
+}
+
+impl Retention {
+    /// Whether files are deleted at all.
+    pub fn deletes(&self) -> bool {
+        self.files.is_some() || self.free_bytes.is_some() || self.age.is_some()
+    }
+}
+
+/// A file to sync, and its path while its folder need not name it after a power cut.
+pub struct Unsynced {
+    file: File,
+    /// `None`: the folder was synced.
+    pub folder_of: Option<PathBuf>,
+}
+
+impl Unsynced {
+    /// Syncs it to the disk.
+    ///
+    /// # Errors
+    /// The error of fdatasync(2), or of the folder.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.folder_of.as_deref().map_or(Ok(()), sync_folder_of)
+    }
+}
+
+/// A file that was closed.
+struct Closed {
+    about: Written,
+    when: Instant,
+}
+
 /// The current file, and the list of the files written before it.
 pub struct Files {
     target: PathBuf,
-    keep: usize,
+    retention: Retention,
     number: u64,
     /// `None`: closed or left.
     file: Option<File>,
     path: PathBuf,
     /// The size of the current file in bytes.
     bytes: u64,
-    closed: VecDeque<Written>,
+    /// A file of a disk, no device and no pipe.
+    is_plain: bool,
+    /// The folder names the file, also after a power cut.
+    is_named: bool,
+    closed: VecDeque<Closed>,
+    /// Closed files that could not be deleted.
+    undeletable: Vec<Written>,
     deleted: Deleted,
 }
 
 impl Files {
-    /// Creates the first file. With `numbered`, it has a number as those that follow, of which at most `keep` are kept.
+    /// Creates the first file. With `numbered`, it has a number as those that follow, of which `retention` says how many stay.
     ///
     /// # Errors
     /// When it cannot be created, when it exists and `overwrite` is not set, and when another recording writes it.
-    pub fn create(target: &Path, numbered: bool, keep: Option<usize>, overwrite: bool) -> Result<Self> {
+    pub fn create(target: &Path, numbered: bool, retention: Retention, overwrite: bool) -> Result<Self> {
         let path = if numbered { numbered_path(target, 1) } else { target.to_owned() };
         if numbered {
             remove_earlier(target, overwrite)?;
@@ -57,12 +106,15 @@ impl Files {
         let file = open(&path, overwrite).map_err(|error| Error::file(&path, "open", error))?;
         Ok(Self {
             target: target.to_owned(),
-            keep: keep.unwrap_or(usize::MAX),
+            retention,
             number: 1,
+            is_plain: file.metadata().is_ok_and(|about| about.is_file()) && !is_stdout(&path),
             file: Some(file),
             path,
             bytes: 0,
+            is_named: false,
             closed: VecDeque::new(),
+            undeletable: Vec::new(),
             deleted: Deleted::default(),
         })
     }
@@ -119,6 +171,33 @@ impl Files {
         std::mem::take(&mut self.bytes)
     }
 
+    /// The current file, to be synced by another thread; `None`: it is closed, or not on a disk.
+    pub fn unsynced(&mut self) -> Option<Unsynced> {
+        let file = self.file.as_ref().filter(|_| self.is_plain)?.try_clone().ok()?;
+        let folder_of = (!self.is_named).then(|| self.path.clone());
+        self.is_named = true;
+        Some(Unsynced { file, folder_of })
+    }
+
+    /// Whether the current file was created and not synced yet.
+    pub fn is_new(&self) -> bool {
+        self.is_plain && !self.is_named && self.file.is_some()
+    }
+
+    /// Closes a file whose sync has failed: the disk need not have any of its frames.
+    pub fn close_unsynced(&mut self, about: Written) {
+        if self.file.take().is_some() {
+            self.list(Written { frames: 0, ..about });
+        }
+    }
+
+    /// Adds the current file to those that are closed.
+    fn list(&mut self, mut about: Written) {
+        about.name = self.path.display().to_string();
+        about.bytes = self.bytes;
+        self.closed.push_back(Closed { about, when: Instant::now() });
+    }
+
     /// Syncs the file to the disk, and adds it to the list.
     ///
     /// # Errors
@@ -131,9 +210,7 @@ impl Files {
         if synced.is_err() {
             about.frames = 0;
         }
-        about.name = self.path.display().to_string();
-        about.bytes = self.bytes;
-        self.closed.push_back(about);
+        self.list(about);
         synced
     }
 
@@ -158,25 +235,49 @@ impl Files {
         !is_stdout(&self.target) && self.target.metadata().map_or(true, |about| about.is_file())
     }
 
-    /// Whether `bytes` of room are on the disk. If only a limited number of files is kept, deletes the oldest files first
-    /// until there is room.
+    /// Whether `bytes` of room are on the disk. If files are deleted at all, deletes the oldest ones first until there is
+    /// room.
     pub fn make_room(&mut self, bytes: u64) -> bool {
         let folder = folder_of(&self.target).to_owned();
         let has_room = || file::room(&folder).is_ok_and(|room| room >= bytes);
-        while self.keep < usize::MAX && !has_room() && !self.closed.is_empty() {
-            if self.delete_oldest().is_err() {
-                break;
-            }
+        while self.retention.deletes() && !has_room() && !self.closed.is_empty() {
+            let _ = self.delete_oldest(); // one that stays makes no room, another may
         }
         has_room()
     }
 
+    /// Deletes the closed files that are not to stay, the oldest first. One that cannot be deleted stays, and keeps no other
+    /// one: returns the first of such errors.
+    pub fn delete_surplus(&mut self) -> Option<Error> {
+        let mut failed = None;
+        while self.is_oldest_surplus() {
+            if let Err(error) = self.delete_oldest() {
+                failed.get_or_insert(error);
+            }
+        }
+        failed
+    }
+
+    fn is_oldest_surplus(&self) -> bool {
+        let Some(oldest) = self.closed.front() else { return false };
+        let Retention { files, free_bytes, age } = self.retention;
+        let lacks_room = |least| file::room(folder_of(&self.target)).is_ok_and(|room| room < least);
+        // The current file is one of those that are kept.
+        files.is_some_and(|most| self.closed.len() + usize::from(!self.is_closed()) > most.max(1))
+            || age.is_some_and(|most| oldest.when.elapsed() > most)
+            || free_bytes.is_some_and(lacks_room)
+    }
+
     fn delete_oldest(&mut self) -> Result<()> {
-        let Some(oldest) = self.closed.pop_front() else { return Ok(()) };
+        let Some(Closed { about: oldest, .. }) = self.closed.pop_front() else { return Ok(()) };
         let path = Path::new(&oldest.name);
         match fs::remove_file(path) {
             // A file that was moved away is not deleted, but counts as deleted here.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file(path, "remove", error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let error = Error::file(path, "remove", error);
+                self.undeletable.push(oldest);
+                Err(error)
+            }
             _ => {
                 self.deleted.add(&oldest);
                 Ok(())
@@ -184,14 +285,11 @@ impl Files {
         }
     }
 
-    /// Creates the next file after the current one was closed or left, and deletes the oldest files above the limit.
+    /// Creates the next file after the current one was closed or left.
     ///
     /// # Errors
-    /// When a file cannot be deleted or created.
+    /// When it cannot be created.
     pub fn next(&mut self) -> Result<()> {
-        while self.closed.len() >= self.keep {
-            self.delete_oldest()?;
-        }
         loop {
             let path = numbered_path(&self.target, self.number + 1);
             let file = match open(&path, false) {
@@ -204,13 +302,15 @@ impl Files {
             };
             self.number += 1;
             (self.file, self.path, self.bytes) = (Some(file), path, 0);
+            (self.is_plain, self.is_named) = (true, false);
             return Ok(());
         }
     }
 
     /// The closed files that still exist, and the sum over the deleted ones.
     pub fn closed(&self) -> (Vec<Written>, Deleted) {
-        (self.closed.iter().cloned().collect(), self.deleted)
+        let closed = self.closed.iter().map(|closed| &closed.about);
+        (self.undeletable.iter().chain(closed).cloned().collect(), self.deleted)
     }
 }
 
@@ -401,11 +501,14 @@ mod tests {
             names.sort();
             names
         };
-        let mut files = Files::create(&target, true, Some(2), false).unwrap();
+        let mut files =
+            Files::create(&target, true, Retention { files: Some(2), ..Retention::default() }, false)
+                .unwrap();
         for _ in 0..3 {
             assert!(matches!(files.write(b"12345"), (5, None)));
             files.close(Written { frames: 2, ..Written::default() }).unwrap();
             files.next().unwrap();
+            assert!(files.delete_surplus().is_none());
         }
         assert_eq!(names(), ["d-000003.log", "d-000004.log"]);
         let (closed, deleted) = files.closed();
@@ -413,16 +516,16 @@ mod tests {
         assert_eq!(files.state(), State::Intact);
 
         fs::write(folder.path().join("d-mine.log"), "").unwrap();
-        let refused = Files::create(&target, true, None, false).err().unwrap();
+        let refused = Files::create(&target, true, Retention::default(), false).err().unwrap();
         assert!(refused.to_string().contains("d-000003.log: open: "), "{refused}");
         let exists = |source: &io::Error| source.kind() == io::ErrorKind::AlreadyExists;
         assert!(matches!(&refused, Error::File { source, .. } if exists(source)));
         // The oldest were deleted: only its account says that these belong to it.
-        let refused = Files::create(&target, true, None, true).err().unwrap();
+        let refused = Files::create(&target, true, Retention::default(), true).err().unwrap();
         assert!(refused.to_string().contains("d-000003.log: open: no account says"), "{refused}");
         let account = r#"{"files":[{"name":"elsewhere/d-000003.log"},{"name":"d-000004.log"}]}"#;
         fs::write(Account::path(&target), account).unwrap();
-        Files::create(&target, true, None, true).unwrap();
+        Files::create(&target, true, Retention::default(), true).unwrap();
         assert_eq!(names(), ["d-000001.log", "d-mine.log", "d.log.account.json"]);
         assert_eq!(files.state(), State::Removed);
     }
@@ -433,12 +536,12 @@ mod tests {
         let target = folder.path().join("drive.log");
         let others = ["drive-20261124.log", "drive-26.log"].map(|name| folder.path().join(name));
         others.iter().for_each(|path| fs::write(path, "mine").unwrap());
-        Files::create(&target, true, None, false).unwrap();
-        Files::create(&target, true, None, true).unwrap();
+        Files::create(&target, true, Retention::default(), false).unwrap();
+        Files::create(&target, true, Retention::default(), true).unwrap();
         assert!(others.iter().all(|path| fs::read(path).unwrap() == b"mine"));
         let short_date = folder.path().join("drive-261124.log");
         fs::write(&short_date, "mine").unwrap();
-        let refused = Files::create(&target, true, None, true).err().unwrap();
+        let refused = Files::create(&target, true, Retention::default(), true).err().unwrap();
         assert!(refused.to_string().contains("drive-261124.log: open: no account says"), "{refused}");
         assert!(short_date.exists() && numbered_path(&target, 1).exists(), "nothing was removed");
     }
@@ -447,15 +550,15 @@ mod tests {
     fn no_two_recordings_write_one_file_and_a_replaced_one_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("d.log");
-        let files = Files::create(&target, false, None, false).unwrap();
-        let refused = Files::create(&target, false, None, true).err().unwrap();
+        let files = Files::create(&target, false, Retention::default(), false).unwrap();
+        let refused = Files::create(&target, false, Retention::default(), true).err().unwrap();
         assert!(refused.to_string().ends_with("d.log: open: another recording writes it"), "{refused}");
         fs::remove_file(&target).unwrap();
         assert_eq!(files.state(), State::Removed);
         drop(files);
         fs::write(&target, "old").unwrap();
         fs::set_permissions(&target, Permissions::from_mode(0o640)).unwrap();
-        let files = Files::create(&target, false, None, true).unwrap();
+        let files = Files::create(&target, false, Retention::default(), true).unwrap();
         let about = fs::metadata(&target).unwrap();
         assert_eq!((about.len(), about.mode() & 0o777, files.state()), (0, 0o640, State::Intact));
     }
@@ -464,7 +567,7 @@ mod tests {
     fn a_file_that_another_program_truncates_or_writes_is_noticed_before_the_next_byte() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("d.log");
-        let mut files = Files::create(&target, false, None, false).unwrap();
+        let mut files = Files::create(&target, false, Retention::default(), false).unwrap();
         assert!(matches!(files.write(b"12345"), (5, None)));
         File::options().write(true).open(&target).unwrap().set_len(0).unwrap();
         assert_eq!(files.state(), State::Changed);
@@ -474,11 +577,60 @@ mod tests {
         assert_eq!(fs::metadata(&target).unwrap().len(), 0, "nothing was written");
     }
 
+    /// Closes three files of a rotation, each with a frame, and begins a fourth.
+    fn rotated(target: &Path, retention: Retention) -> Files {
+        let mut files = Files::create(target, true, retention, false).unwrap();
+        for _ in 0..3 {
+            files.close(Written { frames: 1, ..Written::default() }).unwrap();
+            files.next().unwrap();
+        }
+        files
+    }
+
+    fn count(target: &Path) -> usize {
+        numbered_files(target).len()
+    }
+
+    #[test]
+    fn files_go_when_the_disk_has_too_little_room_or_they_are_too_old() {
+        let retentions = [
+            (Retention { free_bytes: Some(u64::MAX), ..Retention::default() }, 1),
+            (Retention { free_bytes: Some(1), ..Retention::default() }, 4),
+            (Retention { age: Some(Duration::ZERO), ..Retention::default() }, 1),
+            (Retention { age: Some(Duration::from_secs(3600)), ..Retention::default() }, 4),
+            (Retention { age: Some(Duration::from_secs(3600)), files: Some(2), free_bytes: None }, 2),
+        ];
+        for (retention, left) in retentions {
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("d.log");
+            let mut files = rotated(&target, retention);
+            assert!(files.delete_surplus().is_none());
+            assert_eq!(count(&target), left, "{retention:?}");
+            assert_eq!(files.closed().1.files as usize, 4 - left, "{retention:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_deleted_keeps_no_other_one_and_stays_in_the_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("d.log");
+        let mut files = rotated(&target, Retention { files: Some(1), ..Retention::default() });
+        // remove_file() refuses folders, also to root.
+        fs::remove_file(numbered_path(&target, 2)).unwrap();
+        fs::create_dir(numbered_path(&target, 2)).unwrap();
+        let failed = files.delete_surplus().unwrap().to_string();
+        assert!(failed.contains("d-000002.log: remove: "), "{failed}");
+        assert!(files.delete_surplus().is_none(), "it is said once");
+        let (listed, deleted) = files.closed();
+        assert_eq!((listed.len(), deleted.files, count(&target)), (1, 2, 2));
+        assert!(listed[0].name.ends_with("d-000002.log"));
+    }
+
     #[test]
     fn names_that_are_taken_cost_no_time() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("d.log");
-        let mut files = Files::create(&target, false, None, false).unwrap();
+        let mut files = Files::create(&target, false, Retention::default(), false).unwrap();
         (2..8).for_each(|number| fs::write(numbered_path(&target, number), "").unwrap());
         files.close(Written::default()).unwrap();
         files.next().unwrap();

@@ -27,6 +27,7 @@
 //! # Modules
 //! `source` (the kernel's ring, or sockets) → `keeper` (copies frames and counts them, in the thread of `receiver`) →
 //! `queue` → `writer` (a thread that sorts them by `merge`, formats them and writes `files`) → `balance` → `account`.
+//! Beside the writer, `syncer` (a thread) syncs the file to the disk.
 //! `recording` starts the threads.
 //!
 //! # Who imports whom
@@ -37,7 +38,7 @@
 //! verdict
 //! account
 //! bus queue merge live files judge
-//! buses
+//! buses syncer
 //! keeper ring writer
 //! source
 //! receiver settings
@@ -68,6 +69,7 @@ mod recording;
 mod ring;
 mod settings;
 mod source;
+mod syncer;
 mod verdict;
 mod writer;
 
@@ -77,5 +79,5 @@ pub use error::{Error, Result};
 pub use live::Busy;
 pub use lost::Lost;
 pub use recording::Recording;
-pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, Settings, default_sizes};
+pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, SYNC, Settings, default_sizes};
 pub use verdict::{Cause, Doubt, Fault, Method, Verdict};

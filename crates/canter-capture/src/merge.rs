@@ -137,6 +137,12 @@ impl Merge {
         self.spare.drain(..)
     }
 
+    /// Frames that were added and not handed out.
+    pub fn frames(&self) -> u64 {
+        let in_run = |run: &Run| run.chunks.iter().map(Chunk::len).sum::<usize>() - run.at;
+        self.runs.iter().map(in_run).sum::<usize>() as u64
+    }
+
     /// Frames handed out after younger ones.
     pub fn late(&self) -> u64 {
         self.late

@@ -4,13 +4,14 @@ use crate::{
     Error, Result,
     account::{Account, Bus, Event, SCHEMA},
     buses::Buses,
-    files::{Files, folder_of, sync_folder_of},
+    files::{Files, Unsynced, folder_of, sync_folder_of},
     keeper::Keeper,
     live::{Busy, Live, Progress},
     queue::{Item, Queue},
     receiver::{self, Receiver},
     settings::Settings,
     source::Source,
+    syncer::Syncer,
     writer,
 };
 use canter_formats::{Closing, Format};
@@ -55,14 +56,16 @@ impl Recording {
         let shared = Arc::new(Shared { queue: Queue::new(settings.queue_bytes), live: Live::default() });
         shared.live.show_load.store(settings.bus_load, Ordering::Relaxed);
         let source = Source::open(&settings.source_options(&found), &found, &shared.live)?;
-        let Settings { output, keep, overwrite, .. } = settings;
-        let files = Files::create(output, settings.rotates(), *keep, *overwrite)?;
+        let Settings { output, overwrite, .. } = settings;
+        let syncer = settings.sync.map(|_| Syncer::start(Box::new(Unsynced::sync))).transpose();
+        let syncer = syncer.map_err(Error::Thread)?;
+        let files = Files::create(output, settings.rotates(), settings.retention(), *overwrite)?;
         let (receiver, ready) = spawn_receiver(&shared, source, monitor, settings.interfaces.clone(), found)?;
         let writer = {
             let shared = Arc::clone(&shared);
             named("canter-write").spawn(move || {
                 let _ = thread::stand_back(); // the receiver goes first: its frames wait in the kernel, those of this thread in memory
-                writer::run(&shared.queue, &shared.live, files, style)
+                writer::run(&shared.queue, &shared.live, files, style, syncer)
             })
         };
         let writer = writer.map_err(Error::Thread)?;

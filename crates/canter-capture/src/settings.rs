@@ -1,6 +1,11 @@
 //! Which interfaces are recorded, to which file and how.
 
-use crate::{Error, Result, files::is_stdout, source::SourceOptions, writer::Style};
+use crate::{
+    Error, Result,
+    files::{Retention, is_stdout},
+    source::SourceOptions,
+    writer::Style,
+};
 use canter_formats::{FORMATS, Format, by_extension};
 use canter_io::{Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, sync::OnceLock, time::Duration};
@@ -36,6 +41,9 @@ pub const FLUSH: Duration = Duration::from_secs(1);
 /// The shortest flush interval.
 pub const FLUSH_MIN: Duration = Duration::from_millis(500);
 
+/// The default sync interval: a power cut loses at most the frames of this time and of the flush interval.
+pub const SYNC: Duration = Duration::from_secs(5);
+
 /// The settings of a recording. [`Settings::new`] sets defaults; change the fields that differ.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -64,8 +72,15 @@ pub struct Settings {
     pub rotate_age: Option<Duration>,
     /// With rotation, keep this number of files and delete older ones; `None`: keep all.
     pub keep: Option<usize>,
+    /// With rotation, delete the oldest files of this recording while less than this is free on the disk, in bytes.
+    pub keep_free_bytes: Option<u64>,
+    /// With rotation, delete files that were closed longer than this ago.
+    pub keep_age: Option<Duration>,
     /// The greatest age of a frame that is not in the file yet; at least [`FLUSH_MIN`].
     pub flush: Duration,
+    /// The interval at which the file is synced to the disk, so that what was synced outlives a power cut; `None`: only
+    /// when it is closed.
+    pub sync: Option<Duration>,
     /// Record whether each frame was received or sent. Uses sockets instead of the ring.
     pub direction: bool,
     /// Also record the controllers' hardware stamps; pcapng only. Uses sockets instead of the ring.
@@ -93,7 +108,10 @@ impl Settings {
             rotate_bytes: None,
             rotate_age: None,
             keep: None,
+            keep_free_bytes: None,
+            keep_age: None,
             flush: FLUSH,
+            sync: Some(SYNC),
             direction: false,
             hardware_stamps: false,
             wait_for_interfaces: false,
@@ -103,6 +121,19 @@ impl Settings {
 
     pub(crate) fn rotates(&self) -> bool {
         self.rotate_bytes.is_some() || self.rotate_age.is_some()
+    }
+
+    /// Checks that the settings do not contradict each other; touches no interface and no file.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<()> {
+        self.style().map(drop)
+    }
+
+    /// Which closed files of a rotation stay.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention { files: self.keep, free_bytes: self.keep_free_bytes, age: self.keep_age }
     }
 
     /// How to write, if the settings do not contradict each other.
@@ -115,7 +146,12 @@ impl Settings {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
         }
-        if self.keep.is_some() && !self.rotates() {
+        let mut names: Vec<&str> = self.interfaces.iter().map(|one| one.interface.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::NamedTwice(twice[0].to_owned()));
+        }
+        if self.retention().deletes() && !self.rotates() {
             return Err(Error::KeepWithoutRotation);
         }
         if self.rotates() && is_stdout(&self.output) {
@@ -136,16 +172,14 @@ impl Settings {
             rotate_bytes: self.rotate_bytes,
             rotate_age: self.rotate_age,
             flush: self.flush,
+            sync: self.sync.unwrap_or(Duration::MAX),
         })
     }
 
     /// The interfaces that the settings name, and with `any` all others.
     pub(crate) fn find(&self) -> Result<Vec<Interface>> {
         let mut found: Vec<Interface> = Vec::new();
-        for (at, InterfaceFilters { interface: name, .. }) in self.interfaces.iter().enumerate() {
-            if self.interfaces[..at].iter().any(|one| one.interface == *name) {
-                return Err(Error::NamedTwice(name.clone()));
-            }
+        for InterfaceFilters { interface: name, .. } in &self.interfaces {
             if name == "any" {
                 continue;
             }
@@ -220,6 +254,23 @@ mod tests {
         let (ring, queue) = sizes("MemTotal:         443392 kB"); // a Raspberry Pi Zero 2
         assert_eq!((ring, queue), (87 << 18, 347 << 18));
         assert!(ring + queue <= (443_392 << 8) + (1 << 19));
+    }
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused_before_anything_is_touched() {
+        let usual = |output: &str| Settings::new(vec![InterfaceFilters::parse("can0").unwrap()], output);
+        assert!(usual("d.log").check().is_ok());
+        let refused = [
+            Settings { keep: Some(3), ..usual("d.log") },
+            Settings { keep_free_bytes: Some(3), ..usual("d.log") },
+            Settings { keep_age: Some(Duration::from_secs(1)), ..usual("d.log") },
+        ];
+        for settings in refused {
+            assert!(matches!(settings.check(), Err(Error::KeepWithoutRotation)));
+            assert!(Settings { rotate_bytes: Some(1), ..settings }.check().is_ok());
+        }
+        let twice = Settings { interfaces: usual("d.log").interfaces.repeat(2), ..usual("d.log") };
+        assert!(matches!(twice.check(), Err(Error::NamedTwice(name)) if name == "can0"));
     }
 
     #[test]

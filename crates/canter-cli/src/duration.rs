@@ -17,6 +17,18 @@ pub fn parse_ns_or(text: &str, unit: &str) -> Result<u64, String> {
     if bare { parse_ns(&format!("{text}{unit}")) } else { parse_ns(text) }
 }
 
+/// Reads an age, in ns: a duration that may have days before its other units, `30d`, `1d12h`.
+pub fn parse_age_ns(text: &str) -> Result<u64, String> {
+    let (days, rest) = match text.split_once('d') {
+        Some((days, rest)) if days.bytes().all(|byte| byte.is_ascii_digit()) => (days, rest.trim_start()),
+        _ => return parse_ns(text),
+    };
+    let rest_ns = if rest.is_empty() { Ok(0) } else { parse_ns(rest) };
+    let days_ns = days.parse::<u64>().ok().and_then(|days| days.checked_mul(24 * 3_600_000_000_000));
+    let age = days_ns.zip(rest_ns.ok()).and_then(|(days, rest)| days.checked_add(rest));
+    age.ok_or_else(|| format!("{text:?} is not an age (30d, 12h, 1d12h)"))
+}
+
 /// Reads a duration of a file, in ns.
 pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
     let text = String::deserialize(value)?;
@@ -48,6 +60,17 @@ mod tests {
         }
         for text in ["", "5", "us", "-1s", "1e3s", ".5s", "1s ago", "1d", "1.5ns", "99999999999999s"] {
             assert!(parse_ns(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_age_may_have_days() {
+        const HOUR: u64 = 3_600_000_000_000;
+        for (text, hours) in [("30d", 720), ("12h", 12), ("1d12h", 36), ("1d 12h", 36), ("0d", 0)] {
+            assert_eq!(parse_age_ns(text), Ok(hours * HOUR), "{text}");
+        }
+        for text in ["d", "1.5d", "-1d", "1d1d", "1dx", "300000d", "30", ""] {
+            assert!(parse_age_ns(text).is_err(), "{text}");
         }
     }
 

@@ -7,6 +7,7 @@ mod rights;
 mod rules;
 mod runs;
 
+use crate::capture;
 use canter_cli::{
     failure::{self, Exit, Failure},
     options::Common,
@@ -15,9 +16,12 @@ use canter_cli::{
 };
 use canter_route::gateway;
 use clap::{ArgMatches, Args, Subcommand};
-use configuration::{CAPTURE, Configuration, GATEWAY};
-use runs::Run;
-use std::path::{Path, PathBuf};
+use configuration::{CAPTURE, Configuration, GATEWAY, Part};
+use runs::{Retention, Run};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Run a part of /etc/canter/canter.toml, as the systemd units do
 #[derive(Args)]
@@ -53,7 +57,7 @@ enum Command {
 pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> failure::Result {
     let configuration = Configuration::read(&arguments.config, program)?;
     match arguments.command {
-        Command::Capture { name } => capture(&configuration, &name, program),
+        Command::Capture { name } => record(&configuration, &name, common, program),
         Command::Gateway { name } => gateway(&configuration, &name, program),
         Command::Rules => match configuration.rules()? {
             Some(wanted) => rules::run(&wanted, common),
@@ -62,7 +66,7 @@ pub fn run(arguments: Arguments, common: &Common, program: &Program<'_>) -> fail
                 Err(Failure::new(Exit::Usage, message))
             }
         },
-        Command::Check => check(&configuration, program),
+        Command::Check => check(&configuration, common, program),
     }
 }
 
@@ -80,19 +84,58 @@ fn start(words: &[String], program: &Program<'_>) -> failure::Result {
 const OUTPUT: &str = "--output=";
 
 /// Records, the output named for this run.
-fn capture(configuration: &Configuration<'_>, name: &str, program: &Program<'_>) -> failure::Result {
+fn record(
+    configuration: &Configuration<'_>,
+    name: &str,
+    common: &Common,
+    program: &Program<'_>,
+) -> failure::Result {
     let mut part = configuration.part(CAPTURE, name)?;
-    refuse_same_output(name, &part.words)?;
+    let retention = check_recording(name, &part, common, program)?;
     for word in &mut part.words {
         if let Some(output) = word.strip_prefix(OUTPUT) {
             let run = Run::next(output)?;
             *word = format!("{OUTPUT}{}", run.output);
-            if let Some(keep) = part.keep_runs {
-                run.keep(keep);
-            }
+            run.retain(retention);
         }
     }
     start(&part.words, program)
+}
+
+/// Refuses a recording that cannot start, or whose keys have no effect, at the check as at the start; returns which earlier
+/// runs stay.
+fn check_recording(
+    name: &str,
+    part: &Part,
+    common: &Common,
+    program: &Program<'_>,
+) -> failure::Result<Retention> {
+    let refusal = |why: &str| Failure::new(Exit::Usage, format!("[capture.{name}]: {why}"));
+    let output = part.words.iter().find_map(|word| word.strip_prefix(OUTPUT)).unwrap_or_default();
+    if output == "-" {
+        return Err(refusal("output: a service has no standard output for frames (name a file)"));
+    }
+    let is_numbered = Run::is_numbered(output)?;
+    if !is_numbered && !part.words.iter().any(|word| word == "--overwrite") {
+        return Err(refusal(&format!(
+            "output: the file exists when the service starts again (add {} to its name, or overwrite = true)",
+            runs::RUN
+        )));
+    }
+    if !is_numbered && part.keep_runs.is_some() {
+        return Err(refusal(&format!(
+            "keep-runs: each start overwrites the file of the one before (add {} to the output's name)",
+            runs::RUN
+        )));
+    }
+    let given = read(&part.words, program)?;
+    let (_, options) = given.subcommand().expect("a command line has a command");
+    let arguments: capture::Arguments = program::arguments(options)?;
+    arguments
+        .check(common)
+        .map_err(|failure| Failure::new(failure.exit, format!("[capture.{name}]: {failure}")))?;
+    let (free_bytes, age_ns) = arguments.retention();
+    Ok(Retention { runs: part.keep_runs, free_bytes, age: age_ns.map(Duration::from_nanos) })
 }
 
 fn gateway(configuration: &Configuration<'_>, name: &str, program: &Program<'_>) -> failure::Result {
@@ -112,25 +155,12 @@ fn check_rights(name: &str, words: &[String], program: &Program<'_>) -> failure:
     rights::check(name, &arguments.methods()?, Path::new("/"))
 }
 
-/// Refuses an output whose file would exist already at the second start.
-fn refuse_same_output(name: &str, words: &[String]) -> failure::Result<()> {
-    let numbered = words.iter().any(|word| word.starts_with(OUTPUT) && word.contains(runs::RUN));
-    if numbered || words.iter().any(|word| word == "--overwrite") {
-        return Ok(());
-    }
-    let message = format!(
-        "[capture.{name}]: output: the file exists when the service starts again (add {} to its name, or overwrite = true)",
-        runs::RUN
-    );
-    Err(Failure::new(Exit::Usage, message))
-}
-
 /// Prints each part as a command line, or its error.
-fn check(configuration: &Configuration<'_>, program: &Program<'_>) -> failure::Result {
+fn check(configuration: &Configuration<'_>, common: &Common, program: &Program<'_>) -> failure::Result {
     let mut failures = Vec::new();
     for kind in [CAPTURE, GATEWAY] {
         for name in configuration.names(kind)? {
-            match checked(configuration, kind, &name, program) {
+            match checked(configuration, kind, &name, common, program) {
                 Ok(words) => println!("canter-{kind}@{name}: canter {}", words.join(" ")),
                 Err(failure) => failures.push(failure),
             }
@@ -153,13 +183,59 @@ fn checked(
     configuration: &Configuration<'_>,
     kind: &str,
     name: &str,
+    common: &Common,
     program: &Program<'_>,
 ) -> failure::Result<Vec<String>> {
-    let words = configuration.part(kind, name)?.words;
+    let part = configuration.part(kind, name)?;
     if kind == CAPTURE {
-        refuse_same_output(name, &words)?;
+        check_recording(name, &part, common, program)?;
     } else {
-        check_rights(name, &words, program)?;
+        check_rights(name, &part.words, program)?;
     }
-    Ok(words)
+    Ok(part.words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        common: Common,
+    }
+
+    #[test]
+    fn the_check_of_a_recording_refuses_what_its_start_refuses() {
+        let program = Program(crate::cli::COMMANDS);
+        let common = Line::parse_from(["canter"]).common;
+        let refused = |keys: &str| {
+            let text = format!("[capture.a]\ninterfaces = ['can0']\n{keys}");
+            let configuration = Configuration::new(Path::new("c.toml"), text, &program);
+            let checked = checked(&configuration, CAPTURE, "a", &common, &program).map(drop);
+            let started = record(&configuration, "a", &common, &program).map(drop);
+            let (checked, started) = (checked.unwrap_err(), started.unwrap_err());
+            assert_eq!(checked.message, started.message, "{keys}");
+            assert_eq!(checked.exit, Exit::Usage, "{checked}");
+            checked.message
+        };
+        let overwrite = "output = 'd.log'\noverwrite = true\n";
+        let run = "output = 'd-{run}.log'\n";
+        for (keys, expected) in [
+            ("output = 'd.log'".to_owned(), "output: the file exists when the service starts again"),
+            ("output = '-'\noverwrite = true".to_owned(), "output: a service has no standard output"),
+            ("output = '{run}/d.log'".to_owned(), "is allowed only in the name of the file"),
+            ("output = 'd-{run}.mp3'".to_owned(), "d-{run}.mp3: unknown format"),
+            (format!("{overwrite}keep-runs = 3"), "keep-runs: each start overwrites the file"),
+            (format!("{run}keep = 3"), "--keep, --keep-free and --keep-age: need --rotate-size"),
+            (format!("{run}keep-age = '30d'"), "--keep, --keep-free and --keep-age: need --rotate-size"),
+            (format!("{run}flush-interval = '1ms'"), "--flush-interval: must be at least 500 ms"),
+            (format!("{run}hw-stamps = true"), "a log has no place for hardware stamps"),
+        ] {
+            let message = refused(&keys);
+            assert!(message.contains("[capture.a]: ") || message.starts_with("{run}"), "{message}");
+            assert!(message.contains(expected), "{keys}: {message}");
+        }
+    }
 }

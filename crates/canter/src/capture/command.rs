@@ -2,7 +2,7 @@
 
 use super::{account_file::AccountFile, errors, fifo, signals, signals::StopSignals};
 use crate::format_names;
-use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, Settings};
+use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, SYNC, Settings};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -43,6 +43,7 @@ Examples:
   canter capture any -o drive.log --duration 10m     every interface, in the format of candump -l
   canter capture can0,123:7FF,400:700 can1,0~0,#FFFFFFFF -o some.log    candump's filters; errors of can1 only
   canter capture any -o box.pcapng.zst --rotate-size 100M --keep 50     the last 5 GB, compressed
+  canter capture any -o box.pcapng --rotate-time 10m --keep-age 30d --keep-free 10G    the last month, if there is room
   canter capture can0 can1 --wait-for-interface -o boot.log             start before the interfaces exist
   canter capture can0 /dev/canchar2 -o two.pcapng                       an interface and a character device
   canter capture can0 --direction --hw-stamps -o both.pcapng            with direction and the controller's stamps
@@ -84,9 +85,18 @@ pub struct Arguments {
     /// Keep only the last N files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
+    /// Delete the oldest files while less than this is free on the disk
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    keep_free: Option<usize>,
+    /// Delete files that were closed longer than this ago: 30d, 12h
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_age_ns)]
+    keep_age: Option<u64>,
     /// Write each frame to the file within this time; SIGKILL loses at most the frames of this time
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, default_value = "1s")]
     flush_interval: u64,
+    /// Sync the file to the disk at this interval, by a thread of its own; a power cut loses at most the frames of both intervals; 0: only at its end
+    #[arg(long, value_name = "TIME", value_parser = interval_ns, default_value = "5s")]
+    sync_interval: u64,
     /// Mark the frames that this machine sent; canter then receives through sockets, at six times the cost
     #[arg(long)]
     direction: bool,
@@ -109,6 +119,7 @@ pub struct Arguments {
 
 const _: () = {
     assert!(FLUSH.as_secs() == 1, "must equal the default of --flush-interval");
+    assert!(SYNC.as_secs() == 5, "must equal the default of --sync-interval");
     assert!(RING_BYTES == 64 << 20 && QUEUE_BYTES == 256 << 20, "must equal the sizes in the help");
 };
 
@@ -116,7 +127,25 @@ fn positive_ns(text: &str) -> Result<u64, String> {
     duration::parse_ns(text).and_then(|ns| if ns > 0 { Ok(ns) } else { Err("must be more than 0".into()) })
 }
 
+/// Reads an interval, or 0 without a unit.
+fn interval_ns(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { duration::parse_ns(text) }
+}
+
 impl Arguments {
+    /// Refuses options that contradict each other; touches no interface and no file.
+    ///
+    /// # Errors
+    /// The contradiction, exit code 2.
+    pub fn check(&self, common: &Common) -> failure::Result<()> {
+        self.settings(common).check().map_err(errors::explain)
+    }
+
+    /// The room to keep free on the disk, in bytes, and the greatest age of files, in ns.
+    pub fn retention(&self) -> (Option<u64>, Option<u64>) {
+        (self.keep_free.map(|bytes| bytes as u64), self.keep_age)
+    }
+
     fn settings(&self, common: &Common) -> Settings {
         let usual = Settings::new(self.interfaces.clone(), &self.output);
         Settings {
@@ -130,6 +159,9 @@ impl Arguments {
             rotate_bytes: self.rotate_size.map(|bytes| bytes as u64),
             rotate_age: self.rotate_time.map(Duration::from_nanos),
             keep: self.keep.map(|keep| keep as usize),
+            keep_free_bytes: self.retention().0,
+            keep_age: self.keep_age.map(Duration::from_nanos),
+            sync: Some(Duration::from_nanos(self.sync_interval)).filter(|interval| !interval.is_zero()),
             flush: Duration::from_nanos(self.flush_interval),
             direction: self.direction,
             hardware_stamps: self.hw_stamps,

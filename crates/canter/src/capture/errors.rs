@@ -7,8 +7,8 @@ use canter_formats::{FORMATS, list_extensions};
 /// The error of a recording, with the options that are the way out.
 pub fn explain(error: Error) -> Failure {
     use Error::{
-        File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, RotatesStdout,
-        UnknownFormat, Unsupported,
+        File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, NoInterface,
+        RotatesStdout, UnknownFormat, Unsupported,
     };
     use std::io::ErrorKind::AlreadyExists;
     match error {
@@ -21,7 +21,10 @@ pub fn explain(error: Error) -> Failure {
                 list_extensions(FORMATS, |format| format.append.is_some(), "or")
             ),
         ),
-        KeepWithoutRotation => Failure::new(Exit::Usage, "--keep: needs --rotate-size or --rotate-time"),
+        KeepWithoutRotation => Failure::new(
+            Exit::Usage,
+            "--keep, --keep-free and --keep-age: need --rotate-size or --rotate-time",
+        ),
         FlushTooShort(least) => {
             Failure::new(Exit::Usage, format!("--flush-interval: must be at least {} ms", least.as_millis()))
         }
@@ -31,6 +34,7 @@ pub fn explain(error: Error) -> Failure {
             let (path, reason) = (path.display(), canter_io::error::plain(&source));
             Failure::failed(format!("{path}: {step}: {reason} (--overwrite replaces it)"))
         }
+        NoInterface => Failure::new(Exit::Usage, error.to_string()),
         _ => Failure::failed(error.to_string()),
     }
 }

@@ -7,12 +7,34 @@ use canter_cli::{
     failure::{self, Exit, Failure},
     trouble,
 };
-use std::{collections::BTreeMap, fs, path::PathBuf, thread, time::Duration};
+use canter_io::file;
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, SystemTime},
+};
 
 /// The placeholder of the number.
 pub const RUN: &str = "{run}";
 /// Period at which the new run is checked for a frame.
 const CHECK_PERIOD: Duration = Duration::from_secs(1);
+/// Files of earlier runs go before the recorder deletes those of this run, which it does with less room than this more.
+const FREE_BYTES_MORE: u64 = 64 << 20;
+/// Files from before 2020 were written while the clock was wrong: their age is unknown.
+const CLOCK_WAS_RIGHT: Duration = Duration::from_secs(1_577_836_800);
+
+/// Which earlier runs stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// The number of runs with frames, the new one included.
+    pub runs: Option<u32>,
+    /// The least room on the disk, in bytes.
+    pub free_bytes: Option<u64>,
+    /// The greatest age of a file.
+    pub age: Option<Duration>,
+}
 
 /// The runs of a recording: all files whose names come from one template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +55,14 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether a template has a number, if it is in the right place.
+    ///
+    /// # Errors
+    /// The number is in the name of the folder.
+    pub fn is_numbered(template: &str) -> failure::Result<bool> {
+        Ok(Runs::parse(template)?.is_some())
+    }
+
     /// The next run.
     ///
     /// # Errors
@@ -46,16 +76,27 @@ impl Run {
         Ok(Self { output, number: Some((runs, number)) })
     }
 
-    /// As soon as this run has a frame, deletes older ones: `keep` runs with frames stay, this one included, and the
-    /// youngest `keep` without.
-    pub fn keep(self, keep: u32) {
+    /// As soon as this run has a frame, deletes older ones: `runs` with frames stay, this one included, and the youngest
+    /// `runs` without. From then on deletes files of older runs that are too old, or while the disk has too little room.
+    pub fn retain(self, retention: Retention) {
         let Some((runs, number)) = self.number else { return };
+        if retention == Retention::default() {
+            return;
+        }
         let work = move || {
             while !runs.files().is_ok_and(|files| files.get(&number).is_some_and(|run| has_frame(run))) {
                 thread::sleep(CHECK_PERIOD);
             }
-            if let Err(failure) = runs.delete_before(number, keep) {
+            let kept = retention.runs.map_or(Ok(()), |keep| runs.delete_before(number, keep));
+            if let Err(failure) = kept {
                 eprintln!("service: {failure}");
+            }
+            let mut stuck = HashSet::new();
+            while retention.free_bytes.is_some() || retention.age.is_some() {
+                if let Err(failure) = runs.delete_surplus(number, retention, &mut stuck) {
+                    eprintln!("service: {failure}");
+                }
+                thread::sleep(CHECK_PERIOD);
             }
         };
         if let Err(error) = thread::Builder::new().name("canter-runs".to_owned()).spawn(work) {
@@ -114,6 +155,46 @@ impl Runs {
         }
         failed.map_or(Ok(()), Err)
     }
+
+    /// Deletes files of runs before `number`, the oldest first: those that are too old, and all while the disk has too little
+    /// room. `stuck`: files that could not be deleted, which keep no other one.
+    ///
+    /// # Errors
+    /// The first file that cannot be deleted and is not in `stuck` yet.
+    fn delete_surplus(
+        &self,
+        number: u32,
+        Retention { free_bytes, age, .. }: Retention,
+        stuck: &mut HashSet<PathBuf>,
+    ) -> failure::Result<()> {
+        let lacks_room = || {
+            let least = free_bytes.map(|bytes| bytes.saturating_add(FREE_BYTES_MORE));
+            least.is_some_and(|least| file::room(&self.folder).is_ok_and(|room| room < least))
+        };
+        if age.is_none() && !lacks_room() {
+            return Ok(());
+        }
+        let mut failed = None;
+        let files = self.files()?;
+        for path in files.range(..number).flat_map(|(_, files)| files).filter(|path| !path.is_dir()) {
+            let is_surplus = age.is_some_and(|most| is_older(path, most)) || lacks_room();
+            if !is_surplus || stuck.contains(path) {
+                continue;
+            }
+            if let Err(error) = fs::remove_file(path) {
+                stuck.insert(path.clone());
+                failed.get_or_insert_with(|| trouble::file_failure(path, "remove", error));
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Whether a file was written longer than this ago, by a clock that was right.
+fn is_older(path: &Path, most: Duration) -> bool {
+    let Ok(written) = path.metadata().and_then(|about| about.modified()) else { return false };
+    let was_right = written.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|at| at >= CLOCK_WAS_RIGHT);
+    was_right && written.elapsed().is_ok_and(|age| age > most)
 }
 
 /// Whether one of these files has a frame. A recording that ended before its first frame has none, and a damaged file counts
@@ -230,7 +311,7 @@ mod tests {
         let drive = Drive::new(&["drive-0001.log"]);
         let run = drive.next();
         drive.put("drive-0002.log", "");
-        run.keep(1);
+        run.retain(Retention { runs: Some(1), ..Retention::default() });
         thread::sleep(2 * CHECK_PERIOD); // the load: two checks
         assert_eq!(drive.names(), ["drive-0001.log", "drive-0002.log"]);
         drive.put("drive-0002.log", "(1.000000) can0 123#11\n");
@@ -240,6 +321,28 @@ mod tests {
             thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(drive.names(), ["drive-0002.log"]);
+    }
+
+    fn surplus(drive: &Drive, number: u32, retention: Retention) -> failure::Result<()> {
+        drive.next().number.unwrap().0.delete_surplus(number, retention, &mut HashSet::new())
+    }
+
+    #[test]
+    fn files_of_earlier_runs_go_when_they_are_too_old_or_the_disk_is_too_full() {
+        let runs = ["drive-0001.log", "drive-0002.log", "drive-0003.log"];
+        let written = |drive: &Drive, name: &str, at: SystemTime| {
+            fs::File::options().write(true).open(drive.path(name)).unwrap().set_modified(at).unwrap();
+        };
+        let hour = Duration::from_secs(3600);
+        let drive = Drive::new(&runs);
+        written(&drive, "drive-0001.log", SystemTime::now() - 2 * hour);
+        written(&drive, "drive-0002.log", SystemTime::UNIX_EPOCH + hour); // a machine without a clock
+        surplus(&drive, 3, Retention { age: Some(hour), ..Retention::default() }).unwrap();
+        assert_eq!(drive.names(), runs[1..]);
+        surplus(&drive, 3, Retention { free_bytes: Some(1), ..Retention::default() }).unwrap();
+        assert_eq!(drive.names(), runs[1..]);
+        surplus(&drive, 3, Retention { free_bytes: Some(u64::MAX), ..Retention::default() }).unwrap();
+        assert_eq!(drive.names(), runs[2..], "the new run stays");
     }
 
     #[test]

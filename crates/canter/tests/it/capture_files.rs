@@ -130,7 +130,7 @@ fn a_ring_of_files_keeps_the_last_and_counts_what_made_room() {
     assert!(again.said.contains("--overwrite replaces it"), "{}", again.said);
     let none = disk.file("none.log");
     for (arguments, says) in [
-        (["kb0", "-o", &none, "--keep", "3"], "--keep: needs --rotate-size"),
+        (["kb0", "-o", &none, "--keep", "3"], "--keep, --keep-free and --keep-age: need --rotate-size"),
         (["kb0", "-o", &none, "--flush-interval", "1ms"], "at least 500 ms"),
         (["kb0", "-o", &none, "--rotate-time", "0s"], "must be more than 0"),
     ] {
@@ -312,7 +312,7 @@ fn frames_of_a_file_that_could_not_be_synced_are_lost() {
     sh(&format!("gcc -shared -fPIC -o {library} {source}"));
     let file = disk.file("a.log");
     let preload = format!("LD_PRELOAD={library}");
-    let arguments = ["kx0", "-o", &file, "--rotate-size", "2K"];
+    let arguments = ["kx0", "-o", &file, "--rotate-size", "2K", "--sync-interval", "0"];
     let mut capture = Capture::start_by(&["env", &preload], &arguments);
     let mut senders = buses.senders();
     send(&mut senders, 0, 100);
@@ -326,6 +326,31 @@ fn frames_of_a_file_that_could_not_be_synced_are_lost() {
     assert_eq!((ended.code, &account["files"][0]["frames"]), (Some(3), &0.into()), "{account}");
     assert!(lost >= 50, "all of the first file: {account}");
     assert_eq!(account["verdict"], format!("{lost} frames lost at the disk ({lost})"));
+}
+
+#[test]
+fn a_sync_that_fails_while_the_file_is_written_costs_its_frames_at_once() {
+    if ran_in_namespaces() || !has("gcc") {
+        return;
+    }
+    let (disk, buses) = (Disk::new("midsync", "16M"), TunBuses::new("ky", 1));
+    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
+    // The first sync is that of the new file.
+    fs::write(&source, FIRST_SYNC_FAILS.replace("calls++ == 0", "calls++ == 1")).unwrap();
+    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    let file = disk.file("a.log");
+    let preload = format!("LD_PRELOAD={library}");
+    let mut capture = Capture::start_by(&["env", &preload], &["ky0", "-o", &file, "--sync-interval", "1s"]);
+    let mut senders = buses.senders();
+    send(&mut senders, 0, 100);
+    capture.until_it_says(&["a.log: sync: input/output error"]);
+    capture.until_it_says(&["a-000002.log: the recording continues here"]);
+    send(&mut senders, 100, 120);
+    let ended = capture.stop();
+    let account = account(&file);
+    let lost = account["lost"]["disk"].as_u64().unwrap();
+    assert_eq!((ended.code, &account["files"][0]["frames"]), (Some(3), &0.into()), "{account}");
+    assert!(lost >= 100 && lost + account["frames"].as_u64().unwrap() == 120, "{account}");
 }
 
 #[test]
