@@ -35,7 +35,7 @@ impl Socket {
             Protocol::Generic => libc::NETLINK_GENERIC,
         };
         let socket = socket::Socket::netlink(protocol)?;
-        let seconds = libc::timeval { tv_sec: ANSWER_TIME_MAX.as_secs() as libc::time_t, tv_usec: 0 };
+        let seconds = libc::timeval { tv_sec: ANSWER_TIME_MAX.as_secs() as _, tv_usec: 0 };
         socket.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, seconds)?;
         // Linux 4.12 and 4.3; without them errors have no text, so a refusal is no failure.
         let _ = socket.set(libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1i32);

@@ -102,9 +102,11 @@ impl Headers {
             *vector = libc::iovec { iov_base, iov_len: frame.mtu() };
         }
         // SAFETY: the headers point at our vectors, the vectors at `most` frames, which the kernel only reads; all
-        // outlive the call. sendmmsg(2): "On success, sendmmsg() returns the number of messages sent".
-        let answer =
-            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), most as u32, flags) };
+        // outlive the call. sendmmsg(2): "On success, sendmmsg() returns the number of messages sent". musl's flags are
+        // unsigned.
+        let answer = unsafe {
+            libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), most as u32, flags as _)
+        };
         super::check(answer).map(|count| count as usize)
     }
 
@@ -155,8 +157,8 @@ fn receive(
     flags: libc::c_int,
 ) -> libc::c_int {
     // SAFETY: recvmmsg(2): "msgvec is a pointer to an array of mmsghdr structures … vlen is its size"; what the headers
-    // point at outlives the call (see `Headers::call`), and any bytes are valid there.
-    unsafe { libc::recvmmsg(socket.as_raw_fd(), messages, most, flags, std::ptr::null_mut()) }
+    // point at outlives the call (see `Headers::call`), and any bytes are valid there. musl's flags are unsigned.
+    unsafe { libc::recvmmsg(socket.as_raw_fd(), messages, most, flags as _, std::ptr::null_mut()) }
 }
 
 /// What the kernel reports of one received frame.

@@ -37,7 +37,7 @@ unsafe impl OptionValue for libc::tpacket_req {}
 unsafe impl OptionValue for libc::tpacket_req3 {}
 // SAFETY: two numbers of one size, socket(7): SO_SNDTIMEO.
 unsafe impl OptionValue for libc::timeval {}
-const _: () = assert!(size_of::<libc::timeval>() == 2 * size_of::<libc::time_t>());
+const _: () = assert!(size_of::<libc::timeval>() == 2 * size_of::<libc::suseconds_t>());
 const _: () = assert!(size_of::<Filter>() == 8 && size_of::<libc::tpacket_req>() == 16);
 const _: () = assert!(size_of::<libc::tpacket_req3>() == 28);
 
@@ -193,7 +193,7 @@ impl Socket {
     /// # Errors
     /// The error of setsockopt(2).
     pub fn set_send_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let tv_sec = libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX);
+        let tv_sec = timeout.as_secs().try_into().unwrap_or(i32::MAX.into());
         let timeout = libc::timeval { tv_sec, tv_usec: timeout.subsec_micros().cast_signed().into() };
         self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, timeout)
     }

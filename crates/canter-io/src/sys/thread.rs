@@ -34,9 +34,12 @@ pub fn pin(processor: usize) -> io::Result<()> {
 /// # Errors
 /// `EPERM` without CAP_SYS_NICE.
 pub fn set_realtime(priority: u8) -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // struct sched_param of linux/sched/types.h. musl's has more members, and its sched_setscheduler() only answers ENOSYS.
+    let parameter = libc::c_int::from(priority);
     // SAFETY: the parameter outlives the call. sched_setscheduler(2).
-    super::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }).map(drop)
+    let answer =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameter) };
+    super::check(answer as libc::c_int).map(drop)
 }
 
 /// If the calling thread runs under SCHED_FIFO, gives it and the threads that it starts later the lowest priority of
@@ -46,8 +49,8 @@ pub fn set_realtime(priority: u8) -> io::Result<()> {
 /// The error of the kernel.
 pub fn stand_back() -> io::Result<()> {
     const LOWEST: u8 = 1;
-    // SAFETY: no memory is passed; 0 is the calling thread. sched_getscheduler(2).
-    let policy = super::check(unsafe { libc::sched_getscheduler(0) })?;
+    // SAFETY: no memory is passed; 0 is the calling thread. sched_getscheduler(2), which musl does not call.
+    let policy = super::check(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) } as libc::c_int)?;
     // Children may inherit the policy with this flag or without.
     if policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO { set_realtime(LOWEST) } else { Ok(()) }
 }
@@ -105,7 +108,7 @@ impl<T: Send + 'static> Worker<T> {
     /// Interrupts its blocking call once, so that its loop continues.
     pub fn interrupt(&self) {
         // SAFETY: the thread is not joined before `self` is gone, so its handle is valid. pthread_kill(3).
-        unsafe { libc::pthread_kill(self.thread.as_pthread_t(), INTERRUPT) };
+        unsafe { libc::pthread_kill(self.thread.as_pthread_t() as libc::pthread_t, INTERRUPT) };
     }
 
     /// Requests its end, interrupts its blocking call, waits for its end, and returns its result.
