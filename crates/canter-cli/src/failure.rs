@@ -34,7 +34,7 @@ impl From<Exit> for std::process::ExitCode {
 pub struct Failure {
     /// The exit code of the program.
     pub exit: Exit,
-    /// One line: the thing, the step, what happened, and the way out.
+    /// One line: the thing, the step, what happened, and the way out; empty: nothing is printed.
     pub message: String,
 }
 
@@ -45,6 +45,11 @@ impl Failure {
     /// An error with its exit code.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
+    }
+
+    /// The end of a command whose reader has closed the pipe, such as `head`: no error, and nothing to say.
+    pub fn closed_pipe() -> Self {
+        Self::new(Exit::Done, "")
     }
 
     /// An error of [`Exit::Failed`].

@@ -23,6 +23,8 @@ pub const GREEN: Style = AnsiColor::Green.on_default();
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
 /// Blue text.
 pub const BLUE: Style = AnsiColor::Blue.on_default();
+/// Cyan text.
+pub const CYAN: Style = AnsiColor::Cyan.on_default();
 /// Magenta text.
 pub const MAGENTA: Style = AnsiColor::Magenta.on_default();
 

@@ -16,7 +16,9 @@ pub fn main() -> ExitCode {
     match program.run(&given) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            eprintln!("canter: {failure}");
+            if !failure.message.is_empty() {
+                eprintln!("canter: {failure}");
+            }
             failure.exit.into()
         }
     }

@@ -154,7 +154,7 @@ fn output_failure(error: Error) -> Failure {
     let way_out = match source.kind() {
         io::ErrorKind::AlreadyExists => " (--overwrite replaces it)",
         io::ErrorKind::StorageFull => " (nothing was written; free space, or choose another disk with -o)",
-        io::ErrorKind::BrokenPipe => " (the reader has closed the pipe)",
+        io::ErrorKind::BrokenPipe => return Failure::closed_pipe(),
         io::ErrorKind::IsADirectory => " (only --format parquet writes into a folder)",
         _ => "",
     };

@@ -9,12 +9,14 @@ mod capture;
 mod cli;
 mod convert;
 mod doctor;
+mod dump;
 mod format_names;
 mod generate;
 mod info;
 #[cfg(feature = "lab")]
 #[doc(hidden)]
 pub mod inputs;
+mod latency;
 mod manual;
 mod methods;
 mod ping;

@@ -15,5 +15,5 @@ pub use merge::Merge;
 pub use outcome::{Outcome, undated};
 pub use progress::progress;
 pub use selected::{Ending, Selected};
-pub use selection::{Choice, Selection, identifier, utc};
+pub use selection::{Choice, Selection, identifier, parse_filters, utc};
 pub use time_point::TimePoint;

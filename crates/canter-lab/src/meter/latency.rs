@@ -56,6 +56,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     }
     let varies = sweep.is_some() || *first_loss;
     sweep::refuse_traffic(setup, varies)?;
+    if through.rules.is_some() && through.through.is_none() {
+        let message = "--rules: needs --through, the gateway that applies them, or a recording";
+        return Err(Failure::new(Exit::Usage, message));
+    }
     common.apply()?; // a gateway that canter starts inherits priority and processor
     let campaign = Campaign { setup, through, name, common };
     let found = match sweep {

@@ -32,8 +32,8 @@ pub struct Through {
     pub through: Option<Ends>,
     #[arg(long, short, value_name = "PAIRS", value_delimiter = ',', requires = "through", help = method_help())]
     pub method: Vec<String>,
-    /// With --through: rule file of the gateway
-    #[arg(long, value_name = "FILE", requires = "through")]
+    /// Rule file of the gateway: of --through, or of one that a recording has
+    #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// With --through: processor of the gateway; the meter's unless given
     #[arg(long, value_name = "N", requires = "through")]

@@ -1,7 +1,8 @@
 //! The table of commands, in the order of `canter --help`.
 
 use crate::{
-    analyze, capture, convert, doctor, generate, info, manual, methods, ping, replay, service, top, wire,
+    analyze, capture, convert, doctor, dump, generate, info, latency, manual, methods, ping, replay, service,
+    top, wire,
 };
 use canter_cli::program::{Command, Group, arguments};
 #[cfg(feature = "lab")]
@@ -28,8 +29,7 @@ pub const COMMANDS: &[Command] = &[
     command!("syscalls", Measure, meter::syscalls),
     command!("gateway", Route, gateway),
     command!("rules", Route, rules::command),
-    #[cfg(feature = "lab")]
-    command!("latency", Measure, meter::latency),
+    Command { name: "latency", group: Group::Measure, describe: latency::describe, run: latency::run },
     command!("ping", Measure, ping),
     command!("pong", Measure, ping::pong),
     command!("capture", Record, capture),
@@ -40,10 +40,11 @@ pub const COMMANDS: &[Command] = &[
         run: |given, common, program| service::run(arguments(given)?, common, program),
     },
     command!("doctor", Measure, doctor),
+    command!("dump", Measure, dump),
+    command!("info", Measure, info),
     command!("top", Measure, top),
     command!("generate", Route, generate),
     command!("replay", Record, replay),
-    command!("info", Record, info),
     command!("convert", Record, convert),
     command!("wire", WithoutHardware, wire),
     command!("analyze", WithoutHardware, analyze),

@@ -23,11 +23,19 @@ fn order(document: &str) -> Vec<Vec<String>> {
     let section = document.split("\n## ").find(|section| section.starts_with("Who may import whom\n"));
     let section = section.expect("ARCHITECTURE.md has the section \"Who may import whom\"");
     let numbered = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
-    let names = |line: &str| {
-        let (names, _) = line.split_once(": ").unwrap_or((line, ""));
+    let mut steps: Vec<String> = Vec::new();
+    for line in section.lines() {
+        match steps.last_mut() {
+            _ if numbered(&line) => steps.push(line.to_owned()),
+            Some(step) if line.starts_with("    ") => *step += &line[3..],
+            _ => {}
+        }
+    }
+    let names = |step: &String| {
+        let (names, _) = step.split_once(": ").unwrap_or((step, ""));
         names.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
-    section.lines().filter(numbered).map(names).collect()
+    steps.iter().map(names).collect()
 }
 
 /// Every source file below a folder but those of tests, with the path of its module: `["gateway", "bpf"]`.
