@@ -269,7 +269,8 @@ mod tests {
             assert!(matches!(settings.check(), Err(Error::KeepWithoutRotation)));
             assert!(Settings { rotate_bytes: Some(1), ..settings }.check().is_ok());
         }
-        let twice = Settings { interfaces: usual("d.log").interfaces.repeat(2), ..usual("d.log") };
+        let [one, two] = [usual("d.log"), usual("d.log")].map(|settings| settings.interfaces);
+        let twice = Settings { interfaces: [one, two].concat(), ..usual("d.log") };
         assert!(matches!(twice.check(), Err(Error::NamedTwice(name)) if name == "can0"));
     }
 
