@@ -1,5 +1,6 @@
 //! Frames written read back; a file that was cut off keeps its complete frames; no file makes a reader panic.
 
+mod bounds;
 mod changes;
 mod left_out;
 mod lengths;

@@ -4,14 +4,15 @@
 //! what is in the files. `complete` must not be said when a frame is missing, and no loss that did not happen.
 //!
 //! The truth is the senders' record. A frame is *sure* when the interface that received it was up and here for as long as the
-//! frame took. Frames sent while it was down or away, and echoes of what a recorded interface sends itself, may be counted or
-//! not, and may be claimed as lost or not.
+//! frame took. Frames sent while it was down or away may be counted or not, and may be claimed as lost or not. So may echoes of
+//! what a recorded interface sends itself, but none may be missing from a recording that is complete. What is in a file that
+//! the account does not have, or has without frames, is not recorded: another program truncated the file, or its sync failed.
 //!
 //! `SEEDS` (how many, 6), `SEED` (the first, 1). A failure prints the seed and its steps: `SEEDS=1 SEED=n` repeats it.
 
 use crate::{
-    recorder::{Capture, Disk, account, sh},
-    testbed::program,
+    recorder::{Capture, Disk, account, eventually, has, refused, sh},
+    testbed::{self, program},
 };
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
@@ -23,6 +24,7 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -68,6 +70,25 @@ struct Line {
 /// The identifier of what the recorded interface sends is this much above that of what it receives.
 const SENT_ID: u16 = 0x400;
 
+/// The identifier of frames that are not to be recorded is this much above that of frames that are.
+const STRANGE_ID: u16 = 0x200;
+
+/// fdatasync(2) that fails once whenever the file FAIL_SYNC is there.
+const SYNC_FAILS: &str = "
+    #define _GNU_SOURCE
+    #include <errno.h>
+    #include <stdlib.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    int fdatasync(int file)
+    {
+        if (unlink(getenv(\"FAIL_SYNC\")) == 0) {
+            errno = EIO;
+            return -1;
+        }
+        return syscall(SYS_fdatasync, file);
+    }";
+
 /// Frames by the recorded bus and their identifier.
 type Frames = BTreeMap<(String, u16), BTreeSet<u32>>;
 
@@ -76,6 +97,10 @@ type Frames = BTreeMap<(String, u16), BTreeSet<u32>>;
 struct Truth {
     sure: Frames,
     unsure: Frames,
+    /// What the recorded interfaces have sent while they were up and here.
+    echoes: Frames,
+    /// Frames of an interface that is not recorded, under the name of the one whose index it has.
+    strangers: Frames,
     steps: Vec<String>,
 }
 
@@ -152,7 +177,10 @@ impl Line {
         while sure && self.arrived(sent_by_far) < before + u64::from(count) && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // No counter counts the echo of what an interface sends, so that a lost one is not noticed.
+        if sure && sent_by_far {
+            truth.echoes.entry((self.name.to_owned(), id)).or_default().extend(numbers.clone());
+        }
+        // No counter counts the echo of what an interface sends: how many are lost is known of a ring only.
         let recorded = if sure && !sent_by_far { &mut truth.sure } else { &mut truth.unsure };
         recorded.entry((self.name.to_owned(), id)).or_default().extend(numbers.clone());
         if sent_by_far && any {
@@ -189,6 +217,10 @@ struct Attack {
     any: bool,
     rotates: bool,
     process: String,
+    /// An interface that is not recorded, and its sender.
+    other: Option<Line>,
+    /// The file that makes the next sync fail, if syncs can fail.
+    fail_sync: Option<String>,
     truth: Truth,
 }
 
@@ -197,7 +229,7 @@ impl Attack {
         let cables = self.lines.iter().filter(|line| line.kind == Kind::Cable).count() as u64;
         let at = self.random.below(cables) as usize;
         let count = 10 + self.random.below(200);
-        let kind = self.random.below(14);
+        let kind = self.random.below(20);
         let Self { lines, truth, any, .. } = self;
         let all = lines.len() as u64;
         let line = &mut lines[at];
@@ -246,6 +278,7 @@ impl Attack {
             9 => {
                 truth.steps.push("vxcan: unloaded and loaded".to_owned());
                 sh("rmmod vxcan && modprobe vxcan");
+                self.other.iter_mut().for_each(Line::again);
                 lines.iter_mut().filter(|line| line.kind == Kind::Cable).for_each(Line::again);
             }
             10 => {
@@ -258,13 +291,123 @@ impl Attack {
                 truth.steps.push(format!("{count} frames of each bus while it is stopped"));
                 sh(&format!("kill -STOP {}", self.process));
                 lines.iter_mut().for_each(|line| line.send(count, false, true, *any, truth));
+                if let Some(other) = &mut self.other {
+                    other.send(count, false, true, false, &mut Truth::default());
+                }
                 sh(&format!("kill -CONT {}", self.process));
             }
             12 => {
                 truth.steps.push(format!("{}: sends {count} frames", line.name));
                 line.send(count, true, true, *any, truth);
             }
-            _ => self.harm_the_disk(count),
+            13 | 14 => self.harm_the_disk(count),
+            15 => self.truncate(),
+            16 => self.record_twice(),
+            17 => self.fail_a_sync(),
+            18 => self.use_an_index_again(at, count),
+            _ => self.hold_rtnl(),
+        }
+    }
+
+    /// The file that the recorder writes now; `None`: it writes none.
+    fn open_file(&self) -> Option<PathBuf> {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.process)).unwrap();
+        let mut paths = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        paths.find(|path| path.extension().is_some_and(|end| end == "log") && path.exists())
+    }
+
+    /// As a shell's redirection, or as logrotate's copytruncate.
+    fn truncate(&mut self) {
+        let Some(path) = self.open_file() else { return };
+        let copies = self.random.below(2) == 0;
+        self.truth.steps.push(format!("{}: truncated, copied before: {copies}", path.display()));
+        if copies {
+            fs::copy(&path, path.with_extension("copy")).unwrap();
+        }
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(if copies { 0 } else { length / 2 }).unwrap();
+    }
+
+    fn record_twice(&mut self) {
+        let Some(path) = self.open_file() else { return };
+        self.truth.steps.push(format!("{}: recorded a second time", path.display()));
+        let path = path.display().to_string();
+        let ended = refused(&[self.lines[0].name, "--wait-for-interface", "-o", &path, "--overwrite"]);
+        assert_eq!(ended.code, Some(1), "a second recorder of one file: {}", ended.said);
+    }
+
+    fn fail_a_sync(&mut self) {
+        let Some(path) = &self.fail_sync else { return };
+        self.truth.steps.push("the next sync fails".to_owned());
+        fs::write(path, "").unwrap();
+    }
+
+    /// Deletes an interface while the recorder is stopped, and gives its index to one that is not to be recorded.
+    fn use_an_index_again(&mut self, at: usize, count: u64) {
+        let Self { lines, truth, any, process, .. } = self;
+        let line = &mut lines[at];
+        truth.steps.push(format!("{}: {count} frames of another interface with its index", line.name));
+        sh(&format!("kill -STOP {process}"));
+        let index = line.far.index;
+        line.delete();
+        sh(&format!("ip link add evil0 index {index} type vxcan peer name evils0"));
+        sh("ip link set evil0 mtu 72 up && ip link set evils0 mtu 72 up");
+        let id = line.id + STRANGE_ID;
+        let numbers = line.next..line.next + count as u32;
+        line.next += count as u32;
+        let near = Interface::find("evils0").unwrap();
+        let method: TransmitMethod = "sendmmsg".parse().unwrap();
+        let mut sender = method.open(&near, &TransmitOptions::default()).unwrap();
+        for number in numbers.clone() {
+            let frame = Frame::classic(Identifier::Sff(id), &number.to_be_bytes()).unwrap();
+            let since = Instant::now();
+            while sender.transmit(&[frame]).unwrap() == 0 {
+                assert!(since.elapsed() < PATIENCE, "evils0: the sender is stuck");
+            }
+        }
+        let of_any = [("evil0", id), ("evils0", id)].map(|(name, id)| (name.to_owned(), id));
+        for key in of_any.into_iter().filter(|_| *any) {
+            truth.unsure.entry(key).or_default().extend(numbers.clone());
+        }
+        truth.strangers.entry((line.name.to_owned(), id)).or_default().extend(numbers);
+        sh(&format!("kill -CONT {process}"));
+        std::thread::sleep(Duration::from_millis(self.random.below(300))); // time to see it, or not
+        let line = &mut self.lines[at];
+        Interface::find("evil0").unwrap().delete().unwrap();
+        line.again();
+    }
+
+    /// Nobody can list or change an interface for a while, in which frames come.
+    fn hold_rtnl(&mut self) {
+        let count = 1 + self.random.below(50) as u32;
+        self.truth.steps.push(format!("{count} frames of each bus while the lock of interfaces is held"));
+        let method: TransmitMethod = "sendmmsg".parse().unwrap();
+        let opened = self.lines.iter_mut().map(|line| {
+            line.wait_for_carrier();
+            let near = Interface::find(line.near).unwrap();
+            (method.open(&near, &TransmitOptions::default()).unwrap(), line.arrived(false))
+        });
+        let mut opened: Vec<_> = opened.collect();
+        let holder = testbed::start("python3", &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hold_rtnl.py")]);
+        eventually("the lock is held", || holder.printed().contains("held"));
+        for (line, (sender, _)) in self.lines.iter_mut().zip(&mut opened) {
+            let numbers = line.next..line.next + count;
+            line.next += count;
+            let frame =
+                |number: u32| Frame::classic(Identifier::Sff(line.id), &number.to_be_bytes()).unwrap();
+            let frames: Vec<Frame> = numbers.clone().map(frame).collect();
+            let (mut rest, since) = (frames.as_slice(), Instant::now());
+            while !rest.is_empty() {
+                assert!(since.elapsed() < PATIENCE, "{}: the sender is stuck", line.name);
+                rest = &rest[sender.transmit(rest).unwrap()..];
+            }
+            self.truth.sure.entry((line.name.to_owned(), line.id)).or_default().extend(numbers);
+        }
+        std::thread::sleep(Duration::from_millis(self.random.below(3000))); // the load: so long it is held
+        holder.signal("KILL");
+        for (line, (_, before)) in self.lines.iter().zip(&opened) {
+            eventually("they arrive", || line.arrived(false) >= before + u64::from(count));
         }
     }
 
@@ -301,15 +444,15 @@ impl Attack {
     }
 }
 
-/// The frames in all files of the recording. None may be there twice.
-fn recorded(folder: &Disk) -> Frames {
+/// The frames in all files that the account has with frames. None may be there twice.
+fn recorded(account: &Value) -> Frames {
     let mut frames = Frames::new();
-    for entry in fs::read_dir(&folder.0).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|end| end != "log") {
+    for about in account["files"].as_array().unwrap() {
+        let path = about["name"].as_str().unwrap();
+        if about["frames"] == 0 {
             continue;
         }
-        for text in fs::read_to_string(&path).unwrap().lines() {
+        for text in fs::read_to_string(path).unwrap().lines() {
             let line = LogLine::parse(text).unwrap().unwrap();
             let number = u32::from_be_bytes(line.frame.data().try_into().unwrap());
             let key = (line.interface.to_owned(), (line.frame.can_id & 0x7FF) as u16);
@@ -364,17 +507,18 @@ fn judge(account: &Value, code: Option<i32>, truth: &Truth, present: &Frames) ->
     if account["frames"].as_u64() != Some(known) {
         return wrong(&format!("{known} frames are in the files"));
     }
+    let complete = account["complete"] == true;
     for (key, numbers) in present {
-        let sent = |number| {
-            [&truth.sure, &truth.unsure]
-                .iter()
-                .any(|all| all.get(key).is_some_and(|all| all.contains(number)))
-        };
-        if !numbers.iter().all(sent) {
+        let is_among = |all: &Frames, number| all.get(key).is_some_and(|all| all.contains(number));
+        let sent = |number| is_among(&truth.sure, number) || is_among(&truth.unsure, number);
+        if numbers.iter().any(|number| complete && is_among(&truth.strangers, number)) {
+            return wrong(&format!("{key:?}: complete, with frames of another interface"));
+        }
+        if !numbers.iter().all(|number| sent(number) || is_among(&truth.strangers, number)) {
             return wrong(&format!("{key:?}: frames that nobody sent"));
         }
     }
-    let complete = account["complete"] == true;
+    let echoes = count_missing(&truth.echoes, present);
     if complete != (verdict == "complete")
         || (code == Some(0)) != (complete || verdict.starts_with("ambiguous"))
     {
@@ -382,6 +526,7 @@ fn judge(account: &Value, code: Option<i32>, truth: &Truth, present: &Frames) ->
     }
     match () {
         () if complete && missing > 0 => wrong("complete, but"),
+        () if complete && echoes > 0 => wrong(&format!("complete, but {echoes} echoes are missing")),
         () if complete => Ok(Verdict::Complete),
         () if verdict.starts_with("ambiguous") => Ok(Verdict::Ambiguous),
         () if claimed + account["doubtful"].as_u64().unwrap() < missing => {
@@ -407,17 +552,33 @@ fn attack(seed: u64) -> (Verdict, String) {
     let rotates = random.below(4) == 0;
     let single = !any && random.below(5) == 0;
     lines.drain(if single { 1 } else { lines.len() }..).for_each(|line| line.delete());
+    // One that is not recorded shares the ring of several.
+    let other = (!any && random.below(2) == 0).then(|| Line::new(Kind::Cable, "ao0", "aos0", 0x103));
     let names: Vec<&str> = if any { vec!["any"] } else { lines.iter().map(|line| line.name).collect() };
     let file = disk.file("a.log");
     let mut arguments = names;
-    arguments.extend(["-o", &file, "--flush-interval", "500ms", "--ring", ring]);
+    arguments.extend(["-o", &file, "--flush-interval", "500ms", "--sync-interval", "600ms", "--ring", ring]);
     arguments.extend(sockets.then_some("--direction"));
     arguments.extend(rotates.then_some(["--rotate-size", "16K"]).into_iter().flatten());
-    let began = arguments.join(" ");
-    let capture = Capture::start(&arguments);
+    let limit = (random.below(6) == 0).then(|| 64 + random.below(100));
+    let began = format!("{}, files of up to {limit:?} KiB", arguments.join(" "));
+    let fail_sync = has("gcc").then(|| disk.file("fail"));
+    let preloads = fail_sync.as_deref().map(|file| {
+        let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
+        fs::write(&source, SYNC_FAILS).unwrap();
+        sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+        [format!("FAIL_SYNC={file}"), format!("LD_PRELOAD={library}")]
+    });
+    let limits = limit.map(|kib| {
+        ["bash".to_owned(), "-c".to_owned(), format!("ulimit -f {kib}; exec \"$@\""), "-".to_owned()]
+    });
+    let by_env = preloads.into_iter().flat_map(|[file, library]| ["env".to_owned(), file, library]);
+    let before: Vec<String> = limits.into_iter().flatten().chain(by_env).collect();
+    let before: Vec<&str> = before.iter().map(String::as_str).collect();
+    let capture = Capture::start_by(&before, &arguments);
     let process = capture.id();
     let truth = Truth { steps: vec![began], ..Truth::default() };
-    let mut attack = Attack { random, disk, lines, any, rotates, process, truth };
+    let mut attack = Attack { random, disk, lines, any, rotates, process, fail_sync, other, truth };
     let begun = Instant::now();
     for _ in 0..1 + attack.random.below(STEPS_MAX) {
         attack.burst();
@@ -428,9 +589,9 @@ fn attack(seed: u64) -> (Verdict, String) {
     attack.burst();
     let ended = capture.stop();
     let account = account(&file);
-    let present = recorded(&attack.disk);
+    let present = recorded(&account);
     let judged = judge(&account, ended.code, &attack.truth, &present);
-    attack.lines.iter().for_each(Line::delete);
+    attack.lines.iter().chain(&attack.other).for_each(Line::delete);
     let verdict = judged.unwrap_or_else(|why| {
         let steps = attack.truth.steps.join("\n  ");
         let missing = describe_missing(&attack.truth.sure, &present);
@@ -452,6 +613,7 @@ fn no_random_harm_makes_the_account_say_what_is_not_true() {
     let number = |name: &str, usual| env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
     let (first, seeds) = (number("SEED", 1), number("SEEDS", 6));
     load_programs();
+    sh("modprobe tun");
     sh(&format!("ip netns add {NAMESPACE}"));
     let (mut complete, mut ambiguous, mut lost) = (0, 0, 0);
     for seed in first..first + seeds {
