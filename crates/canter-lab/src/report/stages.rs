@@ -131,7 +131,15 @@ mod tests {
     fn bars_are_as_long_as_their_medians_and_tables_have_every_stage() {
         let slow = [(Stage::Interrupt, 1000), (Stage::Gateway, 500), (Stage::Instrument, 500)];
         let all = vec![series("read+write", &slow), series("can-gw", &[(Stage::Driver, 1000)])];
-        let text = text(&ResultFile { series: all, ..ResultFile::default() }, Ink::none());
+        let result = ResultFile {
+            schema: result::SCHEMA,
+            study: String::new(),
+            title: String::new(),
+            command: String::new(),
+            environment: result::Environment::default(),
+            series: all,
+        };
+        let text = text(&result, Ink::none());
         let bar = |method: &str| {
             let line = text.lines().find(|line| line.starts_with(&format!("  {method} "))).unwrap();
             line.split_whitespace().nth(1).unwrap().to_owned()
