@@ -45,6 +45,10 @@
 //! | `mf4` | ASAM MDF4, bus logging | yes | yes | | |
 //! | `csv` | one line per frame, as canter writes it | yes | yes | yes | |
 //! | `parquet` | a folder of Parquet files, as canter writes it | yes | yes | | |
+//! | `trc` | PEAK's trace files, versions 1.0 to 2.1 | yes | | | |
+//! | `candump` | what candump prints on a screen | yes | | | |
+//! | `python-can-csv` | what python-can's CSVWriter writes | yes | | | |
+//! | `gvret` | what SavvyCAN saves as GVRET CSV | yes | | | |
 //!
 //! A format that *grows* is written from beginning to end, so it can be compressed (`.zst`) or go into a pipe
 //! ([`Writer::to_stream`]). A *live* one is valid wherever it is cut off: [`Format::append`]. What a format keeps of a
@@ -80,6 +84,7 @@ mod error;
 mod fields;
 pub mod format;
 mod hex;
+mod lines;
 mod linktype;
 #[cfg(feature = "mdf")]
 mod mdf;
@@ -90,8 +95,11 @@ mod parquet;
 mod pcap;
 mod pcapng;
 mod read;
+mod screen;
 mod source;
 mod table;
+mod table_csv;
+mod trc;
 mod trouble;
 mod write;
 mod zone;
@@ -100,6 +108,8 @@ mod zst;
 pub use canter_frame::{BusId, Direction, Frame, FrameError, Identifier, RawRecord, Record, TextError};
 pub use error::{Error, Result};
 pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
+#[cfg(feature = "mdf")]
+pub use mdf::measurement;
 pub use read::Reader;
 pub use table::{FORMATS, by_extension, list_extensions, named};
 pub use write::Writer;

@@ -3,6 +3,8 @@
 mod read;
 mod write;
 
+pub use write::measurement;
+
 use crate::format::{BusLabel, Directions, ErrorFrames, Format, Keeps, Stamps, Write};
 
 /// The row of this format.

@@ -4,7 +4,7 @@
 use crate::mdf;
 #[cfg(feature = "parquet")]
 use crate::parquet;
-use crate::{asc, blf, candump_log, csv, format::Format, pcap, pcapng};
+use crate::{asc, blf, candump_log, csv, format::Format, pcap, pcapng, screen, table_csv, trc};
 use std::path::Path;
 
 /// Every format, in the order in which a file is tried and in which formats are listed.
@@ -19,6 +19,10 @@ pub static FORMATS: &[Format] = &[
     csv::ROW,
     #[cfg(feature = "parquet")]
     parquet::ROW,
+    trc::ROW,
+    screen::ROW,
+    table_csv::PYTHON_CAN,
+    table_csv::GVRET,
 ];
 
 /// The formats that this build lacks, for a sentence that lists those that it has.
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_file_is_of_one_format_only() {
-        let heads: [&[u8]; 8] = [
+        let heads: [&[u8]; 12] = [
             b"(1700000000.000000) can0 123#\n",
             &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0],
             &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0],
@@ -103,6 +107,10 @@ mod tests {
             b"MDF     4.11    canter  ",
             b"stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n",
             b"PAR1",
+            b";$FILEVERSION=2.1\n",
+            b" (000.000000)  can0  123   [2]  11 22\n",
+            b"timestamp,arbitration_id,extended,remote,error,dlc,data\n",
+            b"Time Stamp,ID,Extended,Dir,Bus,LEN,D1\n",
         ];
         for head in heads {
             let count = FORMATS.iter().filter(|row| row.recognise.is_some_and(|is| is(head))).count();

@@ -4,7 +4,10 @@ mod bounds;
 mod changes;
 mod left_out;
 mod lengths;
+mod of_other_programs;
 mod salvage;
+#[cfg(feature = "mdf")]
+mod unsorted;
 
 use crate::{
     BusId, Direction, FORMATS, Format, Frame, Reader, Record, WriteOptions, Writer,

@@ -1,12 +1,12 @@
 //! ASAM MDF4 bus logging: groups of CAN_DataFrame, CAN_RemoteFrame and CAN_ErrorFrame, as canter, asammdf and loggers
 //! write them. Each group is read from its beginning to its end, all groups at the same time, and their frames are
-//! merged by stamp.
-//!
-//! Reads only sorted files, in which a data group has one channel group; asammdf sorts others.
+//! merged by stamp. Unsorted data groups, in which records of several groups follow each other, are read as they were
+//! logged; so are files whose logger was stopped before it had written counts and lengths (`UnFinMF`).
 
 mod blocks;
 mod data;
 mod group;
+mod unsorted;
 
 use crate::{
     channels::BusOfChannel,
@@ -15,8 +15,9 @@ use crate::{
 };
 use blocks::Blocks;
 use canter_frame::{BusId, Record};
-use group::Group;
+use group::{Group, Logged};
 use std::{cmp::Reverse, collections::BinaryHeap};
+use unsorted::Unsorted;
 
 /// The offset of the header block.
 const HEADER_AT: u64 = 64;
@@ -30,12 +31,50 @@ pub struct Mdf {
     groups: Option<Groups>,
 }
 
+/// Where frames come from.
+enum Records {
+    /// One group.
+    Sorted(Box<Group>),
+    /// Several, as they were logged.
+    Unsorted(Unsorted),
+}
+
+impl Records {
+    /// The name of the group, which canter's own files have.
+    fn name(&self) -> &str {
+        match self {
+            Self::Sorted(group) => &group.layout.name,
+            Self::Unsorted(_) => "",
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, kernel_classes: bool, blocks: &mut Blocks) -> Result<Option<Logged>, Trouble> {
+        match self {
+            Self::Sorted(group) => group.next(kernel_classes, blocks),
+            Self::Unsorted(unsorted) => unsorted.next(kernel_classes, blocks),
+        }
+    }
+
+    /// Counts what is not read: records behind the stated number, or those that are no frames.
+    fn count_unread(&mut self, blocks: &mut Blocks, context: &mut Context) -> Result<(), Trouble> {
+        match self {
+            Self::Sorted(group) => {
+                let behind = group.count_records_behind(blocks)?;
+                (0..behind).for_each(|_| context.flawed.count(Flawed::BEHIND));
+            }
+            Self::Unsorted(unsorted) => unsorted.count_others(context),
+        }
+        Ok(())
+    }
+}
+
 /// The groups of the file, and the next frame of each.
 struct Groups {
     start_ns: u64,
     /// canter wrote the file: groups have the names of interfaces, and error frames have the kernel's error classes.
     is_of_canter: bool,
-    groups: Vec<Group>,
+    groups: Vec<Records>,
     /// The bus of each group, if canter wrote the file.
     buses: Vec<BusId>,
     channels: BusOfChannel,
@@ -57,9 +96,7 @@ fn identify(blocks: &mut Blocks) -> Result<bool, Trouble> {
     let mut head = [0; HEADER_AT as usize];
     blocks.read(0, &mut head)?;
     let version = u16::from_le_bytes([head[28], head[29]]);
-    if head.starts_with(b"UnFinMF ") {
-        return wrong("is unfinished MDF (its writer was stopped; asammdf's MDF(…).save(…) finishes it)");
-    }
+    blocks.is_unfinished = head.starts_with(b"UnFinMF ");
     if !(400..500).contains(&version) {
         return wrong(format!(
             "is MDF {}.{:02}, not MDF 4 (asammdf converts it)",
@@ -82,7 +119,7 @@ impl Groups {
         let groups = Self::list(header.link(0), blocks, context)?;
         let mut buses = Vec::new();
         for group in groups.iter().filter(|_| is_of_canter) {
-            buses.push(context.names.number(&group.name)?);
+            buses.push(context.names.number(group.name())?);
         }
         // hd_time_flags: bit 0, the start is the clock on the wall.
         let (stated_ns, is_local) = (header.u64(0), header.u8(12) & 1 != 0);
@@ -107,28 +144,45 @@ impl Groups {
     }
 
     /// Reads the data groups from `next` on, and returns those of CAN frames.
-    fn list(mut next: u64, blocks: &mut Blocks, context: &mut Context) -> Result<Vec<Group>, Trouble> {
+    fn list(mut next: u64, blocks: &mut Blocks, context: &mut Context) -> Result<Vec<Records>, Trouble> {
         let mut groups = Vec::new();
         while next != 0 {
             let data_group = blocks.block(next, b"DG")?;
             next = data_group.link(0);
-            if data_group.link(1) == 0 {
+            let (first, data) = (data_group.link(1), data_group.link(2));
+            if first == 0 {
                 continue;
             }
-            let channel_group = blocks.block(data_group.link(1), b"CG")?;
-            let record_id = match (data_group.u8(0), channel_group.link(0)) {
-                (0, _) => 0,
-                (size @ (1 | 2 | 4 | 8), 0) => usize::from(size),
-                (size, 0) => return wrong(format!("record identifiers of {size} bytes (a damaged file?)")),
-                _ => return wrong("is not sorted (asammdf's MDF(…).save(…) sorts it)"),
+            let id_bytes = match data_group.u8(0) {
+                size @ (0 | 1 | 2 | 4 | 8) => usize::from(size),
+                size => return wrong(format!("record identifiers of {size} bytes (a damaged file?)")),
             };
-            match Group::open(&channel_group, record_id, data_group.link(2), blocks)? {
-                Some(group) => groups.push(group),
-                None if channel_group.u64(8) > 0 => context.skipped.count("groups that are no CAN frames"),
-                None => {}
+            if let Some(records) = Self::records(first, id_bytes, data, blocks, context)? {
+                groups.push(records);
             }
         }
         Ok(groups)
+    }
+
+    /// The records of a data group; `None` if they are no CAN frames.
+    fn records(
+        first: u64,
+        id_bytes: usize,
+        data: u64,
+        blocks: &mut Blocks,
+        context: &mut Context,
+    ) -> Result<Option<Records>, Trouble> {
+        let channel_group = blocks.shared_block(first, b"CG")?;
+        if channel_group.link(0) != 0 && id_bytes > 0 {
+            let unsorted = Unsorted::open(id_bytes, first, data, blocks)?;
+            return Ok(unsorted.has_frames().then_some(Records::Unsorted(unsorted)));
+        }
+        let channel_group = blocks.block(first, b"CG")?;
+        let group = Group::open(&channel_group, id_bytes, data, blocks)?;
+        if group.is_none() && channel_group.u64(8) > 0 {
+            context.skipped.count("groups that are no CAN frames");
+        }
+        Ok(group.map(|group| Records::Sorted(Box::new(group))))
     }
 
     /// Reads a group's next frame.
@@ -136,9 +190,7 @@ impl Groups {
         let logged = match self.groups[at].next(self.is_of_canter, blocks) {
             Ok(Some(logged)) => logged,
             Ok(None) => {
-                let behind = self.groups[at].count_records_behind(blocks)?;
-                (0..behind).for_each(|_| context.flawed.count(Flawed::BEHIND));
-                return Ok(());
+                return self.groups[at].count_unread(blocks, context);
             }
             // The other groups may be complete.
             Err(trouble) if matches!(trouble, Trouble::Cut) || context.salvage => {

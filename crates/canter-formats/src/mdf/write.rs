@@ -9,6 +9,8 @@
 
 mod blocks;
 mod group;
+pub mod measurement;
+mod records;
 
 use crate::{
     channels::ChannelOfBus,
@@ -56,20 +58,20 @@ impl Mdf {
         let (channels, not_kept) = (ChannelOfBus::default(), NotKept::default());
         Ok(Self { output, channels, names: Vec::new(), groups: Vec::new(), start_ns: None, not_kept })
     }
+}
 
-    /// Writes the file's history, which the standard requires; returns its offset.
-    fn history(&mut self, start_ns: u64) -> u64 {
-        let version = env!("CARGO_PKG_VERSION");
-        let comment = format!(
-            "<FHcomment><TX>canter convert</TX><tool_id>canter</tool_id><tool_vendor>canter</tool_vendor>\
-             <tool_version>{version}</tool_version></FHcomment>"
-        );
-        let comment = text(&mut self.output, b"MD", &comment);
-        let place = align(&mut self.output);
-        let block = Block::new(b"FH", &[0, comment]).u64(start_ns).bytes(&[0; 8]).done();
-        self.output.buffer().extend_from_slice(&block);
-        place
-    }
+/// Writes the file's history, which the standard requires; returns its offset.
+fn history(output: &mut Output, command: &str, start_ns: u64) -> u64 {
+    let version = env!("CARGO_PKG_VERSION");
+    let comment = format!(
+        "<FHcomment><TX>{command}</TX><tool_id>canter</tool_id><tool_vendor>canter</tool_vendor>\
+         <tool_version>{version}</tool_version></FHcomment>"
+    );
+    let comment = text(output, b"MD", &comment);
+    let place = align(output);
+    let block = Block::new(b"FH", &[0, comment]).u64(start_ns).bytes(&[0; 8]).done();
+    output.buffer().extend_from_slice(&block);
+    place
 }
 
 impl Sink for Mdf {
@@ -125,7 +127,7 @@ impl Sink for Mdf {
             next = data_group(&mut self.output, next, channel_group, data);
         }
         let start_ns = self.start_ns.unwrap_or(0);
-        let history = self.history(start_ns);
+        let history = history(&mut self.output, "canter convert", start_ns);
         align(&mut self.output);
         self.output.patch(IDENTIFICATION_BYTES, &head(next, history, start_ns))?;
         Ok(Written { bytes: self.output.finish()?, files: 1, not_kept: self.not_kept })

@@ -170,7 +170,7 @@ fn what_goes_wrong_is_one_line_and_leaves_nothing_behind() {
         (&[&missing, "-o", &new], 1, "missing.log: open: no such file"),
         (&[&empty, "-o", &new], 1, "open: is a folder without Parquet files"),
         (&[&there, "-o", &new], 1, "no recording that canter reads"),
-        (&[&unfinished, "-o", &new], 1, "unfinished.mf4: byte 0: is unfinished MDF"),
+        (&[&unfinished, "-o", &new], 1, "unfinished.mf4: byte 0: is MDF 0.00, not MDF 4"),
         (&[&csv, "-o", &new], 1, "bad.csv: line 2: no interface (delete the line to read the rest)"),
         (&[&good, "-o", &nowhere], 1, "no/where.blf: open: no such file"),
         (&[&good, "-o", &good, "--overwrite"], 2, "is also an input"),

@@ -634,7 +634,14 @@ const PYTHON_CANS: &[(&str, i32, Reads)] = &[
     // By its name, python-can reads it with stamps from its beginning.
     ("test_CanMessage.asc.gz", 0, Reads::Same),
     ("test_CanMessage.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
+    ("test_CanMessage.trc", 0, Reads::Same),
     ("test_CanMessage2.blf", 0, Reads::Skips("2 requests to send (TxRq)")),
+    // It takes no date of a file of version 1.0.
+    ("test_CanMessage_V1_0_BUS1.trc", 0, Reads::Skips("1 status messages")),
+    ("test_CanMessage_V1_1.trc", 0, Reads::Same),
+    ("test_CanMessage_V1_3.trc", 0, Reads::Same),
+    ("test_CanMessage_V2_0_BUS1.trc", 0, Reads::Same),
+    ("test_CanMessage_V2_1.trc", 0, Reads::Same),
     ("test_CanRemoteMessage.asc", 0, Reads::Same),
 ];
 
@@ -642,7 +649,7 @@ const PYTHON_CANS: &[(&str, i32, Reads)] = &[
 #[ignore = "needs other programs: make test ONLY=convert_peers"]
 fn we_read_the_recordings_of_python_cans_tests_like_python_can() {
     let folder = root().join("target/python-can/test/data");
-    let ours = |name: &String| [".asc", ".blf", ".gz"].iter().any(|end| name.ends_with(end));
+    let ours = |name: &String| [".asc", ".blf", ".gz", ".trc"].iter().any(|end| name.ends_with(end));
     let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(ours).collect();
     names.sort();

@@ -19,6 +19,8 @@ pub struct Blocks {
     read_before: HashSet<u64>,
     /// The offset of the block requested last, for errors.
     pub at: u64,
+    /// The logger was stopped before it had written counts and lengths.
+    pub is_unfinished: bool,
 }
 
 /// The header of a block: its type, offset, length and number of links.
@@ -91,7 +93,12 @@ fn links_min(kind: [u8; 2]) -> u64 {
 
 impl Blocks {
     pub fn new(whole: Whole) -> Self {
-        Self { whole, read_before: HashSet::new(), at: 0 }
+        Self { whole, read_before: HashSet::new(), at: 0, is_unfinished: false }
+    }
+
+    /// The length of the file in bytes.
+    pub fn file_length(&self) -> u64 {
+        self.whole.length
     }
 
     /// Fills `bytes` from offset `at` on; `Cut` if the file ends before.

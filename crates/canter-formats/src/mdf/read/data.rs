@@ -29,6 +29,18 @@ impl Data {
         Self { links: (link != 0).then_some(link).into_iter().collect(), ..Self::default() }
     }
 
+    /// Whether all data was taken.
+    pub fn has_ended(&mut self, blocks: &mut Blocks) -> Result<bool, Trouble> {
+        while self.buffer.len() == self.at {
+            match self.fill(blocks) {
+                Ok(()) => {}
+                Err(Trouble::Cut) => return Ok(true),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the next `count` bytes; `Cut` if there are fewer.
     #[inline]
     pub fn take(&mut self, count: usize, blocks: &mut Blocks) -> Result<&[u8], Trouble> {
@@ -61,7 +73,13 @@ impl Data {
         };
         let head = blocks.head(link)?;
         match &head.kind {
-            b"DT" | b"SD" => self.plain = head.data(),
+            b"DT" | b"SD" => {
+                self.plain = head.data();
+                // A logger that was stopped has not written the length of its last block, which ends with the file.
+                if blocks.is_unfinished && self.links.is_empty() && self.list == 0 && head.kind == *b"DT" {
+                    self.plain.1 = self.plain.1.max(blocks.file_length());
+                }
+            }
             b"DZ" => unpack(&blocks.body(head)?.data, &mut self.buffer)?,
             b"HL" => self.list = blocks.body(head)?.link(0),
             b"DL" => {

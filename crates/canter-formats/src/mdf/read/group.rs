@@ -29,6 +29,8 @@ const KINDS: [(&str, Kind); 3] =
 /// CN: the channel's values have variable length and are stored outside of the records.
 const VARIABLE_LENGTH: u8 = 1;
 const TIME: u8 = 2;
+/// CN: the values are not in the records; they follow from the number of the record.
+const VIRTUAL: u8 = 6;
 /// CN: types of data.
 const FLOATING: u8 = 4;
 const UNSIGNED: u8 = 0;
@@ -37,6 +39,9 @@ const ALL_INVALID: u32 = 1;
 const MAY_BE_INVALID: u32 = 2;
 /// CC: `a + b * x`.
 const LINEAR: u8 = 1;
+/// CC: a number for each of some numbers, with and without interpolation between these.
+const TABLE_INTERPOLATED: u8 = 4;
+const TABLE: u8 = 5;
 /// CC: the last type whose result is a number; the others are texts for the number that is in the record.
 const LAST_OF_NUMBERS: u8 = 6;
 /// The channels that make a frame, but for its payload.
@@ -78,46 +83,93 @@ impl Place {
     }
 }
 
-/// The place of the time in a record, and its conversion to seconds.
-enum Time {
+/// A number of a record, as its conversion makes it.
+#[derive(Clone, Debug)]
+enum Number {
+    Raw(Place),
+    /// `offset + factor * raw`.
+    Linear(Place, f64, f64),
+    /// A number for each raw one: a length for each DLC.
+    Table(Place, Vec<(u64, u64)>),
+    /// A virtual channel with a factor of 0 has one value in all records.
+    Constant(u64),
+}
+
+impl Number {
+    #[inline]
+    fn value_in(&self, record: &[u8]) -> u64 {
+        match self {
+            Self::Raw(place) => place.value_in(record),
+            Self::Constant(value) => *value,
+            Self::Linear(place, offset, factor) => (offset + factor * place.value_in(record) as f64) as u64,
+            Self::Table(place, table) => {
+                let raw = place.value_in(record);
+                table.iter().find(|(from, _)| *from == raw).map_or(raw, |(_, to)| *to)
+            }
+        }
+    }
+}
+
+/// The time of a record: where it is, and its conversion to seconds.
+struct Time {
+    raw: RawTime,
+    offset: f64,
+    factor: f64,
+}
+
+/// The place of the time in a record.
+enum RawTime {
     Double(usize),
     Single(usize),
-    Scaled(Place, f64, f64),
+    Integer(Place),
 }
 
 /// The place of the payload.
+#[derive(Clone, Copy)]
 enum Payload {
     None,
     /// In the record: its first byte, and its maximum length.
     Inside(usize, usize),
-    /// In separate blocks, at an offset that is in the record.
+    /// Outside of the records, at an offset that is in the record; and the link of the channel to the values.
     Separate {
         place: Place,
-        data: Data,
-        passed: u64,
+        values: u64,
     },
 }
 
 /// A group, and the position of its next record.
 pub struct Group {
+    pub layout: Layout,
+    records: Data,
+    /// Bytes of the identifier before each record.
+    id_bytes: usize,
+    left: u64,
+    /// The logger has not written how many records there are: they end with the data.
+    is_open: bool,
+    /// Payloads outside of the records, and the offset of the next one.
+    separate: Data,
+    passed: u64,
+}
+
+/// The records of a group.
+pub struct Layout {
     kind: Kind,
     /// The group's name.
     pub name: String,
-    records: Data,
-    /// Bytes of the identifier before each record, and its value.
-    record_id: (usize, u64),
-    record_bytes: usize,
-    left: u64,
+    /// The identifier before each record.
+    pub record_id: u64,
+    pub record_bytes: usize,
     time: Time,
-    channel: Option<Place>,
-    id: Place,
-    extended: Option<Place>,
-    dlc: Option<Place>,
-    len: Option<Place>,
-    direction: Option<Place>,
-    fd: Option<Place>,
-    brs: Option<Place>,
-    esi: Option<Place>,
+    channel: Option<Number>,
+    /// Error frames may have no identifier.
+    id: Option<Number>,
+    extended: Option<Number>,
+    dlc: Option<Number>,
+    len: Option<Number>,
+    direction: Option<Number>,
+    fd: Option<Number>,
+    brs: Option<Number>,
+    esi: Option<Number>,
     payload: Payload,
     /// Where a record says that a value of its frame is invalid: byte and bit.
     invalid: Vec<(usize, u32)>,
@@ -180,45 +232,72 @@ impl Channel {
         Ok(Place { byte: self.byte as usize, bytes, bit: self.bit, mask })
     }
 
-    /// Refuses numbers that are not those in the record.
-    fn refuse_conversion(&self, blocks: &mut Blocks) -> Result<(), Trouble> {
-        if self.conversion == 0 {
-            return Ok(());
+    /// The number of the channel, as its conversion makes it.
+    fn number(&self, record_bytes: usize, blocks: &mut Blocks) -> Result<Number, Trouble> {
+        let unknown = |kind: u8| {
+            wrong(format!("channel {}: has a conversion of type {kind}, which canter cannot read", self.name))
+        };
+        let conversion = match self.conversion {
+            0 => None,
+            link => Some(blocks.shared_block(link, b"CC")?),
+        };
+        let kind = conversion.as_ref().map_or(0, |conversion| conversion.u8(0));
+        let linear =
+            conversion.as_ref().map_or((0.0, 1.0), |conversion| (conversion.f64(24), conversion.f64(32)));
+        if self.kind == VIRTUAL {
+            // The raw value is the number of the record, from 0 on.
+            return match (kind, linear) {
+                (LINEAR, (value, 0.0)) if (0.0..=f64::from(u32::MAX)).contains(&value) => {
+                    Ok(Number::Constant(value as u64))
+                }
+                _ => wrong(format!("channel {}: counts records, so canter cannot read it", self.name)),
+            };
         }
-        let conversion = blocks.shared_block(self.conversion, b"CC")?;
-        match conversion.u8(0) {
-            LINEAR if conversion.f64(24) == 0.0 && conversion.f64(32) == 1.0 => Ok(()),
-            kind @ LINEAR..=LAST_OF_NUMBERS => wrong(format!(
-                "channel {}: has a conversion of type {kind}, which canter cannot read",
-                self.name
-            )),
-            _ => Ok(()),
+        let place = self.place(record_bytes)?;
+        match (kind, conversion) {
+            (LINEAR, _) if linear == (0.0, 1.0) => Ok(Number::Raw(place)),
+            (LINEAR, _) if linear.0.is_finite() && linear.1.is_finite() => {
+                Ok(Number::Linear(place, linear.0, linear.1))
+            }
+            (TABLE_INTERPOLATED | TABLE, Some(conversion)) => {
+                let values: Vec<u64> =
+                    (24..conversion.data.len()).step_by(8).map(|at| conversion.f64(at) as u64).collect();
+                Ok(Number::Table(place, values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()))
+            }
+            (kind @ LINEAR..=LAST_OF_NUMBERS, _) => unknown(kind),
+            _ => Ok(Number::Raw(place)),
         }
     }
 
     fn time(&self, record_bytes: usize, blocks: &mut Blocks) -> Result<Time, Trouble> {
         let end = |bytes| (self.byte as usize).checked_add(bytes).is_some_and(|end| end <= record_bytes);
-        match (self.data, self.bits) {
-            (FLOATING, 64) if end(8) => return Ok(Time::Double(self.byte as usize)),
-            (FLOATING, 32) if end(4) => return Ok(Time::Single(self.byte as usize)),
-            _ => {}
-        }
-        let place = self.place(record_bytes)?;
-        if self.conversion == 0 {
-            return Ok(Time::Scaled(place, 0.0, 1.0));
-        }
-        let conversion = blocks.shared_block(self.conversion, b"CC")?;
-        match conversion.u8(0) {
-            0 => Ok(Time::Scaled(place, 0.0, 1.0)),
-            LINEAR => Ok(Time::Scaled(place, conversion.f64(24), conversion.f64(32))),
-            other => wrong(format!("a time with a conversion of type {other}, which canter cannot read")),
-        }
+        let raw = match (self.data, self.bits) {
+            (FLOATING, 64) if end(8) => RawTime::Double(self.byte as usize),
+            (FLOATING, 32) if end(4) => RawTime::Single(self.byte as usize),
+            _ => RawTime::Integer(self.place(record_bytes)?),
+        };
+        let (offset, factor) = match self.conversion {
+            0 => (0.0, 1.0),
+            link => {
+                let conversion = blocks.shared_block(link, b"CC")?;
+                match conversion.u8(0) {
+                    0 => (0.0, 1.0),
+                    LINEAR => (conversion.f64(24), conversion.f64(32)),
+                    other => {
+                        return wrong(format!(
+                            "a time with a conversion of type {other}, which canter cannot read"
+                        ));
+                    }
+                }
+            }
+        };
+        Ok(Time { raw, offset, factor })
     }
 
     fn payload(&self, record_bytes: usize) -> Result<Payload, Trouble> {
         if self.kind == VARIABLE_LENGTH {
             let place = Self { data: UNSIGNED, name: self.name.clone(), ..*self }.place(record_bytes)?;
-            return Ok(Payload::Separate { place, data: Data::new(self.values), passed: 0 });
+            return Ok(Payload::Separate { place, values: self.values });
         }
         match record_bytes.checked_sub(self.byte as usize) {
             // For an array of bytes, `bits` is the size of one element: the payload has the rest of the record.
@@ -231,15 +310,9 @@ impl Channel {
     }
 }
 
-impl Group {
-    /// The group that `block` describes, with its records in `data`, each behind an identifier of `id_bytes`; `None` if they
-    /// are not CAN frames.
-    pub fn open(
-        block: &Block,
-        id_bytes: usize,
-        data: u64,
-        blocks: &mut Blocks,
-    ) -> Result<Option<Self>, Trouble> {
+impl Layout {
+    /// The records of the group that `block` describes; `None` if they are not CAN frames.
+    pub fn open(block: &Block, blocks: &mut Blocks) -> Result<Option<Self>, Trouble> {
         let mut all = Vec::new();
         channels(block.link(1), blocks, &mut all)?;
         let has_members = |name: &str| {
@@ -260,16 +333,15 @@ impl Group {
             };
             all.iter().find(is).filter(|channel| channel.flags & ALL_INVALID == 0)
         };
-        for channel in MEMBERS.iter().filter_map(|name| member(name)) {
-            channel.refuse_conversion(blocks)?;
-        }
-        let place = |name: &str| member(name).map(|channel| channel.place(width)).transpose();
+        let mut number = |name: &str| member(name).map(|channel| channel.number(width, blocks)).transpose();
+        let [channel, id, extended, dlc, len, direction, fd, brs, esi] = MEMBERS.map(&mut number);
         let Some(time) = all.iter().find(|channel| channel.kind == TIME) else {
             return wrong("a group of frames without a time (a damaged file?)");
         };
-        let Some(id) = place("ID")? else {
+        let id = id?;
+        if id.is_none() && kind != Kind::Error {
             return wrong("a group of frames without identifiers (a damaged file?)");
-        };
+        }
         let payload = match (kind, member("DataBytes")) {
             (Kind::Remote, _) | (_, None) => Payload::None,
             (_, Some(channel)) => channel.payload(width)?,
@@ -286,29 +358,115 @@ impl Group {
         Ok(Some(Self {
             kind,
             name: blocks.text(block.link(2))?,
-            records: Data::new(data),
-            record_id: (id_bytes, block.u64(0)),
+            record_id: block.u64(0),
             record_bytes: record_bytes as usize,
-            left: block.u64(8),
             time,
-            channel: place("BusChannel")?,
+            channel: channel?,
             id,
-            extended: place("IDE")?,
-            dlc: place("DLC")?,
-            len: place("DataLength")?,
-            direction: place("Dir")?,
-            fd: place("EDL")?,
-            brs: place("BRS")?,
-            esi: place("ESI")?,
+            extended: extended?,
+            dlc: dlc?,
+            len: len?,
+            direction: direction?,
+            fd: fd?,
+            brs: brs?,
+            esi: esi?,
             payload,
             invalid,
         }))
     }
 
+    /// The link of the channel whose values are outside of the records; 0: none are.
+    pub fn values(&self) -> u64 {
+        if let Payload::Separate { values, .. } = self.payload { values } else { 0 }
+    }
+
+    /// The frame of a record; `separate` gives the payload at an offset, of which it copies the beginning, and its length.
+    /// `kernel_classes`: an error frame's identifier has the kernel's error classes, as canter writes it.
+    #[inline]
+    pub fn logged(
+        &self,
+        record: &[u8],
+        kernel_classes: bool,
+        separate: impl FnOnce(u64, &mut [u8; 64]) -> Result<usize, Trouble>,
+    ) -> Result<Logged, Trouble> {
+        let number = |number: &Option<Number>| number.as_ref().map(|number| number.value_in(record));
+        let flag = |place| number(place).unwrap_or(0) != 0;
+        let raw_time = match self.time.raw {
+            RawTime::Double(at) => f64::from_le_bytes(array(&record[at..])),
+            RawTime::Single(at) => f32::from_le_bytes(array(&record[at..])).into(),
+            RawTime::Integer(place) => place.value_in(record) as f64,
+        };
+        let seconds = self.time.offset + self.time.factor * raw_time;
+        let invalid = self.invalid.iter().any(|&(byte, bit)| record[byte] >> bit & 1 != 0);
+        let raw_id = number(&self.id).unwrap_or(0) as u32;
+        let id = raw_id & EFF_MASK;
+        // Without the member IDE, bit 31 or an identifier above 7FF means extended.
+        let wide = id > SFF_MASK;
+        let marked = number(&self.extended).map_or(raw_id > SFF_MASK, |flag| flag != 0);
+        let extended = marked || wide;
+        let len = number(&self.len).map(|len| len.min(255) as u8);
+        let fields = Fields {
+            id,
+            extended,
+            rtr: self.kind == Kind::Remote,
+            // Without the member EDL, more than 8 bytes are an FD frame.
+            fd: self.kind == Kind::Data
+                && number(&self.fd).map_or(len.is_some_and(|len| len > 8), |fd| fd != 0),
+            brs: flag(&self.brs),
+            esi: flag(&self.esi),
+            error: self.kind == Kind::Error,
+            dlc: number(&self.dlc).or(number(&self.len)).unwrap_or(0).min(255) as u8,
+            len: len.unwrap_or(u8::MAX),
+        };
+        let channel = number(&self.channel).unwrap_or(1) as u32;
+        let direction = match number(&self.direction) {
+            _ if fields.error => None,
+            None => None,
+            Some(0) => Some(Direction::Received),
+            Some(_) => Some(Direction::Sent),
+        };
+        let mut bytes = [0; 64];
+        let mut apart = None;
+        let count = match self.payload {
+            Payload::None => 0,
+            Payload::Inside(start, room) => copy(&mut bytes, &record[start..start + room]),
+            Payload::Separate { place, .. } => {
+                let length = separate(place.value_in(record), &mut bytes)?;
+                apart = Some(length);
+                length.min(bytes.len())
+            }
+        };
+        if fields.error && !kernel_classes {
+            return Ok(Logged { seconds, channel, frame: error_frame(), direction, flaw: None });
+        }
+        let has_dlc = self.dlc.is_some();
+        let (frame, flaw) = frame(fields, has_dlc, &bytes[..count], apart)?;
+        let flaw = flaw.or((!marked && wide && !fields.error).then_some(Flawed::IDENTIFIER));
+        let flaw = flaw.or(invalid.then_some(Flawed::INVALID));
+        Ok(Logged { seconds, channel, frame, direction, flaw })
+    }
+}
+
+impl Group {
+    /// The group that `block` describes, with its records in `data`, each behind an identifier of `id_bytes`; `None` if they
+    /// are not CAN frames.
+    pub fn open(
+        block: &Block,
+        id_bytes: usize,
+        data: u64,
+        blocks: &mut Blocks,
+    ) -> Result<Option<Self>, Trouble> {
+        let Some(layout) = Layout::open(block, blocks)? else { return Ok(None) };
+        let is_open = blocks.is_unfinished;
+        let separate = Data::new(layout.values());
+        let left = block.u64(8);
+        Ok(Some(Self { layout, records: Data::new(data), id_bytes, left, is_open, separate, passed: 0 }))
+    }
+
     /// How many records the data has behind the number that the group states.
     pub fn count_records_behind(&mut self, blocks: &mut Blocks) -> Result<u64, Trouble> {
-        let (mut behind, bytes) = (0, self.record_id.0 + self.record_bytes);
-        if bytes == 0 {
+        let (mut behind, bytes) = (0, self.id_bytes + self.layout.record_bytes);
+        if bytes == 0 || self.is_open {
             return Ok(0);
         }
         loop {
@@ -324,80 +482,38 @@ impl Group {
     /// writes it.
     #[inline]
     pub fn next(&mut self, kernel_classes: bool, blocks: &mut Blocks) -> Result<Option<Logged>, Trouble> {
-        if self.left == 0 {
+        if self.is_open {
+            if self.records.has_ended(blocks)? {
+                return Ok(None);
+            }
+        } else if self.left == 0 {
             return Ok(None);
         }
-        let (id_bytes, id) = self.record_id;
-        let (found, record) = self.records.take(id_bytes + self.record_bytes, blocks)?.split_at(id_bytes);
-        if id_bytes > 0 && found.iter().rev().fold(0, |id, &byte| id << 8 | u64::from(byte)) != id {
-            return wrong(
-                "a record of another group (is the file sorted? asammdf's MDF(…).save(…) sorts it)",
-            );
+        let (id_bytes, id) = (self.id_bytes, self.layout.record_id);
+        let (found, record) =
+            self.records.take(id_bytes + self.layout.record_bytes, blocks)?.split_at(id_bytes);
+        if id_bytes > 0 && number(found) != id {
+            return wrong("a record of another group (a damaged file?)");
         }
-        self.left -= 1;
-        let number = |place: Option<Place>| place.map(|place| place.value_in(record));
-        let flag = |place| number(place).unwrap_or(0) != 0;
-        let seconds = match self.time {
-            Time::Double(at) => f64::from_le_bytes(array(&record[at..])),
-            Time::Single(at) => f32::from_le_bytes(array(&record[at..])).into(),
-            Time::Scaled(place, offset, factor) => offset + factor * place.value_in(record) as f64,
-        };
-        let invalid = self.invalid.iter().any(|&(byte, bit)| record[byte] >> bit & 1 != 0);
-        let raw_id = self.id.value_in(record) as u32;
-        let id = raw_id & EFF_MASK;
-        // Without the member IDE, bit 31 or an identifier above 7FF means extended.
-        let wide = id > SFF_MASK;
-        let marked = number(self.extended).map_or(raw_id > SFF_MASK, |flag| flag != 0);
-        let extended = marked || wide;
-        let len = number(self.len).map(|len| len.min(255) as u8);
-        let fields = Fields {
-            id,
-            extended,
-            rtr: self.kind == Kind::Remote,
-            // Without the member EDL, more than 8 bytes are an FD frame.
-            fd: self.kind == Kind::Data
-                && number(self.fd).map_or(len.is_some_and(|len| len > 8), |fd| fd != 0),
-            brs: flag(self.brs),
-            esi: flag(self.esi),
-            error: self.kind == Kind::Error,
-            dlc: number(self.dlc).or(number(self.len)).unwrap_or(0).min(255) as u8,
-            len: len.unwrap_or(u8::MAX),
-        };
-        let channel = number(self.channel).unwrap_or(1) as u32;
-        let direction = match number(self.direction) {
-            _ if fields.error => None,
-            None => None,
-            Some(0) => Some(Direction::Received),
-            Some(_) => Some(Direction::Sent),
-        };
-        let mut bytes = [0; 64];
-        let mut apart = None;
-        let count = match &mut self.payload {
-            Payload::None => 0,
-            Payload::Inside(start, room) => copy(&mut bytes, &record[*start..*start + *room]),
-            Payload::Separate { place, data, passed } => {
-                let at = place.value_in(record);
-                let length = read_separate(at, data, passed, &mut bytes, blocks)?;
-                apart = Some(length);
-                length.min(bytes.len())
-            }
-        };
-        if fields.error && !kernel_classes {
-            return Ok(Some(Logged { seconds, channel, frame: error_frame(), direction, flaw: None }));
-        }
-        let has_dlc = self.dlc.is_some();
-        let (frame, flaw) = frame(fields, has_dlc, &bytes[..count], apart)?;
-        let flaw = flaw.or((!marked && wide && !fields.error).then_some(Flawed::IDENTIFIER));
-        let flaw = flaw.or(invalid.then_some(Flawed::INVALID));
-        Ok(Some(Logged { seconds, channel, frame, direction, flaw }))
+        self.left = self.left.saturating_sub(1);
+        let (separate, passed) = (&mut self.separate, &mut self.passed);
+        let logged = self
+            .layout
+            .logged(record, kernel_classes, |at, bytes| read_separate(at, separate, passed, bytes, blocks));
+        logged.map(Some)
     }
+}
+
+/// A little-endian number of up to 8 bytes.
+pub fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
-fn copy(to: &mut [u8; 64], from: &[u8]) -> usize {
+pub fn copy(to: &mut [u8; 64], from: &[u8]) -> usize {
     let count = from.len().min(to.len());
     to[..count].copy_from_slice(&from[..count]);
     count

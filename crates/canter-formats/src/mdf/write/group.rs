@@ -1,10 +1,12 @@
 //! A channel group of bus logging: the frames of one kind of one bus.
 
-use super::blocks::{Block, Channel, put, text};
+use super::{
+    blocks::{Block, Channel, put, text},
+    records::Records,
+};
 use crate::{fields::Fields, format::Output};
 use canter_frame::Frame;
-use flate2::{Compression, write::ZlibEncoder};
-use std::io::{self, Write};
+use std::io;
 
 /// The kinds of frames; each has one group per bus. FD frames are separate from classic ones, whose records are
 /// shorter.
@@ -65,36 +67,24 @@ const MEMBERS: [(&str, u32, u32); 9] = [
     ("ESI", 19, 8),
 ];
 
-/// Records of this size, in bytes, are written as a data block; the standard allows 4 MB.
-const BLOCK_BYTES: usize = 512 << 10;
-
 /// CG flags: bus event, plain bus event.
 const BUS_EVENT: u16 = 0b110;
 /// SI: the source is a bus, and its type is CAN.
 const SOURCE_BUS: u8 = 2;
 const BUS_CAN: u8 = 2;
-/// DZ: transposed, then deflated.
-const TRANSPOSED: u8 = 1;
-
 /// A group that is being written.
 pub struct Group {
     kind: Kind,
-    count: u64,
-    records: Vec<u8>,
-    columns: Vec<u8>,
-    /// The offset of each data block in the file, and of its first record in the group's data.
-    blocks: Vec<(u64, u64)>,
-    written: u64,
+    records: Records,
 }
 
 impl Group {
     pub fn new(kind: Kind) -> Self {
-        let (records, columns, blocks) = (Vec::new(), Vec::new(), Vec::new());
-        Self { kind, count: 0, records, columns, blocks, written: 0 }
+        Self { kind, records: Records::new(kind.record_bytes()) }
     }
 
     pub fn count(&self) -> u64 {
-        self.count
+        self.records.count()
     }
 
     #[inline]
@@ -107,58 +97,22 @@ impl Group {
         head[9..13].copy_from_slice(&id);
         head[13..].copy_from_slice(&flags);
         (head[14], head[15]) = (fields.dlc, fields.len);
-        self.records.extend_from_slice(&head);
         let data = &frame.data()[..usize::from(fields.len).min(self.kind.data_bytes())];
-        self.records.extend_from_slice(data);
-        self.records.extend_from_slice(&[0; 64][..self.kind.data_bytes() - data.len()]);
-        self.count += 1;
+        self.records.push(&[&head, data, &[0; 64][..self.kind.data_bytes() - data.len()]]);
     }
 
     pub fn is_full(&self) -> bool {
-        self.records.len() >= BLOCK_BYTES
+        self.records.is_full()
     }
 
     /// Writes the records as a data block.
     pub fn write(&mut self, output: &mut Output) -> io::Result<()> {
-        let (width, length) = (self.kind.record_bytes(), self.records.len());
-        let rows = length / width;
-        self.columns.resize(length, 0);
-        for (row, record) in self.records.chunks_exact(width).enumerate() {
-            for (column, &byte) in record.iter().enumerate() {
-                self.columns[column * rows + row] = byte;
-            }
-        }
-        let mut packer = ZlibEncoder::new(Vec::with_capacity(length / 4), Compression::fast());
-        packer.write_all(&self.columns)?;
-        let packed = packer.finish()?;
-        let block = Block::new(b"DZ", &[])
-            .bytes(b"DT")
-            .bytes(&[TRANSPOSED, 0])
-            .u32(width as u32)
-            .u64(length as u64)
-            .u64(packed.len() as u64)
-            .bytes(&packed);
-        let place = put(output, &block.done());
-        self.blocks.push((place, self.written));
-        self.written += length as u64;
-        self.records.clear();
-        output.ready()
+        self.records.write(output)
     }
 
     /// Writes the records that are left, and the list of the data blocks; returns the list's offset.
     pub fn finish(&mut self, output: &mut Output) -> io::Result<u64> {
-        if !self.records.is_empty() {
-            self.write(output)?;
-        }
-        let mut links = vec![0];
-        links.extend(self.blocks.iter().map(|&(place, _)| place));
-        let mut list = Block::new(b"DL", &links).bytes(&[0; 4]).u32(self.blocks.len() as u32);
-        for &(_, offset) in &self.blocks {
-            list = list.u64(offset);
-        }
-        let list = put(output, &list.done());
-        let head = Block::new(b"HL", &[list]).u16(0).bytes(&[TRANSPOSED, 0, 0, 0, 0, 0]);
-        Ok(put(output, &head.done()))
+        self.records.finish(output)
     }
 
     /// Writes the group's description; returns its offset.
@@ -180,7 +134,7 @@ impl Group {
         let source = put(output, &source.done());
         let group = Block::new(b"CG", &[0, first, name, source, 0, 0])
             .u64(0)
-            .u64(self.count)
+            .u64(self.count())
             .u16(BUS_EVENT)
             .u16(b'.'.into())
             .u32(0)
