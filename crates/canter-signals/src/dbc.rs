@@ -311,6 +311,7 @@ impl<'a> Compiler<'a> {
             is_fd,
             signals: Vec::new(),
             buffer_bytes: bytes,
+            row_bytes: 0,
             needs_bytes: 0,
             is_multiplexed: false,
         };
@@ -330,6 +331,8 @@ impl<'a> Compiler<'a> {
             .collect();
         self.select(message, &sources, &mut compiled, place);
         compiled.needs_bytes = compiled.signals.iter().map(|signal| signal.field.end).max().unwrap_or(0);
+        compiled.row_bytes =
+            compiled.signals.iter().map(|signal| signal.field.window_end()).max().unwrap_or(0);
         compiled.is_multiplexed = compiled.signals.iter().any(|signal| signal.condition.is_some());
         compiled
     }

@@ -49,6 +49,11 @@ impl Field {
         Some(Self { at, shift: shift as u32, mask, order, wide, end })
     }
 
+    /// The end of the window in the buffer.
+    pub fn window_end(&self) -> usize {
+        self.at + if self.wide { 16 } else { 8 }
+    }
+
     /// The bits of the signal. Bytes outside of the buffer count as 0.
     #[inline]
     pub fn load(&self, buffer: &[u8]) -> u64 {

@@ -24,10 +24,12 @@
 //! | [`message`] | [`Message`]: signals of an identifier; decodes and encodes |
 //! | [`signal`] | [`Signal`]: place, type, unit, value table |
 //! | [`value`] | [`Value`]: exact integers and floats; the conversion between raw and physical values |
+//! | [`batch`] | [`Batch`]: many payloads, decoded signal by signal |
 //! | [`codebook`] | [`Codebook`]: which message an identifier means, J1939's groups included |
 //! | [`transport`] | J1939 messages of several frames, put together |
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod codebook;
 pub mod database;
 mod dbc;
@@ -37,9 +39,10 @@ pub mod signal;
 pub mod transport;
 pub mod value;
 
+pub use batch::{Batch, Values};
 pub use codebook::{Codebook, parameter_group};
 pub use database::{Database, DatabaseError};
-pub use message::{EncodeError, Message, Payload};
+pub use message::{EncodeError, Fit, Message, Payload};
 pub use signal::{ByteOrder, Kind, Signal};
 pub use transport::{Transport, Transported};
 pub use value::{Column, Value};

@@ -25,6 +25,8 @@ pub struct Message {
     pub signals: Vec<Signal>,
     /// Bytes that a buffer must have.
     pub(crate) buffer_bytes: usize,
+    /// Bytes of a row of a [`Batch`](crate::Batch): all that windows of signals reach.
+    pub(crate) row_bytes: usize,
     /// Bytes that a payload must have, so that no signal is missing.
     pub(crate) needs_bytes: usize,
     /// Whether a signal depends on another one.
@@ -65,6 +67,12 @@ impl<'a> Payload<'a> {
         Self { buffer, bytes: bytes.min(buffer.len()) }
     }
 
+    /// The bytes that hold the payload, and perhaps more.
+    #[inline]
+    pub(crate) fn buffer(&self) -> &'a [u8] {
+        self.buffer
+    }
+
     /// Bytes of the payload.
     pub fn len(&self) -> usize {
         self.bytes
@@ -101,7 +109,7 @@ impl Message {
     }
 
     /// Visits the signals of a payload from which some may be missing.
-    fn visit_some(&self, buffer: &[u8], bytes: usize, each: &mut dyn FnMut(usize, u64)) -> Fit {
+    pub(crate) fn visit_some(&self, buffer: &[u8], bytes: usize, each: &mut dyn FnMut(usize, u64)) -> Fit {
         let mut fit = Fit::default();
         let mut selected = 0u64;
         for (at, signal) in self.signals.iter().enumerate() {
@@ -138,13 +146,17 @@ impl Message {
     /// The bit pattern of the signal at a place; `None`: this payload does not have the signal.
     #[inline]
     pub fn pattern(&self, at: usize, payload: Payload<'_>) -> Option<u64> {
-        let signal = self.signals.get(at)?;
-        if signal.field.end > payload.bytes {
+        let buffer = payload.padded(self.buffer_bytes);
+        self.present_pattern(self.signals.get(at)?, &buffer, payload.bytes)
+    }
+
+    /// The bit pattern of a signal, if `buffer` with `bytes` of payload has the signal.
+    pub(crate) fn present_pattern(&self, signal: &Signal, buffer: &[u8], bytes: usize) -> Option<u64> {
+        if signal.field.end > bytes {
             return None;
         }
-        let buffer = payload.padded(self.buffer_bytes);
-        match self.is_present(signal, &buffer, payload.bytes) {
-            Presence::Present => Some(signal.field.load(&buffer)),
+        match self.is_present(signal, buffer, bytes) {
+            Presence::Present => Some(signal.field.load(buffer)),
             _ => None,
         }
     }

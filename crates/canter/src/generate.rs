@@ -1,5 +1,7 @@
 //! `canter generate`: sends frames, by cangen's options, by a schedule, or those of a whole car.
 
+mod rest_bus;
+
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -24,7 +26,9 @@ use canter_route::traffic::{
     sender::{Account, Sender, Setup, Stop, Table, own_rate, parse_ms, parse_rate, refused_message},
     source::{Due, Source, Steady, Timetable},
 };
+use canter_signals::Database;
 use clap::Args;
+use rest_bus::{RestBus, Wave};
 use serde::Serialize;
 use std::{
     path::PathBuf,
@@ -48,6 +52,7 @@ Examples:
   canter generate can0 --traffic burst=20/100ms        and ramp=100..5000/10s, flood
   canter generate --car docs/car.toml                  each identifier at its own period
   canter generate --car docs/car.toml vcan0=can0 vcan1=can2    on other interfaces
+  canter generate vcan0 --dbc car.dbc                  every message of a database at its cycle time; --wave sine
 Values of -I, -L and -D: r random, i increment, e and o even and odd (-I), otherwise fixed; -D 11xx33: x is random.
 Each frame is due at an absolute time: a late frame does not delay the next one. A frame that finds no room within
 --wait is refused and counted. Exit code 0; 3 when frames were refused (0 with -i); 130 when interrupted before
@@ -69,6 +74,13 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traffic", "gap", "burst", "id", "len", "data",
           "extended", "fd", "brs", "esi", "rtr", "len8_dlc", "mix"])]
     car: Option<PathBuf>,
+    /// Send every message of a DBC file that has a cycle time (GenMsgCycleTime), its signals inside their ranges
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["car", "traffic", "gap", "burst", "id", "len", "data",
+          "extended", "fd", "brs", "esi", "rtr", "len8_dlc", "mix"])]
+    dbc: Option<PathBuf>,
+    /// With --dbc: how signals move
+    #[arg(long, value_enum, default_value = "ramp", value_name = "WAVE", requires = "dbc")]
+    wave: Wave,
     #[command(flatten)]
     content: Content,
     /// End after this number of frames on each interface
@@ -170,9 +182,10 @@ struct Document {
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let _ = arguments.absolute;
     let seed = arguments.seed.unwrap_or_else(clock::realtime_ns);
-    let generators = match &arguments.car {
-        Some(path) => arguments.car(path, seed)?,
-        None => arguments.steady(seed)?,
+    let generators = match (&arguments.car, &arguments.dbc) {
+        (Some(path), _) => arguments.car(path, seed)?,
+        (_, Some(path)) => arguments.rest_bus(path)?,
+        _ => arguments.steady(seed)?,
     };
     let stop = interrupt_flag()?;
     common.apply()?;
@@ -258,6 +271,25 @@ impl Arguments {
         }
         refuse_duplicates(&generators.iter().map(|one| one.sender.name().to_owned()).collect::<Vec<_>>())?;
         Ok(generators)
+    }
+
+    /// The generators of a database, the same on each interface.
+    fn rest_bus(&self, path: &std::path::Path) -> failure::Result<Vec<Generator>> {
+        let database = Database::open(path).map_err(|error| Failure::failed(error.to_string()))?;
+        let generator = |name: &String| {
+            let interface = find(name)?;
+            let bus = RestBus::new(&database, self.wave);
+            if bus.len() == 0 {
+                let reason = "no message has a cycle time (GenMsgCycleTime)";
+                return Err(Failure::failed(format!("{}: {reason}", path.display())));
+            }
+            if bus.has_fd() {
+                refuse_classic(&interface)?;
+            }
+            Ok(Generator { sender: self.open(&interface, self.bitrate)?, source: Box::new(bus) })
+        };
+        refuse_duplicates(&self.interfaces)?;
+        self.interfaces.iter().map(generator).collect()
     }
 
     fn open(&self, interface: &Interface, rate: Option<BitRate>) -> failure::Result<Sender> {

@@ -8,6 +8,7 @@ mod analyze;
 mod capture;
 mod cli;
 mod convert;
+mod decode;
 mod doctor;
 mod dump;
 mod format_names;
@@ -17,6 +18,7 @@ mod info;
 #[doc(hidden)]
 pub mod inputs;
 mod latency;
+mod live;
 mod manual;
 mod methods;
 mod ping;

@@ -2,9 +2,9 @@
 
 mod census;
 mod screen;
-mod source;
 mod view;
 
+use crate::live::Source;
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -20,7 +20,6 @@ use clap::Args;
 use crossterm::event::Event;
 use screen::{Action, Screen};
 use serde::Serialize;
-use source::Source;
 use std::{
     io::{self, IsTerminal, Write},
     sync::{

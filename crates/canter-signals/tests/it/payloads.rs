@@ -1,7 +1,7 @@
 //@ machine: host
 //! Encoding what was decoded gives the same bits, for every kind of signal.
 
-use canter_signals::{Database, Message, Payload, Value};
+use canter_signals::{Batch, Database, Message, Payload, Value, Values};
 use proptest::prelude::*;
 
 /// A message of 64 bytes with these signals: start, bits, big-endian, signed, factor, offset.
@@ -50,6 +50,30 @@ proptest! {
                 assert_eq!(signal.pattern(value), Some(bits), "{value} {signal:?}");
             }
         });
+    }
+
+    #[test]
+    fn a_batch_has_the_values_of_its_payloads(
+        signals in prop::collection::vec(signal(), 1..6),
+        payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..65), 0..8),
+    ) {
+        let message = message(&signals);
+        let mut batch = Batch::new(&message);
+        payloads.iter().for_each(|data| batch.push(Payload::of_bytes(data)));
+        prop_assert_eq!(batch.len(), payloads.len());
+        for at in 0..message.signals.len() {
+            let single = payloads.iter().map(|data| Some(message.signals[at].value(message.pattern(at, Payload::of_bytes(data))?)));
+            let single: Vec<Option<Value>> = single.collect();
+            let (values, present) = message.values_of(at, &batch);
+            let values: Vec<Value> = match values {
+                Values::Integers(values) => values.into_iter().map(Value::Integer).collect(),
+                Values::Unsigned(values) => values.into_iter().map(Value::Unsigned).collect(),
+                Values::Floats(values) => values.into_iter().map(Value::Float).collect(),
+            };
+            let present = present.unwrap_or_else(|| vec![true; payloads.len()]);
+            prop_assert_eq!(single.iter().map(Option::is_some).collect::<Vec<_>>(), present);
+            prop_assert_eq!(single.into_iter().flatten().collect::<Vec<_>>(), values);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The table of commands, in the order of `canter --help`.
 
 use crate::{
-    analyze, capture, convert, doctor, dump, generate, info, latency, manual, methods, ping, replay, service,
-    top, wire,
+    analyze, capture, convert, decode, doctor, dump, generate, info, latency, manual, methods, ping, replay,
+    service, top, wire,
 };
 use canter_cli::program::{Command, Group, arguments};
 #[cfg(feature = "lab")]
@@ -46,6 +46,8 @@ pub const COMMANDS: &[Command] = &[
     command!("generate", Route, generate),
     command!("replay", Record, replay),
     command!("convert", Record, convert),
+    command!("decode", Record, decode),
+    command!("plot", Record, decode::plot),
     command!("wire", WithoutHardware, wire),
     command!("analyze", WithoutHardware, analyze),
     #[cfg(feature = "lab")]

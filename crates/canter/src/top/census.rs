@@ -1,6 +1,6 @@
 //! Counts of every bus and every identifier, from frames and from the kernel's counters of interfaces. Memory is bounded.
 
-use super::source::Received;
+use crate::live::Received;
 use canter_io::{
     Filters, Frame, Interface,
     frame::{BitRate, EFF_FLAG, EFF_MASK, RTR_FLAG},

@@ -19,6 +19,8 @@ mod capture_uncounted;
 mod capture_wire;
 mod convert;
 mod convert_peers;
+mod decode;
+mod decode_peers;
 mod doctor;
 mod doctor_realtime;
 mod dump;

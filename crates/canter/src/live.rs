@@ -1,4 +1,4 @@
-//! Receives frames for `canter top`: from recording rings or, without the right to open rings, from a raw socket per
+//! Receives the frames of many interfaces: from recording rings or, without the right to open rings, from a raw socket per
 //! interface; and from canchar devices, whose frames rings do not contain.
 
 use canter_io::{
@@ -89,7 +89,7 @@ impl Source {
 
     /// Passes all received frames to `take`; waits up to `timeout_ns` for the first one.
     pub fn next(&mut self, timeout_ns: u64, mut take: impl FnMut(Received)) -> canter_io::Result<()> {
-        let failed = |error| Error::new("top", "receive", error);
+        let failed = |error| Error::new("interfaces", "receive", error);
         self.wait(timeout_ns).map_err(failed)?;
         let devices = self.devices.next(|records| records.iter().map(Received::new).for_each(&mut take));
         devices.and_then(|()| self.network.next(take)).map_err(failed)
@@ -110,7 +110,7 @@ impl Source {
 
 impl Network {
     fn open() -> canter_io::Result<Self> {
-        match CaptureRing::open("top", 0, true, RING_BYTES) {
+        match CaptureRing::open("interfaces", 0, true, RING_BYTES) {
             Ok(ring) => Ok(Self::Ring(ring)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Ok(Self::Sockets(BTreeMap::new(), Batch::new(BATCH_FRAMES)))

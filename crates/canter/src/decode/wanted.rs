@@ -1,0 +1,89 @@
+//! The signals that a command line names.
+
+use super::databases::Databases;
+use canter_cli::failure::{self, Exit, Failure};
+use canter_signals::Message;
+
+/// `--signals`.
+pub struct Wanted {
+    names: Vec<Name>,
+}
+
+struct Name {
+    message: Option<String>,
+    signal: String,
+}
+
+impl Wanted {
+    /// Refuses names that no database has.
+    pub fn new(words: &[String], databases: &Databases) -> failure::Result<Self> {
+        let mut names = Vec::new();
+        for word in words {
+            let name = match word.split_once('.') {
+                Some((message, signal)) => {
+                    Name { message: Some(message.to_owned()), signal: signal.to_owned() }
+                }
+                None => Name { message: None, signal: word.clone() },
+            };
+            let has = |message: &Message| name.matches(message) && message.signal(&name.signal).is_some();
+            if !databases.iter().any(|database| database.messages.iter().any(has)) {
+                let reason = format!(
+                    "--signals {word}: no message has this signal{}",
+                    instead(&name.signal, databases)
+                );
+                return Err(Failure::new(Exit::Usage, reason));
+            }
+            names.push(name);
+        }
+        Ok(Self { names })
+    }
+
+    /// Whether all signals are wanted.
+    pub fn is_all(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The places of the wanted signals of a message.
+    pub fn places(&self, message: &Message) -> Vec<usize> {
+        if self.is_all() {
+            return (0..message.signals.len()).collect();
+        }
+        let named = self.names.iter().filter(|name| name.matches(message));
+        let mut places: Vec<usize> = named.filter_map(|name| Some(message.signal(&name.signal)?.0)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// The wanted signals in the order of the command line, each as message and place; without names, in that of the databases.
+    pub fn columns<'a>(&self, databases: &'a Databases) -> Vec<(&'a Message, usize)> {
+        let messages = || databases.iter().flat_map(|database| &database.messages);
+        if self.is_all() {
+            return messages()
+                .flat_map(|message| (0..message.signals.len()).map(move |at| (message, at)))
+                .collect();
+        }
+        let columns_of = |name: &'_ Name| -> Vec<(&'a Message, usize)> {
+            let named = messages().filter(|message| name.matches(message));
+            named.filter_map(|message| Some((message, message.signal(&name.signal)?.0))).collect()
+        };
+        self.names.iter().flat_map(columns_of).collect()
+    }
+}
+
+impl Name {
+    fn matches(&self, message: &Message) -> bool {
+        self.message.as_ref().is_none_or(|name| *name == message.name)
+    }
+}
+
+/// The nearest name of a signal, for an error.
+fn instead(word: &str, databases: &Databases) -> String {
+    let signals =
+        databases.iter().flat_map(|database| &database.messages).flat_map(|message| &message.signals);
+    let near = signals.map(|signal| (strsim::damerau_levenshtein(word, &signal.name), &signal.name)).min();
+    match near {
+        Some((distance, name)) if distance <= word.len().div_ceil(3) => format!(" (did you mean {name}?)"),
+        _ => String::new(),
+    }
+}
