@@ -1,8 +1,8 @@
 //! Formats of lines that are read only: a row says how a line becomes a frame, and everything else is the same.
 
 use crate::{
-    format::{Context, Decode, LINE_BYTES_MAX, Line, Source},
-    trouble::{Trouble, wrong},
+    format::{Context, Decode, Line, Source},
+    trouble::Trouble,
 };
 use canter_frame::Record;
 use std::io;
@@ -43,11 +43,12 @@ impl<R: ReadLine> Decode for Lines<R> {
                 None => return Ok(false),
                 Some(Line::Whole(length)) => (length, false),
                 Some(Line::Last(length)) => (length, true),
+                Some(Line::Long) => {
+                    self.line += 1;
+                    return Err(Line::long());
+                }
             };
             self.line += 1;
-            if length >= LINE_BYTES_MAX {
-                return wrong("a line of more than 64 KiB (a damaged file?)");
-            }
             let bytes = source.buffered()[..length].trim_ascii();
             // Comments may be in any encoding; a frame is ASCII.
             let is_frame = match std::str::from_utf8(bytes) {

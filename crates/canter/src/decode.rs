@@ -65,7 +65,7 @@ pub struct Arguments {
     /// The format, regardless of the file's name
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Only these signals: Signal or Message.Signal
+    /// Only these signals: Signal, Message.Signal, or Message.* for all of a message
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     signals: Vec<String>,
     /// CSV with a column for each signal; each row has the last values

@@ -7,6 +7,7 @@ use canter_frame::{Filters, Frame, LogLine};
 use canter_lab::study;
 use canter_measure::{result::ResultFile, verdicts::Verdicts};
 use canter_route::{rules, traffic::car};
+use canter_signals::Database;
 use std::path::Path;
 
 /// A kind of input.
@@ -22,6 +23,7 @@ pub static INPUTS: &[Input] = &[
     Input { name: "rules", read: read_rules },
     Input { name: "cangw", read: read_cangw },
     Input { name: "car", read: read_car },
+    Input { name: "dbc", read: read_dbc },
     Input { name: "study", read: read_study },
     Input { name: "result", read: read_result },
     Input { name: "verdicts", read: read_verdicts },
@@ -59,6 +61,15 @@ fn read_cangw(bytes: &[u8]) {
 
 fn read_car(bytes: &[u8]) {
     as_text(bytes, |text| drop(car::read(Path::new(NAME), text)));
+}
+
+fn read_dbc(bytes: &[u8]) {
+    as_text(bytes, |text| {
+        if let Ok(database) = Database::parse(text) {
+            let values = database.messages.iter().flat_map(|message| message.values(bytes));
+            values.for_each(|(signal, value)| drop(signal.pattern(value)));
+        }
+    });
 }
 
 fn read_study(bytes: &[u8]) {

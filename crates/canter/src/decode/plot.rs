@@ -42,7 +42,7 @@ pub struct Arguments {
     /// The recording; `-` is the standard input
     #[arg(value_name = "FILE")]
     input: PathBuf,
-    /// Signals: Signal or Message.Signal
+    /// Signals: Signal, Message.Signal, or Message.* for all of a message
     #[arg(value_name = "SIGNAL", required = true)]
     signals: Vec<String>,
     /// A database: a DBC file for all buses, or for one; repeatable

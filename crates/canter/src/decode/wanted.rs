@@ -11,8 +11,12 @@ pub struct Wanted {
 
 struct Name {
     message: Option<String>,
+    /// The signal; `*`: all of the message.
     signal: String,
 }
+
+/// The word for all signals of a message.
+const ALL: &str = "*";
 
 impl Wanted {
     /// Refuses names that no database has.
@@ -25,7 +29,7 @@ impl Wanted {
                 }
                 None => Name { message: None, signal: word.clone() },
             };
-            let has = |message: &Message| name.matches(message) && message.signal(&name.signal).is_some();
+            let has = |message: &Message| !name.places(message).is_empty();
             if !databases.iter().any(|database| database.messages.iter().any(has)) {
                 let reason = format!(
                     "--signals {word}: no message has this signal{}",
@@ -48,8 +52,7 @@ impl Wanted {
         if self.is_all() {
             return (0..message.signals.len()).collect();
         }
-        let named = self.names.iter().filter(|name| name.matches(message));
-        let mut places: Vec<usize> = named.filter_map(|name| Some(message.signal(&name.signal)?.0)).collect();
+        let mut places: Vec<usize> = self.names.iter().flat_map(|name| name.places(message)).collect();
         places.sort_unstable();
         places.dedup();
         places
@@ -64,16 +67,24 @@ impl Wanted {
                 .collect();
         }
         let columns_of = |name: &'_ Name| -> Vec<(&'a Message, usize)> {
-            let named = messages().filter(|message| name.matches(message));
-            named.filter_map(|message| Some((message, message.signal(&name.signal)?.0))).collect()
+            messages()
+                .flat_map(|message| name.places(message).into_iter().map(move |at| (message, at)))
+                .collect()
         };
         self.names.iter().flat_map(columns_of).collect()
     }
 }
 
 impl Name {
-    fn matches(&self, message: &Message) -> bool {
-        self.message.as_ref().is_none_or(|name| *name == message.name)
+    /// The places of the named signals of a message.
+    fn places(&self, message: &Message) -> Vec<usize> {
+        if self.message.as_ref().is_some_and(|name| *name != message.name) {
+            return Vec::new();
+        }
+        match self.signal.as_str() {
+            ALL => (0..message.signals.len()).collect(),
+            name => message.signal(name).map(|(at, _)| at).into_iter().collect(),
+        }
     }
 }
 

@@ -94,6 +94,21 @@ fn one_line_is_the_notation_of_cantools() {
 }
 
 #[test]
+fn signals_are_chosen_by_their_names_and_frames_by_filters() {
+    let case = Case::new();
+    let rows = |words: &[&str]| {
+        case.text(&[&["drive.log", "--dbc", "car.dbc", "--format", "csv"], words].concat()).lines().count()
+            - 1
+    };
+    assert_eq!(rows(&["--signals", "EEC1.*"]), 2);
+    assert_eq!(rows(&["--signals", "EEC1.*,Engine.Mode"]), 5);
+    assert_eq!(rows(&["--filter", "can0,123"]), 4);
+    assert_eq!(rows(&["--filter", "can1", "--signals", "Mode"]), 1);
+    let output = case.run(&["drive.log", "--dbc", "car.dbc", "--signals", "Engines.*"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[test]
 fn a_long_table_has_a_row_for_each_value() {
     let text = Case::new().text(&["drive.log", "--dbc", "car.dbc", "--format", "csv"]);
     let lines: Vec<&str> = text.lines().collect();
