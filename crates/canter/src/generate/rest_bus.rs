@@ -178,7 +178,7 @@ BA_ \"GenMsgCycleTime\" BO_ 293 20;
         let bus = RestBus::new(&database, Wave::Ramp);
         assert_eq!((bus.len(), bus.has_fd()), (2, true));
         let frames: Vec<Due> = bus.take_while(|due| due.at_ns < Some(1_000_000_000)).collect();
-        let of =
+        let frames_of =
             |id: u16| frames.iter().filter(move |due| due.frame.id() == canter_frame::Identifier::Sff(id));
         assert_eq!((frames_of(291).count(), frames_of(293).count()), (10, 50));
         let engine = database.message("Engine").unwrap();
