@@ -67,7 +67,9 @@ fn read_dbc(bytes: &[u8]) {
     as_text(bytes, |text| {
         if let Ok(database) = Database::parse(text) {
             let values = database.messages.iter().flat_map(|message| message.values(bytes));
-            values.for_each(|(signal, value)| drop(signal.pattern(value)));
+            for (signal, value) in values {
+                let _ = signal.pattern(value); // any answer is right, a panic is not
+            }
         }
     });
 }
