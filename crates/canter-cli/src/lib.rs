@@ -4,6 +4,7 @@
 #[macro_use]
 pub mod printing;
 
+pub mod complaint;
 pub mod document;
 pub mod duration;
 pub mod failure;

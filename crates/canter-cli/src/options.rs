@@ -5,7 +5,7 @@ use crate::{
     failure::{self, Failure},
     trouble, whole_file,
 };
-use canter_io::{Error, thread};
+use canter_io::{Error, Filters, InterfaceFilters, TextError, thread};
 use clap::Args;
 use std::{
     fs,
@@ -32,6 +32,19 @@ pub struct Common {
     /// Print more; twice: print everything
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Common options")]
     pub verbose: u8,
+}
+
+/// Reads filters of a command whose interfaces are arguments of their own.
+pub fn parse_filters(text: &str) -> Result<Filters, String> {
+    text.parse().map_err(|error: TextError| match InterfaceFilters::parse(text) {
+        Ok(one) if text.contains(',') => {
+            format!(
+                "{text:?} begins with an interface: only filters belong here (leave out {:?})",
+                one.interface
+            )
+        }
+        _ => format!("{text:?}: {error}"),
+    })
 }
 
 impl Common {

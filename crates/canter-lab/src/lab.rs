@@ -24,6 +24,7 @@ mod modprobe;
 mod module;
 mod monitor;
 mod out_of_tree;
+mod playground;
 mod probe;
 mod programs;
 mod progress;
@@ -51,12 +52,17 @@ use machine::Accel;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The longest run of a command, and of a shell.
+const TIMEOUT: Duration = Duration::from_secs(600);
+const SHELL_TIMEOUT: Duration = Duration::from_secs(86_400);
+
 const EXAMPLES: &str = "\
 The machine has five SJA1000 cards, all down, the modules for vcan, vxcan, can-gw and the rest,
 and the host's files. Changes in the current directory stay; all other changes are discarded.
 A COMMAND of one word is a line for bash; several words are a program and its arguments.
 
 Examples:
+  canter lab                       a shell with the cards up, on a terminal
   canter lab -- canter methods
   canter lab -- 'ip link set can0 up type can bitrate 500000 && ip -details link show can0'
   canter lab --clock virtual --kernel 6.12-rt -- ./target/release/canter study run gateway
@@ -124,17 +130,17 @@ pub struct Arguments {
     /// Add this to the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
-    /// Stop the guest after this time
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::parse_ns)]
-    timeout: u64,
+    /// Stop the guest after this time; 10m unless given, a shell after a day
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
+    timeout: Option<u64>,
     /// Write the guest's console to FILE
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
     /// Remove everything that the lab keeps between runs and that no running lab uses; runs no command
     #[arg(long, exclusive = true)]
     clean: bool,
-    /// The command and its arguments
-    #[arg(last = true, required_unless_present = "kernel")]
+    /// The command and its arguments; on a terminal, a shell unless given
+    #[arg(last = true)]
     command: Vec<String>,
 }
 
@@ -206,7 +212,8 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
         return list(&arguments, common);
     }
     let command = arguments.command.clone();
-    let ended = machine(arguments, common).run(&command)?;
+    let machine = machine(arguments, common);
+    let ended = if command.is_empty() { playground::run(&machine)? } else { machine.run(&command)? };
     // The command's own code, which may be any: beyond what `Exit` can say.
     std::process::exit(ended.code().into());
 }
@@ -235,10 +242,6 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
     let of_host = built || arguments.systemd || arguments.accel == Accel::Kvm;
     let lists = arguments.kernel == LIST;
     let rules = [
-        (
-            !lists && !arguments.clean && arguments.command.is_empty(),
-            "no COMMAND (-- COMMAND, or --kernel list)",
-        ),
         (lists && !arguments.command.is_empty(), "--kernel list prints the kernels and runs no command"),
         (
             arguments.shift.is_some() && arguments.clock == Clock::Real,
@@ -256,7 +259,7 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             arguments.analyzer && (arguments.arch != Arch::Amd64 || !arguments.arch.is_host()),
             "--analyzer: needs an x86-64 host and guest",
         ),
-        (arguments.timeout == 0, "--timeout 0: the guest would never start"),
+        (arguments.timeout == Some(0), "--timeout 0: the guest would never start"),
         (
             modules.iter().any(|chosen| chosen.cards_needed() > arguments.cards),
             "--canchar: there is no such card (--cards says how many there are)",
@@ -269,6 +272,10 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
         (
             modules.iter().any(|chosen| !chosen.module.arch.is_none_or(|arch| arch == arguments.arch)),
             "--bare-metal: its processor is a PC's, and this machine is none",
+        ),
+        (
+            !lists && !arguments.clean && arguments.command.is_empty() && !playground::has_terminal(),
+            "COMMAND: is missing (canter lab -- canter methods; canter lab alone is a shell, and needs a terminal)",
         ),
         (
             common.json.is_some() || common.realtime.is_some() || common.cpu.is_some(),
@@ -296,7 +303,9 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         saved: (!arguments.boot).then_some(0),
         analyzer: arguments.analyzer,
         append: arguments.append,
-        timeout: Duration::from_nanos(arguments.timeout),
+        timeout: arguments
+            .timeout
+            .map_or(if arguments.command.is_empty() { SHELL_TIMEOUT } else { TIMEOUT }, Duration::from_nanos),
         console: arguments.console,
         quiet: common.quiet,
         verbose: common.verbose > 0,

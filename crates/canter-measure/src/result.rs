@@ -24,6 +24,15 @@ pub const RECORDING: &str = "recording";
 
 const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 
+/// Where JSON is not what it should be; nothing for a text that is no JSON at all, such as a recording.
+fn place(text: &str, error: &serde_json::Error) -> String {
+    match (text.trim_start().starts_with('{'), error.is_syntax()) {
+        (false, _) => "; canter info shows recordings".to_owned(),
+        (true, true) => format!(": not JSON at line {}, column {}", error.line(), error.column()),
+        (true, false) => ": its fields are those of another document".to_owned(),
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
@@ -56,7 +65,7 @@ impl ResultFile {
         }
         let head: Head = serde_json::from_str(&text).map_err(|error| match error.is_eof() {
             true => fail(format!("is cut off at line {} (copy it again, or measure it again)", error.line())),
-            false => fail(format!("{NO_RESULT}: {error}")),
+            false => fail(NO_RESULT.to_owned() + place(&text, &error).as_str()),
         })?;
         if head.schema != SCHEMA {
             let way_out = if head.schema > SCHEMA { "use a newer canter" } else { "measure it again" };

@@ -4,7 +4,7 @@ mod table;
 
 use canter_cli::program::Program;
 use canter_measure::identity::Build;
-use std::{env, process::ExitCode};
+use std::{env, ffi::OsString, process::ExitCode};
 
 pub use table::COMMANDS;
 
@@ -12,8 +12,12 @@ pub use table::COMMANDS;
 pub fn main() -> ExitCode {
     Build { commit: env!("CANTER_COMMIT"), sources: env!("CANTER_SOURCES") }.announce();
     let program = Program(COMMANDS);
-    let given = program.read(env::args_os()).unwrap_or_else(|error| error.exit());
-    match program.run(&given) {
+    let words: Vec<OsString> = env::args_os().collect();
+    let given = match program.read(&words) {
+        Ok(given) => given,
+        Err(error) => return program.explain(&words, &error).into(),
+    };
+    match table::refuse_unused_json(&given).and_then(|()| program.run(&given)) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.message.is_empty() {

@@ -118,6 +118,12 @@ fn format(arguments: &Arguments) -> failure::Result<&'static Format> {
     let path = &arguments.output;
     let usage = |reason: &str| Failure::new(Exit::Usage, format!("{}: {reason}", path.display()));
     let Some(format) = arguments.format.or_else(|| format_names::find(path, format_names::is_written)) else {
+        if path.as_os_str() == "-" {
+            let names = format_names::growing();
+            return Err(usage(&format!(
+                "the standard output has no name that tells the format (--format {names})"
+            )));
+        }
         let names = format_names::extensions(format_names::is_written);
         return Err(usage(&format!("unknown format (end the name in {names}, or give --format)")));
     };
@@ -150,8 +156,11 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// An error of the output, with the options that are the way out.
 fn output_failure(error: Error) -> Failure {
-    let Error::Io { source, .. } = &error else { return error.into() };
+    let Error::Io { thing, source, .. } = &error else { return error.into() };
     let way_out = match source.kind() {
+        io::ErrorKind::AlreadyExists if source.get_ref().is_none() => {
+            return Failure::failed(format!("{thing}: exists (--overwrite replaces it)"));
+        }
         io::ErrorKind::AlreadyExists => " (--overwrite replaces it)",
         io::ErrorKind::StorageFull => " (nothing was written; free space, or choose another disk with -o)",
         io::ErrorKind::BrokenPipe => return Failure::closed_pipe(),

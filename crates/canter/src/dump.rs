@@ -24,7 +24,9 @@ use std::{
 
 /// Print frames as candump does: each at once, errors decoded, losses told at the end
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    alias = "candump",
+    after_help = "\
 Examples:
   canter dump any                         every interface, until Ctrl-C
   canter dump can0 can1,123,400:700       of can1 only some identifiers
@@ -34,7 +36,8 @@ Examples:
   canter dump drive.blf --filter 123 -t z     from a recording; --from, --to
   canter dump can0 -n 1 -T 100ms          wait 100 ms for a frame; exit code 1 when none comes
 On a terminal each identifier has a colour. Without filters canter prints error frames too, unlike candump. Exit code 0;
-1 when -T ends it; 3 when frames were lost, because the terminal or the reader of the pipe was too slow.")]
+1 when -T ends it; 3 when frames were lost, because the terminal or the reader of the pipe was too slow."
+)]
 pub struct Arguments {
     /// Interfaces with candump's filters, or `any` for all; or recordings
     #[arg(value_name = "IFACE[,FILTERS]|FILE", required = true)]

@@ -45,6 +45,11 @@ pub fn extensions(accepts: Accepts) -> String {
     list_extensions(FORMATS, accepts, "or")
 }
 
+/// The names of the formats that can be written into a pipe, as part of a sentence: `log, pcapng or csv`.
+pub fn growing() -> String {
+    list_extensions(FORMATS, |row| is_written(row) && row.grows, "or").replace('.', "")
+}
+
 /// The help of `convert --output`.
 pub fn output_help() -> String {
     let titles = FORMATS.iter().filter(|format| format.writes_folder()).map(|format| format.title);

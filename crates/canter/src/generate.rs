@@ -255,9 +255,9 @@ impl Arguments {
 
     /// The generators of a car, a bus each.
     fn car(&self, path: &std::path::Path, seed: u64) -> failure::Result<Vec<Generator>> {
+        let buses = car::load(path)?;
         let assignment = Assignment::parse(&self.interfaces)?;
         let mut generators = Vec::new();
-        let buses = car::load(path)?;
         assignment.refuse_unknown(buses.iter().map(|bus| bus.interface.as_str()))?;
         for (bus, seed) in buses.iter().zip(seed..) {
             let Some(name) = assignment.destination(&bus.interface) else { continue };

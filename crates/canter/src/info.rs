@@ -27,7 +27,7 @@ use summary::{Summary, terminal_columns};
 
 /// Show what is in recordings: buses, load, errors; for each identifier period, jitter, gaps, missing frames
 #[derive(Args)]
-#[command(after_help = "\
+#[command(aliases = ["show", "stat"], after_help = "\
 Examples:
   canter info drive.blf                    any format that canter reads
   canter info drive.mf4 --sort missing     the identifiers that lack most first

@@ -3,6 +3,7 @@
 use canter_cli::{
     failure::{self, Exit, Failure},
     options::Common,
+    terminal::wrapped,
 };
 use canter_io::{
     Error, Interface,
@@ -97,13 +98,16 @@ fn text(rows: &[Row], interface: Option<&Interface>, table: &[Kind]) -> String {
     };
     for kind in ["receive", "send", "gateway"] {
         text += &format!("\n{kind}\n");
-        for row in rows.iter().filter(|row| row.kind == kind) {
-            let mark = if row.unavailable.is_empty() { "yes" } else { "no " };
-            text += &format!("  {mark}  {:<15} {}\n", row.name, row.about);
-            if !row.unavailable.is_empty() && row.unavailable != no_interface {
-                text += &format!("       {:<15} {}\n", "", row.unavailable);
-            }
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.kind == kind).collect();
+        for row in rows.iter().filter(|row| row.unavailable.is_empty()) {
+            text += &format!("  yes  {:<15} {}\n", row.name, row.about);
         }
+        for row in rows.iter().filter(|row| row.unavailable == no_interface) {
+            text += &format!("  no   {:<15} {}\n", row.name, row.about);
+        }
+        let refused =
+            rows.iter().filter(|row| !row.unavailable.is_empty() && row.unavailable != no_interface);
+        text += &refusals(refused.copied().collect());
     }
     text += "\nA gateway is a pair, RECEIVER+TRANSMITTER. Pairs of the 2014 paper:\n";
     for (paper, name) in PAPER_PAIRS {
@@ -111,6 +115,25 @@ fn text(rows: &[Row], interface: Option<&Interface>, table: &[Kind]) -> String {
     }
     for kind in gateways(table).filter(|kind| !kind.paper_name.is_empty()) {
         text += &format!("  {:<16} {}\n", kind.paper_name, kind.name);
+    }
+    text
+}
+
+/// The methods that do not work, those with the same reason together: the reason is what counts.
+fn refusals(mut rows: Vec<&Row>) -> String {
+    let mut text = String::new();
+    while let Some(first) = rows.first().copied() {
+        let (same, others): (Vec<&Row>, Vec<&Row>) =
+            rows.into_iter().partition(|row| row.unavailable == first.unavailable);
+        rows = others;
+        match &same[..] {
+            [one] => text += &format!("  no   {:<15} {}\n", one.name, one.about),
+            _ => {
+                let names: Vec<&str> = same.iter().map(|row| row.name.as_str()).collect();
+                text += &format!("  no   {}\n", wrapped(&names.join(", "), 7, 7));
+            }
+        }
+        text += &format!("       {}\n", wrapped(&first.unavailable, 7, 7));
     }
     text
 }
@@ -141,11 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn on_an_interface_each_method_that_cannot_work_has_its_own_reason() {
+    fn methods_that_cannot_work_on_an_interface_are_listed_once_for_each_reason() {
         let interface = Interface::find("sim:methods/bus").unwrap();
         let text = text(&rows(Some(&interface), toy::table()), Some(&interface), toy::table());
-        assert!(text.starts_with("On sim:methods/bus (sim):\n\nreceive\n  no   read "), "{text}");
-        assert!(text.contains("sim:methods/bus: open: a simulated bus has no sockets (use sim)"), "{text}");
-        assert!(text.contains("  yes  sim "), "{text}");
+        assert!(text.starts_with("On sim:methods/bus (sim):\n\nreceive\n  yes  sim "), "{text}");
+        let reason = "\n       sim:methods/bus: open: a simulated bus has no sockets (use sim)\n";
+        assert!(text.contains("  no   read, read/poll, read/spin, "), "{text}");
+        assert_eq!(text.matches(reason).count(), 2, "once for receivers, once for transmitters: {text}");
     }
 }

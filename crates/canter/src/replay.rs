@@ -7,12 +7,12 @@ mod player;
 mod recording;
 mod timeline;
 
-use crate::recordings::Opening;
+use crate::recordings::{Opening, TimePoint};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
-    options::Common,
+    options::{Common, parse_filters},
     units,
 };
 use canter_formats::Zone;
@@ -77,20 +77,21 @@ pub struct Arguments {
     /// Number of rounds, or forever
     #[arg(long = "loop", short = 'l', default_value = "1", value_name = "N", value_parser = parse_rounds)]
     rounds: Rounds,
-    /// Start at this time after the recording's first frame
-    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration::parse_ns)]
-    from: u64,
-    /// End before this time after the recording's first frame
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
-    to: Option<u64>,
+    /// Start at this time: 10m after the first frame, 2026-11-22 09:30:00 in --zone, 2026-11-22T08:30:00Z, or seconds
+    /// since 1970
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    from: Option<TimePoint>,
+    /// End before this time
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    to: Option<TimePoint>,
     /// Skip what is damaged in a recording and send the rest; without it, the replay ends there with an error
     #[arg(long)]
     salvage: bool,
     /// Time zone of dates that name none, in ASC and BLF: Europe/Prague, +01:00, local; UTC unless given
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     zone: Option<Zone>,
-    /// Frames to send: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
-    #[arg(long, short, value_name = "FILTERS")]
+    /// Frames to send: 123, 12345678, ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
+    #[arg(long, short, value_name = "FILTERS", value_parser = parse_filters)]
     filter: Option<Filters>,
     /// Fail when the timing error of a frame exceeds this
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, conflicts_with = "no_stamps")]
@@ -203,16 +204,15 @@ impl Arguments {
             assignment: Assignment::parse(&assignments)?,
             filters: self.filter.clone(),
             pace,
-            from_ns: self.from,
-            to_ns: self.to.unwrap_or(u64::MAX),
+            from: self.from,
+            to: self.to,
             rounds: self.rounds.0,
         };
         if plan.reads_stdin() && (plan.rounds != Some(1) || plan.files.len() > 1) {
             return usage("replay: -: the standard input can be read only once and not together with files");
         }
-        if plan.to_ns <= plan.from_ns {
-            return usage("replay: --to must be after --from");
-        }
+        let zone = self.zone.clone().unwrap_or_default();
+        TimePoint::refuse_empty_range(self.from, self.to, &zone)?;
         Ok(plan)
     }
 
@@ -264,7 +264,9 @@ impl Arguments {
             return Ok(Exit::Interrupted);
         }
         if sent == 0 && unsent == 0 {
-            return Err(Failure::failed(document.nothing_sent()));
+            // A recording without frames is at fault, otherwise the selection.
+            let exit = if document.tally.read == 0 { Exit::Failed } else { Exit::Usage };
+            return Err(Failure::new(exit, document.nothing_sent(&self.items)));
         }
         // A mistyped bus name is known only after the last frame of the recording.
         plan.assignment.refuse_unknown(document.tally.buses.iter().map(String::as_str))?;
@@ -295,16 +297,20 @@ impl Document {
         remarks
     }
 
-    fn nothing_sent(&self) -> String {
+    fn nothing_sent(&self, items: &[String]) -> String {
         let files = self.files.join(" ");
-        match &self.tally.buses[..] {
-            [] => format!("{files}: contains no frames"),
-            buses => format!(
-                "{files}: no frame of {} was selected for sending (it has {})",
-                self.tally.read,
-                buses.join(", ")
-            ),
+        let buses = &self.tally.buses;
+        if buses.is_empty() {
+            return format!("{files}: contains no frames");
         }
+        // SOURCE=DESTINATION is a common mistake.
+        let swapped = items.iter().filter_map(|item| item.split_once('=')).find(|(destination, source)| {
+            buses.iter().any(|bus| bus == destination) && !buses.iter().any(|bus| bus == source)
+        });
+        let tip = swapped
+            .map_or(String::new(), |(destination, source)| format!("; did you mean {source}={destination}?"));
+        let has = buses.join(", ");
+        format!("{files}: no frame of {} was selected for sending (it has {has}{tip})", self.tally.read)
     }
 
     /// Fails when a timing error exceeds `--max-error`.

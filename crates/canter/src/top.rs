@@ -22,6 +22,7 @@ use screen::{Action, Screen};
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -84,6 +85,12 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let next_ns = clock::monotonic_ns() + arguments.interval + SETTLE_NS;
     let mut top = Top { arguments: &arguments, source, census, next_ns };
     top.refresh_interfaces()?;
+    if top.census.buses.is_empty() && (arguments.once || !io::stdout().is_terminal()) {
+        if arguments.once {
+            return Err(Failure::unable(format!("top: {}", view::NO_INTERFACE)));
+        }
+        eprintln!("canter: top: {}: waiting for one", view::NO_INTERFACE);
+    }
     let on_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if arguments.once || common.json.is_some() || common.quiet || !on_screen {
         top.tables(&view, common, &stop)
@@ -96,9 +103,20 @@ impl Arguments {
     /// Refuses named interfaces that do not exist; one that is down is accepted.
     fn refuse_missing(&self) -> failure::Result<()> {
         for wanted in self.interfaces.iter().filter(|wanted| wanted.interface != "any") {
-            let carrier = Interface::find(&wanted.interface)?.carrier;
+            let name = &wanted.interface;
+            let is_file = Path::new(name).metadata().is_ok_and(|about| about.is_file() || about.is_dir());
+            let found = Interface::find(name).map_err(|error| match is_file {
+                true => {
+                    let reason = "is a file, and top shows interfaces";
+                    Failure::new(
+                        Exit::Usage,
+                        format!("{name}: {reason} (canter info {name}, canter dump {name})"),
+                    )
+                }
+                false => error.into(),
+            });
+            let carrier = found?.carrier;
             if carrier.access == Access::Process {
-                let name = &wanted.interface;
                 return Err(Failure::unable(format!("{name}: top: {} has no sockets", carrier.about)));
             }
         }

@@ -8,7 +8,7 @@ use super::{
 use crate::rules::{Policy, jobs::Inexpressible};
 use canter_cli::{
     failure::{self, Failure},
-    options::Common,
+    options::{Common, parse_filters},
     supervisor::Supervisor,
 };
 use canter_io::{
@@ -132,8 +132,8 @@ impl fmt::Display for Method {
 /// Settings of the command line.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
-    /// Frames to route: ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
-    #[arg(long, short, value_name = "FILTERS")]
+    /// Frames to route: 123, 12345678, ID:MASK, or ID~MASK (all except these), comma-separated; all unless given
+    #[arg(long, short, value_name = "FILTERS", value_parser = parse_filters)]
     pub filter: Option<Filters>,
     /// Maximum number of frames per batch
     #[arg(long, default_value_t = BATCH_FRAMES, value_name = "FRAMES", value_parser = batch_frames)]

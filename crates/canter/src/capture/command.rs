@@ -37,7 +37,9 @@ const EXTENSION_PERIOD: Duration = Duration::from_secs(2);
 
 /// Record frames of any number of interfaces, with the proof that none is missing
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    alias = "record",
+    after_help = "\
 Examples:
   canter capture can0 can1 -o drive.pcapng           for Wireshark, until Ctrl-C
   canter capture any -o drive.log --duration 10m     every interface, in the format of candump -l
@@ -50,7 +52,8 @@ Examples:
   canter capture can0 --format pcapng -o - | tshark -r -                to standard output
 At the end canter prints an account: the frames that each interface counted and those in the file. FILE.account.json
 has the same. SIGINT and SIGTERM end it, SIGHUP does not. Exit code 0; 3 when a frame is missing. Without CAP_NET_RAW,
-canter receives through sockets, which costs six times as much.")]
+canter receives through sockets, which costs six times as much."
+)]
 pub struct Arguments {
     /// Interfaces or canchar devices with candump's filters, or `any` interface; without filters everything is kept, error frames too
     #[arg(value_name = "IFACE[,FILTERS]", required = true, value_parser = InterfaceFilters::parse)]

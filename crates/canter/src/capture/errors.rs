@@ -3,6 +3,7 @@
 use canter_capture::Error;
 use canter_cli::failure::{Exit, Failure};
 use canter_formats::{FORMATS, list_extensions};
+use std::path::Path;
 
 /// The error of a recording, with the options that are the way out.
 pub fn explain(error: Error) -> Failure {
@@ -13,14 +14,7 @@ pub fn explain(error: Error) -> Failure {
     use std::io::ErrorKind::AlreadyExists;
     match error {
         Io(error) => error.into(),
-        UnknownFormat(path) => Failure::new(
-            Exit::Usage,
-            format!(
-                "{}: unknown format (end the name in {}, or give --format)",
-                path.display(),
-                list_extensions(FORMATS, |format| format.append.is_some(), "or")
-            ),
-        ),
+        UnknownFormat(path) => Failure::new(Exit::Usage, unknown_format(&path)),
         KeepWithoutRotation => Failure::new(
             Exit::Usage,
             "--keep, --keep-free and --keep-age: need --rotate-size or --rotate-time",
@@ -30,11 +24,24 @@ pub fn explain(error: Error) -> Failure {
         }
         NoHardwareStamps(_) | NamedTwice(_) | RotatesStdout => Failure::new(Exit::Usage, error.to_string()),
         Unsupported { .. } => Failure::unable(error.to_string()),
-        File { path, step, source } if source.kind() == AlreadyExists => {
-            let (path, reason) = (path.display(), canter_io::error::plain(&source));
-            Failure::failed(format!("{path}: {step}: {reason} (--overwrite replaces it)"))
+        File { path, source, .. } if source.kind() == AlreadyExists => {
+            Failure::failed(format!("{}: exists (--overwrite replaces it)", path.display()))
         }
         NoInterface => Failure::new(Exit::Usage, error.to_string()),
         _ => Failure::failed(error.to_string()),
+    }
+}
+
+/// Names the formats that can be recorded; a format that only `canter convert` writes is not unknown.
+fn unknown_format(path: &Path) -> String {
+    let names = |word| list_extensions(FORMATS, |format| format.append.is_some(), word);
+    let known = canter_formats::by_extension(path, FORMATS);
+    let path = path.display();
+    match known {
+        Some(format) if format.write.is_some() => {
+            let (names, name) = (names("and"), format.name);
+            format!("{path}: capture writes {names} (record one, then canter convert makes {name} of it)")
+        }
+        _ => format!("{path}: unknown format (end the name in {}, or give --format)", names("or")),
     }
 }

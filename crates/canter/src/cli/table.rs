@@ -4,11 +4,15 @@ use crate::{
     analyze, capture, convert, decode, doctor, dump, generate, info, latency, manual, methods, ping, replay,
     service, top, wire,
 };
-use canter_cli::program::{Command, Group, arguments};
+use canter_cli::{
+    failure::{self, Exit, Failure},
+    program::{Command, Group, arguments},
+};
 #[cfg(feature = "lab")]
 use canter_lab::{lab, meter, report, study};
 use canter_route::{gateway, rules};
-use clap::Args;
+use clap::{ArgMatches, Args};
+use std::path::PathBuf;
 
 /// A command that needs its own options and the common ones: a module with `Arguments` and `run`.
 macro_rules! command {
@@ -64,10 +68,50 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
+/// The commands that write a document to `--json`, with their subcommands.
+const WITH_DOCUMENT: &[&str] = &[
+    "methods",
+    "syscalls",
+    "gateway",
+    "rules list",
+    "rules check",
+    "latency",
+    "ping",
+    "pong",
+    "capture",
+    "doctor",
+    "dump", // which says what has one instead
+    "info",
+    "top",
+    "generate",
+    "replay",
+    "convert",
+    "wire list",
+    "analyze",
+    "study verdicts",
+    "lab", // whose command has the option
+];
+
+/// Refuses `--json` for a command that writes no document, instead of ignoring it.
+pub fn refuse_unused_json(given: &ArgMatches) -> failure::Result<()> {
+    if given.get_one::<PathBuf>("json").is_none() {
+        return Ok(());
+    }
+    let (mut name, mut inner) = (String::new(), given.subcommand());
+    while let Some((word, given)) = inner {
+        name = if name.is_empty() { word.to_owned() } else { format!("{name} {word}") };
+        inner = given.subcommand();
+    }
+    if WITH_DOCUMENT.contains(&name.as_str()) {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Usage, format!("{name}: --json: it writes no document (leave out --json)")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canter_cli::{failure::Exit, program::Program};
+    use canter_cli::program::Program;
 
     #[derive(Args)]
     struct Toy {
@@ -97,6 +141,15 @@ mod tests {
         assert_eq!(run(&["canter", "toy", "--quiet", "--lost"]).unwrap(), Exit::Lost);
         assert_eq!(run(&["canter", "--quiet", "toy"]).unwrap(), Exit::Done);
         assert!(run(&["canter", "toi"]).unwrap_err().to_string().contains("'toy'"));
+    }
+
+    #[test]
+    fn every_command_with_a_document_exists() {
+        let definition = Program(COMMANDS).definition();
+        for name in WITH_DOCUMENT {
+            let inner = name.split(' ').try_fold(&definition, |command, word| command.find_subcommand(word));
+            assert!(inner.is_some() || cfg!(not(feature = "lab")), "{name}");
+        }
     }
 
     #[test]

@@ -115,6 +115,8 @@ impl Printer {
     }
 
     fn stamp(&mut self, stamp_ns: u64) {
+        // candump subtracts stamps as it prints them.
+        let stamp_ns = if self.shown.ns { stamp_ns } else { stamp_ns / 1000 * 1000 };
         let first_ns = *self.first_ns.get_or_insert(stamp_ns);
         let last_ns = std::mem::replace(&mut self.last_ns, stamp_ns);
         let since = |ns: u64| stamp_ns.saturating_sub(if ns == 0 { stamp_ns } else { ns });
@@ -159,7 +161,8 @@ impl Printer {
         let text = CandumpLine { interface: "", frame, indent_sff: self.indent_sff }.to_string();
         // The line begins with two blanks, the name and two blanks.
         body.push_str(text.get(2..).unwrap_or_default());
-        if self.shown.ascii && !frame.is_error() && !frame.is_rtr() {
+        // As candump, no text behind more than 8 bytes, whose line is long enough.
+        if self.shown.ascii && !frame.is_error() && !frame.is_rtr() && frame.data().len() <= 8 {
             let missing = 3 * 8usize.saturating_sub(frame.data().len());
             let printable = |&byte: &u8| if (0x20..0x7f).contains(&byte) { char::from(byte) } else { '.' };
             let text: String = frame.data().iter().map(printable).collect();

@@ -12,6 +12,7 @@ use canter_io::{
     Error, Interface, InterfaceFilters,
     batch::Origin,
     clock,
+    interface::Counters,
     node::{Inbox, Node, NodeOptions, Received},
     poll,
 };
@@ -38,7 +39,18 @@ struct Source {
     name: String,
     /// Frames lost in the queue before its interface disappeared.
     lost: u64,
+    /// The interface's counters at the start.
+    counters: Counters,
     gone: bool,
+}
+
+impl Source {
+    /// Frames that the interface counts as lost since the start.
+    fn missed(&self) -> u64 {
+        let counters = self.node.counters().unwrap_or(self.counters).since(&self.counters);
+        let Counters { rx_dropped, rx_over_errors, rx_fifo_errors, rx_missed, .. } = counters;
+        rx_dropped + rx_over_errors + rx_fifo_errors + rx_missed
+    }
 }
 
 /// The nodes of all interfaces.
@@ -75,7 +87,13 @@ impl Live {
             if interface.is_none() && Interface::list()?.is_empty() {
                 eprintln!("canter: any: this machine has no CAN interface yet: waiting for one");
             }
-            live.sources.push(Source { node, name: wanted.interface.clone(), lost: 0, gone: false });
+            live.sources.push(Source {
+                counters: node.counters().unwrap_or_default(),
+                node,
+                name: wanted.interface.clone(),
+                lost: 0,
+                gone: false,
+            });
         }
         Ok(live)
     }
@@ -181,7 +199,12 @@ impl Live {
                     "the terminal, or the reader of the pipe, was too slow (canter capture loses none)";
                 eprintln!("canter: {}: {} lost: {reason}", source.name, counted(lost, "frame"));
             }
-            total += lost;
+            let missed = source.missed();
+            if missed > 0 {
+                let reason = "by the interface or the kernel before they came here (canter doctor finds why)";
+                eprintln!("canter: {}: {} lost {reason}", source.name, counted(missed, "frame"));
+            }
+            total += lost + missed;
         }
         total
     }

@@ -98,13 +98,13 @@ impl Summary<'_> {
             let alarm = if missing.is_some_and(|count| count > 0) { YELLOW } else { PLAIN };
             let span = |ns: Option<u64>| ns.map_or("–".to_owned(), units::span);
             table.row([
-                shown(several && medium, self.census.buses[key.bus].name.clone(), PLAIN),
+                shown(several, self.census.buses[key.bus].name.clone(), PLAIN),
                 (name(key.id), PLAIN),
                 (grouped(row.count), PLAIN),
                 shown(medium, lengths(row), PLAIN),
                 (span(period.map(|period| period.median_ns)), PLAIN),
                 shown(medium, span(period.map(|period| period.jitter_ns)), PLAIN),
-                (span(period.map(|_| row.longest_ns())), PLAIN),
+                shown(medium || !several, span(period.map(|_| row.longest_ns())), PLAIN),
                 shown(medium, missing.map_or("–".to_owned(), grouped), alarm),
                 shown(wide, changing(row), FAINT),
             ]);

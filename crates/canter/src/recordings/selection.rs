@@ -145,17 +145,8 @@ impl<'a> Choice<'a> {
     /// # Errors
     /// When `--to` is not after `--from`.
     pub fn new(options: &'a Selection) -> failure::Result<Self> {
-        let comparable = |one: &TimePoint, other: &TimePoint| {
-            matches!((one, other), (TimePoint::After(_), TimePoint::After(_)))
-                || !matches!((one, other), (TimePoint::After(_), _) | (_, TimePoint::After(_)))
-        };
         let zone = options.zone.clone().unwrap_or_default();
-        if let (Some(from), Some(to)) = (options.from, options.to)
-            && comparable(&from, &to)
-            && from.ns(0, &zone) >= to.ns(0, &zone)
-        {
-            return Err(Failure::new(Exit::Usage, "--to: is not after --from: no frame can be selected"));
-        }
+        TimePoint::refuse_empty_range(options.from, options.to, &zone)?;
         Ok(Self {
             options,
             range: None,

@@ -1,6 +1,9 @@
 //! A point in time on the command line: `10m` after the first frame, a date, or seconds since 1970.
 
-use canter_cli::duration;
+use canter_cli::{
+    duration,
+    failure::{self, Exit, Failure},
+};
 use canter_formats::Zone;
 use jiff::{
     Timestamp,
@@ -27,6 +30,19 @@ impl TimePoint {
             Self::At(ns) => ns,
             Self::Local(date) => zone.ns(date).and_then(|ns| ns.try_into().ok()).unwrap_or(0),
         }
+    }
+}
+
+impl TimePoint {
+    /// Refuses a range that is empty whatever the recording has. Points of different kinds are compared when the first
+    /// frame is known.
+    pub fn refuse_empty_range(from: Option<Self>, to: Option<Self>, zone: &Zone) -> failure::Result<()> {
+        let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
+        let is_relative = |point| matches!(point, Self::After(_));
+        if is_relative(from) == is_relative(to) && from.ns(0, zone) >= to.ns(0, zone) {
+            return Err(Failure::new(Exit::Usage, "--to: is not after --from: no frame can be selected"));
+        }
+        Ok(())
     }
 }
 

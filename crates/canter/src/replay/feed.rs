@@ -5,7 +5,7 @@ use super::{
     recording::{Recorded, Recordings},
     timeline::{Oddities, Pace, Timeline},
 };
-use crate::recordings::Opening;
+use crate::recordings::{Opening, TimePoint};
 use canter_cli::failure;
 use canter_io::{Filters, Frame};
 use canter_route::traffic::assignment::Assignment;
@@ -25,12 +25,21 @@ pub struct Plan {
     pub assignment: Assignment,
     pub filters: Option<Filters>,
     pub pace: Pace,
-    /// Start, in ns after the first frame of the recording.
-    pub from_ns: u64,
-    /// End, exclusive, in ns after the first frame.
-    pub to_ns: u64,
+    /// Start; `None`: the first frame.
+    pub from: Option<TimePoint>,
+    /// End, exclusive.
+    pub to: Option<TimePoint>,
     /// Number of rounds; `None`: forever.
     pub rounds: Option<u64>,
+}
+
+impl Plan {
+    /// The stamps of the start and the end.
+    fn range_ns(&self, first_ns: u64) -> (u64, u64) {
+        let zone = self.opening.zone.clone().unwrap_or_default();
+        let ns = |point: TimePoint| point.ns(first_ns, &zone);
+        (self.from.map_or(0, ns), self.to.map_or(u64::MAX, ns))
+    }
 }
 
 /// A frame to send.
@@ -133,12 +142,11 @@ impl Feed {
     /// Reads the recording once; returns the number of frames that were passed on. `None`: the player has ended.
     fn round(&mut self, mut recordings: Recordings) -> failure::Result<Option<u64>> {
         self.timeline.restart();
-        let (before, mut begin_ns) = (self.tally.passed, None);
+        let (before, mut range) = (self.tally.passed, None);
         while let Some(recorded) = recordings.next()? {
             self.tally.read += 1;
-            let begin_ns = *begin_ns.get_or_insert(recorded.stamp_ns);
-            let since_ns = recorded.stamp_ns.saturating_sub(begin_ns);
-            if since_ns < self.plan.from_ns || since_ns >= self.plan.to_ns {
+            let (from_ns, to_ns) = *range.get_or_insert_with(|| self.plan.range_ns(recorded.stamp_ns));
+            if recorded.stamp_ns < from_ns || recorded.stamp_ns >= to_ns {
                 self.tally.outside += 1;
                 continue;
             }

@@ -2,6 +2,7 @@
 //! argument, so every option is defined once, by its command.
 
 use canter_cli::{
+    complaint::Complaint,
     document::{Document, instead, whole_number},
     failure::{Exit, Failure, Result},
     program::Program,
@@ -9,7 +10,7 @@ use canter_cli::{
 };
 use canter_route::gateway::kind::Method;
 use clap::{Arg, Command};
-use std::{fmt::Display, ops::Range, path::Path};
+use std::{ffi::OsString, fmt::Display, ops::Range, path::Path};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -126,17 +127,21 @@ impl<'p> Configuration<'p> {
         program.build(); // so that each command has the common options too
         let command = program.find_subcommand(kind).expect("each kind is a command");
         let part = self.words(command, table)?;
-        self.check_command_line(&part.words).map_err(|error| self.document().failure(span, error))?;
+        self.check_command_line(&part.words).map_err(|Complaint { line, option, .. }| {
+            // A value that its option refuses has a place of its own.
+            let value = table.get(option.trim_start_matches('-'));
+            let place = value.map_or_else(|| span.clone(), Spanned::span);
+            self.document().failure(&place, line)
+        })?;
         Ok(part)
     }
 
-    /// The command's error, in one line without the usage.
-    fn check_command_line(&self, words: &[String]) -> std::result::Result<(), String> {
-        let line = ["canter"].into_iter().chain(words.iter().map(String::as_str));
-        let Err(error) = self.program.read(line) else { return Ok(()) };
-        let text = error.to_string();
-        let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        Err(lines.join(" ").trim_start_matches("error: ").to_owned())
+    /// The command's error.
+    fn check_command_line(&self, words: &[String]) -> std::result::Result<(), Complaint> {
+        let line: Vec<OsString> =
+            ["canter"].into_iter().chain(words.iter().map(String::as_str)).map(Into::into).collect();
+        let Err(error) = self.program.read(&line) else { return Ok(()) };
+        Err(Complaint::new(&self.program.definition(), &line, &error))
     }
 
     fn words(&self, command: &Command, table: &DeTable<'_>) -> Result<Part> {

@@ -35,6 +35,10 @@ impl Size {
     pub const TABLE: Self = Self { lines: usize::MAX, columns: usize::MAX };
 }
 
+/// Why there is nothing to show.
+pub const NO_INTERFACE: &str =
+    "this machine has no CAN interface (ip link add vcan0 type vcan, or canter lab)";
+
 /// A line of the screen.
 pub type Line = Vec<(Style, String)>;
 
@@ -146,6 +150,9 @@ impl View {
     /// All lines, with the identifiers' rows that fit on the screen.
     pub fn lines(&self, census: &Census, size: Size) -> Vec<Line> {
         let mut lines = self.head(census, size);
+        if census.buses.is_empty() {
+            lines.push(vec![(Style::Alarm, NO_INTERFACE.to_owned())]);
+        }
         let (width, rows) = (width(census), self.rows(census));
         let room = size.lines.saturating_sub(lines.len() + 1);
         let first = self.first.min(rows.len().saturating_sub(room));

@@ -122,12 +122,13 @@ fn frames_that_a_slow_reader_loses_are_told() {
     dump.signal("INT");
     let ended = dump.ended(DEADLINE);
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    let lost: u64 = {
-        let (_, after) = ended.stderr.split_once("canter: dmp0: ").unwrap();
-        let digits: String =
-            after.split(" frames lost").next().unwrap().chars().filter(char::is_ascii_digit).collect();
-        digits.parse().unwrap()
+    // `canter: dmp0: 51 261 frames lost …`, in its queue and before it.
+    let number = |line: &str| -> u64 {
+        let (before, _) = line.split_once(" frames lost").unwrap();
+        let (_, number) = before.split_once("dmp0: ").unwrap();
+        number.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
     };
+    let lost: u64 = ended.stderr.lines().map(number).sum();
     assert_eq!(
         ended.stdout.lines().count() as u64 + lost,
         60_001,

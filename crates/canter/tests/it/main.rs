@@ -37,6 +37,7 @@ mod latency_recorded;
 mod layers;
 mod manual;
 mod meter;
+mod mistakes;
 mod namespaces;
 mod overrun;
 mod papers_page;

@@ -32,6 +32,18 @@ fn every_command_has_a_page_with_its_examples() {
 }
 
 #[test]
+fn help_fits_80_columns() {
+    for name in commands() {
+        for help in ["-h", "--help"] {
+            let text = String::from_utf8(canter(&[&name, help]).stdout).unwrap();
+            let long = text.lines().find(|line| line.chars().count() > 80);
+            // The line of an example may be longer: a command line cannot be broken.
+            assert!(long.is_none_or(|line| line.starts_with("  canter ")), "canter {name} {help}: {long:?}");
+        }
+    }
+}
+
+#[test]
 fn bash_understands_its_completions() {
     let completions = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(completions.path(), canter(&["manual", "--completions", "bash"]).stdout).unwrap();

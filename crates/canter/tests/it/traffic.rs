@@ -491,7 +491,7 @@ fn what_cannot_be_done_is_one_line_before_anything_is_sent() {
         (&["replay", &path, "-q", "tra9=can0"], 1, "tra9: find: no such device"),
         (&["replay", "-", "--loop", "2"], 2, "the standard input can be read only once"),
         (&["replay", "tra0=can0"], 2, "no FILE given"),
-        (&["replay", &path, "--from", "2s", "--to", "1s"], 2, "--to must be after --from"),
+        (&["replay", &path, "--from", "2s", "--to", "1s"], 2, "--to: is not after --from"),
         (&["top", "tra9"], 1, "tra9: find: no such device"),
     ] {
         let ended = canter(arguments).ended(DEADLINE);
