@@ -24,6 +24,14 @@ const MISSING: &[(&str, &str, &str)] = &[
     ("convert", "--output", "-o drive.blf, or -o - with --format"),
 ];
 
+/// The standard library's words for a text that is no number.
+const NO_NUMBER: &[&str] = &[
+    "invalid digit found in string",
+    "cannot parse integer from empty string",
+    "number too large to fit in target type",
+    "number too small to fit in target type",
+];
+
 /// Whether an error is a request, such as `--help`, whose text is the answer.
 pub fn is_request(error: &Error) -> bool {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
@@ -100,6 +108,11 @@ fn reason(command: &str, error: &Error) -> String {
         }
         ErrorKind::ValueValidation => {
             let source = error.source().map_or_else(String::new, ToString::to_string);
+            let source = if NO_NUMBER.contains(&source.as_str()) {
+                "is not a whole number".to_owned()
+            } else {
+                source
+            };
             let name = plain_name(&option);
             if source.contains(value.as_str()) {
                 format!("{name}: {source}")

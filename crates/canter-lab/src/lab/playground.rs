@@ -26,7 +26,7 @@ done
 if [ -e /sys/class/net/can4 ]; then
     echo 'can0 can1 can3 are on bus A, can2 can4 on bus B, at 500 kbit/s.'
 fi
-printf 'Try: \e[1mcanter generate can0 -g 10 -q & canter top\e[0m    (exit ends the lab)\n'
+printf 'Try: \e[1mcanter generate can0 -I 123 -g 10 -q & canter top\e[0m    (exit ends the lab)\n'
 "#;
 
 /// Whether a person is there: a shell needs a terminal at both ends.

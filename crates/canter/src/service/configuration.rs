@@ -305,10 +305,10 @@ mod tests {
             ("[capture]\ninterfaces = ['can0']", "c.toml:2:1: the part needs a name: [capture.NAME]"),
             ("[capture.b]", "c.toml: no [capture.a] (did you mean \"b\"?)"),
             ("[capture.a]\noutptu = 'x'", r#"c.toml:2:1: "outptu": unknown key (did you mean "output"?)"#),
-            ("[capture.a]\ninterfaces = 'can0'", "required arguments were not provided: --output <FILE>"),
+            ("[capture.a]\ninterfaces = 'can0'", "c.toml:1:1: capture: --output <FILE>: is missing"),
             (
                 "[capture.a]\ninterfaces = 'can0'\noutput = 'x.log'\nkeep = 'many'",
-                "invalid value 'many' for '--keep <N>'",
+                r#"c.toml:4:8: capture: --keep "many": is not a whole number"#,
             ),
             ("[capture.a]\nns = 3", "c.toml:2:6: ns: must be true or false"),
             ("[capture.a]\nkeep-runs = 0", "c.toml:2:13: keep-runs: must be a number from 1"),

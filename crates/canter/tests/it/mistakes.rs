@@ -47,6 +47,7 @@ const MISTAKES: &[Mistake] = &[
         2,
         &["capture: --duration: \"10\" is not a duration (120us, 1.5ms, 5s, 1h30m)"],
     ),
+    Mistake("capture can0 -o x.log --keep many", 2, &["capture: --keep \"many\": is not a whole number"]),
     Mistake(
         "capture can0 -o x.log --rotate-size 100XB",
         2,
