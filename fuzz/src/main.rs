@@ -2,7 +2,8 @@
 //! `canter::inputs::INPUTS`, and `packed`, which is any recording as .zst or .gz; without READER it lists them.
 //!
 //! An input fails that makes a reader panic, takes more than [`CPU_NS_MAX`] of processor time, or [`MEMORY_BYTES_MAX`]
-//! more memory than an empty input. With STATS=FILE, the largest values of the run are written to that file.
+//! more memory than an empty input. It also fails when it is a recording without a flaw, and the same recording with another
+//! byte somewhere, or without its end, has other frames and the reader says nothing. With STATS=FILE, the largest values of the run are written to that file.
 #![no_main]
 
 use canter_formats::{FORMATS, Format, Reader};
@@ -20,6 +21,8 @@ use std::{
 const CPU_NS_MAX: u64 = 1_000_000_000;
 /// The most memory that an input may take above that of an empty one, in bytes.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
+/// The longest recording that is also read with a change, in bytes: each is read three times.
+const CHANGED_BYTES_MAX: usize = 4 << 10;
 /// Frames that are read of one input. Packed text of zeros may hold billions.
 const FRAMES_MAX: usize = 200_000;
 
@@ -143,13 +146,58 @@ fn read_frames(bytes: &[u8], formats: &[Format], salvage: bool) -> bool {
     true
 }
 
+/// How many frames a recording has, and whether the reader says that something is left out or wrong; `None`: it has more than
+/// [`FRAMES_MAX`].
+fn outcome(bytes: &[u8], formats: &[Format]) -> Option<(usize, bool)> {
+    let Ok(mut reader) = Reader::from_read("input", Box::new(Cursor::new(bytes.to_vec())), formats) else {
+        return Some((0, true));
+    };
+    for frames in 0..FRAMES_MAX {
+        match reader.next_record() {
+            Ok(Some(_)) => {}
+            Err(_) => return Some((frames, true)),
+            Ok(None) => {
+                let left_out =
+                    reader.skipped().iter().next().is_some() || reader.flawed().iter().next().is_some();
+                return Some((frames, left_out || reader.lost() > 0 || reader.cut().is_some()));
+            }
+        }
+    }
+    None
+}
+
+/// Fails when a change of a recording without a flaw makes its frames more or fewer, and the reader does not say so. The input
+/// itself chooses the place and the change, so that the fuzzer finds them.
+fn check_changed(bytes: &[u8], formats: &[Format]) {
+    let Some((frames @ 1.., false)) = outcome(bytes, formats) else { return };
+    let sum = bytes.iter().fold(0_usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let at = sum % bytes.len();
+    let mut changed = bytes.to_vec();
+    changed[at] ^= 1 << (sum / bytes.len() % 8);
+    let silent = |bytes: &[u8]| matches!(outcome(bytes, formats), Some((now, false)) if now != frames);
+    assert!(!silent(&changed), "byte {at} as {:#04x}: other frames in silence", changed[at]);
+    // A file that grows may end behind any line or block, and a text of one line less is a whole one.
+    if formats.iter().all(|format| !format.grows && format.name != "pcap") {
+        assert!(!silent(&bytes[..at]), "cut at {at}: fewer frames in silence");
+    }
+}
+
 impl Target {
     fn read(&self, bytes: &[u8]) {
         match self {
             Self::Other(read) => read(bytes),
             // What has an error is also read past it.
-            Self::Recording(formats) => _ = read_frames(bytes, formats, false) || read_frames(bytes, formats, true),
+            Self::Recording(formats) => {
+                _ = read_frames(bytes, formats, false) || read_frames(bytes, formats, true)
+            }
+        }
+    }
 
+    fn check_changed(&self, bytes: &[u8]) {
+        if let Self::Recording(formats) = self
+            && bytes.len() <= CHANGED_BYTES_MAX
+        {
+            check_changed(bytes, formats);
         }
     }
 }
@@ -203,5 +251,6 @@ fuzz_target!(
         // Once more, because a busy machine may have been the cause.
         let again = || measured(&run.target, false, bytes).0;
         assert!(cpu_ns <= CPU_NS_MAX || again() <= CPU_NS_MAX, "takes {cpu_ns} ns of processor time");
+        run.target.check_changed(bytes);
     }
 );

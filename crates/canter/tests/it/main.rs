@@ -13,6 +13,7 @@ mod capture_adversary;
 mod capture_files;
 mod capture_host;
 mod capture_host_trouble;
+mod capture_power_cut;
 mod capture_promise;
 mod capture_trouble;
 mod capture_uncounted;
