@@ -176,7 +176,7 @@ test-ynl: built
 
 test-kernel-all: setup test-bits
 	$(RUST_BUILD) build --locked
-	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt
+	kernel/tests/suite.sh long 6.12 6.12-rt 6.1 6.1-rt 7.2 7.3 7.3-rt
 
 # The modules as a package that DKMS builds for each kernel; test-dkms installs it as root on an overlay, and loads them.
 deb-dkms: setup-deb

@@ -5,6 +5,10 @@
 #ifndef CANTER_COMPAT_H
 #define CANTER_COMPAT_H
 
+#ifndef CONFIG_64BIT
+#error "canter's modules need a 64-bit kernel: programs read 64-bit counters of mapped memory at once"
+#endif
+
 #include <linux/can/dev.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Virtual devices, all on one bus in memory: canchar.ko virtual=2 */
 
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -118,6 +120,6 @@ void canchar_virtual_expose(void)
 		if (!err)
 			err = canchar_start(dev);
 		if (err)
-			pr_err("canchar: virtual device %d: error %d\n", dev->number, err);
+			pr_err("virtual device %d: error %d\n", dev->number, err);
 	}
 }

@@ -58,8 +58,10 @@ static enum hrtimer_restart canchar_virtual_frame_ends(struct hrtimer *timer)
 	bool sent;
 
 	raw_spin_lock_irqsave(&chip->lock, flags);
-	sent = chip->busy;
-	chip->busy = false;
+	/* Not that of a frame that was cut off by bus-off or a start, and has a successor. */
+	sent = chip->busy && ktime_get() >= chip->ends;
+	if (sent)
+		chip->busy = false;
 	frame = chip->on_wire;
 	if (sent)
 		chip->events |= CANCHAR_EVENT_TX;
@@ -157,6 +159,7 @@ static void canchar_virtual_send(struct canchar_device *dev, const struct cancha
 {
 	struct canchar_virtual *chip = dev->chip;
 	struct canchar_frame copy = *frame;
+	u64 duration_ns;
 
 	copy.flags = 0;
 	copy.lost = 0;
@@ -169,13 +172,13 @@ static void canchar_virtual_send(struct canchar_device *dev, const struct cancha
 			canchar_virtual_raise(chip, CANCHAR_EVENT_TX);
 		return;
 	}
+	duration_ns = canchar_virtual_duration_ns(&copy, dev->timing.bitrate);
 	raw_spin_lock(&chip->lock);
 	chip->on_wire = copy;
+	chip->ends = ktime_add_ns(ktime_get(), duration_ns);
 	chip->busy = true;
 	raw_spin_unlock(&chip->lock);
-	hrtimer_start(&chip->wire,
-		      ns_to_ktime(canchar_virtual_duration_ns(&copy, dev->timing.bitrate)),
-		      HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&chip->wire, chip->ends, HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
 /* The core checks the mask before it reads events; there is no line to mask. */
@@ -233,7 +236,7 @@ void canchar_virtual_setup(struct canchar_virtual *chip, struct canchar_virtual_
 	raw_spin_lock_init(&chip->lock);
 	chip->interrupt = IRQ_WORK_INIT_HARD(canchar_virtual_interrupt_work);
 	hrtimer_setup(&chip->wire, canchar_virtual_frame_ends, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_REL_PINNED_HARD);
+		      HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
 void canchar_virtual_quiet(struct canchar_virtual *chip)

@@ -28,6 +28,7 @@ struct canchar_virtual {
 	bool listening;		/* on the bus */
 	bool broken;		/* starts fail */
 	bool busy;		/* on_wire is on its way */
+	ktime_t ends;		/* of on_wire */
 	struct canchar_frame on_wire;
 	struct canchar_standing standing;
 };

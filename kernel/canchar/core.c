@@ -151,6 +151,7 @@ static void canchar_state_changed(struct canchar_device *dev)
 {
 	struct canchar_standing standing;
 	bool recovered;
+	u32 restart_ms;
 
 	dev->ops->standing(dev, &standing);
 	if (standing.state == dev->state)
@@ -170,8 +171,9 @@ static void canchar_state_changed(struct canchar_device *dev)
 	canchar_stop_sending(dev);
 	canchar_error_frame(dev, CAN_ERR_BUSOFF, 0, &standing);
 	canchar_wake_everybody(dev);
-	if (dev->timing.restart_ms)
-		schedule_delayed_work(&dev->restart, msecs_to_jiffies(dev->timing.restart_ms));
+	restart_ms = READ_ONCE(dev->timing.restart_ms);
+	if (restart_ms)
+		schedule_delayed_work(&dev->restart, msecs_to_jiffies(restart_ms));
 }
 
 /* The card has been pulled out: its registers read as ones. */

@@ -275,6 +275,21 @@ static long canchar_kick(struct canchar_file *file)
 	return waiting;
 }
 
+/* Without a timeout, also beside a writer that sleeps. */
+static long canchar_check_sent_once(struct canchar_file *file)
+{
+	struct canchar_device *dev = file->dev;
+	unsigned long flags;
+	bool done;
+
+	canchar_unmask(dev);
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	canchar_feed(dev);
+	done = canchar_all_sent(file);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	return done ? 0 : canchar_send_trouble(dev) ?: -ETIME;
+}
+
 static long canchar_wait_tx_done(struct canchar_file *file, void __user *user)
 {
 	u64 timeout_ns;
@@ -282,6 +297,8 @@ static long canchar_wait_tx_done(struct canchar_file *file, void __user *user)
 
 	if (copy_from_user(&timeout_ns, user, sizeof(timeout_ns)))
 		return -EFAULT;
+	if (!timeout_ns)
+		return canchar_check_sent_once(file);
 	if (mutex_lock_interruptible(&file->write_mutex))
 		return canchar_interrupted(timeout_ns);
 	err = canchar_wait_sent(file, timeout_ns);

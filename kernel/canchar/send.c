@@ -109,6 +109,7 @@ static bool canchar_take(struct canchar_file *file, struct canchar_frame *frame)
 		file->tx_lost++;
 		canchar_discard(file);
 		canchar_deactivate(file);
+		canchar_activate(file);	/* frames behind those that were discarded */
 		return false;
 	}
 	file->tx_frames++;

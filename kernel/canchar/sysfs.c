@@ -6,24 +6,29 @@
 
 #include "canchar.h"
 
-static struct canchar_device *of(struct device *device)
+static struct canchar_device *canchar_of(struct device *device)
 {
 	return container_of(device, struct canchar_device, dev);
 }
 
 static ssize_t bitrate_show(struct device *device, struct device_attribute *attribute, char *text)
 {
-	return sysfs_emit(text, "%u\n", of(device)->timing.bitrate);
+	return sysfs_emit(text, "%u\n", READ_ONCE(canchar_of(device)->timing.bitrate));
 }
 
 static ssize_t bitrate_store(struct device *device, struct device_attribute *attribute,
 			     const char *text, size_t count)
 {
-	struct canchar_timing timing = { .restart_ms = of(device)->timing.restart_ms };
+	const struct canchar_timing *old = &canchar_of(device)->timing;
+	/* Only the rate is set: a listener stays one. */
+	struct canchar_timing timing = {
+		.restart_ms = READ_ONCE(old->restart_ms),
+		.flags = READ_ONCE(old->flags),
+	};
 	int err = kstrtou32(text, 0, &timing.bitrate);
 
 	if (!err)
-		err = canchar_set_timing(of(device), &timing);
+		err = canchar_set_timing(canchar_of(device), &timing);
 	return err ? err : count;
 }
 static DEVICE_ATTR_RW(bitrate);
@@ -31,20 +36,20 @@ static DEVICE_ATTR_RW(bitrate);
 static ssize_t restart_ms_show(struct device *device, struct device_attribute *attribute,
 			       char *text)
 {
-	return sysfs_emit(text, "%u\n", of(device)->timing.restart_ms);
+	return sysfs_emit(text, "%u\n", READ_ONCE(canchar_of(device)->timing.restart_ms));
 }
 
 static ssize_t restart_ms_store(struct device *device, struct device_attribute *attribute,
 				const char *text, size_t count)
 {
-	struct canchar_device *dev = of(device);
+	struct canchar_device *dev = canchar_of(device);
 	u32 restart_ms;
 	int err = kstrtou32(text, 0, &restart_ms);
 
 	if (err)
 		return err;
 	mutex_lock(&dev->mutex);
-	dev->timing.restart_ms = restart_ms;
+	WRITE_ONCE(dev->timing.restart_ms, restart_ms);
 	mutex_unlock(&dev->mutex);
 	return count;
 }
@@ -52,17 +57,18 @@ static DEVICE_ATTR_RW(restart_ms);
 
 static ssize_t running_show(struct device *device, struct device_attribute *attribute, char *text)
 {
-	return sysfs_emit(text, "%d\n", READ_ONCE(of(device)->running));
+	return sysfs_emit(text, "%d\n", READ_ONCE(canchar_of(device)->running));
 }
 
 static ssize_t running_store(struct device *device, struct device_attribute *attribute,
 			     const char *text, size_t count)
 {
+	struct canchar_device *dev = canchar_of(device);
 	bool running;
 	int err = kstrtobool(text, &running);
 
 	if (!err)
-		err = running ? canchar_start(of(device)) : canchar_stop(of(device));
+		err = running ? canchar_start(dev) : canchar_stop(dev);
 	return err ? err : count;
 }
 static DEVICE_ATTR_RW(running);
@@ -77,19 +83,19 @@ static ssize_t state_show(struct device *device, struct device_attribute *attrib
 		[CANCHAR_STOPPED] = "stopped",
 	};
 
-	return sysfs_emit(text, "%s\n", names[READ_ONCE(of(device)->state)]);
+	return sysfs_emit(text, "%s\n", names[READ_ONCE(canchar_of(device)->state)]);
 }
 static DEVICE_ATTR_RO(state);
 
 static ssize_t chip_show(struct device *device, struct device_attribute *attribute, char *text)
 {
-	return sysfs_emit(text, "%s\n", of(device)->ops->name);
+	return sysfs_emit(text, "%s\n", canchar_of(device)->ops->name);
 }
 static DEVICE_ATTR_RO(chip);
 
 static ssize_t board_show(struct device *device, struct device_attribute *attribute, char *text)
 {
-	return sysfs_emit(text, "%s\n", of(device)->board);
+	return sysfs_emit(text, "%s\n", canchar_of(device)->board);
 }
 static DEVICE_ATTR_RO(board);
 

@@ -23,6 +23,16 @@
 #define RX_ERRORS_MAX		135
 #define TX_ERRORS_MAX		255
 
+void cw_wire_forget_fault(struct cw_wire *wire, u8 slot)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&wire->lock, flags);
+	if (wire->fault.slot == slot)
+		wire->fault = (struct cw_fault){ .slot = -1 };
+	raw_spin_unlock_irqrestore(&wire->lock, flags);
+}
+
 void cw_faults_cut(struct cw_attempt *a, struct cw_port *sender, u8 error, u32 bit, u32 echo)
 {
 	cw_split(&a->buffer->length, bit, &a->nominal, &a->data);

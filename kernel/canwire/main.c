@@ -168,12 +168,14 @@ int cw_node_add(struct net *net, const char *name, const char *bus_name,
 void cw_node_remove(struct cw_node *node)
 {
 	struct cw_bus *bus = node->bus;
+	u8 slot = node->port.slot;
 
 	spin_lock(&cw_nodes_lock);
 	list_del(&node->list);
 	spin_unlock(&cw_nodes_lock);
-	bus->slots &= ~BIT_ULL(node->port.slot);
+	bus->slots &= ~BIT_ULL(slot);
 	cw_node_destroy(node);
+	cw_wire_forget_fault(&bus->wire, slot);
 	if (!bus->slots)
 		cw_bus_destroy(bus);
 }

@@ -113,6 +113,11 @@ static int cw_plan_of(struct genl_info *info, struct cw_source_plan *plan)
 		NL_SET_ERR_MSG(info->extack, "not a frame that can be sent");
 		return -EINVAL;
 	}
+	if (plan->flags & CANWIRE_SOURCE_NUMBER && plan->frame.len < 2 &&
+	    !(plan->flags & CANWIRE_SOURCE_RANDOM_LEN)) {
+		NL_SET_ERR_MSG(info->extack, "a numbered frame has two bytes or more");
+		return -EINVAL;
+	}
 	return 0;
 }
 

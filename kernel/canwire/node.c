@@ -228,6 +228,9 @@ static int cw_open(struct net_device *dev)
 	wire = cw_node_lock(node, &flags);
 	cw_node_configure(node);
 	cw_node_reset(node);
+	/* FD may have been switched off since the request. */
+	if (node->babble.frame.flags & CANFD_FDF && !(node->port.mode & CW_MODE_FD))
+		node->babble_left = 0;
 	node->can.state = CAN_STATE_ERROR_ACTIVE;
 	cw_node_join(node, wire, CW_SEQUENCES_START);
 	cw_node_unlock(wire, flags);

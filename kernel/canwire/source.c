@@ -76,7 +76,8 @@ static void cw_randomize(struct cw_source *source, struct canfd_frame *frame)
 	if (flags & CANWIRE_SOURCE_RANDOM_LEN) {
 		u64 r = cw_random(&source->random) >> 32;
 
-		frame->len = frame->flags & CANFD_FDF ? can_fd_dlc2len(r & 15) : r % 9;
+		frame->len = frame->flags & CANFD_FDF ? can_fd_dlc2len(r & 15) : (u32)r % 9;
+		memset(frame->data + frame->len, 0, sizeof(frame->data) - frame->len);
 	}
 	if (flags & CANWIRE_SOURCE_RANDOM_DATA)
 		cw_randomize_data(source, frame);

@@ -180,6 +180,9 @@ u64 cw_random(u64 *state);
 
 /* faults.c: errors and their confinement. */
 
+/* The node that sees the injected errors is gone; the next one in its slot sees none. */
+void cw_wire_forget_fault(struct cw_wire *wire, u8 slot);
+
 /* Decides whether and how a frame will fail; changes no state but the attempt's. */
 void cw_faults_foresee(struct cw_wire *wire, struct cw_attempt *attempt);
 

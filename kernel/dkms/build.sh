@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # build.sh source ROOT: the sources below ROOT/usr/src/canter-VERSION, as DKMS wants them.
 # packaging/deb.sh makes a Debian package of them.
 set -e

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # test.sh [KERNEL]: installs canter-dkms by Debian's dkms for a kernel of the lab (6.12), loads what came of it in the
 # guest by modprobe, and removes the package. As root, on an overlay of this machine's root: nothing of it stays.
 set -e
@@ -20,12 +20,12 @@ over=$(mktemp -d -p /var/tmp)
 trap 'rm -rf "$over"' EXIT
 mkdir "$over"/{root,changes,work,modules,modules-work}
 
-# other_kernel RELEASE PCI: a kernel that is too new, or without PCI, is passed over by what the installation of its headers
+# other_kernel RELEASE PCI 64BIT: a kernel that is too new, without PCI or of 32 bits is passed over by what the installation of its headers
 # runs. Nothing can be built against it.
 other_kernel() {
 	local build=/lib/modules/$1/build
 	mkdir -p "$build/include"
-	printf 'CONFIG_CAN_DEV=m\nCONFIG_PCI=%s\n' "$2" >"$build/.config"
+	printf 'CONFIG_CAN_DEV=m\nCONFIG_PCI=%s\nCONFIG_64BIT=%s\n' "$2" "$3" >"$build/.config"
 	printf 'all modules clean:\n\tfalse\n' >"$build/Makefile"
 	run-parts --exit-on-error --arg="$1" /etc/kernel/header_postinst.d ||
 		{ echo "test.sh: the hooks of linux-headers-$1 fail" >&2; exit 1; }
@@ -50,7 +50,7 @@ in_overlay() {
 		dpkg -i /deb/*.deb
 		run-parts --exit-on-error --arg="$0" /etc/kernel/header_postinst.d
 		dkms status canter' "$release"
-	chroot "$over/root" bash -e -c "$(declare -f other_kernel); other_kernel 9.9.0-test y; other_kernel 6.12.0-test n"
+	chroot "$over/root" bash -e -c "$(declare -f other_kernel); other_kernel 9.9.0-test y y; other_kernel 6.12.0-test n y; other_kernel 6.12.0-test y n"
 	cp -r "$over/modules" "$out/modules"
 	chroot "$over/root" bash -e -c '
 		dpkg -r canter-dkms

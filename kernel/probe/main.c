@@ -39,7 +39,7 @@ static int canprobe_open(struct inode *inode, struct file *filp)
 	if (!err) {
 		opened = true;
 		canprobe_rings_reset(&probe);
-		probe.plan.bitrate = 0;	/* the chips start anew */
+		probe.plan.bitrate = 0;
 		probe.sent_all = 0;
 		probe.late = 0;
 		probe.overruns = 0;
@@ -53,6 +53,7 @@ static void canprobe_rest(void)
 {
 	canprobe_watch_end(&probe);
 	canprobe_stop(&probe);
+	probe.plan.bitrate = 0;	/* cards that are bound again start anew, the file still open */
 	if (!canprobe_both_there())
 		return;
 	canchar_sja1000_quiet(&probe.pair.cards[0].chip);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """bits.py PROGRAM: holds canwire/bits.c, compiled as PROGRAM, against model.py for random frames. No kernel needed."""
 import random
 import subprocess

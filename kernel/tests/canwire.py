@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The tests' own client of canwire, independent of canter: generic netlink, the tap, CAN sockets, ip(8).
 
 Written from uapi/canwire.h alone. Nothing here but Python's standard library.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # debug_kernel.sh [--configure | --build | --soak | --fuzz]: Debian's 6.12 with what finds mistakes in a driver, and canwire,
 # canchar, canprobe and canbare at work on it. Four kernels, the lines of a matrix: debug-kernel.config is common to them,
 # debug-kernel-LINE.config says what the line finds:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """functions.py, in the lab's guest: what a bus and its controllers do. On any clock, on any kernel."""
 import os
 import socket
@@ -192,6 +192,20 @@ def injected():
 
 
 @test
+def injected_into_a_node_that_is_deleted():
+    """Errors for a node end with it: the next node in its slot sees none"""
+    wire = nodes("w0", "w1", "w2")
+    wire.command(INJECT, {BUS: "A", NODE: "w2", ERROR: ERROR_CRC, COUNT: 100})
+    wire.delete("w2")
+    wire.add("w2", "A")
+    up("w2", 1000000)
+    tap, heard = Tap("A"), Can("w2")
+    Can("w0").send(0x123, b"abc")
+    equal("heard", heard.receive(10), (0x123, None, b"abc"))
+    equal("errors", errors_of(tap.read()), [])
+
+
+@test
 def probable():
     """Errors by probability hit that share of the frames, and none is lost"""
     wire = nodes("w0", "w1")
@@ -321,6 +335,20 @@ def babbling():
     wire.command(BABBLE, {NODE: "w0", FRAME: frame(0x20, b"x"), COUNT: 3})
     wait_until(lambda: len([r for r in tap.read() if r.id == 0x20]) >= 0 and wire.node("w0")["sent"] ==
                len([r for r in records if r.id == 0]) + 3, 10, "three frames")
+
+
+@test
+def babbling_without_fd():
+    """A node that babbles FD frames sends none after FD was switched off"""
+    wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)
+    wire.command(BABBLE, {NODE: "w0", FRAME: frame(0, bytes(12), FDF)})
+    wait_until(lambda: wire.node("w0")["sent"] > 5, 30, "babble")
+    down("w0")
+    up("w0", 500000, "fd", "off")
+    tap, heard = Tap("A"), Can("w1")
+    Can("w0").send(0x123, b"abc")
+    equal("heard", heard.receive(10), (0x123, None, b"abc"))
+    equal("on the wire", [record.id for record in tap.read()], [0x123])
 
 
 @test
@@ -651,6 +679,7 @@ def refusals():
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), PERIOD_NS: 10000, JITTER_NS: 10000}, "less than the period"),
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), BITRATE: 7000000}, "80 MHz"),
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b""), START_NS: 1 << 63}, "2^62"),
+        (SOURCE_START, {BUS: "A", FRAME: frame(1, b"x"), SOURCE_FLAGS: NUMBER}, "two bytes"),
         (SOURCE_START, {BUS: "A", SOURCE_FLAGS: FROM_SCHEDULE}, "no schedule"),
         (SOURCE_LOAD, {BUS: "A", SCHEDULE: entry(5, frame(1, b"")) + entry(4, frame(1, b""))}, "backwards"),
         (SOURCE_LOAD, {BUS: "A", SCHEDULE: b"x" * 79}, "80 bytes"),

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What the sets of tests share in the guest: the module, nodes, floods, the kernel's log."""
 import os
 import re

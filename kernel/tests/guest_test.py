@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Which lines of the kernel's log fail the modules' tests, by lines in the kernel's format."""
 import os
 import sys

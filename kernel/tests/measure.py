@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """measure.py SET, in the lab's guest on the virtual clock: what figures depend on. Writes records for verify.py.
 
 durations: random frames at six rates; load: one and five buses at 100 %; fill, cost, floor: what their names say;

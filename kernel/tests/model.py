@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """How long a CAN frame is, bit by bit, after ISO 11898-1: every bit of it as (value, whether in the data phase).
 
 Written without a look at canwire/bits.c and without a thought for speed.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # release.sh KERNEL: the release that the lab's short name means, by the newest headers in its cache.
 headers=${XDG_CACHE_HOME:-$HOME/.cache}/canter/headers
 case $1 in

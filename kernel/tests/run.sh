@@ -1,7 +1,8 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # run.sh KERNEL CLOCK PROGRAM [ARGUMENT...]: builds the module for a kernel of the lab and runs one of the tests'
-# programs in its guest (CONTENDED=n: that many contended frames). KERNEL: 6.12, 6.12-rt, 6.1 or 6.1-rt; CLOCK: real or virtual.
+# programs in its guest (CONTENDED=n: that many contended frames). KERNEL: 6.12, 7.3-rt or another of which there
+# are headers; CLOCK: real or virtual.
 set -e
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
@@ -12,8 +13,8 @@ share=$root/target/canwire
 mkdir -p "$share/results"
 release=$("$tests/release.sh" "$kernel")
 if [ -z "$release" ]; then
-	# The lab fetches the headers of a kernel when it has to build a driver for it.
-	"$canter" lab --quiet --kernel "$kernel" --fd-cards 1 -- true
+	# The lab fetches the headers of a kernel when it has to build a module for it.
+	"$canter" lab --quiet --kernel "$kernel" --bus wire -- true
 	release=$("$tests/release.sh" "$kernel")
 fi
 "$tests/build.sh" "$share" "$release" >&2

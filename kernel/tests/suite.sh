@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # suite.sh short|long KERNEL...: functions and figures of the module on kernels of the lab. Both on the virtual clock,
 # where they do not depend on what else this machine does; short: figures on the first kernel only; long: 100 000 contended
 # frames, and the real clock too.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """A test is a function whose docstring is a sentence; this runs some and prints TAP."""
 import sys
 import traceback

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """verify.py FOLDER, on the host: the records that measure.py kept, against model.py, frame by frame."""
 import collections
 import glob

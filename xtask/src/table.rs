@@ -107,8 +107,8 @@ pub const SCRIPTS: &[Script] = &[
         limit_s: 3700,
         ..BACK_END_ALL
     },
-    // With figures, and on 6.1.
-    Script { name: "kernel::suite", command: "exec kernel/tests/suite.sh short 6.12 6.1", ..ALONE },
+    // With figures, and on the oldest and the newest kernel.
+    Script { name: "kernel::suite", command: "exec kernel/tests/suite.sh short 6.12 6.1 7.3", ..ALONE },
     Script { name: "kernel::fuzz_minute", command: "exec kernel/tests/fuzz/run.sh 6.12 seconds=60", ..ALONE },
     Script { name: "make::lint", command: "exec make --no-print-directory lint-if-possible", ..ALONE },
     made!("test-kernel-all"),

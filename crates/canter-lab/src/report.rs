@@ -10,6 +10,7 @@ mod drawing;
 mod family;
 mod files;
 mod heat;
+mod history;
 mod ladder;
 mod latency;
 mod numbers;
@@ -35,6 +36,7 @@ use canter_measure::{
 use clap::Args;
 use compare::{Across, Bound, Comparison};
 pub(crate) use files::FoundResults;
+use history::History;
 use numbers::Numbers;
 use page::Beginning;
 use std::{
@@ -52,6 +54,7 @@ Examples:
   canter report --compare before.json after.json    exit code 1 when something got worse
   canter report --compare before/ after/ --bound 2% -o page.html
   canter report --compare 6.1/ 6.12/ --across kernel
+  canter report --history results/kernels -o page.html   the cost of a frame, kernel by kernel
   git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
     target/release/canter study run 2014-fig4.2 --quiet --out after; case $? in 0|3) ;; *) exit 125 ;; esac; \\
     canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
@@ -64,10 +67,13 @@ pub struct Arguments {
     #[arg(long, short, value_name = "PAGE")]
     output: Option<PathBuf>,
     /// Decide whether B is worse than A, each a result file or a folder; files of the same series are repeats
-    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "results")]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "results", group = "kernels")]
     compare: Option<Vec<PathBuf>>,
-    /// How much longer a percentile of B may be
-    #[arg(long, default_value = "5%", value_name = "SHARE", requires = "compare")]
+    /// Show what a frame costs on each kernel of the results, and mark the steps
+    #[arg(long, group = "kernels")]
+    history: bool,
+    /// How much longer a percentile of B may be; with --history, the change that is a step
+    #[arg(long, default_value = "5%", value_name = "SHARE", requires = "kernels")]
     bound: Bound,
     /// Condition that may differ between A and B because the comparison is about it
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", requires = "compare")]
@@ -100,8 +106,24 @@ fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<S
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     match &arguments.compare {
         Some(sides) => compare(sides, &arguments, common),
+        None if arguments.history => history(&arguments, common),
         None => show(&arguments, common),
     }
+}
+
+/// `canter report --history`: whatever cannot be read is named, and the others are shown.
+fn history(arguments: &Arguments, common: &Common) -> failure::Result {
+    let FoundResults { results, refused, .. } = FoundResults::of(&arguments.results)?;
+    let history = History::of(&results, arguments.bound)?;
+    let about = history::about(&results);
+    write_page(&results, Beginning::History(&history), arguments, common)?;
+    if !common.quiet {
+        print(&history::text(&history, about, Ink::for_stdout()))?;
+    }
+    for why in &refused {
+        eprintln!("canter: {why}");
+    }
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 fn show(arguments: &Arguments, common: &Common) -> failure::Result {

@@ -353,6 +353,40 @@ static void calls_beside_a_sleeping_reader(void)
 	close(sender);
 }
 
+static void *write_until_it_stops(void *argument)
+{
+	while (send_one(*(int *)argument, 1))
+		;
+	return NULL;
+}
+
+static void a_look_beside_a_sleeping_writer(void)
+{
+	struct canchar_options options;
+	unsigned long long now = 0;
+	long began, took;
+	pthread_t thread;
+	bool waits;
+	int fd;
+
+	restart_with(near_name, "4", 0);	/* 16 s a frame */
+	fd = open_device(near_name);
+	options = options_of(fd);
+	options.tx_slots = 4;	/* so that the writer sleeps soon */
+	set_options(fd, options);
+	fcntl(fd, F_SETFL, 0);	/* without O_NONBLOCK */
+	pthread_create(&thread, NULL, write_until_it_stops, &fd);
+	let_it_sleep();
+	began = now_ms();
+	waits = ioctl(fd, CANCHAR_WAIT_TX_DONE, &now) < 0 && errno == ETIME;
+	took = now_ms() - began;
+	ok(waits && took < SOON_MS, "a look at what is sent does not wait for a writer that sleeps");
+	ioctl(fd, CANCHAR_STOP);
+	pthread_join(thread, NULL);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
 static void on_signal(int signal)
 {
 	(void)signal;
@@ -377,11 +411,17 @@ static void a_timeout_is_not_restarted(void)
 
 static void a_listener_refuses_to_send(void)
 {
+	struct canchar_timing timing = {};
 	int fd;
 
 	restart_with(near_name, "125000", CANCHAR_LISTEN_ONLY);
 	fd = open_device(near_name);
 	ok(!send_one(fd, 1) && errno == EOPNOTSUPP, "a listen-only device refuses to send");
+	ioctl(fd, CANCHAR_STOP);
+	write_attribute(near_name, "bitrate", "250000");
+	ioctl(fd, CANCHAR_GET_TIMING, &timing);
+	ok(timing.bitrate == 250000 && timing.flags == CANCHAR_LISTEN_ONLY,
+	   "a bit rate by sysfs leaves a listener one");
 	close(fd);
 	restart_with(near_name, "0", 0);
 }
@@ -497,6 +537,7 @@ int main(int count, char **names)
 	an_echo_ends_with_its_data();
 	a_poll_beside_a_reader();
 	calls_beside_a_sleeping_reader();
+	a_look_beside_a_sleeping_writer();
 	a_timeout_is_not_restarted();
 	a_listener_refuses_to_send();
 	a_stopped_device_in_a_set();

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Runs the fuzzer in a guest, judges the kernel's log, memory and kmemleak, and writes the result.
 
 guest.py FUZZ MODULES RESULT KEY=VALUE...: `seconds`, `seed` and `patience` are the fuzzer's, `fail_nth=1` runs that part

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Which reports of the kernel's log are ours, by logs in the kernel's format (Documentation/dev-tools/kcsan.rst, kasan.rst)."""
 import os
 import sys

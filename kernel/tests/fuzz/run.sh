@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # run.sh KERNEL [NAME=VALUE...]: builds the modules for a kernel and runs the fuzzer on them in the lab's guest. KERNEL:
 # 6.12, 6.12-rt, 6.1, 6.1-rt, or the build tree of a kernel. Names: seconds (60), seed (2014), cpus (2), fail_nth (empty),
 # patience (seconds until a call hangs: 60), line (the name of the result: KERNEL). The result is

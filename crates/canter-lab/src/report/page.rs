@@ -5,6 +5,7 @@ use crate::report::claims::{self, ClaimsView};
 use crate::report::compare::{self, Comparison, ComparisonView};
 use crate::report::differing::{self, Differing, Field, INTERFACES, KERNEL};
 use crate::report::drawing::{Drawing, View, Views};
+use crate::report::history::{self, History, HistoryView};
 use crate::report::ladder::{self, LadderView};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
@@ -22,16 +23,19 @@ pub enum Beginning<'a> {
     /// A page begins with the verdicts of its results.
     Results,
     Comparison(&'a Comparison),
+    /// A page begins with the cost of a frame kernel by kernel.
+    History(&'a History),
     /// A page begins with the counts of the claims' verdicts, the ladder of gateways, and each claim.
     Claims(&'a Verdicts),
 }
 
 /// The templates beside those of the drawings.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("page.html", include_str!("page.html")),
     ("contents.html", include_str!("contents.html")),
     ("ladder.html", include_str!("ladder.html")),
     ("claims.html", include_str!("claims.html")),
+    ("history.html", include_str!("history/history.html")),
     ("macros.html", include_str!("macros.html")),
     ("page.css", include_str!("page.css")),
 ];
@@ -88,6 +92,7 @@ struct Page {
     /// Drawings for all results together.
     overview: Vec<Part>,
     comparison: Option<ComparisonView>,
+    history: Option<HistoryView>,
     claims: Option<ClaimsView>,
     /// The ladder above the claims.
     ladder: Option<LadderView>,
@@ -149,12 +154,16 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) 
         Views::EachResult(_) | Views::EachCondition(_) => Vec::new(),
     };
     let (comparison, claims, ladder) = match beginning {
-        Beginning::Results => (None, None, None),
+        Beginning::Results | Beginning::History(_) => (None, None, None),
         Beginning::Comparison(comparison) => (Some(compare::view(comparison)), None, None),
         Beginning::Claims(verdicts) => {
             let ids: Vec<_> = sections.iter().map(|one| (one.study.as_str(), one.id.as_str())).collect();
             (None, Some(claims::view(verdicts, results, &ids)), ladder::view(&all))
         }
+    };
+    let history = match beginning {
+        Beginning::History(history) => Some(history::view(history, history::about(results))),
+        Beginning::Results | Beginning::Comparison(_) | Beginning::Claims(_) => None,
     };
     Page {
         version: env!("CARGO_PKG_VERSION"),
@@ -164,6 +173,7 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) 
         clocks,
         overview: parts(drawings, of_page),
         comparison,
+        history,
         claims,
         ladder,
     }

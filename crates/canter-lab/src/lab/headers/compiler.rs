@@ -11,12 +11,16 @@ const VARIABLES: &str = ".kernelvariables";
 /// alignment, so that modules built without run in kernels built with them.
 const FLAGS: [(&str, u32); 1] = [("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT", 14)];
 
-/// Replaces the compiler in a package's headers if the host has none of that name.
+/// Modules of the lab have no type information (BTF), so that the version of pahole does not matter.
+const NO_BTF: &str =
+    "override CONFIG_DEBUG_INFO_BTF_MODULES :=\noverride CONFIG_PAHOLE_VERSION = $(PAHOLE_VERSION)\n";
+
+/// Sets the variables of a package's headers: no type information, and the host's gcc if it has no compiler of that name.
 pub fn adapt(headers: &Path) -> Result<()> {
     let file = headers.join(VARIABLES);
     let Ok(text) = fs::read_to_string(&file) else { return Ok(()) }; // as Ubuntu's headers
     let has = |name: &str| programs::in_path(name).is_some();
-    let Some(text) = adapted(&text, has, host_gcc) else { return Ok(()) };
+    let text = adapted(&text, has, host_gcc).unwrap_or(text) + NO_BTF;
     fs::write(&file, text).map_err(|e| lab_failure(format!("{}: {e}", file.display())))
 }
 
