@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/host.sh SUITE CANTER FOLDER: the lab on a host with another release of Debian (SUITE: trixie). Makes a chroot of its
 # packages in FOLDER, once, and boots guests from there by CANTER, a built program: the cards, the FD cards, whose driver is
-# built from Debian's sources, canwire, which is built from the program's own, and kernels of other suites. Needs root and mmdebstrap.
+# built from Debian's sources, canwire, which is built from the program's own, the analyzer, whose plugin is built for this
+# QEMU, and kernels of other suites. Needs root and mmdebstrap.
 set -eu
 suite=$1 canter=$(realpath "$2")
 mkdir -p "$3"
@@ -10,7 +11,7 @@ if [ "$(id -u)" != 0 ]; then
 	echo "SKIPPED tests/host.sh: a chroot needs root"
 	exit 0
 fi
-packages=qemu-system-x86,busybox-static,kmod,xz-utils,zstd,util-linux,make,gcc,iproute2,can-utils,ca-certificates
+packages=qemu-system-x86,busybox-static,kmod,xz-utils,zstd,util-linux,make,gcc,libc6-dev,iproute2,can-utils,ca-certificates
 if [ ! -e "$root/complete" ]; then
 	rm -rf "$root"
 	mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' | grep -v security | head -n 1)
@@ -38,6 +39,10 @@ cards
 expect "the cards" "$(canter lab -- sh cards)" "can1 123 [1] 11"
 expect "the FD cards" "$(canter lab --fd-cards 1 -- ip link set can5 type can bitrate 500000 dbitrate 2000000 fd on && echo on)" on
 expect canwire "$(canter lab --bus wire --clock virtual -- sh -c 'ip link set wcan0 up type can bitrate 500000 && echo up')" up
+for each in 0 1 2 3 4; do echo "ip link set can$each up type can bitrate 500000"; done > analyze
+echo 'canter latency --instrument analyzer --send can0 --routed can2 --through can3,can4 --method can-gw --count 20 --json -' >> analyze
+canter lab --analyzer --clock virtual -- sh analyze > analyzed
+expect "the analyzer" "$(grep -c '"name": "soft interrupt"' analyzed)" 1
 expect "another suite's kernel" "$(canter lab --kernel 6.1 -- uname -r | cut -d. -f1,2)" 6.1
 expect "a newer kernel with canwire" "$(canter lab --kernel 7.3 --bus wire -- 'uname -r | cut -d. -f1,2')" 7.3
 canter lab --kernel 9.9 -- true 2> refusal && { echo "9.9: there is one here" >&2; exit 1; }

@@ -39,6 +39,11 @@ impl Ink {
         Self(AutoStream::choice(&std::io::stdout()) != ColorChoice::Never)
     }
 
+    /// Paints as [`Ink::for_stdout`] does, for the standard error.
+    pub fn for_stderr() -> Self {
+        Self(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
+    }
+
     /// Leaves all text plain.
     pub fn none() -> Self {
         Self(false)

@@ -1,8 +1,11 @@
 //! The analyzer as a program in the guest sees it: a plugin of QEMU (carried/analyzer/analyzer.c) that executes no instruction
 //! of the guest. `symbols` tells the plugin the kernel's functions, whose `stage` is a row of a table; `session` opens and
-//! closes windows; `window` is what the plugin has seen in one; `account` makes the ways of frames of it.
+//! closes windows; `window` is what the plugin has seen in one; `account` makes the ways of
+//! frames of it, `profile` a list of functions.
 
 pub mod account;
+mod elf;
+pub mod profile;
 pub mod session;
 pub mod stage;
 pub mod symbols;

@@ -26,6 +26,7 @@ mod monitor;
 mod out_of_tree;
 mod playground;
 mod probe;
+mod profiled;
 mod programs;
 mod progress;
 mod run;
@@ -71,6 +72,7 @@ Examples:
   canter lab --fd-cards 2 --net -- ./test.sh 'with an argument'
   canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
   canter lab --analyzer --clock virtual -- './measure.sh'   with canter latency --instrument analyzer
+  canter lab --profile --clock virtual -- canter syscalls --methods write   instructions by function
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
   canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
@@ -127,6 +129,12 @@ pub struct Arguments {
     /// Let `canter latency --instrument analyzer` and --stages see every instruction of the guest (--clock virtual)
     #[arg(long)]
     analyzer: bool,
+    /// Print which functions of kernel and programs the command's instructions are in (--clock virtual)
+    #[arg(long)]
+    profile: bool,
+    /// Inside the lab: run the command and leave its profile for the host
+    #[arg(long, hide = true)]
+    profiled: bool,
     /// Add this to the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
@@ -212,6 +220,12 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
         return list(&arguments, common);
     }
     let command = arguments.command.clone();
+    if arguments.profiled {
+        return profiled::run(&command);
+    }
+    if arguments.profile {
+        return profiled::run_in(machine(arguments, common), &command, common);
+    }
     let machine = machine(arguments, common);
     let ended = if command.is_empty() { playground::run(&machine)? } else { machine.run(&command)? };
     // The command's own code, which may be any: beyond what `Exit` can say.
@@ -252,12 +266,13 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             "--accel kvm cannot count instructions: the virtual clock is --accel tcg",
         ),
         (
-            arguments.analyzer && arguments.clock == Clock::Real,
-            "--analyzer needs --clock virtual, in which processors take turns and instructions are time",
+            (arguments.analyzer || arguments.profile) && arguments.clock == Clock::Real,
+            "--analyzer and --profile need --clock virtual, in which instructions are time",
         ),
         (
-            arguments.analyzer && (arguments.arch != Arch::Amd64 || !arguments.arch.is_host()),
-            "--analyzer: needs an x86-64 host and guest",
+            (arguments.analyzer || arguments.profile)
+                && (arguments.arch != Arch::Amd64 || !arguments.arch.is_host()),
+            "--analyzer and --profile need an x86-64 host and guest",
         ),
         (arguments.timeout == Some(0), "--timeout 0: the guest would never start"),
         (
@@ -278,7 +293,9 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             "COMMAND: is missing (canter lab -- canter methods; canter lab alone is a shell, and needs a terminal)",
         ),
         (
-            common.json.is_some() || common.realtime.is_some() || common.cpu.is_some(),
+            (common.json.is_some() && !arguments.profile)
+                || common.realtime.is_some()
+                || common.cpu.is_some(),
             "--json, --realtime and --cpu are for the command inside: give them behind --",
         ),
     ];
@@ -301,7 +318,8 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         shares: arguments.share,
         accel: arguments.accel,
         saved: (!arguments.boot).then_some(0),
-        analyzer: arguments.analyzer,
+        analyzer: arguments.analyzer || arguments.profile,
+        profile: None,
         append: arguments.append,
         timeout: arguments
             .timeout

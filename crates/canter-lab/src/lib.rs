@@ -2,7 +2,7 @@
 //! the papers' experiments, [`report`] shows what came out.
 #![forbid(unsafe_code)]
 
-#[macro_use(eprintln, print, println)]
+#[macro_use(eprint, eprintln, print, println)]
 extern crate canter_cli;
 
 mod analyzer;

@@ -9,6 +9,7 @@ mod differing;
 mod drawing;
 mod family;
 mod files;
+mod functions;
 mod heat;
 mod history;
 mod ladder;
@@ -27,6 +28,7 @@ mod varied;
 mod verdict;
 mod views;
 
+use crate::analyzer::profile::Profile;
 use canter_cli::failure::{self, Exit, Failure};
 use canter_cli::{options::Common, terminal::Ink, trouble};
 use canter_measure::{
@@ -55,13 +57,14 @@ Examples:
   canter report --compare before/ after/ --bound 2% -o page.html
   canter report --compare 6.1/ 6.12/ --across kernel
   canter report --history results/kernels -o page.html   the cost of a frame, kernel by kernel
+  canter report --functions 6.1.json 6.12.json      which functions became dearer (canter lab --profile)
   git bisect run sh -c 'cargo build --release || exit 125; rm -rf after; \\
     target/release/canter study run 2014-fig4.2 --quiet --out after; case $? in 0|3) ;; *) exit 125 ;; esac; \\
     canter report --compare before after; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac'
 Exit code 0; with --compare 1 when something got worse, 2 when the runs cannot be compared or a file cannot be read, 5 when\ntoo few measurements decide: measure more frames, or repeat.")]
 pub struct Arguments {
     /// Result files, or folders of them
-    #[arg(required_unless_present = "compare")]
+    #[arg(required_unless_present_any = ["compare", "functions"])]
     results: Vec<PathBuf>,
     /// Write an HTML page
     #[arg(long, short, value_name = "PAGE")]
@@ -69,6 +72,9 @@ pub struct Arguments {
     /// Decide whether B is worse than A, each a result file or a folder; files of the same series are repeats
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "results", group = "kernels")]
     compare: Option<Vec<PathBuf>>,
+    /// Show which functions execute more in B than in A, two files of `canter lab --profile --json`
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["results", "compare", "output"])]
+    functions: Option<Vec<PathBuf>>,
     /// Show what a frame costs on each kernel of the results, and mark the steps
     #[arg(long, group = "kernels")]
     history: bool,
@@ -86,9 +92,14 @@ pub(crate) fn summary(result: &ResultFile) -> String {
     summary::of(&Numbers::of(result), table::DRAWINGS, Ink::for_stdout())
 }
 
+/// A profile for the terminal.
+pub(crate) fn profile(profile: &Profile) -> String {
+    functions::table(profile, Ink::for_stderr())
+}
+
 /// The accounts of the frames' ways in a result; empty without any.
 pub(crate) fn stages(result: &ResultFile) -> String {
-    stages::text(result, Ink::for_stdout())
+    stages::text(&result.series, Ink::for_stdout())
 }
 
 /// The page of all results, with the verdicts on the papers' claims, if there are any.
@@ -104,10 +115,11 @@ fn render(results: &[ResultFile], beginning: Beginning<'_>) -> failure::Result<S
 
 /// Runs `canter report`.
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    match &arguments.compare {
-        Some(sides) => compare(sides, &arguments, common),
-        None if arguments.history => history(&arguments, common),
-        None => show(&arguments, common),
+    match (&arguments.compare, &arguments.functions) {
+        (Some(sides), _) => compare(sides, &arguments, common),
+        (None, Some(sides)) => differing_functions(sides),
+        (None, None) if arguments.history => history(&arguments, common),
+        (None, None) => show(&arguments, common),
     }
 }
 
@@ -170,6 +182,13 @@ fn compare(sides: &[PathBuf], arguments: &Arguments, common: &Common) -> failure
         print(&compare::text(&comparison, Ink::for_stdout()))?;
     }
     Ok(comparison.exit())
+}
+
+fn differing_functions(sides: &[PathBuf]) -> failure::Result {
+    let [a, b] = sides else { return Err(Failure::new(Exit::Usage, "report: --functions takes two")) };
+    let (a, b) = (Profile::read(a)?, Profile::read(b)?);
+    print(&functions::difference(&a, &b, Ink::for_stdout()))?;
+    Ok(Exit::Done)
 }
 
 /// The results of one side. Whatever cannot be read could change the verdict, so that there is none.

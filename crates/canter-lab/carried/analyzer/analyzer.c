@@ -19,7 +19,6 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +34,7 @@ enum {
 	ASIDE = 1,	/* not on behalf of the task: interrupts, soft interrupts */
 	SWITCHES = 2,	/* its first push is on the stack of the task that begins to run */
 	ENTERS = 4,	/* its first push is on the stack of the task that calls the kernel */
-	FAULTS = 8,	/* the instruction before it was not executed, and will be repeated */
+	FAULTS = 8,	/* entered by a fault, after which an instruction is repeated */
 	BEGINS = 16,	/* a new task begins here */
 };
 /* Marks of the plugin's own events. */
@@ -68,8 +67,10 @@ struct block {
 	uint64_t address;
 	uint64_t count;
 	int32_t function;	/* -1: of a user program, or unknown */
+	uint32_t length;	/* in instructions */
 	uint8_t class;		/* of a user program */
 	bool user, starts, halts;
+	bool reads_clock;	/* its last instruction does, so QEMU's clock is exact after it */
 };
 
 struct frame {
@@ -83,6 +84,7 @@ struct task {
 	struct frame frames[FRAMES];
 	uint16_t depth;
 	uint8_t owner;		/* the class of its user program; 0: unknown */
+	bool partial;		/* it was in functions that `frames` does not have */
 };
 
 struct processor {
@@ -91,7 +93,6 @@ struct processor {
 	struct block *last;
 	uint8_t class;		/* of the instructions since `last` began */
 	uint8_t user;		/* the class of the last user program */
-	bool halted;
 };
 
 struct event {
@@ -107,15 +108,15 @@ static unsigned int shift;
 static int64_t (*clock_ns)(int type);
 
 static struct function *functions;
-static size_t functions_count;
+static size_t functions_count, functions_size;
 static struct range *ranges;
-static size_t ranges_count;
+static size_t ranges_count, ranges_size;
 static bool loaded;
 
-/* Blocks by their addresses, and tasks by their stacks: open addressing, the sizes powers of two. */
-static struct block **blocks;
-static size_t blocks_size, blocks_count;
-#define TASKS 4096
+/* Blocks by their addresses, and tasks by their stacks: open addressing. */
+#define BLOCKS (1u << 20)
+#define TASKS 4096u
+static struct block *blocks[BLOCKS];
 static struct task *tasks[TASKS];
 
 static struct processor processors[PROCESSORS];
@@ -126,7 +127,7 @@ static unsigned int window;
 static uint64_t aborted;	/* instructions that were counted and not executed */
 static uint64_t seen;		/* executed() at the last block */
 static uint64_t counts[CLASSES];
-static uint64_t idle_ns, drift_ns, deepest, overflown;
+static uint64_t idle_ns, drift_ns, deepest, overflown, lost_blocks;
 static uint64_t base_ns, base_count;
 static bool based;		/* `base_ns` is exact */
 static struct event *events;
@@ -182,6 +183,14 @@ static bool is_push(uint64_t bytes)
 	       (first == 0x41 && (second & 0xf8) == 0x50);
 }
 
+/* Room for one more in an array of `count`. */
+#define GROW(array, count, size) do { \
+	if ((count) == (size)) { \
+		(size) = (size) ? (size) * 2 : 1024; \
+		(array) = realloc((array), (size) * sizeof(*(array))); \
+	} \
+} while (0)
+
 /* Files appear complete: they are written under another name. */
 static FILE *begin_file(const char *name)
 {
@@ -201,16 +210,13 @@ static void end_file(FILE *file, const char *name)
 		rename(from, to);
 }
 
-static void report(const char *name, const char *format, ...)
+static void report(const char *name, const char *text)
 {
 	FILE *file = begin_file(name);
-	va_list list;
 
 	if (!file)
 		return;
-	va_start(list, format);
-	vfprintf(file, format, list);
-	va_end(list);
+	fputs(text, file);
 	end_file(file, name);
 }
 
@@ -248,43 +254,23 @@ static size_t hash(uint64_t key)
 	return (key * 0x9e3779b97f4a7c15ull) >> 20;
 }
 
-static void enlarge_blocks(void)
-{
-	struct block **old = blocks;
-	size_t size = blocks_size;
-
-	blocks_size = size ? size * 2 : 1 << 16;
-	blocks = calloc(blocks_size, sizeof(*blocks));
-	for (size_t i = 0; i < size; i++) {
-		size_t at;
-
-		if (!old[i])
-			continue;
-		for (at = hash(old[i]->address); blocks[at % blocks_size]; at++)
-			;
-		blocks[at % blocks_size] = old[i];
-	}
-	free(old);
-}
-
+/* NULL: there are too many. */
 static struct block *block_at(uint64_t address)
 {
 	struct block *block;
-	size_t at;
+	size_t at = hash(address), tries;
 
-	if (blocks_count * 2 >= blocks_size)
-		enlarge_blocks();
-	for (at = hash(address); blocks[at % blocks_size]; at++)
-		if (blocks[at % blocks_size]->address == address)
-			return blocks[at % blocks_size];
-	block = calloc(1, sizeof(*block));
+	for (tries = 0; tries < BLOCKS && blocks[at % BLOCKS]; tries++, at++)
+		if (blocks[at % BLOCKS]->address == address)
+			return blocks[at % BLOCKS];
+	if (tries == BLOCKS)
+		return NULL;
+	block = blocks[at % BLOCKS] = calloc(1, sizeof(*block));
 	block->address = address;
 	block->user = address < KERNEL;
 	block->function = block->user ? -1 : function_at(address);
 	block->class = block->user ? user_class(address) : CALLERS;
 	block->starts = block->function >= 0 && functions[block->function].address == address;
-	blocks[at % blocks_size] = block;
-	blocks_count++;
 	return block;
 }
 
@@ -299,15 +285,16 @@ static struct task *task_with(uint64_t stack)
 		return NULL;
 	tasks[at % TASKS] = calloc(1, sizeof(struct task));
 	tasks[at % TASKS]->stack = stack;
+	tasks[at % TASKS]->partial = true;
 	return tasks[at % TASKS];
 }
 
 /*
- * QEMU's virtual clock without the instructions of the current turn: exact at the first block of a
- * turn, as after a halt. QEMU allows a processor to read its clock at few instructions only, so it
- * must not know that a processor asks.
+ * QEMU's virtual clock when it was last brought up to date: exact after a halt and after an
+ * instruction that reads it. QEMU allows a processor to read its clock at few instructions only, so
+ * it must not know that a processor asks.
  */
-static uint64_t turn_ns(void)
+static uint64_t clock_now_ns(void)
 {
 	void **current = dlsym(RTLD_DEFAULT, "current_cpu");
 	void *processor = *current;
@@ -332,10 +319,7 @@ static void keep_event(unsigned int cpu, uint32_t mark)
 		overflown++;
 		return;
 	}
-	if (events_count == events_size) {
-		events_size = events_size ? events_size * 2 : 1024;
-		events = realloc(events, events_size * sizeof(*events));
-	}
+	GROW(events, events_count, events_size);
 	event = &events[events_count++];
 	event->time_ns = time_ns();
 	memcpy(event->counts, counts, sizeof(counts));
@@ -353,21 +337,29 @@ static void commit(void)
 	if (!running || !running->last)
 		return;
 	counts[running->class] += since;
+	if (running->class == INSTRUMENT)
+		return;
 	running->last->count += since;
 	if (running->last->function >= 0)
 		functions[running->last->function].count += since;
 }
 
-/* A processor continues after a halt: only then can the clock have jumped. */
-static void resume(unsigned int cpu, struct processor *processor)
+/*
+ * The clock is exact now. After a halt it may have jumped, because no processor executed anything;
+ * otherwise it must be where the instructions put it.
+ */
+static void compare_clocks(unsigned int cpu, bool halted)
 {
-	uint64_t now_ns = turn_ns(), expected_ns = time_ns();
+	uint64_t now_ns = clock_now_ns(), expected_ns = time_ns();
+	uint64_t behind_ns = expected_ns > now_ns ? expected_ns - now_ns : 0;
+	uint64_t ahead_ns = now_ns > expected_ns ? now_ns - expected_ns : 0;
 
-	processor->halted = false;
-	if (based && now_ns >= expected_ns)
-		idle_ns += now_ns - expected_ns;
-	else if (based && expected_ns - now_ns > drift_ns)
-		drift_ns = expected_ns - now_ns;
+	if (based && halted)
+		idle_ns += ahead_ns;
+	else if (based)
+		drift_ns += ahead_ns;
+	if (based)
+		drift_ns += behind_ns;
 	base_ns = now_ns;
 	base_count = seen;
 	if (!based) {
@@ -419,6 +411,7 @@ static void follow(struct processor *processor, const struct block *block)
 		if (functions[block->function].flags & BEGINS) {
 			task->depth = 0;
 			task->owner = 0;
+			task->partial = false;
 		}
 		push(task, block->function);
 	} else {
@@ -426,12 +419,25 @@ static void follow(struct processor *processor, const struct block *block)
 
 		while (depth && task->frames[depth - 1].function != block->function)
 			depth--;
-		if (depth)
+		if (depth) {
 			task->depth = depth;
-		else
+		} else {
+			/* It returns further than the frames go. */
+			if (task->partial && !(top && top->aside))
+				task->depth = 0;
 			push(task, block->function);
+		}
 	}
 	classify(processor);
+}
+
+/*
+ * Whether a fault has broken off the last block: then its last instruction was counted, and will be
+ * repeated. Otherwise the fault was that the next block was not in memory.
+ */
+static bool broke_off(void)
+{
+	return running && running->last && executed() - seen < running->last->length;
 }
 
 static void enter_block(unsigned int cpu, void *data)
@@ -439,20 +445,22 @@ static void enter_block(unsigned int cpu, void *data)
 	struct processor *processor = &processors[cpu % PROCESSORS];
 	struct block *block = data;
 	const struct function *function;
+	bool repeats;
 
 	if (!counting)
 		return;
 	function = block->function >= 0 ? &functions[block->function] : NULL;
-	if (block->starts && (function->flags & FAULTS))
-		aborted++;
+	repeats = block->starts && (function->flags & FAULTS) && broke_off();
+	aborted += repeats;
 	commit();
-	if (processor->halted)
-		resume(cpu, processor);
-	processor->halted = block->halts;
+	if (!repeats && processor->last &&
+	    (processor->last->halts || processor->last->reads_clock))
+		compare_clocks(cpu, processor->last->halts);
 	running = processor;
 	processor->last = block;
 	if (block->user) {
 		processor->task->depth = 0;
+		processor->task->partial = false;
 		processor->user = block->class;
 		processor->class = block->class;
 	} else if (function) {
@@ -480,6 +488,7 @@ static void stack_used(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t ad
 	if (function->flags & ENTERS) {
 		task->owner = processor->user;
 		task->depth = 0;
+		task->partial = false;
 	}
 	if (task != processor->task || !task->depth) {
 		processor->task = task;
@@ -493,12 +502,13 @@ static void open_window(unsigned int cpu)
 {
 	for (size_t i = 0; i < functions_count; i++)
 		functions[i].count = 0;
-	for (size_t i = 0; i < blocks_size; i++)
+	for (size_t i = 0; i < BLOCKS; i++)
 		if (blocks[i])
 			blocks[i]->count = 0;
 	for (size_t i = 0; i < PROCESSORS; i++) {
 		processors[i] = (struct processor){ .user = INSTRUMENT, .class = SYSTEM_CALL };
 		processors[i].task = &processors[i].unknown;
+		processors[i].unknown.partial = true;
 	}
 	for (size_t i = 0; i < TASKS; i++) {
 		free(tasks[i]);
@@ -508,7 +518,7 @@ static void open_window(unsigned int cpu)
 	idle_ns = drift_ns = deepest = overflown = events_count = 0;
 	running = &processors[cpu % PROCESSORS];
 	seen = base_count = executed();
-	base_ns = turn_ns();
+	base_ns = clock_now_ns();
 	based = false;
 	counting = true;
 	window++;
@@ -528,7 +538,7 @@ static void close_window(void)
 	if (!file)
 		return;
 	fprintf(file, "canter analyzer 1\ndrift %lu\noverflow %lu\ndepth %lu\nshift %u\n", drift_ns,
-		overflown, deepest, shift);
+		overflown + lost_blocks, deepest, shift);
 	fprintf(file, "end %lu %lu", time_ns(), idle_ns);
 	for (size_t i = 1; i < CLASSES; i++)
 		fprintf(file, " %lu", counts[i]);
@@ -544,7 +554,7 @@ static void close_window(void)
 	for (size_t i = 0; i < functions_count; i++)
 		if (functions[i].count)
 			fprintf(file, "f %lx %lu\n", functions[i].address, functions[i].count);
-	for (size_t i = 0; i < blocks_size; i++)
+	for (size_t i = 0; i < BLOCKS; i++)
 		if (blocks[i] && blocks[i]->function < 0 && blocks[i]->count)
 			fprintf(file, "u %lx %lu\n", blocks[i]->address, blocks[i]->count);
 	end_file(file, name);
@@ -553,7 +563,6 @@ static void close_window(void)
 static bool read_request(void)
 {
 	char path[4096], line[256], kind;
-	size_t functions_size = 0, ranges_size = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/request", folder);
@@ -566,18 +575,12 @@ static bool read_request(void)
 		unsigned int class, flags, mark;
 
 		if (sscanf(line, "f %lx %u %u %u", &first, &class, &flags, &mark) == 4 && class < CLASSES) {
-			if (functions_count == functions_size) {
-				functions_size = functions_size ? functions_size * 2 : 1 << 16;
-				functions = realloc(functions, functions_size * sizeof(*functions));
-			}
+			GROW(functions, functions_count, functions_size);
 			functions[functions_count++] = (struct function){
 				.address = first, .class = class, .flags = flags, .mark = mark,
 			};
 		} else if (sscanf(line, "u %lx %lx %u", &first, &second, &class) == 3 && class < CLASSES) {
-			if (ranges_count == ranges_size) {
-				ranges_size = ranges_size ? ranges_size * 2 : 64;
-				ranges = realloc(ranges, ranges_size * sizeof(*ranges));
-			}
+			GROW(ranges, ranges_count, ranges_size);
 			ranges[ranges_count++] = (struct range){ first, second, class };
 		} else if (sscanf(line, "end%c", &kind) == 1) {
 			fclose(file);
@@ -595,18 +598,14 @@ static void forgotten(qemu_plugin_id_t id)
 {
 	counting = false;
 	running = NULL;
-	for (size_t i = 0; i < blocks_size; i++)
+	for (size_t i = 0; i < BLOCKS; i++) {
 		free(blocks[i]);
-	free(blocks);
-	blocks = NULL;
-	blocks_size = blocks_count = 0;
-	window = 0;
+		blocks[i] = NULL;
+	}
+	window = lost_blocks = 0;
 	loaded = read_request();
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
-	if (loaded)
-		report("ready", "%zu\n", functions_count);
-	else
-		report("failed", "the request cannot be read\n");
+	report(loaded ? "ready" : "failed", "the request cannot be read\n");
 }
 
 static void marked(unsigned int cpu, void *data)
@@ -641,8 +640,13 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	(void)id;
 	if (loaded) {
 		block = block_at(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)));
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter_block, NO_REGISTERS, block);
+		if (block)
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, enter_block, NO_REGISTERS, block);
+		else
+			lost_blocks++;
 	}
+	if (block && block->length < count)
+		block->length = count;
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t bytes = instruction_bytes(insn);
@@ -655,6 +659,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		count_instruction(insn);
 		if ((bytes & 0xff) == 0xf4)
 			block->halts = true;
+		block->reads_clock = (bytes & 0xffff) == 0x310f || (bytes & 0xffffff) == 0xf9010f;
 		if (block->function >= 0 && !pushed && is_push(bytes) &&
 		    (functions[block->function].flags & (SWITCHES | ENTERS)) &&
 		    qemu_plugin_insn_vaddr(insn) < functions[block->function].address + 64) {

@@ -41,7 +41,7 @@ impl Program {
         let path = format!("/proc/{pid}/maps");
         let text =
             fs::read_to_string(&path).map_err(|e| Failure::failed(format!("analyzer: {path}: {e}")))?;
-        Ok(Self { stage, code: text.lines().filter_map(code).collect() })
+        Ok(Self { stage, code: text.lines().filter_map(executable).collect() })
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -50,13 +50,23 @@ impl Program {
 }
 
 /// The addresses of a line of /proc/PID/maps, when they are executable.
-fn code(line: &str) -> Option<[u64; 2]> {
+pub fn executable(line: &str) -> Option<[u64; 2]> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
-    let executable = words.next()?.contains('x');
+    let may_run = words.next()?.contains('x');
     let number = |text| u64::from_str_radix(text, 16).ok();
     let range = [number(start)?, number(end)?];
-    (executable && range[0] < 1 << 63).then_some(range)
+    (may_run && range[0] < 1 << 63).then_some(range)
+}
+
+/// What the analyzer has to know before the first window.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub programs: Vec<Program>,
+    /// The stage of user code of none of the programs.
+    pub others: Stage,
+    /// Whether transmissions and deliveries of frames are events. Events take memory, so there can be too many.
+    pub marks: bool,
 }
 
 /// The analyzer, ready for windows.
@@ -78,10 +88,10 @@ impl Session {
         Err(Failure::unable(why))
     }
 
-    /// Gives the analyzer the kernel's functions and the programs; user code of none of them belongs to `others`.
-    pub fn load(programs: &[Program], others: Stage) -> failure::Result<Self> {
+    /// Gives the analyzer the kernel's functions and the request.
+    pub fn load(wanted: &Request) -> failure::Result<Self> {
         Self::require()?;
-        if let [first, second] = programs
+        if let [first, second] = &wanted.programs[..]
             && first.overlaps(second)
         {
             let why = "analyzer: the programs are at the same addresses (kernel.randomize_va_space=2 separates them)";
@@ -100,13 +110,13 @@ impl Session {
         for answer in ["ready", "failed"] {
             session.remove(answer)?;
         }
-        let mut request = symbols::request(&session.functions);
-        for program in programs {
+        let mut request = symbols::request(&session.functions, wanted.marks);
+        for program in &wanted.programs {
             for [start, end] in &program.code {
                 let _ = writeln!(request, "u {start:x} {end:x} {}", program.stage as u32);
             }
         }
-        let _ = write!(request, "u 0 0 {}\nend\n", others as u32);
+        let _ = write!(request, "u 0 0 {}\nend\n", wanted.others as u32);
         let file = session.folder.join("request");
         fs::write(&file, request)
             .map_err(|e| Failure::failed(format!("analyzer: {}: {e}", file.display())))?;
@@ -172,9 +182,9 @@ mod tests {
         let here = Session::require as *const () as u64;
         assert!(own.code.iter().any(|[start, end]| (*start..*end).contains(&here)), "{own:?}");
         assert!(own.overlaps(&own));
-        assert_eq!(code("7f10-7f20 r--p 00000000 08:01 1 /bin/true"), None);
-        assert_eq!(code("7f10-7f20 r-xp 00000000 08:01 1 /bin/true"), Some([0x7f10, 0x7f20]));
+        assert_eq!(executable("7f10-7f20 r--p 00000000 08:01 1 /bin/true"), None);
+        assert_eq!(executable("7f10-7f20 r-xp 00000000 08:01 1 /bin/true"), Some([0x7f10, 0x7f20]));
         let kernels = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]";
-        assert_eq!(code(kernels), None);
+        assert_eq!(executable(kernels), None);
     }
 }

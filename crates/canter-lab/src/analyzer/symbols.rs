@@ -1,7 +1,7 @@
 //! The kernel's functions as the analyzer gets them: address, stage, flags and mark of each, from /proc/kallsyms.
 
 use super::stage::{FUNCTIONS, MARKS, MODULES, Stage};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// A function of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +15,8 @@ pub struct Symbol {
 impl Symbol {
     /// The function's stage with its flags; `None`: that of its caller.
     fn stage(&self) -> Option<(Stage, u32)> {
-        let fits = |pattern: &str| match pattern.split_once('*') {
-            Some((start, "")) => self.name.starts_with(start),
-            Some((start, rest)) => {
-                self.name.strip_prefix(start).is_some_and(|end| end.contains(rest.trim_end_matches('*')))
-            }
+        let fits = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(start) => self.name.starts_with(start),
             None => self.name == pattern,
         };
         let row =
@@ -31,6 +28,15 @@ impl Symbol {
     /// The number of the function's mark; 0: none.
     fn mark(&self) -> usize {
         MARKS.iter().position(|(name, _)| *name == self.name).map_or(0, |row| row + 1)
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.module.as_str() {
+            "" => f.write_str(&self.name),
+            module => write!(f, "{} [{module}]", self.name),
+        }
     }
 }
 
@@ -55,12 +61,13 @@ fn function(line: &str) -> Option<Symbol> {
     executable.then_some(Symbol { address, name, module })
 }
 
-/// The lines of a request that describe these functions.
-pub fn request(symbols: &[Symbol]) -> String {
+/// The lines of a request that describe these functions, with their marks when these are wanted.
+pub fn request(symbols: &[Symbol], marks: bool) -> String {
     let mut text = String::new();
     for symbol in symbols {
         let (stage, flags) = symbol.stage().map_or((0, 0), |(stage, flags)| (stage as u32, flags));
-        let _ = writeln!(text, "f {:x} {stage} {flags} {}", symbol.address, symbol.mark());
+        let mark = if marks { symbol.mark() } else { 0 };
+        let _ = writeln!(text, "f {:x} {stage} {flags} {mark}", symbol.address);
     }
     text
 }
@@ -96,7 +103,8 @@ ffffffffc0000000 T can_send\t[can]
                 Some(Stage::Driver)
             ]
         );
-        let request = request(&symbols);
+        assert!(request(&symbols, false).ends_with("f ffffffffc0000100 2 0 0\n"));
+        let request = request(&symbols, true);
         assert!(request.contains("f ffffffff81000200 7 8 0\n"), "{request}");
         assert!(request.ends_with("f ffffffffc0000100 2 0 1\n"), "{request}");
     }

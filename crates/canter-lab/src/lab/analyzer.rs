@@ -5,6 +5,7 @@ use super::{
     apt,
     arch::Arch,
     cache::{Cache, Entry},
+    distribution::{Family, Packages},
     lab_failure,
     machine::{Clock, Machine},
     programs,
@@ -22,6 +23,8 @@ const SOURCES: [(&str, &str); 2] = [
     ("plugin.h", include_str!("../../carried/analyzer/plugin.h")),
     ("analyzer.c", include_str!("../../carried/analyzer/analyzer.c")),
 ];
+/// The headers of the C library, which a kernel module does not need.
+const HEADERS: Packages = Packages { debian: "libc6-dev", fedora: "glibc-devel" };
 const PLUGIN: &str = "analyzer.so";
 const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden"];
 
@@ -107,6 +110,10 @@ fn compile(folder: &Path, interface: u8) -> Result<()> {
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("fatal error: ") {
+        let install = Family::host().install(&[HEADERS]);
+        return Err(lab_failure(format!("analyzer: gcc finds no headers of the C library ({install})")));
+    }
     let lines: Vec<_> = errors.lines().filter(|line| !line.trim().is_empty()).take(8).collect();
     Err(lab_failure(format!("analyzer in {}:\n  gcc: {}", folder.display(), lines.join("\n  gcc: "))))
 }

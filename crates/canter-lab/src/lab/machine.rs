@@ -58,6 +58,8 @@ pub struct Machine {
     pub saved: Option<u32>,
     /// Whether QEMU loads the analyzer's plugin.
     pub analyzer: bool,
+    /// Where the profile of the command is written, if it has one; it needs the analyzer.
+    pub profile: Option<PathBuf>,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Timeout of one boot, from its start to the end of the command.
@@ -85,6 +87,7 @@ impl Default for Machine {
             accel: Accel::Auto,
             saved: Some(0),
             analyzer: false,
+            profile: None,
             append: Vec::new(),
             timeout: Duration::from_secs(600),
             console: None,

@@ -19,6 +19,7 @@ use super::{
     signals::Signals,
     streams::Streams,
 };
+use crate::analyzer::profile;
 use canter_cli::failure::{Failure, Result};
 use canter_io::file;
 use std::{
@@ -244,7 +245,21 @@ impl Run<'_> {
             signals: self.signals,
             progress,
         };
-        guest::boot(&boot, streams)
+        let outcome = guest::boot(&boot, streams)?;
+        if let (Outcome::Ended(_), Some(to), Some(loaded)) = (&outcome, &machine.profile, &analyzer) {
+            keep_profile(&loaded.folder, to)?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// Keeps the profile that the guest has left in the analyzer's folder. A command that was interrupted has none.
+fn keep_profile(folder: &Path, to: &Path) -> Result<()> {
+    match fs::copy(folder.join(profile::FILE), to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(lab_failure(format!("profile: {}: {error}", to.display())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::analyzer::{
     account::{self, Way},
-    session::{Program, Session},
+    session::{Program, Request, Session},
     stage::{ALL, STAGES, Stage},
 };
 use canter_cli::{
@@ -31,6 +31,9 @@ use std::{
     os::fd::BorrowedFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+/// The largest number of frames: their events fit the analyzer's memory, and their numbers are unambiguous.
+const FRAMES_MAX: u64 = 20_000;
 
 /// The interfaces of a measurement, and what the analyzer has seen.
 pub struct Analyzed {
@@ -73,8 +76,8 @@ impl Analyzed {
         let meter = Program::of_process(Stage::Instrument, std::process::id())?;
         let gateway = setup.gateway.map(|pid| Program::of_process(Stage::Gateway, pid)).transpose()?;
         let others = if gateway.is_some() { Stage::Load } else { Stage::Gateway };
-        let programs: Vec<_> = [Some(meter), gateway].into_iter().flatten().collect();
-        let session = Session::load(&programs, others)?;
+        let programs = [Some(meter), gateway].into_iter().flatten().collect();
+        let session = Session::load(&Request { programs, others, marks: true })?;
         let frame = setup.template.frame()?;
         let seen = Seen { session, frame, stamps: Default::default(), ways: Vec::new(), invalid: None };
         Ok(Self { send, routed, shared: Arc::new(Mutex::new(seen)) })
@@ -85,6 +88,8 @@ impl Analyzed {
 fn refuse(setup: &Setup) -> failure::Result<()> {
     let wrong = if setup.traffic != Traffic::OneAtATime {
         "--traffic: the analyzer measures frames one at a time"
+    } else if setup.count > FRAMES_MAX {
+        "--count: at most 20000 with --instrument analyzer, which keeps them all until the end"
     } else if setup.null {
         "--null: the instrument analyzer has no floor"
     } else if setup.direct.is_some() {

@@ -6,7 +6,7 @@ use canter_cli::{
     terminal::{BLUE, BOLD, FAINT, GREEN, Ink, MAGENTA, PLAIN, RED, Style, Table, YELLOW, clip, paragraph},
     units::grouped,
 };
-use canter_measure::result::{ResultFile, Series, Stages};
+use canter_measure::result::{Series, Stages};
 
 /// The width of the longest stacked bar, in characters.
 const BAR: u64 = 46;
@@ -31,10 +31,10 @@ fn look(stage: Stage) -> (char, Style) {
     }
 }
 
-/// The accounts of all series of a result; empty when no series has one.
-pub fn text(result: &ResultFile, ink: Ink) -> String {
+/// The accounts of all series; empty when no series has one.
+pub fn text(series: &[Series], ink: Ink) -> String {
     let accounts: Vec<_> =
-        result.series.iter().filter_map(|series| Some((series, series.stages.as_ref()?))).collect();
+        series.iter().filter_map(|series| Some((series, series.stages.as_ref()?))).collect();
     let mut out = String::new();
     let Some(longest_ns) = accounts.iter().map(|(_, stages)| stages.median_frame_ns).max() else {
         return out;
@@ -130,16 +130,8 @@ mod tests {
     #[test]
     fn bars_are_as_long_as_their_medians_and_tables_have_every_stage() {
         let slow = [(Stage::Interrupt, 1000), (Stage::Gateway, 500), (Stage::Instrument, 500)];
-        let all = vec![series("read+write", &slow), series("can-gw", &[(Stage::Driver, 1000)])];
-        let result = ResultFile {
-            schema: result::SCHEMA,
-            study: String::new(),
-            title: String::new(),
-            command: String::new(),
-            environment: result::Environment::default(),
-            series: all,
-        };
-        let text = text(&result, Ink::none());
+        let all = [series("read+write", &slow), series("can-gw", &[(Stage::Driver, 1000)])];
+        let text = text(&all, Ink::none());
         let bar = |method: &str| {
             let line = text.lines().find(|line| line.starts_with(&format!("  {method} "))).unwrap();
             line.split_whitespace().nth(1).unwrap().to_owned()

@@ -1,4 +1,5 @@
 //@ machine: --analyzer --clock virtual --bus wire
+//@ limit: 20m
 //! The analyzer's truth: it equals the taps of virtual wires, a planted delay reads as what it is, and its account closes.
 
 use crate::testbed::{Ended, Gateway, alone, canter, cards, eventually, ip, start};
@@ -182,6 +183,7 @@ fn what_the_analyzer_cannot_measure_is_refused_in_one_line() {
     cards();
     for (options, code, reason) in [
         (&["--traffic", "period=1ms"][..], 2, "frames one at a time"),
+        (&["--count", "20001"], 2, "at most 20000"),
         (&["--null"], 2, "has no floor"),
         (&["--direct", "can1"], 2, "not with --instrument analyzer"),
     ] {

@@ -8,17 +8,55 @@ use std::fs;
 const MEASURE: &str = "for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 canter latency --quiet --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw --count 200 --json -";
 
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
 #[test]
 #[ignore = "starts guests: make test ONLY=analyzer_cost"]
 fn medians_with_and_without_the_analyzer_are_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let [without, with] = [&[][..], &["--analyzer"]].map(|options| {
+    let [without, with] = [&[][..], &["--profile", "--quiet"]].map(|options| {
         let options = [&["--clock", "virtual"], options].concat();
         let (stdout, _) = ended(lab(folder.path(), &options, &[MEASURE]).output().unwrap(), 0);
-        let result: Value = serde_json::from_str(&stdout).unwrap();
-        result["series"][0]["latency_ns"]["p50"].as_u64().unwrap()
+        json(&stdout)["series"][0]["latency_ns"]["p50"].as_u64().unwrap()
     });
     assert!(without.abs_diff(with) * 10_000 <= without, "{without} ns without, {with} ns with");
+}
+
+#[test]
+#[ignore = "starts guests: make test ONLY=analyzer_cost"]
+fn a_profile_names_the_functions_of_a_command_and_two_show_their_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |file: &str, frames: u32| {
+        let command = format!(
+            "ip link add vcan7 type vcan && ip link set vcan7 up &&
+             for each in $(seq {frames}); do cansend vcan7 123#1122; done; echo sent; exit 7"
+        );
+        let options = ["--profile", "--clock", "virtual", "--json", file];
+        let (stdout, stderr) = ended(lab(folder.path(), &options, &[&command]).output().unwrap(), 7);
+        assert_eq!(stdout, "sent\n");
+        assert!(stderr.lines().all(|line| line.chars().count() <= 80), "{stderr}");
+        json(&fs::read_to_string(folder.path().join(file)).unwrap())
+    };
+    let [few, many] = [profile("few.json", 1), profile("many.json", 3)];
+    let count = |profile: &Value, list: &str, name: &str| -> u64 {
+        let rows = profile[list].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).map_or(0, |row| row["instructions"].as_u64().unwrap())
+    };
+    for name in ["can_send [can]", "raw_sendmsg [can_raw]", "vcan_tx [vcan]"] {
+        let [once, thrice] = [&few, &many].map(|profile| count(profile, "functions", name));
+        assert!(once > 0 && thrice == 3 * once, "{name}: {once}, {thrice}");
+    }
+    let programs = few["programs"].as_array().unwrap();
+    let in_bash = |row: &Value| row["name"].as_str().unwrap().ends_with(" [bash]");
+    assert!(programs.iter().any(in_bash), "no function of bash: {few}");
+    assert!(count(&few, "stages", "CAN core") >= count(&few, "functions", "can_send [can]"));
+    let compare = [env!("CARGO_BIN_EXE_canter"), "report", "--functions", "few.json", "many.json"];
+    let output =
+        std::process::Command::new(compare[0]).args(&compare[1..]).current_dir(folder.path()).output();
+    let (stdout, _) = ended(output.unwrap(), 0);
+    assert!(stdout.contains("all") && stdout.contains('+'), "{stdout}");
 }
 
 #[test]
@@ -36,7 +74,7 @@ fn a_machine_without_analyzer_says_which_one_has_it() {
 fn the_analyzer_needs_the_virtual_clock_and_a_qemu_with_plugins() {
     let folder = tempfile::tempdir().unwrap();
     let (_, stderr) = ended(lab(folder.path(), &["--analyzer"], &["true"]).output().unwrap(), 2);
-    assert!(stderr.contains("--analyzer needs --clock virtual"), "{stderr}");
+    assert!(stderr.contains("need --clock virtual"), "{stderr}");
     let programs = folder.path().join("bin");
     fs::create_dir(&programs).unwrap();
     let qemu = programs.join("qemu-system-x86_64");
