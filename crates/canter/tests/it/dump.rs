@@ -124,7 +124,7 @@ fn frames_that_a_slow_reader_loses_are_told() {
     output("cansend", &["dmp0", "7FF#"]);
     eventually("the last frame is printed", || dump.printed().contains("  7FF  "));
     // cangen -i ignores frames that it could not send.
-    let sent = Interface::find("dmp0").unwrap().counters().unwrap().tx_packets;
+    let sent = Interface::find("dmp0").unwrap().counters().unwrap().tx_frames;
     dump.signal("INT");
     let ended = dump.ended(DEADLINE);
     assert_eq!(ended.code, Some(3), "{ended:?}");
