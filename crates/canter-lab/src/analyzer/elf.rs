@@ -6,6 +6,7 @@ const DYNAMIC_SYMBOLS: u64 = 11; // SHT_DYNSYM
 const LOADED: u64 = 1; // PT_LOAD
 const FUNCTION: u8 = 2; // STT_FUNC
 const HEADER: usize = 64;
+const SEGMENT: usize = 56;
 const SYMBOL: usize = 24;
 
 /// Functions, ascending by their offsets in the file.
@@ -48,12 +49,18 @@ impl Elf<'_> {
         usize::try_from(self.number(at, width)?).ok()
     }
 
+    /// Where an entry of a table begins; `None` unless the file has the whole entry.
+    fn entry(&self, table: usize, number: usize, bytes: usize) -> Option<usize> {
+        let at = table.checked_add(number.checked_mul(bytes)?)?;
+        (at.checked_add(bytes)? <= self.0.len()).then_some(at)
+    }
+
     fn functions(&self) -> Option<Vec<Function>> {
         if !self.0.starts_with(b"\x7fELF\x02\x01") {
             return None;
         }
         let (first, count) = (self.place(0x28, 8)?, self.place(0x3c, 2)?);
-        let section = |number: usize| first.checked_add(number.checked_mul(HEADER)?);
+        let section = |number: usize| self.entry(first, number, HEADER);
         let mut functions = Vec::new();
         for number in 0..count {
             let at = section(number)?;
@@ -62,9 +69,8 @@ impl Elf<'_> {
             }
             let (table, bytes) = (self.place(at + 0x18, 8)?, self.place(at + 0x20, 8)?);
             let names = self.place(section(self.place(at + 0x28, 4)?)? + 0x18, 8)?;
-            let symbols =
-                (0..bytes / SYMBOL).filter_map(|symbol| self.symbol(table + symbol * SYMBOL, names));
-            functions.extend(symbols);
+            let places = (0..bytes / SYMBOL).map_while(|symbol| self.entry(table, symbol, SYMBOL));
+            functions.extend(places.filter_map(|at| self.symbol(at, names)));
         }
         Some(functions)
     }
@@ -84,11 +90,11 @@ impl Elf<'_> {
     fn file_offset(&self, address: u64) -> Option<u64> {
         let (first, count) = (self.place(0x20, 8)?, self.place(0x38, 2)?);
         (0..count).find_map(|number| {
-            let at = first.checked_add(number * 56)?;
+            let at = self.entry(first, number, SEGMENT)?;
             let (offset, start) = (self.number(at + 8, 8)?, self.number(at + 16, 8)?);
             let within =
                 address.checked_sub(start).filter(|within| *within < self.number(at + 32, 8).unwrap_or(0));
-            within.filter(|_| self.number(at, 4) == Some(LOADED)).map(|within| offset + within)
+            within.filter(|_| self.number(at, 4) == Some(LOADED))?.checked_add(offset)
         })
     }
 }

@@ -52,7 +52,7 @@ pub struct Profile {
 
 /// Instructions of a user program at a place in its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Block {
+pub struct Block {
     file: String,
     offset: u64,
     instructions: u64,
