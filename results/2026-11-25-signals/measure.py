@@ -49,7 +49,8 @@ def by_python_can(source, dbc, folder):
     tables = {}
     for message in can.LogReader(source):
         try:
-            values = database.decode_message(message.arbitration_id, message.data, decode_choices=False)
+            number = message.arbitration_id | message.is_extended_id << 31
+            values = database.decode_message(number, message.data, decode_choices=False)
         except (KeyError, cantools.database.errors.DecodeError):
             continue
         tables.setdefault(message.arbitration_id, []).append({"stamp": message.timestamp, **values})

@@ -21,7 +21,7 @@ def expected(log, database):
     """The rows of each message: stamp in ns, values."""
     rows = {}
     for frame in can.LogReader(log):
-        message = database.get_message_by_frame_id(frame.arbitration_id)
+        message = database.get_message_by_frame_id(frame.arbitration_id | frame.is_extended_id << 31)
         values = message.decode(frame.data, decode_choices=False, allow_truncated=True)
         rows.setdefault(message.name, []).append((round(frame.timestamp * 1e6) * 1000, values))
     return rows
