@@ -20,7 +20,8 @@ def python_can(path):
     for m in can.LogReader(path, **options):
         kind = "e" if m.is_error_frame else "r" if m.is_remote_frame else "d"
         data = b"" if kind == "r" else bytes(m.data)
-        line(round(m.timestamp * 1e6) * 1000, m.channel, m.arbitration_id, m.is_extended_id, kind, m.is_fd,
+        channel = m.channel - 1 if path.endswith(".trc") else m.channel  # of TRC it keeps the file's numbers, from 1
+        line(round(m.timestamp * 1e6) * 1000, channel, m.arbitration_id, m.is_extended_id, kind, m.is_fd,
              m.bitrate_switch, m.error_state_indicator, m.dlc, data, "R" if m.is_rx else "T")
 
 
