@@ -32,7 +32,7 @@ struct Member {
 }
 
 enum Kind {
-    Frames(Frames),
+    Frames(Box<Frames>),
     /// Payloads of variable length: the offset of the next one, and those whose frame has not come yet.
     Payloads {
         passed: u64,
@@ -180,13 +180,8 @@ impl Unsorted {
 
     /// The oldest frame of a member, if its payload has come.
     fn complete(&mut self, at: usize, kernel_classes: bool) -> Result<Option<Logged>, Trouble> {
-        let Kind::Frames(Frames { payloads: Some(place), waiting, .. }) = &self.members[at].kind else {
-            return Ok(None);
-        };
-        let place = *place;
-        if waiting.is_empty() {
-            return Ok(None);
-        }
+        let Kind::Frames(frames) = &self.members[at].kind else { return Ok(None) };
+        let Some(place) = frames.payloads.filter(|_| !frames.waiting.is_empty()) else { return Ok(None) };
         let Kind::Payloads { waiting, .. } = &mut self.members[place].kind else { return Ok(None) };
         let Some((offset, payload)) = waiting.pop_front() else { return Ok(None) };
         let Kind::Frames(frames) = &mut self.members[at].kind else { return Ok(None) };
@@ -212,7 +207,7 @@ impl Member {
         let kind = if block.u8(16) & VARIABLE_LENGTH != 0 {
             Kind::Payloads { passed: 0, waiting: VecDeque::new() }
         } else if let Some(layout) = Layout::open(block, blocks)? {
-            Kind::Frames(Frames { layout, payloads: None, waiting: VecDeque::new() })
+            Kind::Frames(Box::new(Frames { layout, payloads: None, waiting: VecDeque::new() }))
         } else if bytes <= RECORD_BYTES_MAX {
             Kind::Others(bytes as usize)
         } else {
