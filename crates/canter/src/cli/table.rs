@@ -86,6 +86,8 @@ const WITH_DOCUMENT: &[&str] = &[
     "generate",
     "replay",
     "convert",
+    "decode",
+    "plot",
     "wire list",
     "analyze",
     "study verdicts",
