@@ -202,10 +202,10 @@ impl<'a> DataSet<'a> {
         if let Some(failure) = locked(&self.done).failure.take() {
             return Err(failure);
         }
-        let sent = self.jobs.as_ref().map(|jobs| jobs.send(job));
-        match sent {
-            Some(Ok(())) => Ok(()),
-            _ => Err(Failure::failed("decode: the writing threads have ended")),
+        let is_sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        match is_sent {
+            true => Ok(()),
+            false => Err(Failure::failed("decode: the writing threads have ended")),
         }
     }
 

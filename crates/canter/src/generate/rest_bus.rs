@@ -192,7 +192,7 @@ BA_ \"GenMsgCycleTime\" BO_ 293 20;
         }
         assert_eq!(names[..4], ["Mode", "Speed", "Mode", "Heat"]);
         let fast = database.message("Fast").unwrap();
-        let last = frames_of(293).last().unwrap();
+        let last = frames_of(293).next_back().unwrap();
         assert_eq!(
             fast.values(last.frame.data()).next().unwrap().1.as_f64(),
             10.0,
