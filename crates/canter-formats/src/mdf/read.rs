@@ -175,7 +175,11 @@ impl Groups {
         let channel_group = blocks.shared_block(first, b"CG")?;
         if channel_group.link(0) != 0 && id_bytes > 0 {
             let unsorted = Unsorted::open(id_bytes, first, data, blocks)?;
-            return Ok(unsorted.has_frames().then_some(Records::Unsorted(unsorted)));
+            if !unsorted.has_frames() {
+                context.skipped.count("groups that are no CAN frames");
+                return Ok(None);
+            }
+            return Ok(Some(Records::Unsorted(unsorted)));
         }
         let channel_group = blocks.block(first, b"CG")?;
         let group = Group::open(&channel_group, id_bytes, data, blocks)?;

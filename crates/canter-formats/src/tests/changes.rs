@@ -83,11 +83,22 @@ impl Subject {
             }
             bytes[at] = old;
         }
-        for end in (0..bytes.len()).filter(|&end| !may_end(self.format, &bytes[..end])) {
-            let seen = seen(&bytes[..end]);
+        silent.extend(self.silent_ends());
+        silent
+    }
+
+    fn silent_ends(&self) -> Vec<String> {
+        let mut silent = Vec::new();
+        for end in (0..self.bytes.len()).filter(|&end| !may_end(self.format, &self.bytes[..end])) {
+            let seen = seen(&self.bytes[..end]);
             if self.is_silent(&seen) {
                 silent.push(format!("cut at {end}: {} frames", seen.frames.len()));
             }
+        }
+        // What a logger leaves that is stopped may end behind each of its records, and nowhere else.
+        let may_end_behind_records = self.bytes.starts_with(b"UnFinMF ");
+        if may_end_behind_records && silent.len() == self.intact.frames.len() {
+            silent.clear();
         }
         silent
     }

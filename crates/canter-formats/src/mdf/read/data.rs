@@ -29,14 +29,13 @@ impl Data {
         Self { links: (link != 0).then_some(link).into_iter().collect(), ..Self::default() }
     }
 
-    /// Whether all data was taken.
+    /// Whether all data was taken. An error, when more should follow and the file ends before.
     pub fn has_ended(&mut self, blocks: &mut Blocks) -> Result<bool, Trouble> {
         while self.buffer.len() == self.at {
-            match self.fill(blocks) {
-                Ok(()) => {}
-                Err(Trouble::Cut) => return Ok(true),
-                Err(other) => return Err(other),
+            if self.plain.0 >= self.plain.1 && self.links.is_empty() && self.list == 0 {
+                return Ok(true);
             }
+            self.fill(blocks)?;
         }
         Ok(false)
     }
