@@ -147,6 +147,7 @@ fn after_a_clock_was_set_back_no_frame_waits_until_it_catches_up() {
     let (disk, cables) = (Disk::new("back", "16M"), Cables::new("pj", 2));
     let file = disk.file("a.log");
     let capture = Capture::start(&["pj0", "pj1", "-o", &file, "--flush-interval", "500ms"]);
+    wait_until_a_clock_step_is_certain();
     let mut senders = cables.senders();
     send(&mut senders, 0, 50); // classic and FD: two lanes
     sh("date -s \"@$(( $(date +%s) - 3600 ))\"");

@@ -160,9 +160,7 @@ fn a_clock_that_is_set_back_is_marked_and_no_stamp_rewritten() {
     let mut capture = Capture::start(&["tg0", "-o", &file]);
     send(&mut cables.senders(), 0, 50);
     wait_for_packets(&file, 50); // what it has not read yet when the clock is set would be behind the mark
-    // When the clock is set within the first 2 s, frames may have waited since before the first reading: in doubt, as a test
-    // of counting.rs shows.
-    std::thread::sleep(std::time::Duration::from_millis(2100));
+    wait_until_a_clock_step_is_certain();
     sh("date -s \"@$(( $(date +%s) - 3600 ))\"");
     capture.until_it_says(&["the clock was set back by"]);
     send(&mut cables.senders(), 50, 100);
