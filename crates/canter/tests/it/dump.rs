@@ -119,7 +119,8 @@ fn frames_that_a_slow_reader_loses_are_told() {
     let dump = canter(&["dump", "dmp0"]);
     eventually("it listens", || listeners("dmp0") > before);
     dump.signal("STOP");
-    output("cangen", &["dmp0", "-g", "0", "-i", "-n", "60000", "-L", "8"]);
+    // None has the identifier of the last frame.
+    output("cangen", &["dmp0", "-g", "0", "-i", "-n", "60000", "-I", "123", "-L", "8"]);
     dump.signal("CONT");
     output("cansend", &["dmp0", "7FF#"]);
     eventually("the last frame is printed", || dump.printed().contains("  7FF  "));
