@@ -620,7 +620,7 @@ mod tests {
         fs::create_dir(numbered_path(&target, 2)).unwrap();
         let failed = files.delete_surplus().unwrap().to_string();
         assert!(failed.contains("d-000002.log: remove: "), "{failed}");
-        assert!(files.delete_surplus().is_none(), "it is said once");
+        assert!(files.delete_surplus().is_none(), "the error is reported once");
         let (listed, deleted) = files.closed();
         assert_eq!((listed.len(), deleted.files, count(&target)), (1, 2, 2));
         assert!(listed[0].name.ends_with("d-000002.log"));

@@ -92,6 +92,8 @@ mod names;
 mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+pub mod partition;
 mod pcap;
 mod pcapng;
 mod read;

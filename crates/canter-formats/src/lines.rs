@@ -39,16 +39,11 @@ impl<R: ReadLine> Decode for Lines<R> {
             self.reader.begin(source.want(1)?);
         }
         loop {
-            let (length, is_last) = match source.line()? {
+            let (length, is_last) = match source.line(&mut self.line)? {
                 None => return Ok(false),
                 Some(Line::Whole(length)) => (length, false),
                 Some(Line::Last(length)) => (length, true),
-                Some(Line::Long) => {
-                    self.line += 1;
-                    return Err(Line::long());
-                }
             };
-            self.line += 1;
             let bytes = source.buffered()[..length].trim_ascii();
             // Comments may be in any encoding; a frame is ASCII.
             let is_frame = match std::str::from_utf8(bytes) {

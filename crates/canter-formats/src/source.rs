@@ -98,15 +98,6 @@ pub enum Line {
     Whole(usize),
     /// The length in bytes of the last line, when the file ends without a line break.
     Last(usize),
-    /// A line of more than [`LINE_BYTES_MAX`] bytes, which no format has.
-    Long,
-}
-
-impl Line {
-    /// Returns the damage that [`Line::Long`] is.
-    pub(crate) fn long() -> Trouble {
-        Trouble::Wrong("a line of more than 64 KiB (a damaged file?)".to_owned())
-    }
 }
 
 /// Whether bytes begin a zstd frame, or one that readers skip (RFC 8878): pzstd writes such a one first.
@@ -306,35 +297,43 @@ impl Source {
     /// When the line is cut off, or cannot be read.
     #[inline]
     pub fn whole_line(&mut self, number: &mut u64) -> Result<Option<usize>, Trouble> {
-        let Some(line) = self.line()? else { return Ok(None) };
-        *number += 1;
-        match line {
-            Line::Whole(length) => Ok(Some(length)),
-            Line::Last(_) => Err(Trouble::Cut),
-            Line::Long => Err(Line::long()),
+        match self.line(number)? {
+            None => Ok(None),
+            Some(Line::Whole(length)) => Ok(Some(length)),
+            Some(Line::Last(_)) => Err(Trouble::Cut),
         }
     }
 
-    /// The line at the window's start, or `None` at the end of the file. [`consume`](Self::consume) one byte more than its
-    /// length.
+    /// The line at the window's start, which counts in `number`; `None` at the end of the file. [`consume`](Self::consume)
+    /// one byte more than its length.
     ///
     /// # Errors
-    /// What the operating system, or the decompressor, reports.
+    /// A line of more than [`LINE_BYTES_MAX`] bytes, which no format has; and what the operating system, or the decompressor,
+    /// reports.
     #[inline]
-    pub fn line(&mut self) -> io::Result<Option<Line>> {
+    pub fn line(&mut self, number: &mut u64) -> Result<Option<Line>, Trouble> {
         let mut searched = 0;
-        loop {
+        let line = loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffered()[searched..]) {
-                let length = searched + at;
-                return Ok(Some(if length > LINE_BYTES_MAX { Line::Long } else { Line::Whole(length) }));
+                break Line::Whole(searched + at);
             }
             searched = self.end - self.start;
             if searched > LINE_BYTES_MAX {
-                return Ok(Some(Line::Long));
+                break Line::Whole(searched);
             }
             if self.want(searched + 1)?.len() == searched {
-                return Ok((searched > 0).then_some(Line::Last(searched)));
+                match searched {
+                    0 => return Ok(None),
+                    length => break Line::Last(length),
+                }
             }
+        };
+        *number += 1;
+        match line {
+            Line::Whole(length) if length > LINE_BYTES_MAX => {
+                Err(Trouble::Wrong("a line of more than 64 KiB (a damaged file?)".to_owned()))
+            }
+            line => Ok(Some(line)),
         }
     }
 }

@@ -126,7 +126,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 /// `canter report --history`: whatever cannot be read is named, and the others are shown.
 fn history(arguments: &Arguments, common: &Common) -> failure::Result {
     let FoundResults { results, refused, .. } = FoundResults::of(&arguments.results)?;
-    let history = History::of(&results, arguments.bound)?;
+    let history = History::from_results(&results, arguments.bound)?;
     let about = history::about(&results);
     write_page(&results, Beginning::History(&history), arguments, common)?;
     if !common.quiet {

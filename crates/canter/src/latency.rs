@@ -29,31 +29,24 @@ pub fn describe(command: clap::Command) -> clap::Command {
     let command = command.mut_arg("files", |files| {
         files.conflicts_with_all(["send", "through", "sweep", "first_loss", "null", "handler", "timeline"])
     });
-    command.about("Measure how late a gateway is, by an experiment or from a recording").after_help(EXAMPLES)
+    command
+        .about("Measure how late a gateway is, by an experiment or from a recording")
+        .after_help(examples())
 }
 
 #[cfg(feature = "lab")]
-const EXAMPLES: &str = concat!(
-    "Examples:
-  canter latency drive.pcapng --direct can1 --routed can2      from a recording of both buses
-  canter latency drive.pcapng --direct can1 --routed can2 --rules r.toml   of a gateway that changes frames
-",
-    "  canter latency --send can0 --direct can1 --routed can2       1000 frames, one at a time
-  canter latency --send can0 --routed can2 --traffic load=50%  the sender's echo gives the first stamp
-  canter latency --send can0 --routed can2 --traffic period=120us --len 8 --count 10000
-  canter latency --send can0 --direct can1 --routed can3 --null  the meter's floor, on one bus
-  canter latency --instrument wire --send A --routed B         from the end on bus A to the start on bus B
-  canter latency --send can0 --routed can2 --traffic period --sweep 160us..120us
-  canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method all --first-loss
-  canter latency --instrument probe --send can0 --routed can2  stamps by the interrupt handlers of two cards
-Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it."
-);
+use canter_lab::meter::latency::EXAMPLES as MEASURED;
 #[cfg(not(feature = "lab"))]
-const EXAMPLES: &str = "\
-Examples:
-  canter latency drive.pcapng --direct can1 --routed can2      from a recording of both buses
+const MEASURED: &str = "";
+const RECORDED: &str =
+    "  canter latency drive.pcapng --direct can1 --routed can2      from a recording of both buses
   canter latency drive.pcapng --direct can1 --routed can2 --rules r.toml   of a gateway that changes frames
-Exit code 0; 3 when frames were lost.";
+";
+
+fn examples() -> String {
+    let unable = if MEASURED.is_empty() { "" } else { "; 4 when this machine cannot measure it" };
+    format!("Examples:\n{RECORDED}{MEASURED}Exit code 0; 3 when frames were lost{unable}.")
+}
 
 /// Runs the experiment, or the analysis of the recordings that are given.
 pub fn run(given: &ArgMatches, common: &Common, _: &Program<'_>) -> failure::Result {

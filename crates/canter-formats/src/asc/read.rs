@@ -393,18 +393,13 @@ impl Decode for Asc {
         entry: &mut Record,
     ) -> Result<bool, Trouble> {
         loop {
-            let (length, is_whole) = match source.line()? {
+            let (length, is_whole) = match source.line(&mut self.line)? {
                 // What begins a block also writes its end, unless it is stopped.
                 None if std::mem::take(&mut self.in_block) => return Err(Trouble::Cut),
                 None => return Ok(false),
                 Some(Line::Whole(length)) => (length, true),
                 Some(Line::Last(length)) => (length, false),
-                Some(Line::Long) => {
-                    self.line += 1;
-                    return Err(Line::long());
-                }
             };
-            self.line += 1;
             // Comments may be in any encoding; frames are ASCII.
             let text = String::from_utf8_lossy(&source.buffered()[..length]);
             let line = text.trim_ascii();

@@ -8,10 +8,10 @@ mod columns;
 use crate::{
     format::{NotKept, Sink, WriteOptions, Written},
     output,
+    partition::{NS_OF_DAY, date, encoded},
 };
 use canter_frame::Record;
 use columns::{Columns, ROWS_MAX};
-use jiff::{Timestamp, tz::TimeZone};
 use parquet::{
     basic::{Compression, Encoding, ZstdLevel},
     file::{metadata::SortingColumn, properties::WriterProperties, writer::SerializedFileWriter},
@@ -24,8 +24,6 @@ use std::{
     sync::Arc,
 };
 use tempfile::TempPath;
-
-const NS_OF_DAY: u64 = 86_400_000_000_000;
 
 /// The data set being written.
 pub struct DataSet {
@@ -48,19 +46,6 @@ struct Part {
     beside: TempPath,
     writer: SerializedFileWriter<File>,
     columns: Columns,
-}
-
-/// Encodes a partition's value in Hive's notation.
-fn encoded(value: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    value.bytes().map(part).collect()
-}
-
-fn date(day: u64) -> String {
-    let stamp = i128::from(day) * i128::from(NS_OF_DAY);
-    Timestamp::from_nanosecond(stamp)
-        .map_or_else(|_| "unknown".to_owned(), |stamp| stamp.to_zoned(TimeZone::UTC).date().to_string())
 }
 
 fn io_error(error: parquet::errors::ParquetError) -> io::Error {

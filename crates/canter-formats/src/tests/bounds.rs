@@ -29,7 +29,7 @@ fn read(reader: crate::Result<Reader>) -> usize {
     frames
 }
 
-/// A file with so many MiB of one byte behind a head, packed by zstd.
+/// Writes a file that zstd has packed: `head`, then `mib` MiB of `byte`.
 #[cfg(feature = "zstd")]
 fn packed(folder: &Path, name: &str, head: &[u8], byte: u8, mib: usize) {
     let mut packer = zstd::Encoder::new(File::create(folder.join(name)).unwrap(), 3).unwrap();
@@ -175,7 +175,7 @@ fn cost_ns(bytes: &[u8]) -> u64 {
 /// How long the readings of an input take together, in ns: many ticks.
 const MEASURED_NS: u64 = 60_000_000;
 
-/// A recording of so many frames on one bus.
+/// A recording of `count` frames on one bus.
 fn frames(name: &str, count: u64) -> Vec<u8> {
     let format = named(name, FORMATS).unwrap();
     let entry = |at: u64| Record {

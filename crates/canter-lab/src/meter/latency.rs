@@ -15,11 +15,8 @@ use canter_cli::{
 use canter_measure::{environment, result::Series};
 use clap::Args;
 
-/// Measure how late a gateway is
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  canter latency --send can0 --direct can1 --routed can2       1000 frames, one at a time
+/// The examples of its help.
+pub const EXAMPLES: &str = "  canter latency --send can0 --direct can1 --routed can2       1000 frames, one at a time
   canter latency --send can0 --routed can2 --traffic load=50%  the sender's echo gives the first stamp
   canter latency --send can0 --routed can2 --traffic period=120us --len 8 --count 10000
   canter latency --send can0 --direct can1 --routed can3 --null  the meter's floor, on one bus
@@ -28,7 +25,10 @@ Examples:
   canter latency --instrument wire --send A --routed B --through wcan3,wcan4 --method all --first-loss
   canter latency --instrument probe --send can0 --routed can2  stamps by the interrupt handlers of two cards
   canter latency --instrument analyzer --send can0 --routed can2 --through can3,can4 --stages   in canter lab --analyzer
-Exit code 0; 3 when frames were lost; 4 when this machine cannot measure it.")]
+";
+
+/// Measure how late a gateway is
+#[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     setup: Setup,

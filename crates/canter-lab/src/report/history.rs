@@ -58,7 +58,7 @@ pub struct Cell {
 
 impl History {
     /// The history in these results; refuses results of which no two can be compared.
-    pub fn of(results: &[ResultFile], bound: Bound) -> failure::Result<Self> {
+    pub fn from_results(results: &[ResultFile], bound: Bound) -> failure::Result<Self> {
         let refuse = |why: &str| Failure::new(Exit::Usage, format!("report: no history: {why}"));
         let clocks = |result: &ResultFile| {
             (result.environment.clock, result.environment.word("canter.shift=").to_owned())
@@ -66,7 +66,7 @@ impl History {
         if results.windows(2).any(|pair| clocks(&pair[0]) != clocks(&pair[1])) {
             return Err(refuse("the results have different clocks"));
         }
-        let flavours = [false, true].map(|realtime| Flavour::of(results, realtime, bound));
+        let flavours = [false, true].map(|realtime| Flavour::from_results(results, realtime, bound));
         let flavours: Vec<_> = flavours.into_iter().filter(|flavour| !flavour.kernels.is_empty()).collect();
         if flavours.iter().all(|flavour| flavour.kernels.len() < 2) {
             return Err(refuse("it needs results of two kernels, both plain or both PREEMPT_RT"));
@@ -78,9 +78,7 @@ impl History {
     pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
         self.flavours.iter().flat_map(|flavour| {
             let rows = flavour.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
-            rows.flat_map(move |(group, row)| {
-                row.steps(&flavour.kernels).map(move |step| Step { group, ..step })
-            })
+            rows.flat_map(|(group, row)| row.steps(group, &flavour.kernels))
         })
     }
 }
@@ -95,13 +93,13 @@ pub struct Step<'a> {
 }
 
 impl Row {
-    fn steps<'a>(&'a self, kernels: &'a [Kernel]) -> impl Iterator<Item = Step<'a>> {
-        static NO_GROUP: Group = Group { heading: String::new(), rows: Vec::new() };
+    fn steps<'a>(&'a self, group: &'a Group, kernels: &'a [Kernel]) -> impl Iterator<Item = Step<'a>> {
         let measured = kernels.iter().zip(&self.cells).filter_map(|(kernel, cell)| Some((kernel, (*cell)?)));
         let measured: Vec<_> = measured.collect();
         let pairs: Vec<_> = measured.windows(2).map(|pair| (pair[0], pair[1])).collect();
-        pairs.into_iter().filter(|(_, (_, cell))| cell.is_step).map(|((before, old), (after, new))| Step {
-            group: &NO_GROUP,
+        let is_step = |(_, (_, cell)): &((_, _), (_, Cell))| cell.is_step;
+        pairs.into_iter().filter(is_step).map(move |((before, old), (after, new))| Step {
+            group,
             row: self,
             before: (before, old.ns),
             after: (after, new.ns),
@@ -111,9 +109,9 @@ impl Row {
 }
 
 impl Flavour {
-    fn of(results: &[ResultFile], realtime: bool, bound: Bound) -> Self {
-        let of_flavour = |result: &&ResultFile| result.environment.flavour().ends_with("-rt") == realtime;
-        let results: Vec<_> = results.iter().filter(of_flavour).collect();
+    fn from_results(results: &[ResultFile], realtime: bool, bound: Bound) -> Self {
+        let has_flavour = |result: &&ResultFile| result.environment.flavour().ends_with("-rt") == realtime;
+        let results: Vec<_> = results.iter().filter(has_flavour).collect();
         let mut releases: Vec<_> =
             results.iter().map(|result| result.environment.release().to_owned()).collect();
         releases.sort_by_cached_key(|release| natural(release));

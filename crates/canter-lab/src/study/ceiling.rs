@@ -69,7 +69,7 @@ impl Ceiling {
                 series.method == method && rules.is_none_or(|rules| rules.are_of(&series.condition))
             };
             let series = result.series.iter().find(is_it).ok_or("no such series")?;
-            self.statistic.of(series, None).map(|estimate| estimate.value)
+            self.statistic.as_measured(series, None).map(|estimate| estimate.value)
         };
         let (method, rules) = (self.method.as_str(), self.rules.as_ref());
         let value = statistic(method, rules)?;

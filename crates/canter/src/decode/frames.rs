@@ -18,13 +18,13 @@ const CHECK_PERIOD_NS: u64 = 50_000_000;
 
 pub enum Frames<'a> {
     Recordings(Box<Selected<'a>>),
-    Interfaces(Live<'a>),
+    Interfaces(Live),
 }
 
-pub struct Live<'a> {
+pub struct Live {
     source: Source,
-    interfaces: Vec<Interface>,
-    selection: &'a Selection,
+    /// The interfaces with the filters of their frames, as [`Selection::filters_of`] answers them.
+    interfaces: Vec<(Interface, Option<Vec<Filters>>)>,
 }
 
 impl<'a> Frames<'a> {
@@ -61,7 +61,12 @@ impl<'a> Frames<'a> {
         let mut source = Source::open(has_sockets)?;
         source.follow(&interfaces)?;
         common.apply()?;
-        Ok(Self::Interfaces(Live { source, interfaces, selection }))
+        let selected = |interface: Interface| {
+            let filters = selection.filters_of(&interface.name);
+            (interface, filters)
+        };
+        let interfaces = interfaces.into_iter().map(selected).collect();
+        Ok(Self::Interfaces(Live { source, interfaces }))
     }
 
     /// Passes the next frames with the number and the name of their bus; `None` after the last one.
@@ -93,32 +98,27 @@ impl<'a> Frames<'a> {
     }
 }
 
-impl Live<'_> {
+impl Live {
     fn next(
         &mut self,
         mut take: impl FnMut(usize, &str, &Record) -> failure::Result<()>,
     ) -> failure::Result<Option<()>> {
-        let Self { source, interfaces, selection } = self;
+        let Self { source, interfaces } = self;
         let mut failed = None;
         source.next(CHECK_PERIOD_NS, |received| {
-            let Some(bus) = interfaces.iter().position(|one| one.index == received.interface) else { return };
-            let name = &interfaces[bus].name;
-            if failed.is_none() && is_selected(selection, name, &received.frame) {
+            let place = interfaces.iter().position(|(one, _)| one.index == received.interface);
+            let Some(bus) = place else { return };
+            let (interface, filters) = &interfaces[bus];
+            let passes =
+                |all: &Vec<Filters>| all.is_empty() || all.iter().any(|one| one.matches(&received.frame));
+            let is_selected = filters.as_ref().is_some_and(passes);
+            if failed.is_none() && is_selected {
                 let (stamp_ns, frame) = (received.stamp_ns, received.frame);
                 let record = Record { stamp_ns, bus: BusId(bus as u32), frame, direction: None };
-                failed = take(bus, name, &record).err();
+                failed = take(bus, &interface.name, &record).err();
             }
         })?;
         failed.map_or(Ok(Some(())), Err)
-    }
-}
-
-/// Whether `--filter` lets a frame of an interface pass.
-fn is_selected(selection: &Selection, name: &str, frame: &canter_frame::Frame) -> bool {
-    let named = |wanted: &str| selection.filter.iter().find(|one| one.interface == wanted);
-    match named(name).or_else(|| named("any")) {
-        Some(wanted) => wanted.filters == Filters::default() || wanted.filters.matches(frame),
-        None => selection.filter.is_empty(),
     }
 }
 

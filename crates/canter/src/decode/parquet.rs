@@ -13,6 +13,7 @@ use super::{
     wanted::Wanted,
 };
 use canter_cli::failure::{self, Failure};
+use canter_formats::partition::{NS_OF_DAY, date, encoded};
 use canter_signals::{Batch, Message};
 use part::{Job, Part};
 use std::{
@@ -27,7 +28,6 @@ use std::{
     thread::JoinHandle,
 };
 
-pub(super) const NS_OF_DAY: u64 = 86_400_000_000_000;
 /// A collection of this size, in bytes, is written.
 const PART_BYTES: usize = 8 << 20;
 /// All collections together; beyond, the largest is written.
@@ -101,21 +101,6 @@ fn work(jobs: &Mutex<Receiver<Job>>, done: &Mutex<Done>) {
             Err(failure) => drop(done.failure.get_or_insert(failure)),
         }
     }
-}
-
-/// Encodes a partition's value in Hive's notation.
-fn encoded(value: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    value.bytes().map(part).collect()
-}
-
-fn date(day: u64) -> String {
-    let stamp = i128::from(day) * i128::from(NS_OF_DAY);
-    jiff::Timestamp::from_nanosecond(stamp).map_or_else(
-        |_| "unknown".to_owned(),
-        |stamp| stamp.to_zoned(jiff::tz::TimeZone::UTC).date().to_string(),
-    )
 }
 
 impl<'a> DataSet<'a> {

@@ -1,6 +1,6 @@
 //! The delay of a gateway from a recording of both of its buses, without sending a frame: by the stamps of the same frame on
-//! either bus. A first reading finds which identifiers go which way, a second one how long the gateway takes at most; a
-//! third one takes that as the bound, so that like frames, whose partners are unclear otherwise, are told apart.
+//! either bus. The first reading finds the direction of each identifier, the second one the longest delay of the gateway. The
+//! third reading takes that delay as the bound, so that each of several like frames has one partner.
 
 use super::runs::{Found, Runs, Tally};
 use crate::recordings::{Ending, Selected, Selection};

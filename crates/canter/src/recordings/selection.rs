@@ -94,6 +94,25 @@ impl FromStr for Rename {
     }
 }
 
+impl Selection {
+    /// The filters of an interface's frames, which pass when they match one of them; without filters, all pass. Filters of
+    /// `any` are for interfaces without filters of their own. `None`: no frame passes.
+    pub fn filters_of(&self, interface: &str) -> Option<Vec<Filters>> {
+        let is_named = |one: &InterfaceFilters| one.interface == interface;
+        let interface = if self.filter.iter().any(is_named) { interface } else { "any" };
+        let of_interface = self.filter.iter().filter(|one| one.interface == interface);
+        let mut filters: Vec<Filters> = of_interface.map(|one| one.filters.clone()).collect();
+        if filters.is_empty() && !self.filter.is_empty() {
+            return None;
+        }
+        // Without filters everything passes, error frames too.
+        if filters.contains(&Filters::default()) {
+            filters.clear();
+        }
+        Some(filters)
+    }
+}
+
 /// The decision on an interface of a recording.
 #[derive(Clone, Debug)]
 enum Decision {
@@ -229,18 +248,7 @@ impl<'a> Choice<'a> {
     #[cold]
     fn decide(&mut self, name: &str) -> Decision {
         let name = self.renamed(name).to_owned();
-        let wanted = &self.options.filter;
-        let is_named = |one: &&InterfaceFilters| one.interface == name;
-        let interface = if wanted.iter().any(|one| is_named(&one)) { name.as_str() } else { "any" };
-        let mut filters: Vec<Filters> =
-            wanted.iter().filter(|one| one.interface == interface).map(|one| one.filters.clone()).collect();
-        if filters.is_empty() && !wanted.is_empty() {
-            return Decision::Drop;
-        }
-        // Without filters everything passes, error frames too.
-        if filters.contains(&Filters::default()) {
-            filters.clear();
-        }
+        let Some(filters) = self.options.filters_of(&name) else { return Decision::Drop };
         let at = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.names.push(name);
             self.buses.push(None);

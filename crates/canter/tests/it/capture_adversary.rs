@@ -11,6 +11,7 @@
 //! `SEEDS` (how many, 6), `SEED` (the first, 1). A failure prints the seed and its steps: `SEEDS=1 SEED=n` repeats it.
 
 use crate::{
+    random::Random,
     recorder::{Capture, Disk, account, eventually, has, refused, sh},
     testbed::program,
 };
@@ -35,19 +36,6 @@ const STEPS_MAX: u64 = 12;
 const NAMESPACE: &str = "adversary";
 /// How long frames may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {

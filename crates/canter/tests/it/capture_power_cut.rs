@@ -8,7 +8,10 @@
 //!
 //! `CUTS` (how many, 200), `SEED` (the first, 1); `SYNC=0`, the sync interval, makes it fail.
 
-use crate::recorder::{Buses, Cables, Capture, Disk, send, sh};
+use crate::{
+    random::Random,
+    recorder::{Buses, Cables, Capture, Disk, send, sh},
+};
 use canter_io::LogLine;
 use std::{env, fs, path::Path, time::Duration};
 
@@ -67,19 +70,6 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as usize % limit
-    }
-}
-
 fn apply(disk: &mut [u8], entry: &Entry) {
     if let Entry::Write { at, data, .. } = entry {
         disk[*at..*at + data.len()].copy_from_slice(data);
@@ -99,7 +89,7 @@ fn cut(base: &[u8], entries: &[Entry], count: usize, random: &mut Random) -> (Ve
     let unflushed = behind.iter().position(ends_with_flush).unwrap_or(behind.len());
     let mut rest: Vec<&Entry> = behind[..unflushed].iter().collect();
     while !rest.is_empty() {
-        let entry = rest.swap_remove(random.below(rest.len()));
+        let entry = rest.swap_remove(random.below(rest.len() as u64) as usize);
         if random.below(2) == 0 {
             apply(&mut disk, entry);
         }
@@ -161,7 +151,7 @@ fn what_was_synced_outlives_a_power_cut_and_nothing_is_garbage() {
     let begun = entries.iter().position(|entry| matches!(entry, Entry::Mark(_))).unwrap();
     let (mut random, mut behind, mut early) = (Random(seed), 0, 0);
     for _ in 0..cuts {
-        let count = begun + 1 + random.below(entries.len() - begun);
+        let count = begun + 1 + random.below((entries.len() - begun) as u64) as usize;
         let (disk, sent) = cut(&base, &entries, count.min(entries.len()), &mut random);
         fs::write(AFTER, disk).unwrap();
         sh(&format!("mount -t ext4 {AFTER} {}", after.0.display()));

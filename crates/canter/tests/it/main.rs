@@ -42,6 +42,7 @@ mod mistakes;
 mod namespaces;
 mod overrun;
 mod papers_page;
+mod random;
 mod recorder;
 mod report;
 mod routes;

@@ -57,11 +57,11 @@ impl Mirror {
 
     /// The lines of a sources.list(5).
     fn sources(&self, keyring: &str) -> String {
-        let of = |site: &str, suites: &[&str]| -> String {
+        let lines = |site: &str, suites: &[&str]| -> String {
             suites.iter().map(|suite| format!("deb [signed-by={keyring}] {site} {suite} main\n")).collect()
         };
-        let security = self.security.as_deref().map(|site| of(site, &SECURITY_SUITES));
-        of(&self.archive, &SUITES) + &security.unwrap_or_default()
+        let security = self.security.as_deref().map(|site| lines(site, &SECURITY_SUITES));
+        lines(&self.archive, &SUITES) + &security.unwrap_or_default()
     }
 }
 

@@ -21,7 +21,7 @@ fn result(release: &str, gateway: u64, read: u64) -> ResultFile {
 }
 
 fn history(results: &[ResultFile]) -> failure::Result<History> {
-    History::of(results, Bound(0.05))
+    History::from_results(results, Bound(0.05))
 }
 
 #[test]

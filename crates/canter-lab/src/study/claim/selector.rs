@@ -128,38 +128,22 @@ impl Selector {
 impl fmt::Display for Selector {
     /// Lists the properties: `2011-fig8, kernel 6.12, can-gw, load cpu`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            study,
-            kernel,
-            method,
-            load,
-            traffic,
-            period,
-            percent,
-            rules,
-            variant,
-            direction,
-            batch,
-            len,
-            varied,
-            rate,
-        } = self;
         let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}{value}"));
         let words = [
-            word("", study),
-            word("kernel ", kernel),
-            word("", method),
-            word("load ", load),
-            word("", traffic),
-            period.map(|period| format!("every {} ns", period.0)),
-            percent.map(|percent| format!("{percent} %")),
-            rules.as_ref().map(Rules::to_string),
-            word("", variant),
-            word("", direction),
-            batch.map(|batch| format!("{batch} at once")),
-            len.map(|len| format!("{len} bytes")),
-            varied.map(|value| format!("with {value}")),
-            rate.map(|rate| format!("{rate} frames/s")),
+            word("", &self.study),
+            word("kernel ", &self.kernel),
+            word("", &self.method),
+            word("load ", &self.load),
+            word("", &self.traffic),
+            self.period.map(|period| format!("every {} ns", period.0)),
+            self.percent.map(|percent| format!("{percent} %")),
+            self.rules.as_ref().map(Rules::to_string),
+            word("", &self.variant),
+            word("", &self.direction),
+            self.batch.map(|batch| format!("{batch} at once")),
+            self.len.map(|len| format!("{len} bytes")),
+            self.varied.map(|value| format!("with {value}")),
+            self.rate.map(|rate| format!("{rate} frames/s")),
         ];
         let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
         f.write_str(&words.join(", "))

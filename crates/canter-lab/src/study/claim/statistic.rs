@@ -50,12 +50,12 @@ impl Statistic {
 
     /// The statistic without the instrument's own time, as claims compare it.
     pub fn above_floor(self, series: &Series, rate: Option<u64>) -> Result<Estimate, String> {
-        let estimate = self.of(series, rate)?;
+        let estimate = self.as_measured(series, rate)?;
         if self.contains_the_floor(series) { less_floor(estimate, series) } else { Ok(estimate) }
     }
 
     /// The statistic with its 95 % interval within the series. An error says what the series lacks.
-    pub fn of(self, series: &Series, rate: Option<u64>) -> Result<Estimate, String> {
+    pub fn as_measured(self, series: &Series, rate: Option<u64>) -> Result<Estimate, String> {
         let latency = || series.latency_ns.as_ref().filter(|one| one.count > 0).ok_or("no frame arrived");
         let cost = || series.cost_ns.as_ref().ok_or("has no cost of a system call");
         let rank = |per_mille: u64| {

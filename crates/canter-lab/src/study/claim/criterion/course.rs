@@ -75,30 +75,25 @@ impl Course {
             Shape::Straight => self.straight(&points),
             Shape::Steps => self.steps(&points),
         };
-        let ((from, first), (to, last)) = (points[0], points[points.len() - 1]);
-        let (first, last) = (first.value, last.value);
-        let quantity = self.statistic.quantity();
-        let found = format!(
-            "{} at {from}, {} at {to}: {}",
-            quantity.in_words(first),
-            quantity.in_words(last),
-            match self.shape {
-                Shape::Steps => {
-                    let steps = differences(&points);
-                    let values = || steps.iter().map(|(_, step)| step.value);
-                    let [least, most] = [values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max)];
-                    format!(
-                        "steps from the second on {} to {}",
-                        quantity.in_words(least),
-                        quantity.in_words(most)
-                    )
-                }
-                Shape::Flat | Shape::Rising | Shape::Straight =>
-                    format!("{} times, {} points", digits(last / first.max(f64::MIN_POSITIVE)), points.len()),
-            }
-        );
+        let found = self.found(&points);
         let plot = Some(Box::new(self.plot(against, &points)));
         Ok(Outcome { finding, found, estimate: None, bounds: None, paper: None, boots, plot })
+    }
+
+    fn found(&self, points: &[(u64, Estimate)]) -> String {
+        let quantity = self.statistic.quantity();
+        let ((from, first), (to, last)) = (points[0], points[points.len() - 1]);
+        let [first, last] = [first.value, last.value];
+        let ends = format!("{} at {from}, {} at {to}", quantity.in_words(first), quantity.in_words(last));
+        if self.shape == Shape::Steps {
+            let steps: Vec<f64> = differences(points).iter().map(|(_, step)| step.value).collect();
+            let least = steps.iter().copied().fold(f64::MAX, f64::min);
+            let most = steps.iter().copied().fold(0.0, f64::max);
+            let [least, most] = [least, most].map(|step| quantity.in_words(step));
+            return format!("{ends}: steps from the second on {least} to {most}");
+        }
+        let times = digits(last / first.max(f64::MIN_POSITIVE));
+        format!("{ends}: {times} times, {} points", points.len())
     }
 
     fn plot(&self, against: String, points: &[(u64, Estimate)]) -> Plot {
@@ -125,8 +120,9 @@ impl Course {
                 Plot::Course { quantity, statistic, against, lines: line(measured().collect()), allowed }
             }
             Shape::Steps => {
-                let lines = line(differences(points).iter().map(|&(at, step)| drawn(at, step)).collect());
-                let mean = mean(&differences(points));
+                let steps = differences(points);
+                let lines = line(steps.iter().map(|&(at, step)| drawn(at, step)).collect());
+                let mean = mean(&steps);
                 let band = |at| allowed(at, mean / self.within, Some(mean * self.within));
                 let statistic = format!("increase of the {statistic}");
                 let allowed = vec![band(points[1].0), band(x1)];

@@ -49,17 +49,12 @@ impl Ratio {
         let over_statistic = self.over_statistic.unwrap_or(self.statistic);
         let of = Excess::sample(evidence, &self.of, self.less.as_ref(), &self.of, self.statistic)?;
         let over = Excess::sample(evidence, &self.over, self.over_less.as_ref(), &self.of, over_statistic)?;
-        let each: Vec<_> = of
-            .value
-            .boots
-            .iter()
-            .flat_map(|(file, _)| {
-                let over = over.in_boot(*file);
-                of.in_boot(*file)
-                    .into_iter()
-                    .flat_map(move |of| over.clone().into_iter().map(move |over| of.ratio_to(over)))
-            })
-            .collect();
+        let mut each = Vec::new();
+        for (file, _) in &of.value.boots {
+            let of = of.in_boot(*file);
+            let over = over.in_boot(*file);
+            each.extend(of.iter().flat_map(|of| over.iter().map(|over| of.ratio_to(*over))));
+        }
         let estimate = evidence::together(&each);
         let bounds = self.bounds().range();
         let quantity = self.statistic.quantity();
